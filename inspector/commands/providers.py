@@ -125,7 +125,7 @@ def provider(
 
 
     if names:
-        common.write(listed())
+        common.write(provider_lists())
         return
     if tools is not None:
         common.write_json(tools_of(reading.story_of([tools])[0]))
@@ -144,7 +144,7 @@ def provider(
 # Scenarios, faults, the tools of a scenario.
 
 
-def listed() -> str:
+def provider_lists() -> str:
     """Every scenario that comes with the program, and every fault."""
     from inspector.provider.faults import FAULTS
     from inspector.provider.reading import shipped

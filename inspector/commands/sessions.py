@@ -56,9 +56,9 @@ def explain(
 
         common.write_json(document(shown, None if found is None or only is None else (found.text, only)))
     else:
-        from inspector.report.explain import Reading, text
+        from inspector.report.explain import ReadOptions, text
 
-        common.write(text(shown, only, Reading(paths, api, profile)))
+        common.write(text(shown, only, ReadOptions(paths, api, profile)))
     sys.exit(common.complain(loaded))
 
 

@@ -141,7 +141,7 @@ Attribute = str | int | float | bool | tuple[str, ...]
 Attributes = Mapping[str, Attribute]
 
 
-class Kind(StrEnum):
+class OtelKind(StrEnum):
     """On which side of a call a span stands."""
 
     INTERNAL = "internal"
@@ -158,11 +158,11 @@ class Happened:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class OtelSpan:
     """One operation. Those of a turn are a trace; the turn's own comes first."""
 
     name: str
-    kind: Kind
+    kind: OtelKind
     start: int
     """Since the epoch."""
     end: int
@@ -177,7 +177,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class OtelPoint:
     """One measurement of an instrument of `names.INSTRUMENTS`."""
 
     name: str
@@ -185,7 +185,7 @@ class Point:
     attributes: Attributes
 
 
-def given(attributes: Mapping[str, Attribute | None]) -> dict[str, Attribute]:
+def compact(attributes: Mapping[str, Attribute | None]) -> dict[str, Attribute]:
     """The attributes that have a value: what is not known is absent, never empty."""
     return {name: value for name, value in attributes.items() if value is not None and value not in ("", ())}
 

@@ -24,19 +24,19 @@ from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SpanExporter, Sp
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
 from inspector import __version__
-from inspector.export.conventions import INSTRUMENTS, Kind, Point, Span
+from inspector.export.conventions import INSTRUMENTS, OtelKind, OtelPoint, OtelSpan
 from inspector.export.otlp import SERVICE
 from inspector.sessions import redact
 from loop_core.errors import CallerError
 
-KINDS: Mapping[Kind, SpanKind] = {Kind.INTERNAL: SpanKind.INTERNAL, Kind.CLIENT: SpanKind.CLIENT}
+KINDS: Mapping[OtelKind, SpanKind] = {OtelKind.INTERNAL: SpanKind.INTERNAL, OtelKind.CLIENT: SpanKind.CLIENT}
 PROTOCOLS: Mapping[str, str] = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
 """OTEL_EXPORTER_OTLP_PROTOCOL -> the name under which that exporter registers itself."""
 BATCH = 512
 """Spans in one request, as the SDK's own batches have them."""
 
 
-def emit(spans: Sequence[Span], tracer: Tracer, context: Context | None = None) -> None:
+def emit(spans: Sequence[OtelSpan], tracer: Tracer, context: Context | None = None) -> None:
     """Makes the spans, each with its own times; a turn's own belongs to what `context` holds."""
     made: list[Any] = []
     for span in spans:
@@ -51,7 +51,7 @@ def emit(spans: Sequence[Span], tracer: Tracer, context: Context | None = None) 
         own.end(span.end)
 
 
-def measure(points: Sequence[Point], meter: Meter) -> None:
+def measure(points: Sequence[OtelPoint], meter: Meter) -> None:
     """Adds the points to instruments of this meter."""
     counters: dict[str, Any] = {}
     histograms: dict[str, Any] = {}
@@ -98,7 +98,7 @@ class Sink:
                    for exporter in _exporters("metrics", environment)]
         self._meters = MeterProvider(readers, resource, shutdown_on_exit=False)
 
-    def send(self, spans: Sequence[Span], points: Sequence[Point]) -> str | None:
+    def send(self, spans: Sequence[OtelSpan], points: Sequence[OtelPoint]) -> str | None:
         """Hands everything on and waits until it is taken; what went wrong, in a line, or None."""
         emit(spans, self._tracers.get_tracer(SERVICE, __version__))
         measure(points, self._meters.get_meter(SERVICE, __version__))

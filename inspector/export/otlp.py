@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inspector import __version__
-from inspector.export.conventions import INSTRUMENTS, Attribute, Attributes, Happened, Kind, Point, Span
+from inspector.export.conventions import INSTRUMENTS, Attribute, Attributes, Happened, OtelKind, OtelPoint, OtelSpan
 
-KINDS: Mapping[Kind, int] = {Kind.INTERNAL: 1, Kind.CLIENT: 3}
+KINDS: Mapping[OtelKind, int] = {OtelKind.INTERNAL: 1, OtelKind.CLIENT: 3}
 DELTA = 1
 _ERROR = 2
 _INT64 = 1 << 63
@@ -24,7 +24,7 @@ _INT64 = 1 << 63
 SERVICE = "loop-inspector"
 
 
-def traces(spans: Sequence[Span]) -> str:
+def traces(spans: Sequence[OtelSpan]) -> str:
     """`ExportTraceServiceRequest` on one line."""
     ids = _ids(spans)
     made = [_span(span, ids[at], None if span.parent is None else ids[span.parent][1])
@@ -32,10 +32,10 @@ def traces(spans: Sequence[Span]) -> str:
     return _line({"resourceSpans": [{"resource": _resource(), "scopeSpans": [{"scope": _scope(), "spans": made}]}]})
 
 
-def metrics(points: Sequence[Point], start: int, end: int) -> str:
+def metrics(points: Sequence[OtelPoint], start: int, end: int) -> str:
     """`ExportMetricsServiceRequest` on one line; what was measured between two moments, as deltas."""
     span = {"startTimeUnixNano": str(start), "timeUnixNano": str(end)}
-    series: dict[str, dict[tuple[Any, ...], list[Point]]] = defaultdict(lambda: defaultdict(list))
+    series: dict[str, dict[tuple[Any, ...], list[OtelPoint]]] = defaultdict(lambda: defaultdict(list))
     for point in points:
         series[point.name][tuple(sorted(point.attributes.items()))].append(point)
     made = [_metric(name, list(series[name].values()), span) for name in INSTRUMENTS if name in series]
@@ -43,7 +43,7 @@ def metrics(points: Sequence[Point], start: int, end: int) -> str:
         {"resource": _resource(), "scopeMetrics": [{"scope": _scope(), "metrics": made}]}]})
 
 
-def _ids(spans: Sequence[Span]) -> list[tuple[str, str]]:
+def _ids(spans: Sequence[OtelSpan]) -> list[tuple[str, str]]:
     """The trace and the span id of each: made of what was recorded, so that a file says the same each time."""
     made: list[tuple[str, str]] = []
     seed, first = b"", 0
@@ -55,7 +55,7 @@ def _ids(spans: Sequence[Span]) -> list[tuple[str, str]]:
     return made
 
 
-def _span(span: Span, ids: tuple[str, str], parent: str | None) -> dict[str, Any]:
+def _span(span: OtelSpan, ids: tuple[str, str], parent: str | None) -> dict[str, Any]:
     return {
         "traceId": ids[0], "spanId": ids[1], **({} if parent is None else {"parentSpanId": parent}),
         "name": span.name, "kind": KINDS[span.kind],
@@ -69,7 +69,7 @@ def _event(event: Happened) -> dict[str, Any]:
     return {"timeUnixNano": str(event.at), "name": event.name, "attributes": _attributes(event.attributes)}
 
 
-def _metric(name: str, series: Sequence[Sequence[Point]], span: Mapping[str, str]) -> dict[str, Any]:
+def _metric(name: str, series: Sequence[Sequence[OtelPoint]], span: Mapping[str, str]) -> dict[str, Any]:
     instrument = INSTRUMENTS[name]
     about = {"name": name, "description": instrument.about, "unit": instrument.unit}
     if instrument.bounds is None:
@@ -80,7 +80,7 @@ def _metric(name: str, series: Sequence[Sequence[Point]], span: Mapping[str, str
     return {**about, "histogram": {"dataPoints": spread, "aggregationTemporality": DELTA}}
 
 
-def _histogram(same: Sequence[Point], bounds: Sequence[float], span: Mapping[str, str]) -> dict[str, Any]:
+def _histogram(same: Sequence[OtelPoint], bounds: Sequence[float], span: Mapping[str, str]) -> dict[str, Any]:
     values = [float(point.value) for point in same]
     counts = [0] * (len(bounds) + 1)
     for value in values:

@@ -46,7 +46,7 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableBlock:
     """Rows below a head."""
 
     head: tuple[str, ...]
@@ -61,7 +61,7 @@ class Quote:
     label: str = ""
 
 
-Block = Heading | Said | Items | Table | Quote
+Block = Heading | Said | Items | TableBlock | Quote
 
 
 def blocks(view: View, turns: Sequence[int] | None = None) -> Iterator[Block]:
@@ -73,7 +73,7 @@ def blocks(view: View, turns: Sequence[int] | None = None) -> Iterator[Block]:
         yield Said("turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts()))
     read = [given for given in view.inputs if given.path != "-"]
     if read:
-        yield Table(("file", "format", "responses", "skipped"), tuple(
+        yield TableBlock(("file", "format", "responses", "skipped"), tuple(
             (given.path, given.format or "nothing", f"{given.responses:,}", f"{len(given.skipped):,}")
             for given in read))
     notices = [f"{given.path}: {said}" for given in view.inputs for said in (*given.notices, given.error) if said]
@@ -94,7 +94,7 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     yield Said(f"Our machine: {' → '.join(path)}; ends in {turn.final_state.value}, {turn.terminal}")
     if turn.ended.notice:
         yield Said(turn.ended.notice, Severity.WARNING)
-    yield Table(
+    yield TableBlock(
         ("response", "raw", "mapped", "effective", "tokens out", "evidence", "then", "the recorded agent"),
         tuple(_response(view.responses[index]) for index in turn.responses))
     for index in turn.responses:
@@ -199,7 +199,7 @@ def _html_block(block: Block) -> str:
         return f'<p class="{block.grave.value}">{_text(block.text)}</p>'
     if isinstance(block, Items):
         return f"<ul>{''.join(f'<li>{_text(text)}</li>' for text in block.texts)}</ul>"
-    if isinstance(block, Table):
+    if isinstance(block, TableBlock):
         rows = "".join(f"<tr>{_cells('td', row)}</tr>" for row in block.rows)
         return (f'<div class="wide"><table><thead><tr>{_cells("th", block.head)}</tr></thead>'
                 f"<tbody>{rows}</tbody></table></div>")
@@ -240,7 +240,7 @@ def _markdown_block(block: Block) -> str:
         return _GRAVE[block.grave] + escaped(block.text)
     if isinstance(block, Items):
         return "\n".join(f"- {escaped(text)}" for text in block.texts)
-    if isinstance(block, Table):
+    if isinstance(block, TableBlock):
         head = [f"| {' | '.join(block.head)} |", f"|{' --- |' * len(block.head)}"]
         return "\n".join([*head, *(f"| {' | '.join(escaped(cell) for cell in row)} |" for row in block.rows)])
     assert isinstance(block, Quote)  # noqa: S101 - the last of the union

@@ -23,13 +23,13 @@ from inspector.export.conventions import (
     Attributes,
     Clock,
     Happened,
-    Kind,
     Operation,
-    Span,
+    OtelKind,
+    OtelSpan,
     Times,
     When,
+    compact,
     first_moment,
-    given,
 )
 from inspector.replay.case import results_in
 from inspector.report.facts import ResponseFacts, TurnFacts, View
@@ -110,12 +110,14 @@ FAILED: Mapping[Stop, str] = {
 """Effective reasons that make an answer an error, and the error's type where nothing says it better."""
 
 
-def spans(view: View, now: int, *, with_content: bool = False, only: Sequence[int] | None = None) -> tuple[Span, ...]:
+def spans(
+    view: View, now: int, *, with_content: bool = False, only: Sequence[int] | None = None
+) -> tuple[OtelSpan, ...]:
     """The spans of a session; `now` places what has no recorded time at all, in nanoseconds since the epoch.
 
     `with_content` adds what was said; `only` names turns by their indices.
     """
-    made: list[Span] = []
+    made: list[OtelSpan] = []
     clock = Clock(first_moment(facts.exchange for facts in view.responses) or now)
     noted = _noted(view)
     for index, turn in enumerate(view.turns):
@@ -127,9 +129,9 @@ def spans(view: View, now: int, *, with_content: bool = False, only: Sequence[in
 
 def _turn(
     view: View, turn: TurnFacts, clock: Clock, at: int, noted: _Noted, with_content: bool
-) -> list[Span]:
+) -> list[OtelSpan]:
     answers = [view.responses[index] for index in turn.responses]
-    below: list[Span] = []
+    below: list[OtelSpan] = []
     ends: dict[int, int] = {}
     known: list[Times] = []
     for position, facts in enumerate(answers):
@@ -159,8 +161,8 @@ def _turn(
         f"{OURS}times": max(known, key=list(Times).index).value,
     }
     events = tuple(_events(view, turn, ends, end))
-    own = Span(Operation.INVOKE_AGENT.value, Kind.INTERNAL, start, end, given(attributes), None, events, failed,
-               _seed(turn, answers))
+    own = OtelSpan(Operation.INVOKE_AGENT.value, OtelKind.INTERNAL, start, end, compact(attributes), None, events,
+                   failed, _seed(turn, answers))
     return [_clean(own), *below]
 
 
@@ -194,7 +196,7 @@ def _events(view: View, turn: TurnFacts, ends: Mapping[int, int], last: int) -> 
         for record in step.records:
             told = {f"{OURS}{name}": value for name, value in record.items()
                     if name not in ("event", "turn_id", "provider", "model")}
-            yield Happened(f"{OURS}{record['event']}", at, given(told))
+            yield Happened(f"{OURS}{record['event']}", at, compact(told))
 
 
 # -- answers ---------------------------------------------------------------------------------------------------------
@@ -245,7 +247,7 @@ def _model(exchange: Exchange) -> str | None:
     return (exchange.request.model if exchange.request else None) or None
 
 
-def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -> Span:
+def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -> OtelSpan:
     exchange, stop = facts.exchange, facts.judged.stop
     response, asked, usage = exchange.response, exchange.request, exchange.response.usage
     error = error_type(facts)
@@ -275,7 +277,7 @@ def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -
     }
     name = " ".join(word for word in (Operation.CHAT.value, _model(exchange) or response.model) if word)
     events = tuple(Happened(f"{OURS}call", when.end, _of_call(verdict)) for verdict in facts.verdicts)
-    return Span(name, Kind.CLIENT, when.start, when.end, given(attributes), parent, events, error)
+    return OtelSpan(name, OtelKind.CLIENT, when.start, when.end, compact(attributes), parent, events, error)
 
 
 def first_chunk(facts: ResponseFacts) -> float | None:
@@ -285,7 +287,7 @@ def first_chunk(facts: ResponseFacts) -> float | None:
 
 
 def _of_call(verdict: Verdict) -> Attributes:
-    return given({conventions.TOOL_NAME: verdict.call.name, conventions.TOOL_CALL_ID: verdict.call.id,
+    return compact({conventions.TOOL_NAME: verdict.call.name, conventions.TOOL_CALL_ID: verdict.call.id,
                   f"{OURS}call.admission": verdict.admission.value, f"{OURS}call.rule": verdict.rule})
 
 
@@ -333,7 +335,7 @@ def _answers(part: ToolResultPart, verdict: Verdict) -> bool:
     return part.name == verdict.call.name
 
 
-def _tool(ran: _Ran, when: When, parent: int, with_content: bool) -> Span:
+def _tool(ran: _Ran, when: When, parent: int, with_content: bool) -> OtelSpan:
     part, verdict = ran.result, ran.verdict
     name = part.name or (verdict.call.name if verdict else "")
     unready = verdict.admission.value if verdict is not None and verdict.admission is not Admission.READY else None
@@ -346,17 +348,17 @@ def _tool(ran: _Ran, when: When, parent: int, with_content: bool) -> Span:
         **(of_tool(part, verdict) if with_content else {}),
     }
     called = " ".join(word for word in (Operation.EXECUTE_TOOL.value, name) if word)
-    return Span(called, Kind.INTERNAL, when.start, when.end, given(attributes), parent, (), failed)
+    return OtelSpan(called, OtelKind.INTERNAL, when.start, when.end, compact(attributes), parent, (), failed)
 
 
 # -- without credentials ---------------------------------------------------------------------------------------------
 
 
-def _clean(span: Span) -> Span:
+def _clean(span: OtelSpan) -> OtelSpan:
     """The same span, in whose texts well-known keys are masked once more."""
     events = tuple(Happened(event.name, event.at, _masked(event.attributes)) for event in span.events)
-    return Span(_text(span.name), span.kind, span.start, span.end, _masked(span.attributes), span.parent, events,
-                span.error, span.seed)
+    return OtelSpan(_text(span.name), span.kind, span.start, span.end, _masked(span.attributes), span.parent, events,
+                    span.error, span.seed)
 
 
 def _masked(attributes: Attributes) -> Attributes:

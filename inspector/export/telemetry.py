@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from inspector.config.settings import Settings
 from inspector.export import conventions
-from inspector.export.conventions import OURS, Point, given, length, moment
+from inspector.export.conventions import OURS, OtelPoint, compact, length, moment
 from inspector.export.spans import first_chunk, operation, spans, who
 from inspector.live.recorder import RunMemory, replay_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
@@ -25,40 +25,41 @@ _INT64 = 1 << 63
 """What a provider claims beyond is no count that an instrument can hold."""
 
 
-def points(view: View, only: Sequence[int] | None = None) -> tuple[Point, ...]:
+def points(view: View, only: Sequence[int] | None = None) -> tuple[OtelPoint, ...]:
     """All measurements of a session; `only` names turns by their indices."""
     turns = [turn for index, turn in enumerate(view.turns) if only is None or index in only]
-    made: list[Point] = []
+    made: list[OtelPoint] = []
     for turn in turns:
         for index in turn.responses:
             made += _of_answer(view.responses[index])
         opening = view.responses[turn.responses[0]].exchange
-        made.append(Point(conventions.TURNS, 1, given({**who(opening), f"{OURS}turn.terminal_reason": turn.terminal})))
+        ended = {**who(opening), f"{OURS}turn.terminal_reason": turn.terminal}
+        made.append(OtelPoint(conventions.TURNS, 1, compact(ended)))
         made += _of_turn(view, turn)
     return tuple(made)
 
 
-def _of_answer(facts: ResponseFacts) -> Iterator[Point]:
+def _of_answer(facts: ResponseFacts) -> Iterator[OtelPoint]:
     exchange, common = facts.exchange, operation(facts)
     usage, first = exchange.response.usage, first_chunk(facts)
-    counted = given({name: value for name, value in common.items() if name not in _DECLINED})
+    counted = compact({name: value for name, value in common.items() if name not in _DECLINED})
     counts = {} if usage is None else {"input": usage.input_tokens, "output": usage.output_tokens}
     for kind, tokens in counts.items():
         if tokens is not None and 0 <= tokens < _INT64:
-            yield Point(conventions.TOKEN_USAGE, tokens, {**counted, conventions.TOKEN_TYPE: kind})
+            yield OtelPoint(conventions.TOKEN_USAGE, tokens, {**counted, conventions.TOKEN_TYPE: kind})
     took = length(exchange)
     if took is not None:
-        yield Point(conventions.DURATION, took / 1e9, given(common))
+        yield OtelPoint(conventions.DURATION, took / 1e9, compact(common))
     if first is not None:
-        yield Point(conventions.TIME_TO_FIRST_CHUNK, first, counted)
+        yield OtelPoint(conventions.TIME_TO_FIRST_CHUNK, first, counted)
     normalized = facts.judged.stop.normalized.value
-    yield Point(conventions.RESPONSES, 1, {**given(common), f"{OURS}stop.normalized": normalized})
+    yield OtelPoint(conventions.RESPONSES, 1, {**compact(common), f"{OURS}stop.normalized": normalized})
     for verdict in facts.verdicts:
-        yield Point(conventions.CALLS, 1, {**counted, f"{OURS}call.admission": verdict.admission.value,
+        yield OtelPoint(conventions.CALLS, 1, {**counted, f"{OURS}call.admission": verdict.admission.value,
                                      f"{OURS}call.rule": verdict.rule})
 
 
-def _of_turn(view: View, turn: TurnFacts) -> Iterator[Point]:
+def _of_turn(view: View, turn: TurnFacts) -> Iterator[OtelPoint]:
     """Seed 000's, of the run in which the turn was decided."""
     records: list[Record] = []
     for index in range(turn.run.first, turn.run.decided + 1):
@@ -72,15 +73,15 @@ def _of_turn(view: View, turn: TurnFacts) -> Iterator[Point]:
         return {conventions.PROVIDER: conventions.provider(labels[0], api), **model}
 
     for labels, count in folded.continuations.items():
-        yield Point(conventions.CONTINUATIONS, count, of(labels))
+        yield OtelPoint(conventions.CONTINUATIONS, count, of(labels))
     for labels, count in folded.truncation_exits.items():
-        yield Point(conventions.TRUNCATION_EXITS, count, of(labels))
+        yield OtelPoint(conventions.TRUNCATION_EXITS, count, of(labels))
     for labels, attempts in folded.attempts_per_turn.items():
-        yield from (Point(conventions.ATTEMPTS, attempt, of(labels)) for attempt in attempts)
+        yield from (OtelPoint(conventions.ATTEMPTS, attempt, of(labels)) for attempt in attempts)
     for labels, latencies in folded.latency_ms.items():
-        yield from (Point(conventions.CONTINUED, latency / 1_000, of(labels)) for latency in latencies)
+        yield from (OtelPoint(conventions.CONTINUED, latency / 1_000, of(labels)) for latency in latencies)
     if folded.latency_missing:
-        yield Point(conventions.CONTINUED_UNTIMED, folded.latency_missing, {})
+        yield OtelPoint(conventions.CONTINUED_UNTIMED, folded.latency_missing, {})
 
 
 def duration(view: View, turn: TurnFacts) -> int | None:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from inspector.config.settings import INITIAL
-from inspector.report.look import Look
+from inspector.report.look import JudgedTurn
 from loop_core.turn.limits import Spend
 from loop_core.values import Stop
 
@@ -70,7 +70,7 @@ COUNTS: Mapping[str, Callable[[Spend], int]] = {
 """Limit -> what was spent of it when it ended the turn."""
 
 
-def limit_said(look: Look) -> str:
+def limit_said(look: JudgedTurn) -> str:
     """The limit that ended the turn, with what was spent of it and its value; empty where none did."""
     if look.limit is None:
         return ""
@@ -86,8 +86,8 @@ class Situation(NamedTuple):
     """What decided a turn, the settings that are tried about it in order of their cost, and the guess without them."""
 
     name: str
-    holds: Callable[[Look], bool]
-    guess: Callable[[Look], str]
+    holds: Callable[[JudgedTurn], bool]
+    guess: Callable[[JudgedTurn], str]
     tries: tuple[str, ...] = ()
     """`LIMIT`: the limit that ended the turn, with those that end it next; else the name of a setting."""
 
@@ -97,7 +97,7 @@ SLACK, SHARE = 16, 10
 """Tokens, and one part in so many, by which a count may miss a cap without another cap being at work."""
 
 
-def _visible_tokens(look: Look) -> tuple[int, int] | None:
+def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
     """Output tokens and the cap, where the two can be compared: providers count reasoning in blocks, or apart,
     and the tokens of several choices together."""
     response, request = look.exchange.response, look.exchange.request
@@ -107,40 +107,40 @@ def _visible_tokens(look: Look) -> tuple[int, int] | None:
     return usage.output_tokens, cap
 
 
-def reasons(look: Look) -> bool:
+def reasons(look: JudgedTurn) -> bool:
     """Whether the deciding response holds reasoning, seen or counted."""
     response = look.exchange.response
     counted = response.usage.reasoning_tokens if response.usage else None
     return bool(counted) or bool(response.reasoning_content)
 
 
-def all_reasoning(look: Look) -> bool:
+def all_reasoning(look: JudgedTurn) -> bool:
     """Whether reasoning used up what the deciding response was given."""
     response = look.exchange.response
     return look.cut and reasons(look) and not response.text and not response.tool_calls
 
 
-def _ended_below(look: Look) -> bool:
+def _ended_below(look: JudgedTurn) -> bool:
     pair = _visible_tokens(look) if look.cut else None
     return pair is not None and pair[1] - pair[0] > max(SLACK, pair[1] // SHARE)
 
 
-def _went_above(look: Look) -> bool:
+def _went_above(look: JudgedTurn) -> bool:
     pair = _visible_tokens(look) if look.cut else None
     return pair is not None and pair[0] - pair[1] > max(SLACK // 2, pair[1] // SHARE)
 
 
-def _no_cap(look: Look) -> bool:
+def _no_cap(look: JudgedTurn) -> bool:
     request = look.exchange.request
     return look.cut and can_be_asked(look) and request is not None and request.max_tokens is None
 
 
-def _limit(look: Look) -> str:
+def _limit(look: JudgedTurn) -> str:
     """The limit that ended the turn; empty where none did."""
     return look.limit[0] if look.limit is not None else ""
 
 
-def _word(stop: Stop) -> Callable[[Look], bool]:
+def _word(stop: Stop) -> Callable[[JudgedTurn], bool]:
     return lambda look: look.word is stop
 
 
@@ -150,21 +150,21 @@ UNDECLARED = "undeclared tool"
 """What a call to a tool that no request declared is called in the tables of stop words."""
 
 
-def refused(look: Look) -> bool:
+def refused(look: JudgedTurn) -> bool:
     """Whether the model itself declined, in words of its own under a clean stop word: no filter took anything away."""
     stop = look.judged.stop
     own = stop.detail == "refusal" and stop.raw != "refusal"  # that word is what Anthropic's filter says
     return _blocked(look) and own and look.exchange.response.error is None
 
 
-def nothing_read(look: Look) -> bool:
+def nothing_read(look: JudgedTurn) -> bool:
     """Whether the deciding response has bytes, and in them nothing that its format knows."""
     response = look.exchange.response
     known = response.parts or response.raw_stop_reason or response.error or response.usage or response.id
     return bool(response.size) and not known
 
 
-def _said(text: str) -> Callable[[Look], str]:
+def _said(text: str) -> Callable[[JudgedTurn], str]:
     return lambda look: text
 
 
@@ -216,7 +216,7 @@ RAISED: Mapping[str, int] = {
 """Limits that may be raised, each to what at most; a turn that repeats itself or stands still is not to go on."""
 
 
-def situation(look: Look) -> Situation:
+def situation(look: JudgedTurn) -> Situation:
     """What decided a turn."""
     return next((row for row in SITUATIONS if row.holds(look)), OTHERWISE)
 
@@ -225,7 +225,7 @@ UNSEEN = "no replay shows the unrecorded rest"
 LIVE = f"{UNSEEN}, asking live does"
 
 
-def guessed(look: Look, row: Situation) -> Advice:
+def guessed(look: JudgedTurn, row: Situation) -> Advice:
     """The advice where no setting could be tried, or none completed the turn."""
     guess = row.guess(look)
     if not row.tries:
@@ -234,7 +234,7 @@ def guessed(look: Look, row: Situation) -> Advice:
     return Advice(f"{guess}; {LIVE if live else UNSEEN}", live=live)
 
 
-def can_be_asked(look: Look) -> bool:
+def can_be_asked(look: JudgedTurn) -> bool:
     """Whether the request was recorded as it was sent: of a transcript of an agent nobody knows what was."""
     exchange = look.exchange
     return exchange.request is not None and exchange.recorder is None and bool(exchange.url)
@@ -277,13 +277,13 @@ FAILURES: tuple[Failure, ...] = (
 """Kinds of errors that say what to do, most telling first."""
 
 
-def sent_on(look: Look) -> bool:
+def sent_on(look: JudgedTurn) -> bool:
     """Whether the answer only names another address."""
     seen = [each.at for each in look.judged.stop.evidence if each.rule == "error.redirect"]
     return any(at is not None and at.pointer == "location" for at in seen)
 
 
-def about_error(look: Look) -> str:
+def about_error(look: JudgedTurn) -> str:
     """What to do about an error that a provider reported, or that its client did."""
     if sent_on(look):
         return "send it to the address that the answer names"

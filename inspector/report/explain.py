@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from inspector.config.settings import command, settings_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answers_of
 from inspector.report.findings import Noted
-from inspector.report.lines.calls import SAYS, Stance, grouped, opinions_of, stances
+from inspector.report.lines.calls import SAYS, Stance, names_by_fate, opinions_of, stances
 from inspector.report.lines.header import output
 from inspector.report.lines.spans import inert, one_line
 from inspector.report.verdict import TurnVerdict
@@ -23,7 +23,7 @@ from loop_core.values import At, Evidence, Severity
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
-def text(view: View, only: Sequence[int] | None = None, read: Reading | None = None) -> str:
+def text(view: View, only: Sequence[int] | None = None, read: ReadOptions | None = None) -> str:
     """The whole report; with `only`, of the turns and responses with these indices.
 
     `read` is how the session was read: with it the command that does what is advised stands below an advice.
@@ -31,7 +31,7 @@ def text(view: View, only: Sequence[int] | None = None, read: Reading | None = N
     return "\n".join(_lines(view, None if only is None else frozenset(only), read)) + "\n"
 
 
-class Reading(NamedTuple):
+class ReadOptions(NamedTuple):
     """What was read, and as what."""
 
     paths: Sequence[str]
@@ -39,7 +39,7 @@ class Reading(NamedTuple):
     profile: str | None = None
 
 
-def twin(view: View, turn: TurnFacts, read: Reading) -> str:
+def twin(view: View, turn: TurnFacts, read: ReadOptions) -> str:
     """The command line that makes the run that was tried, or that asks live; empty where there is none."""
     replay, advice = view.replay, turn.verdict.advice
     if advice is None or replay.settings.live is not None:
@@ -52,7 +52,7 @@ def twin(view: View, turn: TurnFacts, read: Reading) -> str:
     return f"{command(read.paths, replay.settings, read.api, read.profile)} --live --turn {view.number(turn)}"
 
 
-def _lines(view: View, only: Set[int] | None, read: Reading | None) -> Iterator[str]:
+def _lines(view: View, only: Set[int] | None, read: ReadOptions | None) -> Iterator[str]:
     yield one_line(view.headline())
     if len(view.turns) > 1:
         yield "turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts())
@@ -99,7 +99,7 @@ def _counted(words: Iterable[str]) -> list[tuple[str, int]]:
 
 def _turn(
     view: View, number: int, turn: TurnFacts, indices: Sequence[int], findings: dict[int | None, list[str]],
-    read: Reading | None,
+    read: ReadOptions | None,
 ) -> Iterator[str]:
     verdict = turn.verdict
     yield f"turn {number} of {len(view.turns)} ({turn.id}): {verdict.word} · {one_line(verdict.sentence)}"
@@ -156,7 +156,7 @@ def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator
         if verdict.admission is not Admission.READY:
             yield f"      received: {received}"
             taken = taken or stances(facts.exchange, facts.judged, facts.verdicts)
-            said = grouped(opinions_of(taken, verdict))
+            said = names_by_fate(opinions_of(taken, verdict))
             yield "      policies: " + "; ".join(f"{SAYS[fate]}: {', '.join(names)}" for fate, names in said)
     state = facts.state.value if facts.state else "not reached"
     # In a live run, and where nobody was asked, there is no other agent than our machine.

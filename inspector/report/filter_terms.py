@@ -18,7 +18,7 @@ from loop_core.turn.trace import Step, limit_usage
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class StepContext:
     """One step of a session."""
 
     view: View
@@ -56,7 +56,7 @@ class Word(NamedTuple):
 
     about: str
     of_response: Callable[[View, ResponseFacts], Iterable[str]] | None = None
-    of_step: Callable[[Look], Iterable[str]] | None = None
+    of_step: Callable[[StepContext], Iterable[str]] | None = None
 
 
 class Flag(NamedTuple):
@@ -64,15 +64,15 @@ class Flag(NamedTuple):
 
     about: str
     of_response: Callable[[View, ResponseFacts], bool] | None = None
-    of_step: Callable[[Look], bool] | None = None
+    of_step: Callable[[StepContext], bool] | None = None
 
 
 class Number(NamedTuple):
     """`name>1`: a number, and what `%` of it means where a limit stands against it."""
 
     about: str
-    value: Callable[[Look], float | None]
-    share: Callable[[Look], float | None] | None = None
+    value: Callable[[StepContext], float | None]
+    share: Callable[[StepContext], float | None] | None = None
     """Percent of the limit that is spent; None where there is no bound."""
 
 
@@ -160,7 +160,7 @@ FLAGS: Mapping[str, Flag] = {
 def _spent(name: str, what: str) -> Number:
     place = ("attempts", "cont_tokens", "cont_chars", "repairs").index(name)
 
-    def row(look: Look) -> tuple[str, str, int, int | None]:
+    def row(look: StepContext) -> tuple[str, str, int, int | None]:
         return limit_usage(look.step.turn)[place]
 
     return Number(f"{what} so far; with % the share of the limit",
@@ -173,12 +173,12 @@ def _share(spent: int, limit: int | None) -> float | None:
     return 100.0 if not limit else 100.0 * spent / limit
 
 
-def _budget(look: Look) -> float | None:
+def _budget(look: StepContext) -> float | None:
     shares = [_share(spent, limit) for _, _, spent, limit in limit_usage(look.step.turn) if spent]
     return max((share for share in shares if share is not None), default=0.0)
 
 
-def _output(look: Look) -> float | None:
+def _output(look: StepContext) -> float | None:
     usage = look.response.exchange.response.usage if look.response else None
     return None if usage is None else usage.output_tokens
 

@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from fnmatch import translate
 
 from inspector.report.facts import ResponseFacts, View
-from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, Look
+from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, StepContext
 from loop_core.errors import CallerError
 
 
@@ -29,7 +29,7 @@ class FilterError(CallerError):
         super().__init__(f"column {column}: {message}")
 
 
-Test = Callable[[Look], bool]
+Test = Callable[[StepContext], bool]
 OfResponse = Callable[[View, ResponseFacts], bool]
 
 
@@ -207,7 +207,7 @@ def _number(name: str, op: str, value: str, column: int) -> Test:
         raise FilterError(column, f"{name} has no limit to be a share of")
     read = row.share if share and row.share is not None else row.value
 
-    def test(look: Look) -> bool:
+    def test(look: StepContext) -> bool:
         found = read(look)
         return found is not None and compare(found, wanted)
 
@@ -232,7 +232,7 @@ def _of_response(test: OfResponse) -> Test:
     known: dict[int, bool] = {}
     of: list[View] = []
 
-    def look_up(look: Look) -> bool:
+    def look_up(look: StepContext) -> bool:
         at = look.answer
         if at is None:
             return False
@@ -254,7 +254,7 @@ def _of_response(test: OfResponse) -> Test:
 def steps(found: Filter, view: View, marks: frozenset[int] = frozenset()) -> list[int]:
     """The steps that match, by index."""
     matches = found.matches
-    return [index for index in range(len(view.steps)) if matches(Look(view, index, marks))]
+    return [index for index in range(len(view.steps)) if matches(StepContext(view, index, marks))]
 
 
 def responses(found: Filter, view: View) -> list[int]:
@@ -281,10 +281,10 @@ def _from(view: View, step: int, direction: int) -> Iterator[int]:
 
 
 def _begins(found: Filter, view: View, index: int, marks: frozenset[int]) -> bool:
-    here = Look(view, index, marks)
+    here = StepContext(view, index, marks)
     if not found.matches(here):
         return False
-    before = Look(view, index - 1, marks)
+    before = StepContext(view, index - 1, marks)
     if index == 0 or not found.matches(before):
         return True
     return here.answer != before.answer or here.step.turn.id != before.step.turn.id

@@ -67,7 +67,7 @@ def why_of(recut: Recut | None) -> str:
     return "cut again without a cap" if recut.budget is None else f"cut again at max_tokens {recut.budget:,}"
 
 
-class Answer(NamedTuple):
+class TurnAnswer(NamedTuple):
     """One response of a turn: recorded, or simulated."""
 
     exchange: Exchange
@@ -81,12 +81,12 @@ class Answer(NamedTuple):
         return self.judged.stop.normalized
 
 
-class Look(NamedTuple):
+class JudgedTurn(NamedTuple):
     """What a row of the table looks at: one turn."""
 
     ended: Turn
     """The turn as our machine left it."""
-    answers: tuple[Answer, ...]
+    answers: tuple[TurnAnswer, ...]
     """What was recorded of the turn; where our machine was answered by a simulation or live, what it was answered."""
     simulated: bool
     """Whether our machine was answered so, and what the recorded agent did is beside the point."""
@@ -167,7 +167,7 @@ class Look(NamedTuple):
         return self.ended.terminal == "completed" and by is not None and _clean(by, self.ended)
 
 
-def look_at(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> Look:
+def look_at(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> JudgedTurn:
     """A turn as it is judged; `noted` are its findings.
 
     Where a simulation or a live server answered our machine, what the recorded agent did is beside the point.
@@ -187,7 +187,7 @@ def look_at(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> Look:
     word = Stop.CANCELLED if given_up else answers[worst].word
     last = turn.record.links[-1].index
     stopped = any(note.finding.rule == "transcript.stopped" and note.response == last for note in noted)
-    return Look(ended, answers, simulated, rules, calls, worst, word, stopped, _limit(replay, turn, ended))
+    return JudgedTurn(ended, answers, simulated, rules, calls, worst, word, stopped, _limit(replay, turn, ended))
 
 
 _BY_LIMIT = frozenset(guard.terminal for guard in GUARDS)
@@ -213,14 +213,15 @@ def asked_live(replay: Replay, turn: TurnRun) -> bool:
     return turn.record.heard is not None and replay.trace.steps[turn.decided].fidelity is Fidelity.LIVE
 
 
-def _recorded(replay: Replay, turn: TurnRun) -> Iterator[Answer]:
+def _recorded(replay: Replay, turn: TurnRun) -> Iterator[TurnAnswer]:
     """Every response that was recorded of a turn."""
     case = replay.case
     for link in turn.record.links:
-        yield Answer(case.loaded.exchanges[link.index], case.judged[link.index], case.verdicts[link.index], link.place)
+        index = link.index
+        yield TurnAnswer(case.loaded.exchanges[index], case.judged[index], case.verdicts[index], link.place)
 
 
-def _answered(replay: Replay, turn: TurnRun) -> Iterator[Answer]:
+def _answered(replay: Replay, turn: TurnRun) -> Iterator[TurnAnswer]:
     """Every response that our machine got before it decided the turn."""
     exchanges = replay.case.loaded.exchanges
     for step in replay.trace.steps[turn.first : turn.decided + 1]:
@@ -229,7 +230,7 @@ def _answered(replay: Replay, turn: TurnRun) -> Iterator[Answer]:
             index = event.index
             opening = exchanges[turn.record.links[0].index]
             exchange = exchange_of(opening, event, step.before) if index is None else exchanges[index]
-            yield Answer(exchange, event.judgement, seen.verdicts, place_of(step.before))
+            yield TurnAnswer(exchange, event.judgement, seen.verdicts, place_of(step.before))
 
 
 def _ending(judged: Judgement, ended: Turn) -> Ending | None:
@@ -241,7 +242,7 @@ def _clean(judged: Judgement, ended: Turn) -> bool:
     return judged.stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL) and _ending(judged, ended) is None
 
 
-def _deciding(answers: Sequence[Answer], ended: Turn) -> int:
+def _deciding(answers: Sequence[TurnAnswer], ended: Turn) -> int:
     last = len(answers) - 1
     if not _clean(answers[last].judged, ended):
         return last

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inspector.report.advice import all_reasoning, limit_said, nothing_read, sent_on
 from inspector.report.findings import CUT_WORDS
-from inspector.report.look import Look
+from inspector.report.look import JudgedTurn
 from inspector.sessions.recording import TurnPlace
 from inspector.sessions.transcripts.answer import reason_text
 from loop_core.judge.arguments import ArgumentShape, parse
@@ -12,14 +12,14 @@ from loop_core.judge.gate import Verdict
 from loop_core.values import ArgsForm, ChatResponse, Stop
 
 
-def who(look: Look) -> str:
+def who(look: JudgedTurn) -> str:
     """Who spoke: the format, and the server where it is known."""
     exchange = look.exchange
     same = exchange.profile.name in (exchange.api, "generic") or exchange.profile.name.startswith("generic")
     return exchange.api if same else f"{exchange.api} ({exchange.profile.name})"
 
 
-def budget(look: Look) -> str:
+def budget(look: JudgedTurn) -> str:
     """The stop reason as it was sent, with what was used of the cap."""
     exchange = look.exchange
     usage = exchange.response.usage
@@ -37,7 +37,7 @@ def budget(look: Look) -> str:
     return f"{word}, cap {cap:,}{_reasoning(look)}" if cap is not None else f"{word}{_reasoning(look)}"
 
 
-def _reasoning(look: Look) -> str:
+def _reasoning(look: JudgedTurn) -> str:
     """What reasoning took of a budget that cut."""
     if all_reasoning(look):
         return ", all spent on reasoning"
@@ -47,27 +47,27 @@ def _reasoning(look: Look) -> str:
     return ""
 
 
-def ended(look: Look) -> str:
+def ended(look: JudgedTurn) -> str:
     """How the deciding response ended."""
     return f"{who(look)} ended with {budget(look)}"
 
 
-def cut(look: Look) -> str:
+def cut(look: JudgedTurn) -> str:
     """How the deciding response was cut, and the limit of ours that ended the turn then."""
     return _with_limit(ended(look), look)
 
 
-def cut_call(look: Look) -> str:
+def cut_call(look: JudgedTurn) -> str:
     """Which call was cut and how, and the limit of ours that ended the turn then."""
     return _with_limit(call_cut(look), look)
 
 
-def _with_limit(said: str, look: Look) -> str:
+def _with_limit(said: str, look: JudgedTurn) -> str:
     limit = limit_said(look)
     return f"{said}; {limit}" if limit else said
 
 
-def call_cut(look: Look) -> str:
+def call_cut(look: JudgedTurn) -> str:
     """Which call was cut, and how; how the response ended, where it holds none."""
     exchange, verdict = look.exchange, look.cut_call
     if verdict is None:
@@ -97,14 +97,14 @@ def call_cut(look: Look) -> str:
     return f"{exchange.api} {said} ({budget(look)})"
 
 
-def _which(look: Look, verdict: Verdict) -> str:
+def _which(look: JudgedTurn, verdict: Verdict) -> str:
     """Which call of a batch it is; empty where it is the only one."""
     batch = look.answers[look.worst].verdicts
     place = next((place for place, each in enumerate(batch, 1) if each.call is verdict.call), None)
     return f" (call {place} of {len(batch)})" if place is not None and len(batch) > 1 else ""
 
 
-def held_call(look: Look) -> str:
+def held_call(look: JudgedTurn) -> str:
     """The last call that nothing may run, and why."""
     position, verdict = look.held[-1]
     batch = look.answers[position].verdicts
@@ -115,7 +115,7 @@ def held_call(look: Look) -> str:
     return f"{whose} is held: {verdict.why}"
 
 
-def limit_reached(look: Look) -> str:
+def limit_reached(look: JudgedTurn) -> str:
     """A turn that could go on, and what ended it."""
     limit = limit_said(look) or "the policy ended the turn"
     if look.last_word is Stop.TOOL_CALL and look.over:
@@ -126,24 +126,24 @@ def limit_reached(look: Look) -> str:
     return f"{said}, and the recorded agent finished it with {continuations(look)} continuations"
 
 
-def continuations(look: Look) -> int:
+def continuations(look: JudgedTurn) -> int:
     """How many continuations the recorded agent needed."""
     return sum(answer.place is TurnPlace.CONTINUATION for answer in look.answers)
 
 
-def finding_of(look: Look) -> str:
+def finding_of(look: JudgedTurn) -> str:
     """What the judge says of the ending."""
     rule = f"ending.{look.ending.value}" if look.ending is not None else ""
     return next((found.message for found in look.judged.findings if found.rule == rule), "")
 
 
-def seam(look: Look) -> str:
+def seam(look: JudgedTurn) -> str:
     """Of which segment nothing shows that it goes on from the text before it."""
     doubt = look.ended.doubtful_seams[0]
     return f"nothing shows that segment {doubt.index + 1} goes on from the text before it: {doubt.why}"
 
 
-def broke(look: Look) -> str:
+def broke(look: JudgedTurn) -> str:
     """How an answer broke off: in the middle of a stream or body, or with a word that gives no reason."""
     response = look.exchange.response
     if nothing_read(look):
@@ -153,7 +153,7 @@ def broke(look: Look) -> str:
     return "ended without a stop reason" if response.streaming else "sent a body that is not whole"
 
 
-def wordless(look: Look) -> str:
+def wordless(look: JudgedTurn) -> str:
     """What was sent whole without any stop reason."""
     what = "a stream with its end mark" if look.exchange.response.streaming else "a whole body"
     response = look.exchange.response
@@ -161,7 +161,7 @@ def wordless(look: Look) -> str:
     return f"sent {what} and {nothing} stop reason in it ({response.size:,} bytes)"
 
 
-def held_beside(look: Look) -> str:
+def held_beside(look: JudgedTurn) -> str:
     """The call that is held beside all else; empty where none is."""
     return f"; {held_call(look)}" if look.held else ""
 
@@ -172,12 +172,12 @@ def unreached(response: ChatResponse) -> str:
     return f": {told}" if told else ""
 
 
-def cut_before(look: Look) -> str:
+def cut_before(look: JudgedTurn) -> str:
     """That the answer was cut before it ended."""
     return ", and before it the answer was cut" if Stop.MAX_TOKENS in look.words else ""
 
 
-def failure(look: Look) -> str:
+def failure(look: JudgedTurn) -> str:
     """What was reported in place of an answer."""
     error = look.exchange.response.error
     message = error.message if error else _worded(look)
@@ -187,7 +187,7 @@ def failure(look: Look) -> str:
     return f"HTTP {status}, {shown}" if status and status >= 400 else shown
 
 
-def _worded(look: Look) -> str:
+def _worded(look: JudgedTurn) -> str:
     """A failure that only a stop word tells: the word, and what it means."""
     stop = look.judged.stop
     kind, _, said = (stop.detail or "").partition(": ")
@@ -198,7 +198,7 @@ EXPLANATIONS = ("finishMessage", "blockReasonMessage")
 """Other words of a provider that explain a filter, where it gives no text of refusal."""
 
 
-def explained(look: Look) -> str:
+def explained(look: JudgedTurn) -> str:
     """Why an answer was filtered, in the provider's words."""
     response = look.exchange.response
     told = (response.refusal, *(response.native.get(name) for name in EXPLANATIONS),
@@ -207,7 +207,7 @@ def explained(look: Look) -> str:
     return f": {said if len(said) <= 200 else said[:199] + '…'}" if said else ""
 
 
-def detail(look: Look) -> str:
+def detail(look: JudgedTurn) -> str:
     """The stop reason's own words."""
     stop = look.judged.stop
     words = [word for word in (stop.raw, stop.detail) if word]

@@ -16,13 +16,13 @@ from inspector.replay.replay import Replay, Stretch, TurnRun, first_cap, placed,
 from inspector.replay.rerun import rerun
 from inspector.report.advice import LIMIT, RAISED, Basis
 from inspector.report.findings import ANOTHER_WAY, Noted
-from inspector.report.look import Look, look_at
+from inspector.report.look import JudgedTurn, look_at
 from inspector.sessions.recording import TurnPlace
 from loop_core.errors import LoopError
 from loop_core.turn.state import ProviderResponse
 from loop_core.turn.trace import Fidelity
 
-Good = Callable[[Look], bool]
+Good = Callable[[JudgedTurn], bool]
 """Whether a turn is shown as finished without a doubt."""
 Set = Mapping[str, str]
 LIMITS_TOGETHER = 4
@@ -38,8 +38,9 @@ class Found(NamedTuple):
     basis: Basis
 
 
-def tried(replay: Replay, turn: TurnRun, noted: Sequence[Noted], look: Look, names: Sequence[str], good: Good) -> (
-        Found | None):
+def best_settings(
+    replay: Replay, turn: TurnRun, noted: Sequence[Noted], look: JudgedTurn, names: Sequence[str], good: Good
+) -> Found | None:
     """The first of the named settings that completes the turn, with its smallest value; None where none does."""
     if not any(_answerable(replay, turn, look, name) for name in names):
         return None
@@ -54,7 +55,7 @@ def tried(replay: Replay, turn: TurnRun, noted: Sequence[Noted], look: Look, nam
     return None
 
 
-def _answerable(replay: Replay, turn: TurnRun, look: Look, name: str) -> bool:
+def _answerable(replay: Replay, turn: TurnRun, look: JudgedTurn, name: str) -> bool:
     """Whether the recording could answer a run with another value of this setting at all."""
     if name == LIMIT and not look.simulated:
         return turn.runs > 1  # else nothing was recorded behind what this run has used
@@ -81,11 +82,11 @@ class Trial:
         alone = replayed(replay.case, replay.settings, [placed(turn.record, turn.steps, 0)], since, earlier)
         return cls(alone, [each for each in noted if each.finding.rule != ANOTHER_WAY], good)
 
-    def look(self, settings: Set) -> Look | None:
+    def look(self, settings: Set) -> JudgedTurn | None:
         """The turn under these settings; None where it cannot be run so."""
         return self._run(settings)[0]
 
-    def _run(self, settings: Set) -> tuple[Look | None, Basis]:
+    def _run(self, settings: Set) -> tuple[JudgedTurn | None, Basis]:
         alone = self._alone
         try:
             made = rerun(alone, settings_of(settings, alone.settings), alone.since)
@@ -108,7 +109,7 @@ class Trial:
 
     # -- what is tried -------------------------------------------------------------------------------------------
 
-    def limits(self, look: Look) -> Found | None:
+    def limits(self, look: JudgedTurn) -> Found | None:
         """The smallest values of the limits that end the turn, one after the other."""
         lax: dict[str, str] = {}
         now: dict[str, int] = {}
@@ -130,7 +131,7 @@ class Trial:
             lax[name] = str(least)
         return self._found(lax) if lax else None
 
-    def cap(self, look: Look) -> Found | None:
+    def cap(self, look: JudgedTurn) -> Found | None:
         """The smallest max_tokens above the one in force."""
         settings, record = self._alone.settings, self._alone.turns[0].record
         usage = look.exchange.response.usage

@@ -15,8 +15,8 @@ from inspector.replay.replay import Replay, TurnRun
 from inspector.report import sentences as say
 from inspector.report.advice import Advice, Situation, about_error, guessed, nothing_read, refused, situation, tested
 from inspector.report.findings import CUT_WORDS, RAN_CUT, Noted, recording_cut
-from inspector.report.look import Look, asked_live, look_at
-from inspector.report.trial import tried
+from inspector.report.look import JudgedTurn, asked_live, look_at
+from inspector.report.trial import best_settings
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD
 from loop_core.judge.endings import Ending
@@ -24,18 +24,18 @@ from loop_core.turn.state import State
 from loop_core.values import ChatResponse, Severity, Stop, TransportEnd
 
 
-class Row(NamedTuple):
+class VerdictRow(NamedTuple):
     """One verdict: its word, its glyphs (and in ASCII), how bad it is (0 is worst), and when it holds."""
 
     word: str
     glyph: str
     ascii: str
     severity: Severity
-    holds: Callable[[Look], bool]
-    say: Callable[[Look], str]
-    advise: Callable[[Look], str | Situation]
+    holds: Callable[[JudgedTurn], bool]
+    say: Callable[[JudgedTurn], str]
+    advise: Callable[[JudgedTurn], str | Situation]
     """What to change: a text, or what decided the turn, about which settings may be tried."""
-    sure: Callable[[Look], bool] = lambda look: True
+    sure: Callable[[JudgedTurn], bool] = lambda look: True
     """Whether what it says is known, and not inferred: what is not is never shown as good."""
 
 
@@ -69,7 +69,7 @@ def identifier(word: str) -> str:
     return "_".join(re.findall(r"[a-z0-9]+", word.lower()))
 
 
-def _run_nothing(look: Look) -> Situation:
+def _run_nothing(look: JudgedTurn) -> Situation:
     """What to change about the deciding reason, and what never to do under it."""
     row = situation(look)
     return row._replace(guess=lambda look: f"run nothing under this reason; {row.guess(look)}")
@@ -90,27 +90,27 @@ RESUMED = {
 """How a paused response goes on -> what to send; any other goes back as it is."""
 
 
-def _only_looks_finished(ending: Ending, word: str, glyph: str, plain: str, advice: str) -> Row:
-    return Row(word, glyph, plain, Severity.ERROR,
+def _only_looks_finished(ending: Ending, word: str, glyph: str, plain: str, advice: str) -> VerdictRow:
+    return VerdictRow(word, glyph, plain, Severity.ERROR,
                lambda look: look.ending is ending and not look.repaired,
                lambda look: f"{say.ended(look)}, but {say.finding_of(look)}",
                lambda look: advice,
                lambda look: look.judged.ending_sure)
 
 
-ROWS: tuple[Row, ...] = (
-    Row("CUT CALL RUN", "✖", "x", Severity.ERROR,
+ROWS: tuple[VerdictRow, ...] = (
+    VerdictRow("CUT CALL RUN", "✖", "x", Severity.ERROR,
         lambda look: RAN_CUT in look.rules,
         lambda look: f"{say.cut_call(look)}; the agent ran it",
         _run_nothing),
-    Row("TRUNCATED, ANSWER LOST", "✂", "%", Severity.ERROR,
+    VerdictRow("TRUNCATED, ANSWER LOST", "✂", "%", Severity.ERROR,
         lambda look: "agent.took_cut_answer" in look.rules,
         lambda look: f"{say.cut_call(look)}; the agent went on without the rest",
         situation),
-    Row("CALL HELD", "▣", "#", Severity.ERROR,
+    VerdictRow("CALL HELD", "▣", "#", Severity.ERROR,
         lambda look: look.cut_call is not None and not look.repaired and (look.word in HOLDING or look.cut),
         say.cut_call, situation),
-    Row("MALFORMED CALL", "▣", "#", Severity.ERROR,
+    VerdictRow("MALFORMED CALL", "▣", "#", Severity.ERROR,
         lambda look: look.word is Stop.MALFORMED_TOOL_CALL and not look.repaired,
         say.ended, situation),
     _only_looks_finished(
@@ -128,107 +128,107 @@ ROWS: tuple[Row, ...] = (
     _only_looks_finished(
         Ending.EMPTY_ANSWER, "EMPTY ANSWER", "╳", "!",
         "send it again with a short nudge to answer; where silence is wanted, set allow_silence"),
-    Row("LIMIT REACHED", "✂", "%", Severity.WARNING,
+    VerdictRow("LIMIT REACHED", "✂", "%", Severity.WARNING,
         lambda look: (look.ended.terminal in GOING_ON and look.last_word in CLEAN)
         or (look.limit is not None and (look.simulated or (look.over and look.last_word in CLEAN))),
         say.limit_reached, situation),
-    Row("TRUNCATED", "✂", "%", Severity.ERROR,
+    VerdictRow("TRUNCATED", "✂", "%", Severity.ERROR,
         lambda look: look.cut and look.word is not Stop.INTERRUPTED and not look.repaired,
         say.cut, situation, lambda look: look.word is Stop.MAX_TOKENS),
-    Row("CONTEXT FULL", "▤", "=", Severity.ERROR,
+    VerdictRow("CONTEXT FULL", "▤", "=", Severity.ERROR,
         lambda look: look.word is Stop.CONTEXT_WINDOW_EXCEEDED,
         lambda look: say.ended(look) if look.exchange.response.error is None
         else f"{say.who(look)} refused the request: {say.failure(look)}",
         situation),
-    Row("NO ANSWER", "╳", "!", Severity.ERROR,
+    VerdictRow("NO ANSWER", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.repaired and _unanswered(look.exchange.response),
         lambda look: f"{say.who(look)} was asked, and nobody answered{say.unreached(look.exchange.response)}",
         lambda look: "look at the address, the network and the server; no answer was begun"),
-    Row("INTERRUPTED", "╳", "!", Severity.ERROR,
+    VerdictRow("INTERRUPTED", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.repaired,
         lambda look: f"{say.who(look)} {say.broke(look)} ({look.exchange.response.size:,} bytes)",
         situation),
-    Row("ERROR", "╳", "!", Severity.ERROR,
+    VerdictRow("ERROR", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.ERROR,
         lambda look: f"{say.who(look)} failed: {say.failure(look)}",
         about_error),
-    Row("BLOCKED", "⊘", "0", Severity.WARNING,
+    VerdictRow("BLOCKED", "⊘", "0", Severity.WARNING,
         lambda look: look.word is Stop.SAFETY_BLOCKED,
         lambda look: f"{say.who(look)} {'declined to answer' if refused(look) else 'filtered the answer'} "
         f"({say.detail(look)}){say.explained(look)}",
         situation),
-    Row("RECORDING CUT", "∅", "-", Severity.WARNING,
+    VerdictRow("RECORDING CUT", "∅", "-", Severity.WARNING,
         lambda look: recording_cut(look.judged.stop) or _cut_behind(look),
         lambda look: f"{say.ended(look)}, and the recording is cut right behind it: what came of its calls is not known"
         if _cut_behind(look) else
         f"{say.who(look)}: the recording is cut after {look.exchange.response.size:,} bytes of the answer, "
         "so how it ended is not known",
         lambda look: "record it again; nothing shows that the server failed"),
-    Row("END NOT RECORDED", "∅", "-", Severity.WARNING,
+    VerdictRow("END NOT RECORDED", "∅", "-", Severity.WARNING,
         lambda look: look.unseen,
         lambda look: f"{say.who(look)}: how the answer ended was not recorded, and nothing in the file shows it",
         lambda look: "record with a proxy to know"),
-    Row("NO STOP REASON", "?", "?", Severity.WARNING,
+    VerdictRow("NO STOP REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.judged.stop.detail == NO_WORD,
         lambda look: f"{say.who(look)} {say.wordless(look)}; nothing says that the answer is whole"
         f"{say.held_beside(look)}",
         lambda look: "look at the body: it holds nothing of an answer in this format" if nothing_read(look) else
         "look at the answer before it is used; nothing may run a call of it"),
-    Row("UNKNOWN REASON", "?", "?", Severity.WARNING,
+    VerdictRow("UNKNOWN REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.exchange.recorded,
         say.ended, situation),
-    Row("NOT RECORDED", "∅", "-", Severity.WARNING,
+    VerdictRow("NOT RECORDED", "∅", "-", Severity.WARNING,
         lambda look: not look.exchange.recorded,
         lambda look: f"{look.exchange.api}: body not recorded, so nothing is known of its end",
         lambda look: "record with a proxy; a browser leaves streams out of its HAR"),
-    Row("PAUSED", "‖", "|", Severity.WARNING,
+    VerdictRow("PAUSED", "‖", "|", Severity.WARNING,
         lambda look: look.last_word is Stop.PAUSED,
         lambda look: f"{say.who(look)} paused and waits to be resumed ({say.detail(look)})",
         lambda look: RESUMED.get(look.answers[-1].judged.stop.detail or "", "send the response back as it is")),
-    Row("CANCELLED", "╳", "!", Severity.WARNING,
+    VerdictRow("CANCELLED", "╳", "!", Severity.WARNING,
         lambda look: look.word is Stop.CANCELLED or look.ended.terminal == "cancelled" or look.stopped,
         lambda look: f"{say.who(look)} was cancelled" if look.word is Stop.CANCELLED else
         f"{'the turn was stopped' if look.stopped else 'the operator cancelled the turn'} after {say.budget(look)}",
         lambda look: "nothing to change"),
-    Row("CALL NOT RUN", "▣", "#", Severity.ERROR,
+    VerdictRow("CALL NOT RUN", "▣", "#", Severity.ERROR,
         lambda look: any(position == len(look.answers) - 1 for position, _ in look.held),
         lambda look: f"{say.who(look)} ended with {say.budget(look)}; {say.held_call(look)}",
         lambda look: "look at the call: nothing may run it as it is"),
-    Row("CALL REJECTED", "▣", "#", Severity.WARNING,
+    VerdictRow("CALL REJECTED", "▣", "#", Severity.WARNING,
         lambda look: bool(look.rejected),
         lambda look: f"{say.ended(look)}; its call {look.rejected[-1].call.name or 'without a name'} is rejected: "
         f"{look.rejected[-1].why}",
         lambda look: (
             "nothing to change: the agent answered the call with that" if look.rejected[-1].rule == REFUSED else
             "send the error back as the result of the call: the model can make it again")),
-    Row("GAP IN THE ANSWER", "╳", "!", Severity.ERROR,
+    VerdictRow("GAP IN THE ANSWER", "╳", "!", Severity.ERROR,
         lambda look: bool(look.rules & LOST_FRAME_RULES) and "judge.lost_frame" not in look.rules,
         lambda look: f"{say.ended(look)}, but a frame of it could not be read: what it held is missing",
         lambda look: "send it again; Wire shows the frame"),
-    Row("SEAM UNVERIFIED", "≍", "~", Severity.WARNING,
+    VerdictRow("SEAM UNVERIFIED", "≍", "~", Severity.WARNING,
         lambda look: bool(look.ended.doubtful_seams),
         lambda look: f"{say.who(look)} was cut and continued ({say.budget(look)}); {say.seam(look)}",
         lambda look: "read what stands around the seam; with a max_tokens that the answer fits in there is none",
         sure=lambda look: False),
-    Row("END INFERRED", "≈", "~", Severity.INFO,
+    VerdictRow("END INFERRED", "≈", "~", Severity.INFO,
         lambda look: look.inferred is not None,
         lambda look: f"{say.who(look)}: no stop reason was recorded{say.cut_before(look)}; {look.last_word.value} is "
         f"inferred: {look.inferred.note if look.inferred else ''}",
         lambda look: "", sure=lambda look: False),
-    Row("CALL REPAIRED", "✓", "+", Severity.INFO,
+    VerdictRow("CALL REPAIRED", "✓", "+", Severity.INFO,
         lambda look: look.repaired and (bool(look.held) or Stop.MALFORMED_TOOL_CALL in look.words),
         lambda look: f"{say.who(look)} sent a call that was held, and whole when it was asked for again "
         f"({say.budget(look)})",
         lambda look: ""),
-    Row("CUT, COMPLETED", "✓", "+", Severity.INFO,
+    VerdictRow("CUT, COMPLETED", "✓", "+", Severity.INFO,
         lambda look: look.repaired and Stop.MAX_TOKENS in look.words,
         lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)})",
         lambda look: ""),
-    Row("RETRIED", "✓", "+", Severity.INFO,
+    VerdictRow("RETRIED", "✓", "+", Severity.INFO,
         lambda look: any(answer.place is TurnPlace.RETRY for answer in look.answers),
         lambda look: f"{say.who(look)} was asked again after a failure and ended with {say.budget(look)}",
         lambda look: ""),
-    Row("COMPLETE", "✓", "+", Severity.INFO,
+    VerdictRow("COMPLETE", "✓", "+", Severity.INFO,
         lambda look: True,
         lambda look: say.ended(look._replace(worst=len(look.answers) - 1, word=look.last_word)),
         lambda look: ""),
@@ -242,7 +242,7 @@ def _unanswered(response: ChatResponse) -> bool:
     return response.http_status is None and not response.size and response.transport_end in ends
 
 
-def _cut_behind(look: Look) -> bool:
+def _cut_behind(look: JudgedTurn) -> bool:
     """Whether the turn waits for results of calls, and the file ends before they could be recorded."""
     waits = look.last_word is Stop.TOOL_CALL and look.word is Stop.TOOL_CALL
     held = any(position == len(look.answers) - 1 for position, _ in look.held)
@@ -267,21 +267,21 @@ def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVer
                        advice, row.sure(look))
 
 
-def row_of(look: Look) -> tuple[int, Row]:
+def row_of(look: JudgedTurn) -> tuple[int, VerdictRow]:
     """The row that names a turn, and its rank."""
     return next((rank, row) for rank, row in enumerate(ROWS) if row.holds(look))
 
 
-def good(look: Look) -> bool:
+def good(look: JudgedTurn) -> bool:
     """Whether a turn is shown as finished, without a doubt and by our machine too."""
     _, row = row_of(look)
     return row.severity is Severity.INFO and row.sure(look) and look.ended.terminal == "completed"
 
 
 def _advice(
-    replay: Replay, turn: TurnRun, noted: Sequence[Noted], look: Look, said: str | Situation
+    replay: Replay, turn: TurnRun, noted: Sequence[Noted], look: JudgedTurn, said: str | Situation
 ) -> Advice | None:
     if isinstance(said, str):
         return Advice(said) if said else None
-    found = tried(replay, turn, noted, look, said.tries, good) if said.tries else None
+    found = best_settings(replay, turn, noted, look, said.tries, good) if said.tries else None
     return guessed(look, said) if found is None else tested(found.settings, found.basis)

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 
 from inspector.report import filters
 from inspector.report.facts import View
-from inspector.report.filter_terms import Look
+from inspector.report.filter_terms import StepContext
 from inspector.report.filters import FilterError
 from inspector.report.lines.spans import Line, Role, Span, said
 from inspector.tui.lists import RowList
@@ -63,7 +63,7 @@ def hits(stop: Breakpoint, view: View, marks: frozenset[int]) -> int:
     return count
 
 
-def suggestions_at(look: Look) -> list[str]:
+def suggestions_at(look: StepContext) -> list[str]:
     """Expressions that would stop at steps like this one."""
     step, response = look.step, look.response
     found = [f"state:{step.state.value}"]
@@ -87,7 +87,7 @@ class Stops(RowList):
         super().__init__(id="stops")
         self.stops = list(stops)
         known = {each.text for each in stops}
-        offered = suggestions_at(Look(view, step, marks)) if view.steps else []
+        offered = suggestions_at(StepContext(view, step, marks)) if view.steps else []
         self.offered = [text for text in offered if text not in known]
         self._view, self._marks = view, marks
         self._counts: dict[str, int] = {}

@@ -22,7 +22,7 @@ from inspector.tui.stage import SessionRuns
 from inspector.tui.text_view import TextView
 from inspector.whatif import branch_lines
 from inspector.whatif.branch_lines import run_line, turn_of
-from inspector.whatif.tree import Alignment, Branch, Node, drawn
+from inspector.whatif.tree import Alignment, Branch, Node, tree_prefix
 
 MOST = 18
 """Rows that are seen at once."""
@@ -53,7 +53,7 @@ class Nodes(RowList):
         asked = turn_of(node.branch) if node.branch is not None else None
         mark, *rest = run_line(node.name, node.view, asked, node.branch, node is self.runs.node)
         lost = (Span("not kept  ", Role.WARN),) if self.runs.why_unkept(node) else ()
-        return (mark, Span(drawn(follows), Role.RULE), *lost, *rest)
+        return (mark, Span(tree_prefix(follows), Role.RULE), *lost, *rest)
 
 
 class RunTree(ModalScreen[tuple[str, int] | None]):

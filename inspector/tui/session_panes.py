@@ -249,19 +249,19 @@ class Tracing(SessionPart):
 
     def action_fact(self, by: int) -> None:
         """Goes to the next or previous fact, in Wire."""
-        from inspector.report.lines.reads import moved
+        from inspector.report.lines.reads import next_fact
 
-        self._traced(lambda found: self._look(found, moved(found, self.panes.picked, by)))
+        self._traced(lambda found: self._look(found, next_fact(found, self.panes.picked, by)))
 
     def action_slice(self, by: int) -> None:
         """Goes to the next or previous slice of the fact that is looked at."""
-        from inspector.report.lines.reads import turned
+        from inspector.report.lines.reads import next_reading
 
         picked = self.panes.picked
         if picked is None:
             self.stage.note = "no fact is looked at yet: . goes to the first"
         else:
-            self._traced(lambda found: self._look(found, turned(found, picked, by)))
+            self._traced(lambda found: self._look(found, next_reading(found, picked, by)))
 
     def _traced(self, act: Callable[[Provenance], None]) -> None:
         """Does something with what the bytes at hand became; in a large body that is found out beside the screen."""
@@ -293,12 +293,12 @@ class Tracing(SessionPart):
 
     def _tell_fact(self, found: Provenance) -> None:
         """Says which fact is looked at, also where the head of the view is out of sight."""
-        from inspector.report.lines.reads import told
+        from inspector.report.lines.reads import fact_line
         from inspector.report.lines.spans import text_of
 
         facts = answer_at(self.stage.run.view, self.stage.step)
         if self.panes.picked is not None and facts is not None:
-            self.stage.note = text_of(told(found, self.panes.picked, facts.exchange.response))
+            self.stage.note = text_of(fact_line(found, self.panes.picked, facts.exchange.response))
 
     def pointed(self, message: LinesPointed) -> None:
         """A line of the text was clicked, or enter was pressed over those in sight."""
@@ -308,7 +308,7 @@ class Tracing(SessionPart):
             self._traced(lambda found: self._bytes_of(found, message))
 
     def _what_became(self, found: Provenance, message: LinesPointed) -> None:
-        from inspector.report.lines.reads import became, next_of, noted, picked_of
+        from inspector.report.lines.reads import next_of, picked_of, range_note, readings_in
         from inspector.report.lines.slices import Bytes
 
         sheet = self.stage.sheet
@@ -318,14 +318,14 @@ class Tracing(SessionPart):
         if not spans:
             return
         start, end = spans[0][0], spans[-1][1]
-        reads = became(found, start, end)
+        reads = readings_in(found, start, end)
         spot = sheet.spot(message.first, message.row, message.column, message.width) if message.width else None
         exact = found.at(spot[0]) if spot is not None and spot[1] - spot[0] == 1 else ()
         if exact:
             self.panes.pick(picked_of(found, exact[0]))
         elif reads:
             self.panes.pick(next_of(found, reads, self.panes.picked))
-        self.stage.note = noted(reads, start, end)
+        self.stage.note = range_note(reads, start, end)
 
     def _facts_of(self, message: LinesPointed) -> Sequence[str | None]:
         """The facts that lines of the Response tell."""

@@ -110,7 +110,7 @@ class Sheets:
         return self._readings[key]
 
     def _picking(self, sheet: Sheet, viewpoint: Viewpoint, picked: Picked) -> Sheet:
-        from inspector.report.lines.reads import told
+        from inspector.report.lines.reads import fact_line
         from inspector.report.lines.slices import Bytes
 
         found, facts = self.readings(viewpoint), _answer(viewpoint)
@@ -119,7 +119,7 @@ class Sheets:
         reads = found.by_fact[picked.fact]
         here = reads[picked.reading]
         ranges = [(read.start, read.end) for read in reads]
-        return sheet.picking(told(found, picked, facts.exchange.response), ranges, (here.start, here.end))
+        return sheet.picking(fact_line(found, picked, facts.exchange.response), ranges, (here.start, here.end))
 
 
 def _block(viewpoint: Viewpoint) -> Block:

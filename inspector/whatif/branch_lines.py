@@ -28,7 +28,7 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.lines.steps import detail, glyph_of
 from inspector.whatif.branch_report import asked
-from inspector.whatif.tree import Branch, Row
+from inspector.whatif.tree import Branch, StepPair
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
@@ -270,7 +270,7 @@ def head(left: str, right: str, width: int, measure: Measure = cells) -> Line:
     return _columns((said(left, Role.TITLE),), Span("   "), (said(right, Role.TITLE),), width, measure)
 
 
-def row_line(made: Branch, row: Row, here: bool, width: int, measure: Measure = cells) -> Line:
+def row_line(made: Branch, row: StepPair, here: bool, width: int, measure: Measure = cells) -> Line:
     """A step of each run; `≠` between them where they are not the same."""
     between = Span(" │ ", Role.RULE) if row.same else Span(" ≠ ", Role.ERROR)
     mark = Span("▶" if here else " ", Role.HERE)
@@ -294,7 +294,7 @@ def _step_beside(view: View, index: int | None, same: bool) -> Line:
             Span(f"{step.state.value} ", Role.PLAIN if same else Role.STRONG), *detail(step), *fidelity)
 
 
-def texts(made: Branch, row: Row) -> list[Line]:
+def texts(made: Branch, row: StepPair) -> list[Line]:
     """How the turn of a row ends in both runs, and how their merged texts differ."""
     index = made.original.replay.turn_at(row.left) if row.left is not None else made.view.replay.turn_at(row.right or 0)
     old, new = made.original.turns[index], made.view.turns[index]

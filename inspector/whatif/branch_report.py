@@ -16,7 +16,7 @@ from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.header import output
 from inspector.report.lines.spans import inert, one_line
 from inspector.whatif.store import Store
-from inspector.whatif.tree import ORIGINAL, Branch, Node, Tree, drawn
+from inspector.whatif.tree import ORIGINAL, Branch, Node, Tree, tree_prefix
 from loop_core.errors import CallerError
 from loop_core.turn.state import ProviderResponse, Recut, Turn
 from loop_core.turn.trace import Fidelity, limit_usage
@@ -248,7 +248,7 @@ def command_of(node: Node, paths: Sequence[str], api: str | None = None, profile
 
 def branches_text(tree: Tree, store: Store) -> str:
     """The runs as a tree, each with its end; then what else is kept."""
-    rows = [(drawn(follows) + node.name, node) for node, follows in tree.rows()]
+    rows = [(tree_prefix(follows) + node.name, node) for node, follows in tree.rows()]
     width = max(len(one_line(title)) for title, _ in rows)
     lines = []
     for title, node in rows:

@@ -106,7 +106,7 @@ def _smallest(tuned: Tuned, turn: int | None, most: int | None) -> Iterator[Line
     for each in found:
         if each is not None:
             yield from smallest_lines(tuned, each)
-    yield from counted(len(steady), found.count(None), len(numbers) - len(steady) - len(told))
+    yield from turn_counts(len(steady), found.count(None), len(numbers) - len(steady) - len(told))
 
 
 def completes(turn: TurnGrid) -> bool:
@@ -114,7 +114,7 @@ def completes(turn: TurnGrid) -> bool:
     return turn.steady and turn.ends[0].completed
 
 
-def counted(steady: int, undone: int, left: int = 0) -> Iterator[Line]:
+def turn_counts(steady: int, undone: int, left: int = 0) -> Iterator[Line]:
     """Turns that are only counted: those that complete in every cell, those that were not run, those left out."""
     for count, what in ((steady, "complete in every cell"), (undone, "not run"), (left, "more, one at a time")):
         if count:
@@ -217,7 +217,7 @@ def cell_lines(tuned: Tuned, cell: int, most: int | None = None) -> Iterator[Lin
     for number, end in ends[:most]:
         glyph, role = STATE[end.looks]
         yield field(f"turn {number}", Span(f"{glyph} {word(end)}  ", role), *spent_line(end))
-    yield from counted(steady, len(told) - len(ends), len(ends) - len(ends[:most]))
+    yield from turn_counts(steady, len(told) - len(ends), len(ends) - len(ends[:most]))
 
 
 def _cell_of_all(tuned: Tuned, cell: int) -> Iterator[Line]:

@@ -17,7 +17,7 @@ from inspector.whatif.grid import End, TurnGrid
 from inspector.whatif.grid_lines import sheet
 from inspector.whatif.grid_run import Tuned
 from inspector.whatif.heat import WIDTH
-from inspector.whatif.smallest import Edge, Point, cost, knee, smallest, why_not
+from inspector.whatif.smallest import BudgetPoint, Edge, cost, knee, smallest, why_not
 from loop_core.errors import CallerError
 
 SCHEMA = "loop-inspector/tune/2"
@@ -198,5 +198,5 @@ def _sums(ends: Sequence[End]) -> dict[str, int]:
     return {"completed": sum(end.completed for end in ends), "output_tokens": tokens, "requests": requests}
 
 
-def _point(point: Point) -> dict[str, int]:
+def _point(point: BudgetPoint) -> dict[str, int]:
     return {"cell": point.cell, "completed": point.completed, "output_tokens": point.tokens}

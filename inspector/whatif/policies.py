@@ -27,7 +27,7 @@ from loop_core.turn.trace import Fidelity, Step, Trace, first_difference
 from loop_core.values import Severity, Stop
 
 
-class Look:
+class PolicyRun:
     """What a decision looks at: the run of one turn under one policy."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
@@ -111,17 +111,17 @@ def _ran(pair: tuple[Evaluation, Verdict]) -> str:
     return f"{_name(verdict)} runs with the {size:,} characters that came, under {word.value}{taken}"
 
 
-def _taken(look: Look) -> str:
+def _taken(look: PolicyRun) -> str:
     return f"{look.last.value if look.last else 'nothing'} is taken for a finished answer"
 
 
-def _lost(look: Look) -> str:
+def _lost(look: PolicyRun) -> str:
     if look.last in _UNFINISHED:
         return f"{_taken(look)}; the rest is never asked for"
     return f"its seams leave out {look.gone:,} characters that strict keeps"
 
 
-def _holds(look: Look) -> bool:
+def _holds(look: PolicyRun) -> bool:
     if not look.left:
         return False
     if not look.completed:
@@ -129,7 +129,7 @@ def _holds(look: Look) -> bool:
     return not _ran_after(look)
 
 
-def _ran_after(look: Look) -> bool:
+def _ran_after(look: PolicyRun) -> bool:
     """Whether a batch ran after a call was held: it came again, whole."""
     since = next((i for i, step in enumerate(look.steps) if _keeps_one(step)), len(look.steps))
     return any(_begins_batch(step) for step in look.steps[since:])
@@ -145,7 +145,7 @@ def _keeps_one(step: Step) -> bool:
     return step.state is State.EVALUATE_STOP and seen is not None and bool(held(seen.verdicts))
 
 
-def _held(look: Look) -> str:
+def _held(look: PolicyRun) -> str:
     name = _name(look.left[-1])
     if look.completed:
         return f"{name} does not run; the turn is taken for finished without it"
@@ -165,8 +165,8 @@ class Decision(NamedTuple):
     word: str
     short: str
     severity: Severity
-    holds: Callable[[Look], bool]
-    why: Callable[[Look], str]
+    holds: Callable[[PolicyRun], bool]
+    why: Callable[[PolicyRun], str]
 
 
 DECISIONS: tuple[Decision, ...] = (
@@ -259,7 +259,7 @@ def matrix(case: Case, settings: Settings | None = None, policies: Sequence[Poli
 
 def _cell(made: Replay, strict: Replay, row: int) -> Cell:
     turn, theirs = made.turns[row], strict.turns[row]
-    look = Look(_first_run(made, turn))
+    look = PolicyRun(_first_run(made, turn))
     decision = next(each for each in DECISIONS if each.holds(look))
     differs = None if made is strict else first_difference(_of(made, turn), _of(strict, theirs))
     step = None if differs is None else min(turn.first + differs, turn.end - 1)

@@ -35,7 +35,7 @@ def _lines(made: Matrix) -> Iterator[str]:
     yield ""
     yield from heading(made)
     for number, row in enumerate(made.rows, start=1):
-        yield f"{number:<6,}" + "".join(f"{shown(cell):<{COLUMN}}" for cell in row).rstrip()
+        yield f"{number:<6,}" + "".join(f"{short_word(cell):<{COLUMN}}" for cell in row).rstrip()
     used = {cell.decision.word: cell.decision for row in made.rows for cell in row}
     if any(word != each.short for word, each in used.items()):
         yield ""
@@ -44,7 +44,7 @@ def _lines(made: Matrix) -> Iterator[str]:
     for number, (turn, row) in enumerate(zip(made.turns, made.rows, strict=True), start=1):
         yield ""
         yield f"turn {number} ({one_line(turn.record.id)})"
-        for names, cell in told(made, row):
+        for names, cell in same_decisions(made, row):
             said = f"{names}: {cell.decision.word} · {one_line(cell.why)}{_parts(cell)}"
             yield from wrap(said, WIDTH, initial_indent="  ", subsequent_indent="    ")
 
@@ -57,14 +57,14 @@ def heading(made: Matrix) -> list[str]:
     return [line.rstrip() for line in (first, second) if line.strip()]
 
 
-def shown(cell: Cell) -> str:
+def short_word(cell: Cell) -> str:
     """The word of a cell, short enough for a column."""
     if cell.decision.short == "continued":
         return f"cont. x{cell.continuations}"
     return cell.decision.short
 
 
-def told(made: Matrix, row: tuple[Cell, ...]) -> list[tuple[str, Cell]]:
+def same_decisions(made: Matrix, row: tuple[Cell, ...]) -> list[tuple[str, Cell]]:
     """The cells of a row, those that say the same in one: the names of the policies, and what they did."""
     found: dict[tuple[str, str, int | None], tuple[list[str], Cell]] = {}
     for policy, cell in zip(made.policies, row, strict=True):
@@ -165,7 +165,7 @@ def row(made: Matrix, turn: int, here: Place, laid: Layout) -> Line:
     spans = [Span(f"{turn + 1:<{LABEL},}", Role.DIM)]
     for policy in laid.policies:
         cell, chosen = made.rows[turn][policy], (turn, policy) == here
-        word = _in_full(cell) if laid.column >= ROOMY else shown(cell)
+        word = _in_full(cell) if laid.column >= ROOMY else short_word(cell)
         role = Role.MATCH if chosen else ROLES[cell.decision.severity]
         spans += [Span("▶" if chosen else " ", Role.HERE), Span(word, role),
                   Span(" " * (laid.column - 1 - len(word)))]
@@ -201,7 +201,7 @@ def find(made: Matrix, needle: str, start: Place, by: int, again: bool) -> Place
     for far in range(again, count + again):
         turn, policy = divmod((first + far * by) % count, columns)
         cell = made.rows[turn][policy]
-        if wanted in f"{made.policies[policy].name} {cell.decision.word} {shown(cell)} {cell.why}".lower():
+        if wanted in f"{made.policies[policy].name} {cell.decision.word} {short_word(cell)} {cell.why}".lower():
             return turn, policy
     return None
 
@@ -242,7 +242,7 @@ def sheet(made: Matrix, here: Place) -> Listed:
 def _beside(made: Matrix, turn: int) -> list[Line]:
     """What all policies do with a turn, those that do the same together."""
     lines: list[Line] = [(Span(f"turn {turn + 1:,} under all", Role.TITLE),)]
-    for who, cell in told(made, made.rows[turn]):
+    for who, cell in same_decisions(made, made.rows[turn]):
         word = f"{_in_full(cell):<{ROOMY}}"
         lines += [(Span(word, ROLES[cell.decision.severity]), Span(who)),
                   (Span(" " * ROOMY), said(cell.why, Role.DIM))]

@@ -260,7 +260,7 @@ def why_not(tuned: Tuned, end: End) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class BudgetPoint:
     """A cell that no other beats."""
 
     cell: int
@@ -272,9 +272,9 @@ class Point:
 class Knee:
     """The curve of completed turns over spend, and its two marked cells."""
 
-    curve: tuple[Point, ...]
-    enough: Point
-    knee: Point
+    curve: tuple[BudgetPoint, ...]
+    enough: BudgetPoint
+    knee: BudgetPoint
     edge: Edge | None = None
     """The smallest max_tokens that is enough, of the turns that were run in that cell, where max_tokens is an axis."""
 
@@ -297,20 +297,20 @@ def knee(tuned: Tuned) -> Knee | None:
     return Knee(curve, enough, enough if beaten else bend, found)
 
 
-def _unbeaten(tuned: Tuned, cells: Iterable[int]) -> Iterable[Point]:
+def _unbeaten(tuned: Tuned, cells: Iterable[int]) -> Iterable[BudgetPoint]:
     best = -1
     tokens, requests, completed = tuned.tokens, tuned.requests, tuned.completed
     for cell in sorted(cells, key=lambda cell: (tokens[cell], -completed[cell], requests[cell], cell)):
         if completed[cell] > best:
             best = completed[cell]
-            yield Point(cell, best, tokens[cell])
+            yield BudgetPoint(cell, best, tokens[cell])
 
 
-def _bend(curve: tuple[Point, ...]) -> Point:
+def _bend(curve: tuple[BudgetPoint, ...]) -> BudgetPoint:
     first, last = curve[0], curve[-1]
     wide, high = last.tokens - first.tokens, last.completed - first.completed
 
-    def above(point: Point) -> int:
+    def above(point: BudgetPoint) -> int:
         return (point.completed - first.completed) * wide - (point.tokens - first.tokens) * high
 
     best = max(curve, key=above)

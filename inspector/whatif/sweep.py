@@ -50,7 +50,7 @@ LEAST: Mapping[str, Callable[[Spend], int]] = {
 """Guard -> the smallest value of its limit that it lets pass. `progress` is not here: it goes by the spend alone."""
 
 
-class Look(NamedTuple):
+class GuardCheck(NamedTuple):
     """One look of the guards at a turn."""
 
     place: str
@@ -66,7 +66,7 @@ class Look(NamedTuple):
 class Stem:
     """A run under the laxest limits."""
 
-    looks: tuple[Look, ...]
+    looks: tuple[GuardCheck, ...]
     end: End
     last: int
     """The rank of its own end."""
@@ -111,7 +111,7 @@ def segments(turn: Turn) -> int:
     return sum(len(answer) for answer in turn.answers)
 
 
-def _look(step: Step) -> Look | None:
+def _look(step: Step) -> GuardCheck | None:
     turn = step.turn
     place = GUARD_PLACES.get(turn.state)
     if place is None:
@@ -120,10 +120,10 @@ def _look(step: Step) -> Look | None:
     if turn.state is State.RESUME and turn.last_send is not None:  # looked at before this request was counted
         spent = spent._replace(requests=spent.requests - 1, resumes=spent.resumes - 1)
     ended = turn.signal is Signal.ANCHOR_MISSING
-    return Look(place, turn.state, spent, segments(turn), step.fidelity.value, ended)
+    return GuardCheck(place, turn.state, spent, segments(turn), step.fidelity.value, ended)
 
 
-def _needs(looks: Sequence[Look], lacks: Container[str], more: int) -> tuple[tuple[str, int], ...]:
+def _needs(looks: Sequence[GuardCheck], lacks: Container[str], more: int) -> tuple[tuple[str, int], ...]:
     """The smallest values; `more` tokens than one must be left of the total for a request."""
     needs: dict[str, int] = {}
     for guard in GUARDS:

@@ -29,7 +29,7 @@ from loop_core.turn.trace import Step, first_difference, step_key
 # them. Turns that the runs share are one block; any row is found by a search in sorted numbers.
 
 
-class Row(NamedTuple):
+class StepPair(NamedTuple):
     """A step of the left run and a step of the right one, by their indices; None where one has none there."""
 
     left: int | None
@@ -38,14 +38,14 @@ class Row(NamedTuple):
     """Whether they are the same move with the same outcome."""
 
 
-def rows(left: TurnRun, right: TurnRun) -> list[Row]:
+def rows(left: TurnRun, right: TurnRun) -> list[StepPair]:
     """One turn in both runs."""
     if left.steps is right.steps:
-        return [Row(left.first + at, right.first + at, True) for at in range(len(left.steps))]
-    found: list[Row] = []
+        return [StepPair(left.first + at, right.first + at, True) for at in range(len(left.steps))]
+    found: list[StepPair] = []
     for one, other in _pairs(left.steps, right.steps):
         same = one is not None and other is not None and _same(left.steps[one], right.steps[other])
-        found.append(Row(_at(left, one), _at(right, other), same))
+        found.append(StepPair(_at(left, one), _at(right, other), same))
     return found
 
 
@@ -85,14 +85,14 @@ class Alignment:
         self.count = count
         """How many rows there are."""
 
-    def row(self, index: int) -> Row:
+    def row(self, index: int) -> StepPair:
         """One row."""
         turn = bisect_right(self._starts, index) - 1
         at = index - self._starts[turn]
         if turn in self._rows:
             return self._rows[turn][at]
         one, other = self._turns[turn]
-        return Row(one.first + at, other.first + at, True)
+        return StepPair(one.first + at, other.first + at, True)
 
     @property
     def difference(self) -> int | None:
@@ -314,7 +314,7 @@ class Tree:
         raise CallerError(f"run {wanted!r}: there is none; the runs are {known}")
 
 
-def drawn(follows: tuple[bool, ...]) -> str:
+def tree_prefix(follows: tuple[bool, ...]) -> str:
     """The lines that lead to a node of a tree."""
     if not follows:
         return ""

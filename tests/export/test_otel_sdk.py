@@ -14,7 +14,7 @@ import pytest
 
 from inspector.config.settings import Settings
 from inspector.export import conventions, otlp, telemetry
-from inspector.export.conventions import Span
+from inspector.export.conventions import OtelSpan
 from inspector.live.headless import run_live
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
@@ -46,7 +46,7 @@ NOW = 1_700_000_000 * 10**9
 SCENES = {"continued": continued(*PARTS), "ran a cut call": ran_cut_call()}
 
 
-def emitted(spans: Sequence[Span]) -> dict[str, Any]:
+def emitted(spans: Sequence[OtelSpan]) -> dict[str, Any]:
     """What an exporter is given, by span id."""
     kept, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(kept))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inspector.export import conventions, otlp
-from inspector.export.conventions import SKEW, Clock, Point, Span, Times, moment
+from inspector.export.conventions import SKEW, Clock, OtelPoint, OtelSpan, Times, moment
 from inspector.export.spans import spans
 from inspector.export.telemetry import points
 from inspector.report.facts import View, view
@@ -38,7 +38,7 @@ SHORT = PARTS[:3]
 NOW = 1_700_000_000 * 10**9
 
 
-def of(seen: View, operation: str, **more: Any) -> list[Span]:
+def of(seen: View, operation: str, **more: Any) -> list[OtelSpan]:
     return [span for span in spans(seen, NOW, **more) if span.attributes[conventions.OPERATION] == operation]
 
 
@@ -243,7 +243,7 @@ def test_half_of_the_times() -> None:
 def test_metrics_of_a_turn_that_was_continued() -> None:
     seen = shown(*continued(*SHORT))
     made = points(seen)
-    by: dict[str, list[Point]] = {}
+    by: dict[str, list[OtelPoint]] = {}
     for point in made:
         by.setdefault(point.name, []).append(point)
     attempts = len(SHORT) - 1
@@ -280,8 +280,8 @@ def test_every_metric_is_made_of_some_session() -> None:
     found = made | {point.name for point in limited}
     assert {"loop_inspector.truncation_exits", "loop_inspector.attempts_per_turn"} <= {p.name for p in limited}
     assert len(found) == 10, "all but the time to the first piece, which only a live run or a session file has"
-    assert {json.loads(otlp.metrics([Point(name, 1, {})], 1, 2))["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0][
-        "name"] for name in found} == found
+    written = [json.loads(otlp.metrics([OtelPoint(name, 1, {})], 1, 2)) for name in found]
+    assert {each["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]["name"] for each in written} == found
 
 
 def test_a_trace_of_nothing_is_nothing() -> None:

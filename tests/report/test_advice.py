@@ -15,7 +15,7 @@ from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.replay.rerun import rerun
 from inspector.report.advice import Advice, Basis
-from inspector.report.explain import Reading, text, twin
+from inspector.report.explain import ReadOptions, text, twin
 from inspector.report.facts import View, view
 from inspector.report.trial import smallest
 from inspector.sessions import open_paths
@@ -381,14 +381,14 @@ def test_the_report_has_the_command_that_makes_the_run(tmp_path: Path, capsys: p
     path.write_bytes(lines(*continued(*PARTS)))
     found = opened(path)
     command = f"inspector replay '{path}' --set continuation_max_attempts=4"
-    assert f"  run it: {command}\n" in text(found, read=Reading([str(path)]))
+    assert f"  run it: {command}\n" in text(found, read=ReadOptions([str(path)]))
     assert "run it" not in text(found)
-    assert twin(found, found.turns[0], Reading([str(path)], "openai_chat", "vllm")) == (
+    assert twin(found, found.turns[0], ReadOptions([str(path)], "openai_chat", "vllm")) == (
         f"inspector replay '{path}' --api openai_chat --profile vllm --set continuation_max_attempts=4")
 
 
 def test_the_report_has_the_command_that_asks_live() -> None:
     found = shown(asked(ASKS, chat("The first", "length", tokens=20), max_tokens=20))
-    assert "  ask live: inspector replay s.har --live --turn 1\n" in text(found, read=Reading(["s.har"]))
+    assert "  ask live: inspector replay s.har --live --turn 1\n" in text(found, read=ReadOptions(["s.har"]))
     found = shown(*repaired_call())
-    assert "ask live" not in text(found, read=Reading(["s.har"]))
+    assert "ask live" not in text(found, read=ReadOptions(["s.har"]))

@@ -103,7 +103,7 @@ def simulated():
 
 def test_a_simulated_answer_is_found_as_a_recorded_one(simulated):
     cut = filters.steps(filters.parse("stop:max_tokens"), simulated)
-    assert len({filter_terms.Look(simulated, index).answer for index in cut}) == 2
+    assert len({filter_terms.StepContext(simulated, index).answer for index in cut}) == 2
     assert {simulated.steps[index].response for index in cut} == {None}
     assert filters.steps(filters.parse("stop:max_tokens cut changed raw:length out=5"), simulated) == cut
     assert states(simulated, "~t word11 state:EvaluateStop") == ["EvaluateStop"]

@@ -12,13 +12,13 @@ from inspector.report.facts import ResponseFacts, View, view
 from inspector.report.lines import response, wire
 from inspector.report.lines.reads import (
     Picked,
-    became,
-    moved,
+    fact_line,
+    next_fact,
     next_of,
-    noted,
+    next_reading,
     picked_of,
-    told,
-    turned,
+    range_note,
+    readings_in,
     value_of,
 )
 from inspector.report.lines.slices import Bytes, Hex, Slice, Slices
@@ -53,7 +53,7 @@ def picking(facts: ResponseFacts, mode: str, picked: Picked) -> Bytes:
     assert isinstance(sheet, Bytes)
     reads = found.by_fact[picked.fact]
     here = reads[picked.reading]
-    line = told(found, picked, facts.exchange.response)
+    line = fact_line(found, picked, facts.exchange.response)
     return sheet.picking(line, [(read.start, read.end) for read in reads], (here.start, here.end))
 
 
@@ -83,10 +83,10 @@ def test_the_slices_of_a_call_are_its_arguments_one_after_the_other(seen: View) 
     pieces = []
     for _ in reads:
         pieces.append(marked(picking(facts, "raw", picked), Role.PICKED))
-        picked = turned(found, picked, 1)
+        picked = next_reading(found, picked, 1)
     assert "".join(piece[1:-1] for piece in pieces).replace('\\"', '"') == CUT_ARGUMENTS
     assert picked.reading == 0
-    assert turned(found, picked, -1).reading == len(reads) - 1
+    assert next_reading(found, picked, -1).reading == len(reads) - 1
 
 
 def test_the_head_names_the_fact_its_value_and_its_bytes(seen: View) -> None:
@@ -118,13 +118,13 @@ def test_facts_are_gone_through_round_the_end(seen: View) -> None:
     found = found_in(seen.responses[0])
     picked, names = None, []
     for _ in found.facts:
-        picked = moved(found, picked, 1)
+        picked = next_fact(found, picked, 1)
         assert picked is not None
         names.append(picked.fact)
     assert tuple(names) == found.facts
-    assert moved(found, picked, 1) == Picked(found.facts[0])
-    assert moved(found, None, -1) == Picked(found.facts[-1])
-    assert moved(Provenance({}, (), ()), None, 1) is None
+    assert next_fact(found, picked, 1) == Picked(found.facts[0])
+    assert next_fact(found, None, -1) == Picked(found.facts[-1])
+    assert next_fact(Provenance({}, (), ()), None, 1) is None
 
 
 def test_every_fact_has_a_value_and_nothing_else_has(seen: View) -> None:
@@ -144,19 +144,19 @@ def test_a_range_of_bytes_says_what_it_became(seen: View) -> None:
     facts = seen.responses[0]
     found, body = found_in(facts), facts.exchange.body
     end = body.index(b"\n\n")
-    reads = became(found, 0, end)
+    reads = readings_in(found, 0, end)
     assert [read.fact for read in reads] == ["id", "model", "text"]
-    assert noted(reads, 0, end) == f"bytes 0–{end:,} became id, model, text"
-    assert became(found, 0, 3) == []
-    assert noted([], 2, 3) == "byte 2 became no fact"
+    assert range_note(reads, 0, end) == f"bytes 0–{end:,} became id, model, text"
+    assert readings_in(found, 0, 3) == []
+    assert range_note([], 2, 3) == "byte 2 became no fact"
     for start in range(0, len(body), 7):
         wanted = [read for read in found.by_start if read.start < start + 30 and read.end > start]
-        assert became(found, start, start + 30) == wanted
+        assert readings_in(found, start, start + 30) == wanted
 
 
 def test_what_bytes_became_is_gone_through_one_by_one(seen: View) -> None:
     found = found_in(seen.responses[0])
-    reads = became(found, 0, 140)
+    reads = readings_in(found, 0, 140)
     first = next_of(found, reads, None)
     assert first == picked_of(found, reads[0])
     assert next_of(found, reads, first) == picked_of(found, reads[1])

@@ -14,7 +14,7 @@ from inspector.replay.replay import replay
 from inspector.report.explain import document
 from inspector.whatif.branch_lines import against_original
 from inspector.whatif.branch_report import command_of
-from inspector.whatif.tree import ORIGINAL, Alignment, Tree, branch, compare, drawn, preview
+from inspector.whatif.tree import ORIGINAL, Alignment, Tree, branch, compare, preview, tree_prefix
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import State
@@ -46,7 +46,7 @@ def test_a_branch_is_named_by_what_it_changes_against_its_parent(tree):
     assert two.path == "attempts=5 / tokens=25"
     assert (tree.original.depth, one.depth, two.depth, three.depth) == (0, 1, 2, 1)
     assert two.branch.original is one.view
-    drawing = [drawn(follows) + node.name for node, follows in tree.rows()]
+    drawing = [tree_prefix(follows) + node.name for node, follows in tree.rows()]
     assert drawing == [ORIGINAL, "├ attempts=5", "│ └ tokens=25", "└ attempts=1 from step 7"]
 
 

@@ -141,7 +141,7 @@ SAYS: Mapping[Fate, str] = {
 """What a group of policies does, in words; the worst first."""
 
 
-def grouped(said: Iterable[Opinion]) -> list[tuple[Fate, list[str]]]:
+def names_by_fate(said: Iterable[Opinion]) -> list[tuple[Fate, list[str]]]:
     """The names of the policies by what they would do, the worst first."""
     found: dict[Fate, list[str]] = {fate: [] for fate in SAYS}
     for opinion in said:
@@ -320,7 +320,7 @@ def _literal(value: Any) -> str:
 def _policies(verdict: Verdict, taken: Sequence[Stance]) -> list[Line]:
     unsafe = {Fate.RUN, Fate.STUCK} if verdict.admission is Admission.HELD else {Fate.STUCK}
     lines: list[Line] = []
-    for fate, names in grouped(opinions_of(taken, verdict)):
+    for fate, names in names_by_fate(opinions_of(taken, verdict)):
         role = Role.ERROR if fate in unsafe else Role.PLAIN
         shown = (Span(f"{SAYS[fate]}: ", Role.DIM), Span(", ".join(names), role))
         lines.append(more(*shown) if lines else field("policies", *shown))

@@ -27,7 +27,7 @@ class Picked(NamedTuple):
     reading: int = 0
 
 
-def moved(found: Provenance, picked: Picked | None, by: int) -> Picked | None:
+def next_fact(found: Provenance, picked: Picked | None, by: int) -> Picked | None:
     """The next or previous fact, round the end; None where there is none."""
     facts = found.facts
     if not facts:
@@ -37,12 +37,12 @@ def moved(found: Provenance, picked: Picked | None, by: int) -> Picked | None:
     return Picked(facts[(facts.index(picked.fact) + by) % len(facts)])
 
 
-def turned(found: Provenance, picked: Picked, by: int) -> Picked:
+def next_reading(found: Provenance, picked: Picked, by: int) -> Picked:
     """The next or previous reading of the same fact, round the end."""
     return Picked(picked.fact, (picked.reading + by) % len(found.by_fact[picked.fact]))
 
 
-def became(found: Provenance, start: int, end: int) -> list[FactRead]:
+def readings_in(found: Provenance, start: int, end: int) -> list[FactRead]:
     """What the bytes from `start` to `end` became, in the order of the bytes."""
     last = bisect_left(found.by_start, end, key=lambda read: read.start)
     inside: list[FactRead] = []
@@ -68,7 +68,7 @@ def next_of(found: Provenance, reads: Sequence[FactRead], picked: Picked | None)
 # -- in lines --------------------------------------------------------------------------------------------------------
 
 
-def told(found: Provenance, picked: Picked, response: ChatResponse) -> Line:
+def fact_line(found: Provenance, picked: Picked, response: ChatResponse) -> Line:
     """The fact that is looked at: its value, and where the reading stands."""
     facts, reads = found.facts, found.by_fact[picked.fact]
     read = reads[picked.reading]
@@ -82,7 +82,7 @@ def told(found: Provenance, picked: Picked, response: ChatResponse) -> Line:
     ])
 
 
-def noted(reads: Sequence[FactRead], start: int, end: int) -> str:
+def range_note(reads: Sequence[FactRead], start: int, end: int) -> str:
     """What a range of bytes became, in one short line."""
     names = list(dict.fromkeys(read.fact for read in reads))
     where = f"bytes {start:,}–{end:,}" if end - start > 1 else f"byte {start:,}"
