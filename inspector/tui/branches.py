@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from inspector.config.settings import command
 from inspector.report.lines.spans import one_line
 from inspector.tui.delivery import copy_text
-from inspector.tui.live_run import LiveRun
+from inspector.tui.live_run import LiveAttempt
 from inspector.tui.panels import VerdictPanel
 from inspector.tui.remarks import RemarkBook
 from inspector.tui.session_files import reading_of
@@ -54,7 +54,7 @@ class Branches(SessionPart):
     def __init__(self, stage: SessionStage, panes: Panes, remarks: RemarkBook) -> None:
         super().__init__(stage)
         self.panes, self.remarks = panes, remarks
-        self.live = LiveRun(stage, self.show_run)
+        self.live = LiveAttempt(stage, self.show_run)
         self._table: TuningTable | None = None
         """The grid of limits that was looked at last."""
 

@@ -1,4 +1,4 @@
-"""A list of any length with a cursor, and a screen with a table and all that is known of its row.
+"""Lists of any length with a cursor: their rows, a screen with a table and its row in full, a short list to choose from.
 
 Owns scrolling, the cursor row and the keys that move it. What a row says is the subclass's.
 """
@@ -11,18 +11,19 @@ from typing import Any, ClassVar
 from rich.style import Style
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.events import Click, DescendantFocus
 from textual.geometry import Region, Size
 from textual.reactive import reactive
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from inspector.report.lines.spans import Line, Listed
+from inspector.report.lines.spans import Line, Listed, Role, Span, said
 from inspector.tui.delivery import copy_text
 from inspector.tui.messages import RowOpened
 from inspector.tui.paint import Paint, paint_of
-from inspector.tui.panels import KeyBar, WrappedLines
+from inspector.tui.panels import KeyBar, WrappedLines, note
 from inspector.tui.text_view import TextView
 
 
@@ -289,3 +290,66 @@ class TableScreen(Screen[Any]):
     def action_other_pane(self) -> None:
         """To the row's text, and back."""
         (self._table if self._detail.has_focus else self._detail).focus(scroll_visible=False)
+
+
+# -- A short list to choose from -------------------------------------------------------------------------------------
+# A word and what it means on each row.
+
+MOST = 18
+"""Rows that are seen at once."""
+
+
+class ChoiceList(RowList):
+    """Rows of a word and its meaning."""
+
+    def __init__(self, rows: Sequence[tuple[str, str]], start: int = 0) -> None:
+        super().__init__(id="words")
+        self.rows = rows
+        self._columns = max((len(word) for word, _ in rows), default=0)
+        self.set_reactive(RowList.cursor, start)
+
+    @property
+    def count(self) -> int:
+        """All rows."""
+        return len(self.rows)
+
+    def row(self, index: int) -> Line:
+        """A word and its meaning."""
+        word, about = self.rows[index]
+        here = index == self.cursor
+        return (Span("▶ " if here else "  ", Role.HERE), Span(f"{word:<{self._columns}}  ", Role.KEY), said(about))
+
+
+class Choose(ModalScreen[str | None]):
+    """Asks for one of them; gives None where the user leaves."""
+
+    DEFAULT_CSS = """
+    Choose { align: center middle; background: $background 60%; }
+    #choose { width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
+    #choose { background: $surface; border: round $primary; }
+    #words { height: auto; background: $surface; scrollbar-size-vertical: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss", "leave", tooltip="Leave without doing anything", id="choose.leave"),
+    ]
+
+    def __init__(self, title: str, rows: Sequence[tuple[str, str]], start: int = 0) -> None:
+        super().__init__()
+        self._title, self._words = title, ChoiceList(rows, start)
+
+    def compose(self) -> ComposeResult:
+        """A title, the rows, the keys."""
+        with Vertical(id="choose"):
+            yield note(self._title, Role.TITLE)
+            yield self._words
+            yield note("enter chooses · esc leaves")
+
+    def on_mount(self) -> None:
+        """The list in hand."""
+        self._words.styles.height = max(1, min(MOST, self._words.count))
+        self._words.focus()
+
+    def on_row_opened(self, message: RowOpened) -> None:
+        """The one at the cursor."""
+        message.stop()
+        self.dismiss(self._words.rows[message.row][0])

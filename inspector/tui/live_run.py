@@ -142,8 +142,8 @@ EVERY = 0.25
 """Seconds between two lines on how far a live run is."""
 
 
-class LiveRun(SessionPart):
-    """The live run that is under way."""
+class LiveAttempt(SessionPart):
+    """The live run that is under way, if one is."""
 
     TITLE_OF_KEYS = "What if"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -20,7 +20,7 @@ from inspector.live.telling import coming, exchanges, live_view, now, recorded_c
 from inspector.report.lines.spans import EMPTY, Line, Listed, Sheet
 from inspector.tui.keys import name_of
 from inspector.tui.live_controls import MEANS, TurnControls
-from inspector.tui.live_run import LiveRun
+from inspector.tui.live_run import LiveAttempt
 from inspector.tui.panels import Status, VerdictPanel
 from inspector.tui.session_files import OpenSession, remember, run_of, session_of
 from inspector.tui.session_screen import SessionScreen
@@ -158,7 +158,7 @@ class LiveScreen(SessionScreen):
 
     def _key(self, name: str) -> str:
         """The key of a binding as it is set now."""
-        every = (*TurnControls.BINDINGS, *LiveRun.BINDINGS)
+        every = (*TurnControls.BINDINGS, *LiveAttempt.BINDINGS)
         own = next((each.key for each in every if isinstance(each, Binding) and each.id == name), "")
         return name_of(self.app._keymap.get(name, own).split(",")[0])
 
@@ -277,7 +277,7 @@ class LiveScreen(SessionScreen):
         """Asks whether to cancel, where the turn has not ended; whether it did."""
         if self.finished:
             return False
-        from inspector.tui.questions import Choose
+        from inspector.tui.lists import Choose
 
         title, leaving = "The turn has not ended", "cancel the turn and leave; what was recorded stays"
         if self.driver.stepper.last.turn.terminal:

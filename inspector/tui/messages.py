@@ -12,12 +12,7 @@ from textual.dom import DOMNode
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from inspector.provider.dialect_output import TableQuery
-    from inspector.provider.dialect_rows import TableRow
     from inspector.tui.session_files import OpenSession, ScreenPlace
-    from inspector.tui.tuning_map import GridOutcome
-    from inspector.whatif.grid import Grid
-    from inspector.whatif.policies import Matrix
 
 
 # -- What the app expects of a screen --------------------------------------------------------------------------------
@@ -99,29 +94,6 @@ class SessionWanted(Message):
     """The user wants to see a session that is no file."""
 
     opened: OpenSession
-
-
-@dataclass
-class MatrixMade(Message):
-    """A thread has run the session under every policy."""
-
-    made: Matrix
-
-
-@dataclass
-class RowsMade(Message):
-    """A thread has run every dialect."""
-
-    asked: TableQuery
-    told: tuple[TableRow, ...]
-
-
-@dataclass
-class GridRun(Message):
-    """A thread has run a grid, or as much of it as was wanted."""
-
-    grid: Grid
-    result: GridOutcome
 
 
 @dataclass

@@ -6,11 +6,13 @@ Gives the matrix and the cell that the operator opened.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on, work
 from textual.binding import Binding, BindingType
 from textual.events import Click
+from textual.message import Message
 from textual.reactive import reactive
 
 from inspector.config.settings import Settings
@@ -18,9 +20,16 @@ from inspector.replay.case import Case
 from inspector.report.lines.header import FIDELITY
 from inspector.report.lines.spans import Line, Listed, Role, Span, matched, said, spread
 from inspector.tui.lists import CursorTable, TableScreen
-from inspector.tui.messages import MatrixMade, RowOpened
+from inspector.tui.messages import RowOpened
 from inspector.whatif import policies_report as lines
 from inspector.whatif.policies import Matrix, matrix
+
+
+@dataclass
+class MatrixMade(Message):
+    """A thread has run the session under every policy."""
+
+    made: Matrix
 
 
 class Cells(CursorTable):

@@ -7,11 +7,12 @@ shown.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from textual import on, work
 from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.reactive import reactive
 
 from inspector.config.settings import Settings
@@ -22,10 +23,18 @@ from inspector.provider.dialect_output import MOST, TableQuery, path_of
 from inspector.provider.dialect_rows import DialectRow, TableRow, row_view
 from inspector.provider.scenarios import SCENARIOS
 from inspector.report.lines.spans import Line, Listed, Role, Span, matched, spread
-from inspector.tui.lists import CursorTable, TableScreen
-from inspector.tui.messages import RowOpened, RowsMade, SessionWanted
+from inspector.tui.lists import Choose, CursorTable, TableScreen
+from inspector.tui.messages import RowOpened, SessionWanted
 from inspector.tui.paint import paint_of
 from inspector.tui.session_files import OpenSession, run_of
+
+
+@dataclass
+class RowsMade(Message):
+    """A thread has run every dialect."""
+
+    asked: TableQuery
+    told: tuple[TableRow, ...]
 
 
 class Dialects(CursorTable):
@@ -195,8 +204,6 @@ class ProvidersScreen(TableScreen):
 
     def action_scenarios(self) -> None:
         """Asks for a scenario."""
-        from inspector.tui.questions import Choose
-
         rows = [(each.name, each.title) for each in SCENARIOS.values()]
         start = list(SCENARIOS).index(self.asked.scenario.name)
         self.app.push_screen(Choose("Scenario: what the model meant to answer", rows, start), self._scenario_chosen)
@@ -227,7 +234,6 @@ class ProvidersScreen(TableScreen):
 
     def action_policies(self) -> None:
         """Asks for a policy."""
-        from inspector.tui.questions import Choose
         from loop_core.turn.presets import POLICIES
 
         names = list(POLICIES)

@@ -1,6 +1,6 @@
-"""Short questions: one line to type at the foot of the screen, or a short list to choose from.
+"""One line to type at the foot of the screen: a search, a folder, a command.
 
-Further down: the line of the filter, and that of a grid's axes, which say what they make of what is typed; the list.
+Further down: the line of the filter, and that of a grid's axes, which say what they make of what is typed.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.screen import ModalScreen
 from textual.suggester import Suggester
 from textual.timer import Timer
 from textual.widgets import Input, Label
 
-from inspector.report.lines.spans import Line, Role, Span, said
-from inspector.tui.lists import RowList
-from inspector.tui.messages import RowOpened
+from inspector.report.lines.spans import Role, said
 from inspector.tui.panels import Note, line_input, note
 from loop_core.errors import CallerError
 
@@ -158,66 +156,3 @@ class AxesPrompt(Prompt):
 
     def _say(self, text: str, role: Role) -> None:
         self.query_one("#axes-note", Note).line = (said(text, role),)
-
-
-# -- A short list to choose from -------------------------------------------------------------------------------------
-# A word and what it means on each row.
-
-MOST = 18
-"""Rows that are seen at once."""
-
-
-class ChoiceList(RowList):
-    """Rows of a word and its meaning."""
-
-    def __init__(self, rows: Sequence[tuple[str, str]], start: int = 0) -> None:
-        super().__init__(id="words")
-        self.rows = rows
-        self._columns = max((len(word) for word, _ in rows), default=0)
-        self.set_reactive(RowList.cursor, start)
-
-    @property
-    def count(self) -> int:
-        """All rows."""
-        return len(self.rows)
-
-    def row(self, index: int) -> Line:
-        """A word and its meaning."""
-        word, about = self.rows[index]
-        here = index == self.cursor
-        return (Span("▶ " if here else "  ", Role.HERE), Span(f"{word:<{self._columns}}  ", Role.KEY), said(about))
-
-
-class Choose(ModalScreen[str | None]):
-    """Asks for one of them; gives None where the user leaves."""
-
-    DEFAULT_CSS = """
-    Choose { align: center middle; background: $background 60%; }
-    #choose { width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
-    #choose { background: $surface; border: round $primary; }
-    #words { height: auto; background: $surface; scrollbar-size-vertical: 1; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss", "leave", tooltip="Leave without doing anything", id="choose.leave"),
-    ]
-
-    def __init__(self, title: str, rows: Sequence[tuple[str, str]], start: int = 0) -> None:
-        super().__init__()
-        self._title, self._words = title, ChoiceList(rows, start)
-
-    def compose(self) -> ComposeResult:
-        """A title, the rows, the keys."""
-        with Vertical(id="choose"):
-            yield note(self._title, Role.TITLE)
-            yield self._words
-            yield note("enter chooses · esc leaves")
-
-    def on_mount(self) -> None:
-        """The list in hand."""
-        self._words.styles.height = max(1, min(MOST, self._words.count))
-        self._words.focus()
-
-    def on_row_opened(self, message: RowOpened) -> None:
-        """The one at the cursor."""
-        message.stop()
-        self.dismiss(self._words.rows[message.row][0])

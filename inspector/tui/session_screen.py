@@ -15,7 +15,7 @@ from inspector.report.lines import glyphs
 from inspector.report.lines.spans import text_of
 from inspector.tui.branches import Branches, Comparisons
 from inspector.tui.delivery import deliver, picture
-from inspector.tui.live_run import LiveRun
+from inspector.tui.live_run import LiveAttempt
 from inspector.tui.messages import LinesPointed, RowOpened, StepMoved, StepWanted, TabWanted
 from inspector.tui.panels import KeyBar, Status, VerdictPanel
 from inspector.tui.remarks import RemarkBook
@@ -52,7 +52,7 @@ class Exports(SessionPart):
     def action_export(self) -> None:
         """Asks for a form, then for a folder; a browser takes the file by itself."""
         from inspector.export import FORMS
-        from inspector.tui.questions import Choose
+        from inspector.tui.lists import Choose
 
         rows = [*VIEWS.items(), *((name, form.about) for name, form in FORMS.items())]
         screen = picture(self.stage.app)
@@ -99,7 +99,7 @@ class SessionScreen(SessionStage):
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
     PARTS: ClassVar[tuple[type[SessionPart], ...]] = (
-        Stepping, RemarkBook, LiveRun, Branches, Comparisons, Tracing, Panes, Exports)
+        Stepping, RemarkBook, LiveAttempt, Branches, Comparisons, Tracing, Panes, Exports)
     """In the order in which the help lists their keys."""
     BINDINGS: ClassVar[list[BindingType]] = [binding for part in PARTS for binding in part.BINDINGS]
 

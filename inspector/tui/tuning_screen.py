@@ -6,6 +6,7 @@ cell that the operator opened.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from threading import Event
 from typing import ClassVar
 
@@ -13,18 +14,20 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
+from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.timer import Timer
 
 from inspector.report.lines.spans import EMPTY, Listed
 from inspector.tui.delivery import copy_text
-from inspector.tui.messages import GridRun, RowOpened
+from inspector.tui.lists import Choose
+from inspector.tui.messages import RowOpened
 from inspector.tui.panels import KeyBar, WrappedLines
-from inspector.tui.questions import AxesPrompt, Choose, Prompt
+from inspector.tui.questions import AxesPrompt, Prompt
 from inspector.tui.session_files import reading_of
 from inspector.tui.text_view import TextView
-from inspector.tui.tuning_map import FORMS, HeatMap, TuningTable, outcome_of
+from inspector.tui.tuning_map import FORMS, GridOutcome, HeatMap, TuningTable, outcome_of
 from inspector.whatif.axes import parse_axes
 from inspector.whatif.grid import Asked, Grid, typed
 from inspector.whatif.grid_run import tune
@@ -36,6 +39,14 @@ SHARE, FRAME = 70, 6
 """How much of the screen (in percent) the map may take, with the lines over and under it."""
 TICK = 0.1
 """Seconds between two looks at how far the thread has come."""
+
+
+@dataclass
+class GridRun(Message):
+    """A thread has run a grid, or as much of it as was wanted."""
+
+    grid: Grid
+    result: GridOutcome
 
 
 class TuneScreen(Screen[int | None]):

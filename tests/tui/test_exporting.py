@@ -10,7 +10,7 @@ import pytest
 from inspector.export import FORMS
 from inspector.tui.app import LoopInspector
 from inspector.tui.delivery import REFUSING, copy_refusal
-from inspector.tui.questions import Choose
+from inspector.tui.lists import Choose
 from inspector.tui.session_screen import VIEWS
 from tests.scenes.app import page
 

@@ -25,11 +25,11 @@ from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
 from inspector.tui.app import LoopInspector
+from inspector.tui.lists import Choose
 from inspector.tui.live_controls import CallsForm, ResultEditor
 from inspector.tui.live_forms import BodyEditor, BudgetForm, LiveForm, NotJSONError, body_of
 from inspector.tui.live_screen import LiveScreen
 from inspector.tui.picker import PickerScreen
-from inspector.tui.questions import Choose
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_view import TextView
 from loop_core.client.exchange import Connection, Retries, Timeouts

@@ -22,9 +22,9 @@ from inspector.provider.scenarios import SCENARIOS
 from inspector.tui import launch as entry
 from inspector.tui.app import LoopInspector
 from inspector.tui.delivery import deliver
+from inspector.tui.lists import Choose
 from inspector.tui.picker import PickerScreen
 from inspector.tui.providers_screen import Dialects, ProvidersScreen
-from inspector.tui.questions import Choose
 from inspector.tui.session_screen import Exports, SessionScreen
 from inspector.tui.text_view import TextView
 from tests.scenes.app import page, seen, told

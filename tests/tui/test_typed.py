@@ -8,8 +8,7 @@ from textual.widgets import Input
 
 from inspector.tui.app import LoopInspector
 from inspector.tui.limits_form import LimitsForm
-from inspector.tui.lists import RowList
-from inspector.tui.questions import Choose
+from inspector.tui.lists import Choose, RowList
 from inspector.tui.session_screen import SessionScreen
 
 AppOn = Callable[..., LoopInspector]
