@@ -1,4 +1,4 @@
-"""Lists of any length with a cursor: their rows, a screen with a table and its row in full, a short list to choose from.
+"""Lists with a cursor: rows of any number, a screen with a table and its row in full, a short list to choose from.
 
 Owns scrolling, the cursor row and the keys that move it. What a row says is the subclass's.
 """
