@@ -1,4 +1,4 @@
-"""The app: screens and widgets over the lines that `report.lines` makes. Nothing here decides what is said."""
+"""The app: screens and widgets over the lines that `report.lines` makes. Nothing here decides what they say."""
 
 import gc
 import os

@@ -161,7 +161,7 @@ class Branches(SessionPart):
             self.branch(chosen.assignments, since)
 
     def action_advice(self) -> None:
-        """Makes the run that the advice was tried with: that of the turn in hand, else the one at the top."""
+        """Makes the run that the advice was tried with: that of the turn at the cursor, else of the worst turn."""
         view = self.stage.run.view
         if not view.steps or view.worst is None:
             return

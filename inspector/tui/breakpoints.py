@@ -146,7 +146,7 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
             yield note("space on/off · a type one · d remove · esc close, then c runs to the next")
 
     def on_mount(self) -> None:
-        """The list in hand."""
+        """Focuses the list."""
         self._resize()
         self._list.focus()
 

@@ -26,7 +26,7 @@ FileMaker = Callable[[], Mapping[str, str]]
 
 
 def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], folder: str | None = None) -> None:
-    """Hands files to whoever sits there; what to say of it goes to `say`. A folder is asked for where none is named."""
+    """Hands files to the operator and reports that through `say`; asks for a folder where none is named."""
     if app.is_web:
         say(download(app, make))
     elif folder is not None:

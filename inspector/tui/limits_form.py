@@ -132,7 +132,7 @@ class RunLines(Panel):
         ]
 
 PAUSE = 0.15
-"""Seconds without a key after which is told what the change would do."""
+"""Seconds without a key after which the effect of the change is shown."""
 
 
 class LimitsChoice(NamedTuple):
@@ -140,7 +140,7 @@ class LimitsChoice(NamedTuple):
 
     assignments: dict[str, str]
     live: bool = False
-    """Whether the provider is to be asked; where and for how much is told before."""
+    """Whether the provider is asked; where, and for how much, is shown before anything is sent."""
 
 
 class LimitsForm(ModalScreen[LimitsChoice | None]):

@@ -135,7 +135,7 @@ class RowList(ScrollView, can_focus=True):
         self.scroll_to(y=max(0, min(target, self.count - height)), animate=False, force=True)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Takes the style once for all rows: it is worked out anew each time it is asked for."""
+        """Reads the style once for all rows: Textual computes it at every access."""
         self._base = self.rich_style
         return super().render_lines(crop)
 
@@ -223,7 +223,7 @@ class TableScreen(Screen[Any]):
         yield KeyBar(id="keys").data_bind(TableScreen.note)
 
     def on_mount(self) -> None:
-        """The table in hand."""
+        """Focuses the table."""
         self._table.focus()
         self.watch(self._table, "cursor", self.moved, init=False)
 
@@ -232,7 +232,7 @@ class TableScreen(Screen[Any]):
         self.show()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """The pane in hand has the more room."""
+        """The focused pane gets more room."""
         self.set_class(event.widget is self._detail, "-reading")
 
     def show(self) -> None:
@@ -345,7 +345,7 @@ class Choose(ModalScreen[str | None]):
             yield note("enter chooses · esc leaves")
 
     def on_mount(self) -> None:
-        """The list in hand."""
+        """Focuses the list."""
         self._words.styles.height = max(1, min(MOST, self._words.count))
         self._words.focus()
 

@@ -85,7 +85,7 @@ class CallsForm(ModalScreen[None]):
         self._effect, self._answers = effect, answers
 
     def compose(self) -> ComposeResult:
-        """The calls, the one in hand in full, the keys."""
+        """The calls, the one at the cursor in full, the keys."""
         with Vertical(id="calls-box"):
             yield note("How each call is answered", Role.TITLE)
             yield Calls(self._effect, self._answers)
@@ -103,7 +103,7 @@ class CallsForm(ModalScreen[None]):
         self.query_one(TextView).sheet = Listed(call_of(self._effect, listed.cursor, self._answers))
 
     def action_answer(self, how: str) -> None:
-        """Settles the call in hand."""
+        """Decides the call at the cursor."""
         self._decide(CallDecision(How(how)))
 
     def action_type(self) -> None:
@@ -165,7 +165,7 @@ class ResultEditor(ModalScreen[CallDecision | None]):
             yield note("^s or F2 takes it · F3 an error or not · esc leaves")
 
     def on_mount(self) -> None:
-        """The text in hand."""
+        """Focuses the text."""
         self.query_one(TextArea).focus()
 
     def action_error(self) -> None:

@@ -213,7 +213,7 @@ def _empty(name: str) -> str:
 
 
 # -- The editor for a request's body ---------------------------------------------------------------------------------
-# JSON as it will be sent. What is no JSON, or no request, is told and not taken.
+# JSON as it will be sent. Text that is no JSON, or no request, is refused with its place.
 
 
 class NotJSONError(ValueError):
@@ -256,7 +256,7 @@ class BodyEditor(ModalScreen[str | None]):
             yield note("^s or F2 takes it · esc leaves")
 
     def on_mount(self) -> None:
-        """The text in hand."""
+        """Focuses the text."""
         self.query_one(TextArea).focus()
 
     def action_leave(self) -> None:

@@ -84,7 +84,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
             yield note("y asks the provider now · esc leaves, nothing is sent · tab fields", Role.WARN, id="ask-keys")
 
     def on_mount(self) -> None:
-        """No field in hand: what is typed there is no answer."""
+        """Focuses no field: what is typed there is no answer."""
         self._pressed = monotonic()
         self.query_one(CostLines).focus()
         self._read()

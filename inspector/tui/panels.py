@@ -67,7 +67,7 @@ class Panel(Widget):
                 self.refresh(Region(0, y, width, 1))
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Takes the style once for all rows: it is worked out anew each time it is asked for."""
+        """Reads the style once for all rows: Textual computes it at every access."""
         self._base = self.rich_style
         return super().render_lines(crop)
 
@@ -224,7 +224,7 @@ class Cycle(Panel, can_focus=True):
         self.post_message(self.Changed(self))
 
     def on_focus(self) -> None:
-        """The marks at its sides tell that it is in hand."""
+        """The marks at its sides show the focus."""
         self.changed()
 
     def on_blur(self) -> None:

@@ -97,7 +97,7 @@ class Dialects(CursorTable):
 
 
 class ProvidersScreen(TableScreen):
-    """The dialects, and what is asked of them."""
+    """The dialects, and the scenario, budget and policy that they answer under."""
 
     TITLE_OF_KEYS = "Providers"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -117,7 +117,7 @@ class FilterPrompt(Prompt):
 
 
 # -- The line in which the axes of a grid are typed ------------------------------------------------------------------
-# How many cells they make is said beside it, or what is wrong.
+# The number of cells stands beside it, or what is wrong.
 
 
 class AxesPrompt(Prompt):

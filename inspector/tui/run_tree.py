@@ -85,7 +85,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
             yield note("enter goes there · d side by side with the run you came from · x takes it away · esc leaves")
 
     def on_mount(self) -> None:
-        """The list in hand."""
+        """Focuses the list."""
         self._fit()
         self._list.focus()
 

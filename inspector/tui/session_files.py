@@ -73,13 +73,13 @@ class ReadingOptions:
 
 @runtime_checkable
 class ReadingApp(Protocol):
-    """An app that was told how to read."""
+    """An app with options for reading files."""
 
     reading: ReadingOptions
 
 
 def reading_of(app: object) -> ReadingOptions:
-    """How an app reads paths; the plain way where it was told nothing."""
+    """The options with which an app reads files; the defaults where it has none."""
     return app.reading if isinstance(app, ReadingApp) else ReadingOptions()
 
 
@@ -181,7 +181,7 @@ class ScreenPlace:
     tab: str = ""
 
     def as_json(self) -> dict[str, object]:
-        """As it is said to the server of a tab."""
+        """As JSON for the server of a browser tab."""
         return {"paths": list(self.paths), "step": self.step, "tab": self.tab}
 
 

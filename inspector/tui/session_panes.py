@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Panes(SessionPart):
-    """A step list and a text, one of them in hand."""
+    """A step list and a text; one of them has the focus."""
 
     TITLE_OF_KEYS = "Views"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -101,7 +101,7 @@ class Panes(SessionPart):
         self.stage.set_class(listing, "-listing")
 
     def fit(self, narrow: bool) -> None:
-        """One pane or several; one of those that are seen is in hand."""
+        """Shows one pane or several, and focuses one that is visible."""
         self.stage.narrow = narrow
         self.mark_tab()
         if narrow:
@@ -264,7 +264,7 @@ class Tracing(SessionPart):
             self._traced(lambda found: self._look(found, next_reading(found, picked, by)))
 
     def _traced(self, act: Callable[[Provenance], None]) -> None:
-        """Does something with what the bytes at hand became; in a large body that is found out beside the screen."""
+        """Acts on the facts read from the response at the cursor; a large body is decoded in a thread."""
         if not self.stage.run.view.steps:
             return
         viewpoint, facts = self.panes.viewpoint, answer_at(self.stage.run.view, self.stage.step)

@@ -145,7 +145,7 @@ class SessionScreen(SessionStage):
         return verdict
 
     def on_mount(self) -> None:
-        """Opens on the first step, the list in hand where it is seen; or at the place that was left."""
+        """Opens on the first step, with the list focused where it is visible, or at a given place."""
         self.show()
         if self._begins is not None:
             self.go(self._begins.step, "")

@@ -131,7 +131,7 @@ def _answer(viewpoint: Viewpoint) -> ResponseFacts | None:
 
 
 def whose(viewpoint: Viewpoint) -> Key:
-    """The response at hand, told from those of every other run."""
+    """The key of the response at the cursor, different in every run."""
     return (viewpoint.outline, *at_hand(viewpoint))
 
 

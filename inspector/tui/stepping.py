@@ -104,7 +104,7 @@ class Stepping(SessionPart):
         from loop_core.turn.limits import RANGES, SCOPES
         from loop_core.turn.presets import POLICIES
 
-        # Looked up before the prompt opens: what a list in hand can do is then among them.
+        # Looked up before the prompt opens, so that the keys of the focused list are among them.
         every = {str(found.binding.id): found for _, found in active_keys(self.stage.app.screen)}
         able = {name: found for name, found in every.items() if name != "command"}
         words = {name: choice.words for name, choice in CHOICES.items()}

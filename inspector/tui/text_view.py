@@ -102,7 +102,7 @@ class TextView(ScrollView, can_focus=True):
         return next((place for place, row in enumerate(rows) if any(span.role is role for span in row)), 0)
 
     def grown(self) -> None:
-        """The sheet in hand has grown at its end: what is new is laid out, and followed where the end was in sight."""
+        """The sheet has grown at its end: new lines are laid out, and the view follows where the end was visible."""
         sheet, ends = self.sheet, self._ends
         stable, top, height = getattr(sheet, "stable", 0), int(self.scroll_offset.y), self.size.height
         following = not ends or top + height >= ends[-1]
@@ -249,7 +249,7 @@ class TextView(ScrollView, can_focus=True):
     # -- drawing -------------------------------------------------------------------------------------------------
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Takes the style once for all rows: it is worked out anew each time it is asked for."""
+        """Reads the style once for all rows: Textual computes it at every access."""
         self._base = self.rich_style
         if self._laid is None:
             self._unsized = self._measured()  # the first frame comes before the first resize

@@ -34,7 +34,7 @@ from inspector.whatif.smallest import Knee, Smallest, knee, smallest, why_not
 from loop_core.turn.trace import Fidelity
 
 MOST = 100
-"""Turns that are told of one by one; of more, each can be looked at alone."""
+"""Turns that are listed one by one; of more, each can be looked at alone."""
 BAR = 20
 """Columns of the progress bar."""
 
@@ -338,7 +338,7 @@ class HeatMap(ScrollView, can_focus=True):
             self.refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Takes the style once for all rows: it is worked out anew each time it is asked for."""
+        """Reads the style once for all rows: Textual computes it at every access."""
         self._base = self.rich_style
         return super().render_lines(crop)
 

@@ -126,7 +126,7 @@ class TuneScreen(Screen[int | None]):
         self._show()
 
     def on_unmount(self) -> None:
-        """Whoever leaves wants no more of it."""
+        """Stops the run: nobody waits for its result any more."""
         self._stop.set()
 
     def on_resize(self) -> None:

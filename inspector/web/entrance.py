@@ -21,7 +21,7 @@ OWN_SITE = ("same-origin", "none")
 
 
 class EntryRefusal(NamedTuple):
-    """A status, and one line for whoever sees it in a browser."""
+    """A status, and one line that a browser shows."""
 
     status: int
     why: str
@@ -120,7 +120,7 @@ RULES: tuple[tuple[Callable[[Entrance, BrowserClaims], bool], EntryRefusal], ...
     (_has_key, EntryRefusal(403, "the token is missing; open the address that the server printed")),
     (_in_time, EntryRefusal(403, "the token has expired; SIGUSR1 makes the server print an address with a new one")),
 )
-"""What must hold, in order, and what is said where it does not."""
+"""What must hold, in order, and the refusal where it does not."""
 
 
 def _same(given: str | None, expected: str) -> bool:

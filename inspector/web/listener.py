@@ -1,4 +1,4 @@
-"""How the server listens: an address, perhaps with a certificate, and trouble told sparingly."""
+"""How the server listens: its address and certificate, and a log that reports each kind of trouble sparingly."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def load_certificate(cert: str, key: str | None) -> Certificate:
     return made
 
 
-# -- Trouble of the server, told in single lines and sparingly: whoever makes it cannot fill a log -------------------
+# -- Trouble, reported in single lines and sparingly, so that a client cannot fill a log ------------------------------
 
 
 EVERY = 60.0
@@ -78,7 +78,7 @@ class Sparing:
             self(FAILED, otherwise)
 
     def loop_raised(self, _loop: object, context: Mapping[str, Any]) -> None:
-        """Takes what an event loop has nobody else to tell."""
+        """The exception handler of the event loop."""
         self.of(context.get("exception"), str(context.get("message", "")))
 
 
@@ -95,7 +95,7 @@ class SparingHandler(logging.Handler):
 
 
 def logger(sparing: Sparing) -> logging.Logger:
-    """A logger that tells nobody else."""
+    """A logger whose records go nowhere else."""
     made = logging.Logger("inspector.web", logging.WARNING)
     made.addHandler(SparingHandler(sparing))
     return made
@@ -108,7 +108,7 @@ HEAD_WAIT = 10.0
 
 
 class Listenable(Protocol):
-    """What answers requests, and whom trouble is told to."""
+    """What answers requests and reports trouble."""
 
     trouble: Sparing
 

@@ -1,4 +1,4 @@
-"""The process of one tab: how it is started, what it is told, how it ends, and the files that it hands over.
+"""The process of one tab: its start, its input, its end, and the files that it hands over.
 
 textual-serve speaks its protocol; what differs here is that no shell starts it, that it always ends, and that a file
 which is not whole never looks so.
@@ -21,7 +21,7 @@ from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
 GRACE = 3.0
-"""Seconds to leave; then it is told by a signal, and then not asked any more."""
+"""Seconds to leave; then it gets SIGTERM, then SIGKILL."""
 MOST_SAID = 4_000
 """Bytes that are kept of what a process says on standard error; its last words tell why it ended."""
 

@@ -42,7 +42,7 @@ class TabDriver(WebDriver):
         self._painting = Event()
 
     def start_application_mode(self) -> None:
-        """Input is read once the app was told that nobody looks: a focus that comes first would be lost to that."""
+        """Input is read after the app has lost its first focus: a focus event before that would be undone."""
         super().start_application_mode()
         self._app.theme_changed_signal.subscribe(self._app, self._surround)
         self._surround(self._app.current_theme)
@@ -59,7 +59,7 @@ class TabDriver(WebDriver):
         self._painting.set()
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
-        """Where nobody looks any more, the server is told which place was looked at."""
+        """When the page loses the focus, reports the place in the session to the server."""
         if packet_type == "blur":
             found = getattr(self._app, "where", None)
             if found is not None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from textual.actions import parse
 from textual.screen import Screen
 
 from inspector.tui.branches import Branches
@@ -125,3 +126,10 @@ def test_branches_say_where_there_is_only_one_run(stage: Any) -> None:
 def test_a_screen_fits_on_a_page(screen: type, members: int, classes: int) -> None:
     assert len([name for name in dir(screen) if not hasattr(Screen, name)]) <= members
     assert sum(kind.__module__.startswith("inspector.") for kind in screen.__mro__) == classes
+
+
+def test_every_part_is_taken_in_with_its_actions(stage: Any) -> None:
+    screen = SessionScreen(stage.opened)
+    assert {type(part) for part in screen.parts} == set(SessionScreen.PARTS)
+    for binding in SessionScreen.BINDINGS:
+        assert callable(getattr(screen, f"action_{parse(binding.action)[1]}")), binding
