@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Stop(StrEnum):
@@ -49,8 +49,7 @@ class ExchangePart(StrEnum):
     REQUEST = "request"
 
 
-@dataclass(frozen=True, slots=True)
-class At:
+class At(NamedTuple):
     """A place in an exchange: bytes `start` to `end` of the decoded body, and a JSON pointer inside them."""
 
     part: ExchangePart = ExchangePart.BODY
@@ -59,8 +58,7 @@ class At:
     pointer: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FactQuote:
+class FactQuote(NamedTuple):
     """Characters `start` to `end` of a fact of the response: `text` or `reasoning`."""
 
     fact: str
@@ -68,8 +66,7 @@ class FactQuote:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """One observation that led to a stop reason: the rule that made it, and the bytes that it read."""
 
     rule: str
@@ -80,8 +77,7 @@ class Evidence:
     """The characters that it goes by, where it was read from a text."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopReason:
+class StopReason(NamedTuple):
     """A normalized word beside the provider's own, with the readings that led to it, in order."""
 
     normalized: Stop
@@ -99,8 +95,11 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+INTERRUPTED = StopReason(Stop.INTERRUPTED)
+"""What a response is without any word about its end."""
+
+
+class Finding(NamedTuple):
     """Something that deserves attention: a contradiction, a peculiarity, a loss. `rule` is a stable dotted name."""
 
     rule: str
@@ -196,8 +195,7 @@ ResponsePart = TextPart | ReasoningPart | ToolCall | OpaquePart
 MessagePart = TextPart | ReasoningPart | ToolCall | OpaquePart | ToolResultPart
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """Token counts as the provider reported them; None where it reported none."""
 
     input_tokens: int | None = None
@@ -241,8 +239,7 @@ class TransportEnd(StrEnum):
     """Nobody knows: the recording stopped while they came (a killed process, a full disk)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderError:
+class ProviderError(NamedTuple):
     """An error that the provider reported, in a body or in the middle of a stream."""
 
     message: str
@@ -257,7 +254,7 @@ class ChatResponse:
 
     api: str
     parts: tuple[ResponsePart, ...] = ()
-    stop_reason: StopReason = StopReason(Stop.INTERRUPTED)
+    stop_reason: StopReason = INTERRUPTED
     usage: Usage | None = None
     quota_metadata: Quota | None = None
     id: str | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from inspector.config import files
 from inspector.config.settings import CHOICES, REPLAYED, Settings
@@ -31,8 +32,7 @@ NAMES: Mapping[str, str] = {
 DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """One value and where it came from: a file, a variable, or `default`."""
 
     value: object

@@ -9,14 +9,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from loop_core.errors import CallerError
 
@@ -65,6 +64,8 @@ def replace_all(files: Mapping[Path, bytes], mode: int = 0o666) -> None:
         OSError: one cannot be written; no file is new then, unless a rename failed between two others.
     """
     made: list[tuple[Path, Path]] = []
+    import secrets  # 7 ms of hashes, which a program that only reads does without
+
     try:
         for path, data in files.items():
             target = Path(os.path.realpath(path))  # a link stays one
@@ -170,8 +171,7 @@ BOUNDS_VARIABLE = "LOOP_INSPECTOR_TAB"
 OUTSIDE = "outside of what was served: a tab opens the paths given to `inspector serve`, their folders and our data"
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """What may be opened, all of it as real paths."""
 
     anything: bool = True

@@ -101,7 +101,7 @@ def _first(parent: Replay, settings: Settings, since: int, start: BranchStart, t
     case = case_since(parent, settings.profile, since)
     request, plan = plan_of(case, start.turn.record, start.opening, settings, start.number, live=True)
     provider = plan.provider if start.kept and start.opening.why != LIVE else target.profile.name
-    plan = replace(plan, limits=live_limits(settings, plan.limits), ability=can, provider=provider)
+    plan = plan._replace(limits=live_limits(settings, plan.limits), ability=can, provider=provider)
     return start.step(replace(request, model=target.model), plan, cap_of(parent, settings))
 
 

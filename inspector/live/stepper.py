@@ -180,7 +180,7 @@ class Stepper:
         Raises:
             CallerError: under them it would have gone another way before now.
         """
-        plan = dataclasses.replace(self.plan, limits=limits)
+        plan = self.plan._replace(limits=limits)
         at = self._parting(plan)
         again = self.last.state is State.EXECUTE_TOOLS  # it is entered again, and asks its guards then
         if at is not None and at < len(self.steps) - again:
@@ -267,7 +267,7 @@ def begun(turn_id: str, request: Request, server: Server, plan: Plan) -> Stepper
     """
     if plan.ability is None:
         allows, provider = known_ability(server, request)
-        plan = dataclasses.replace(plan, ability=allows, provider=plan.provider or provider)
+        plan = plan._replace(ability=allows, provider=plan.provider or provider)
     made = _settled(Stepper(server, plan, request, (first_step(turn_id, request, plan),)), 0)
     if made.unsendable:
         raise CallerError(made.unsendable)

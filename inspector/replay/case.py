@@ -111,7 +111,7 @@ def _judged(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) 
 def cancelled(judged: Judgement) -> Judgement:
     """The reading of an answer that the operator gave up: whatever it says, nothing of it runs and the turn ends."""
     seen = (*judged.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
-    return replace(judged, stop=StopReason(Stop.CANCELLED, judged.stop.raw, None, seen), promoted=False)
+    return judged._replace(stop=StopReason(Stop.CANCELLED, judged.stop.raw, None, seen), promoted=False)
 
 
 def limits_for(case: Case, path: str, settings: Settings) -> Limits:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from inspector.replay.token_readings import Bounds
 from inspector.replay.tokens import RANK, Measured, TokenBasis, TokenStretch, text_of
@@ -68,8 +69,7 @@ class KnownOutput:
         return any(map(_is_call, self.stretches))
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(NamedTuple):
     """What one request gets of a known answer."""
 
     parts: tuple[ResponsePart, ...]

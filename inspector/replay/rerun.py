@@ -79,7 +79,7 @@ class BranchStart:
         if self.before and self.before[-1].run == self.number:
             made = resumed(self.before[-1], request, plan)
             return made if cap is None else _capped(made, cap)
-        return opening_step(self.turn.record.id, request, replace(plan, fidelity=Fidelity.RECORDED))
+        return opening_step(self.turn.record.id, request, plan._replace(fidelity=Fidelity.RECORDED))
 
 
 def start_of(replay: Replay, since: int) -> BranchStart:
@@ -160,7 +160,7 @@ def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -
     record = start.turn.record
     kept = (*start.earlier, *start.kept)
     left = tuple(link for link in record.links if link not in kept)
-    record = replace(record, links=(*kept, *links), heard=heard.name, left=(*record.left, *left))
+    record = record._replace(links=(*kept, *links), heard=heard.name, left=(*record.left, *left))
     return LiveBranch(start.turn, record, _with(case, heard, record, settings.profile), start, cap_of(parent, settings))
 
 
@@ -196,7 +196,7 @@ def _with(case: Case, heard: BranchAnswers, record: TurnRecord, profile: str | N
 def _changed(conversation: Conversation, record: TurnRecord) -> Conversation:
     if all(turn.id != record.id for turn in conversation.turns):
         return conversation
-    return replace(conversation, turns=tuple(
+    return conversation._replace(turns=tuple(
         record if turn.id == record.id else turn for turn in conversation.turns))
 
 

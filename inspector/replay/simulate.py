@@ -179,7 +179,7 @@ class Simulated:
         response = decode(known.last.api, body, http_status=known.last.http_status, words=self.words)
         stop = response.stop_reason
         seen = Evidence(RULE, None, _note(recut, known, stop.raw if stop.normalized is Stop.END_TURN else None))
-        response = replace(response, stop_reason=replace(stop, evidence=(*stop.evidence, seen)))
+        response = replace(response, stop_reason=stop._replace(evidence=(*stop.evidence, seen)))
         judged = self.read(response, replace(turn.request, max_tokens=send.max_tokens))
         if send.method is Method.PREFILL:
             return ProviderResponse(response, judged, None, send.method, send.stripped, False, None, recut)

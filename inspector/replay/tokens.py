@@ -14,12 +14,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from inspector.replay.token_readings import (
     Bounds,
@@ -81,8 +80,7 @@ UNTOLD = 1 << 15
 """The same where the answer tells of none: some servers neither send thinking nor count it apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class TokenStretch:
+class TokenStretch(NamedTuple):
     """A part of a response with its tokens."""
 
     part: ResponsePart | None
@@ -93,8 +91,7 @@ class TokenStretch:
     """Whether the tokens count under the cap; thinking does not with every provider."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(NamedTuple):
     """A response as stretches, in order."""
 
     stretches: tuple[TokenStretch, ...]
@@ -191,7 +188,7 @@ def measure(
     if not said and spoken and not any(stretch.ends for stretch in stretches if stretch.counted):
         stretches.append(TokenStretch(None, (0,) * spoken))  # counted, and nothing of it was sent
     made = Measured(tuple(stretches), basis, note + laid.note, laid.end)
-    return replace(made, bounds=reach(_placed(made, texts, dict(zip(own, laid.marks, strict=True))), made.tokens))
+    return made._replace(bounds=reach(_placed(made, texts, dict(zip(own, laid.marks, strict=True))), made.tokens))
 
 
 def _laid(texts: Sequence[TokenCut], basis: TokenBasis, spoken: int | None, cut: bool, blind: bool) -> TokenLayout:

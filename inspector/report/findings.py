@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from inspector.replay.case import Case, results_in
 from inspector.replay.replay import Replay, TurnRun
@@ -51,8 +51,7 @@ OF_HELD_CALLS = frozenset({
 """What is said of a held call that was answered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
+class Noted(NamedTuple):
     """A finding and what it is about: a response, a turn, or the whole session."""
 
     finding: Finding

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import lru_cache
 
 from inspector.sessions.provenance import Provenance, provenance
@@ -48,7 +47,7 @@ _readings = lru_cache(maxsize=8)(readings)  # several rules may speak of one res
 def evidence(exchange: Exchange, seen: Iterable[Evidence]) -> tuple[Evidence, ...]:
     """The same evidence, each with its place where the bytes have one."""
     return tuple([
-        each if each.at is not None else replace(each, at=_place(exchange, each.rule, each.quote)) for each in seen
+        each if each.at is not None else each._replace(at=_place(exchange, each.rule, each.quote)) for each in seen
     ])
 
 
@@ -57,7 +56,7 @@ def finding(exchange: Exchange, found: Finding) -> Finding:
     if found.at is not None:
         return found
     at = _place(exchange, found.rule, found.quote)
-    return found if at is None else replace(found, at=at)
+    return found if at is None else found._replace(at=at)
 
 
 def _place(exchange: Exchange, rule: str, quote: FactQuote | None) -> At | None:

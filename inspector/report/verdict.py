@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from inspector.replay.case import REFUSED
@@ -39,8 +38,7 @@ class VerdictRow(NamedTuple):
     """Whether what it says is known, and not inferred: what is not is never shown as good."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnVerdict:
+class TurnVerdict(NamedTuple):
     """The verdict on one turn."""
 
     turn: str

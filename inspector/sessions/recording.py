@@ -39,8 +39,7 @@ class TurnPlace(StrEnum):
     """The same request again, after an error or an interruption."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     """A piece of a response as it arrived: the body up to byte `end` was there after `ms` milliseconds."""
 
     end: int
@@ -90,16 +89,14 @@ class Exchange:
     """The calls of which the recorder says that they did not run, by id, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(NamedTuple):
     """An entry that is not among the exchanges, and why."""
 
     entry: int
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class SessionAbout:
+class SessionAbout(NamedTuple):
     """What a native session file says of itself."""
 
     title: str = ""
@@ -108,8 +105,7 @@ class SessionAbout:
     end_state: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
+class Act(NamedTuple):
     """Something that the operator did while the session was recorded: limits set, a policy chosen, a note, a cancel."""
 
     kind: str
@@ -119,8 +115,7 @@ class Act:
     at: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolAnswer:
+class ToolAnswer(NamedTuple):
     """A tool result as it was recorded, beside the request that carried it."""
 
     entry: int | None
@@ -164,8 +159,7 @@ class Link:
     """Exchanges between its parent and it were not recorded."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnRecord:
+class TurnRecord(NamedTuple):
     """What the recorded agent did about one user message."""
 
     id: str
@@ -178,8 +172,7 @@ class TurnRecord:
     """What was recorded of the turn and lies behind the point where that live run began."""
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(NamedTuple):
     """Turns that share a history."""
 
     id: str

@@ -73,7 +73,7 @@ class Mask:
             value,
             parts=tuple(self._part(part) for part in value.parts),
             refusal=None if value.refusal is None else self.text(value.refusal),
-            error=None if error is None else replace(error, message=self.text(error.message)),
+            error=None if error is None else error._replace(message=self.text(error.message)),
             native={name: self.text(word) for name, word in value.native.items()},
         )
 

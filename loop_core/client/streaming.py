@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from loop_core.client.exchange import Observer
 from loop_core.client.mask import Mask
@@ -54,7 +54,7 @@ class PendingSeam:
     def at(self, text: str) -> tuple[JoinedText, str]:
         """The answer with this much of the segment: its seams, and what the segment adds to the text before it."""
         if self._settled is None:
-            joined = join((*self._before, replace(self._coming, text=text)), self._rule)
+            joined = join((*self._before, self._coming._replace(text=text)), self._rule)
             if len(text) > self._enough and not self._wrapped(joined):
                 self._settled, self._size = joined, len(text)  # no rule looks further than the text before it
             else:

@@ -8,7 +8,6 @@ native word arrives already mapped (`native`), and what is known of a server arr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from loop_core.judge import arguments
@@ -47,8 +46,7 @@ class Speaker(Protocol):
         """The context in tokens, where it is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """The mapped and the effective reason of one response, and what was noticed on the way."""
 
     mapped: StopReason
@@ -63,8 +61,7 @@ class Judgement:
     findings: tuple[Finding, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeCase:
+class JudgeCase(NamedTuple):
     """The input of every rule: a response, its request, and what is known of the server."""
 
     response: ChatResponse
@@ -322,20 +319,20 @@ def judge(
         word = correction.stop or stop.normalized
         detail = correction.detail if correction.stop else stop.detail
         quoted = (Evidence("judge.quoted", None, "", correction.quote),) if correction.quote else ()
-        stop = replace(stop, normalized=word, detail=detail, evidence=(*stop.evidence, seen, *quoted))
+        stop = stop._replace(normalized=word, detail=detail, evidence=(*stop.evidence, seen, *quoted))
         if correction.severity is not None:
             findings.append(Finding(f"judge.{name}", correction.severity, correction.note, correction.at))
     promoted = stop.normalized is Stop.END_TURN and _promotes(response, request)
     if promoted:
         seen = Evidence("judge.promoted", response.tool_calls[0].at, f"complete calls under {stop.raw!r}")
-        stop = replace(stop, normalized=Stop.TOOL_CALL, evidence=(*stop.evidence, seen))
+        stop = stop._replace(normalized=Stop.TOOL_CALL, evidence=(*stop.evidence, seen))
     elif stop.normalized is Stop.TOOL_CALL and not has_calls(response):
-        stop = replace(stop, detail="no_calls")
+        stop = stop._replace(detail="no_calls")
     found = ending_of(response, request, stop)
     sure = response.stop_reason.normalized is not Stop.END_TURN or not stop_string_unknown(response, request)
     if found is not None:
         noted = _noted(found.ending, found.sign, sure)
-        stop = replace(stop, evidence=(*stop.evidence, Evidence(noted.rule, noted.at, noted.message, noted.quote)))
+        stop = stop._replace(evidence=(*stop.evidence, Evidence(noted.rule, noted.at, noted.message, noted.quote)))
         findings.append(noted)
     findings.extend(remarks(response, stop))
     ending = found.ending if found is not None else None

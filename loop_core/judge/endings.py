@@ -7,7 +7,6 @@ format: what a decoder could not read it says in findings, and what it kept verb
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -64,8 +63,7 @@ UNREAD_RULES = frozenset({"frame.invalid", "frame.shape", "body.shape"})
 """Findings that say that something was sent which we do not read: it may have been the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndingCase:
+class EndingCase(NamedTuple):
     """The input of a row: one response whose stop reason says that it is finished."""
 
     response: ChatResponse

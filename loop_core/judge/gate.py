@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from loop_core.judge import arguments
 from loop_core.judge.arguments import Arguments, ArgumentShape, parse, parse_call
@@ -31,8 +30,7 @@ class Admission(StrEnum):
     REJECTED = "rejected"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The gate's decision on one tool call; it has `arguments` only where the call is ready."""
 
     call: ToolCall

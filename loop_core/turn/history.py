@@ -9,7 +9,8 @@ for the reason itself and leans on no other module to have kept a call away.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from loop_core.formats import format_entry
 from loop_core.judge import gate
@@ -33,8 +34,7 @@ from loop_core.values import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Ability:
+class Ability(NamedTuple):
     """What a server allows when a cut answer is continued."""
 
     prefill: bool = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from loop_core.turn import moves
 from loop_core.turn.history import Ability
@@ -141,11 +141,10 @@ class ScriptedSource:
 _TICK = Tick()
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """How a turn is run."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = Limits()
     policy: Policy = STRICT
     ability: Ability | None = None
     """What the server allows; None: as the source knows it, else what every server of the format does."""
@@ -242,7 +241,7 @@ def complete_plan(plan: Plan, request: Request, source: TurnSource | AsyncTurnSo
     if plan.ability is not None or not isinstance(source, ServerAware):
         return plan
     ability, provider = source.knows(request)
-    return replace(plan, ability=ability, provider=plan.provider or provider)
+    return plan._replace(ability=ability, provider=plan.provider or provider)
 
 
 def opening_step(turn_id: str, request: Request, plan: Plan) -> Step:

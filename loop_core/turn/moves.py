@@ -6,7 +6,6 @@ Pure functions from a turn to a turn; which move is made is decided in `machine`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from loop_core.judge import gate
 from loop_core.judge.endings import Ending
@@ -68,7 +67,7 @@ def can_continue(turn: Turn) -> bool:
 
 def _ability(turn: Turn) -> history.Ability:
     """What the server allows, less what it has refused."""
-    return replace(turn.ability, prefill=False) if "prefill" in turn.refusals else turn.ability
+    return turn.ability._replace(prefill=False) if "prefill" in turn.refusals else turn.ability
 
 
 # -- what a state does when it is entered ----------------------------------------------------------------------------

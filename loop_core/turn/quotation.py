@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from loop_core.turn.prompts import FOLDS, OPENING_CHARS, find_opening, has_tags, prompt_end
@@ -20,8 +19,7 @@ SHORT = 8
 """Fewer characters count only at the very beginning, or where something closes that opened before them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quotation:
+class Quotation(NamedTuple):
     """Where the words were found, or what of our prompt has to go where they were not."""
 
     cut: int

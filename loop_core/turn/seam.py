@@ -156,7 +156,7 @@ def _again(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment)
     """Which stands: the segment before, or what came when its words were asked for once more; and the seam before."""
     out = replace(seam, at=len(base), decision=SeamDecision.LEFT_OUT, cut=doubted.text, sure=True, removals=(),
                   why="it did not begin with the words that were asked back, and was asked for once more")
-    made = _careful(base, replace(segment, method=Method.ANCHOR))
+    made = _careful(base, segment._replace(method=Method.ANCHOR))
     if made.sure and segment.text:
         return made, out
     bare = find_opening(segment.text) is None and bool(segment.text.strip())

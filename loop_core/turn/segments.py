@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from loop_core.turn.prompts import QUOTE_MARKS
 
@@ -74,8 +75,7 @@ class SeamDecision(StrEnum):
     """The text beside a repaired call goes on from nothing: a blank line stands between."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """The visible text of one response of an answer."""
 
     text: str
@@ -116,8 +116,7 @@ class Seam:
         return "".join([*pieces, text[at:]])
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedText:
+class JoinedText(NamedTuple):
     """The merged text and its seams, one for every segment but the first."""
 
     text: str

@@ -381,8 +381,8 @@ class Decoder:
             seen = Evidence(RECORDING_CUT, At(ExchangePart.BODY, self.size, self.size), "the recording stops here")
             stop = StopReason(Stop.UNKNOWN, stop.raw, RECORDING_CUT, (*stop.evidence, seen))
         elif self.cut and stop.raw is None:
-            stop = replace(stop,
-                           evidence=(*stop.evidence, Evidence("cut", At(ExchangePart.BODY, self.size, self.size))))
+            stop = stop._replace(
+                evidence=(*stop.evidence, Evidence("cut", At(ExchangePart.BODY, self.size, self.size))))
         return replace(
             response,
             stop_reason=stop,

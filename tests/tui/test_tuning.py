@@ -547,7 +547,7 @@ async def test_hostile_names_are_inert_and_ascii_is_ascii(tmp_path: Path, size: 
     path = tmp_path / "hostile.har"
     path.write_text(har(hostile()))
     case = open_case(open_paths([str(path)]))
-    talks = tuple(replace(talk, turns=tuple(replace(turn, id=HOSTILE) for turn in talk.turns))
+    talks = tuple(talk._replace(turns=tuple(turn._replace(id=HOSTILE) for turn in talk.turns))
                   for talk in case.loaded.conversations)
     case = replace(case, loaded=replace(case.loaded, conversations=talks))
     async with LoopInspector([str(path)], case=case, plain=plain).run_test(size=size) as pilot:

@@ -86,7 +86,7 @@ R, E, X, CP, RC, RP, RR, RS, AP, A, C, U = (
 def with_ending(ending: Ending) -> ProviderResponse:
     """An answer that the judge says ended so."""
     said = answer(Stop.END_TURN, "so")
-    return replace(said, judgement=replace(said.judgement, ending=ending))
+    return replace(said, judgement=said.judgement._replace(ending=ending))
 
 
 def limits_of(given: dict[str, Any]) -> Limits:
@@ -598,7 +598,7 @@ def test_what_is_no_answer_is_not_asked_for_again(ending: Ending) -> None:
 
 
 def test_nothing_is_asked_again_where_silence_may_have_been_meant() -> None:
-    unsure = replace(NOTHING, judgement=replace(NOTHING.judgement, ending_sure=False))
+    unsure = replace(NOTHING, judgement=NOTHING.judgement._replace(ending_sure=False))
     trace = drive([unsure, END])
     assert (last(trace).terminal, len(sends(trace))) == ("no_answer", 1)
     wanted = replace(STRICT, allow_silence=True)

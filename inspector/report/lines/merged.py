@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts, View, answers_of
@@ -153,8 +152,7 @@ def shortened(text: str) -> str:
 HERE = "┃"
 
 
-@dataclass(frozen=True, slots=True)
-class Laid:
+class Laid(NamedTuple):
     """A line and the segment that it belongs to; -1 for what belongs to the whole."""
 
     segment: int

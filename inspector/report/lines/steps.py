@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
@@ -28,8 +29,7 @@ from loop_core.values import Severity, Stop
 # key press among a hundred thousand steps costs what it costs among a hundred.
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """One run of one turn: a heading row, then its steps."""
 
     row: int

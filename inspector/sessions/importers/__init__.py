@@ -38,8 +38,8 @@ class FileFormat(NamedTuple):
 
 _HERE = "inspector.sessions.importers"
 IMPORTERS: Mapping[str, FileFormat] = {
-    "har": FileFormat(f"{_HERE}.har"),
     "session": FileFormat("inspector.sessions.native"),
+    "har": FileFormat(f"{_HERE}.har"),
     "claude-code": FileFormat(
         f"{_HERE}.claude_code", (AgentFolder("Claude Code", "CLAUDE_CONFIG_DIR", ".claude", ("projects", "*")),),
         "subagents/*.jsonl",

@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -36,8 +35,7 @@ class FactRead(NamedTuple):
     """It says once more what other bytes said; without such, the pieces of a fact in order are the fact."""
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(NamedTuple):
     """The readings of one body, by fact and by byte; made by `provenance`."""
 
     by_fact: Mapping[str, tuple[FactRead, ...]]

@@ -37,8 +37,7 @@ class TextPiece:
     used: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FactText:
+class FactText(NamedTuple):
     """A text of the response: the fact that it is, and before which byte none of it can stand."""
 
     fact: str

@@ -379,7 +379,7 @@ def early_usage(answer: TranscriptAnswer) -> None:
     answer.findings.append(
         Finding("transcript.early_usage", Severity.INFO, f"{told}characters): it is left out", answer.word_at)
     )
-    answer.usage = replace(usage, output_tokens=None)
+    answer.usage = usage._replace(output_tokens=None)
 
 
 _CHARS_A_TOKEN = 8

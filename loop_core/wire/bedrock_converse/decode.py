@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -362,7 +361,7 @@ class Decoder(base.Decoder):
             if name.lower() == "x-amzn-errortype":
                 kind = value.split(":")[0].strip()
                 typed = _error({"message": error.message}, kind)
-                self.error = replace(error, type=kind, retryable=error.retryable or typed.retryable)
+                self.error = error._replace(type=kind, retryable=error.retryable or typed.retryable)
 
     def _quirk(self, rule: str, message: str, start: int, end: int | None = None) -> None:
         self.find(f"{API}.{rule}", message, At(ExchangePart.BODY, start, end))

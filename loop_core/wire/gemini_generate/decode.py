@@ -7,7 +7,6 @@ is in `parts`. Does not decide whether a call may run: under any reason a call t
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Severity, Stop, StopReason, Usage
@@ -91,7 +90,7 @@ class Decoder(base.Decoder):
             self.cut = self.cut or not (self._framing.closed or self.raw)
         stop, parts = self._stop(), self._parts.build()
         if stop.normalized is Stop.END_TURN and not parts:
-            stop = replace(stop, detail="empty")
+            stop = stop._replace(detail="empty")
         return ChatResponse(
             api=API,
             parts=parts,

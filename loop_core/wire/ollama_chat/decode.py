@@ -176,4 +176,4 @@ class Decoder(base.Decoder):
     def _exact(self, at: At | None) -> At | None:
         """The value itself, where the body is one object."""
         span = None if at is None else byte_span(self.payload, self._span[0], *path_of(at.pointer or ""))
-        return at if at is None or span is None else replace(at, start=span[0], end=span[1])
+        return at if at is None or span is None else at._replace(start=span[0], end=span[1])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from loop_core.values import (
@@ -132,7 +131,7 @@ def remarks(
 
 
 def _tighter(stop: StopReason, word: Stop, detail: str | None, rule: str, at: At | None, note: str) -> StopReason:
-    return replace(stop, normalized=word, detail=detail, evidence=(*stop.evidence, Evidence(rule, at, note)))
+    return stop._replace(normalized=word, detail=detail, evidence=(*stop.evidence, Evidence(rule, at, note)))
 
 _QUIRKS: Mapping[str, Severity] = {
     f"{API}.index_missing": Severity.INFO,
@@ -268,7 +267,7 @@ class Decoder(Base):
             if event.get(name) is not None:
                 self._words[name] = _word(event[name])
         if choice.get(FILTERS):
-            self._filters(state, choice, replace(at, pointer=f"{(at.pointer or '').rpartition('/')[0]}/{FILTERS}"))
+            self._filters(state, choice, at._replace(pointer=f"{(at.pointer or '').rpartition('/')[0]}/{FILTERS}"))
         groq = event.get("x_groq")
         usage = event.get("usage") or choice.get("usage") or (groq.get("usage") if type(groq) is dict else None)
         if usage and type(usage) is dict:
