@@ -1,4 +1,4 @@
-"""The generated parts of `providers.md`: the dialects, and two scenarios as each of them tells of it."""
+"""The generated parts of `providers.md`: the dialects, and how each of them reports two scenarios."""
 
 from __future__ import annotations
 
