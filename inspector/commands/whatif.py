@@ -137,7 +137,7 @@ def replay(
 
 
         way = Way(base_url, model, key_env, tools, insecure_http)
-        node, code = asked(tree, start, stretches, from_step, turn, way, store, save, yes)
+        node, code = run_live_branch(tree, start, stretches, from_step, turn, way, store, save, yes)
     else:
         if store is not None and named:
             common.say(_recalled(original, stretches, store))
@@ -292,7 +292,7 @@ class Way(NamedTuple):
     insecure_http: Sequence[str] = ()
 
 
-def asked(
+def run_live_branch(
     tree: Tree, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]], from_step: int | None,
     turn: int | None, way: Way, store: Store, save: bool, yes: bool,
 ) -> tuple[Node, int]:

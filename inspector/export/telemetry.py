@@ -100,10 +100,10 @@ def duration(view: View, turn: TurnFacts) -> int | None:
 if TYPE_CHECKING:
     from inspector.export.otel_sdk import Sink
 
-__all__ = ["RunMemory", "points", "seen", "sink", "spans"]
+__all__ = ["RunMemory", "points", "sink", "spans", "view_of_run"]
 
 
-def seen(kept: RunMemory, trace: Trace, name: str = "live") -> View:
+def view_of_run(kept: RunMemory, trace: Trace, name: str = "live") -> View:
     """One turn of a loop of one's own, as every report sees it: what its observer kept, and its steps."""
     return view(replay_of(kept, trace.steps, Settings(), name))
 

@@ -15,7 +15,7 @@ from inspector.live.telling import head_of, under_way
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.merged import Text, answers, seam_lines, segment_lines
-from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, joined, paragraphs, said, text_of
+from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, joined, paragraphs, safe, text_of
 from inspector.report.lines.steps import Block
 from inspector.sessions import redact
 from loop_core.client.streaming import PendingSeam
@@ -171,7 +171,7 @@ class Streams:
     def _wire(self) -> Growing:
         self._text.reset()
         told: list[Line] = [(Span(f"Response {self.flow.number}, its bytes as they come", Role.STRONG),)]
-        told += [(said(f"{name}: ", Role.KEY), said(value, Role.DIM))
+        told += [(safe(f"{name}: ", Role.KEY), safe(value, Role.DIM))
                  for name, value in redact.headers(list(self.flow.headers))]
         return Growing([*told, EMPTY], "")
 

@@ -18,7 +18,7 @@ from inspector.replay.case import Case, open_case
 from inspector.replay.replay import Replay, TurnRun
 from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, joined, paragraphs, quoted, said
+from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, joined, paragraphs, quoted, safe
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import open_paths, redact
 from inspector.sessions.recording import TurnRecord
@@ -90,19 +90,19 @@ def now(driver: Driver, key: Keys) -> Line:
     live = driver.live
     made = _NOW[live.phase](driver, key)
     if live.problem:
-        made = (Span("✖ ", Role.ERROR), said(live.problem, Role.ERROR), Span(" · ", Role.DIM), *made)
+        made = (Span("✖ ", Role.ERROR), safe(live.problem, Role.ERROR), Span(" · ", Role.DIM), *made)
     return made
 
 
 def _waits(driver: Driver, key: Keys) -> Line:
     live = driver.live
     if live.failed is not None:
-        return (Span("╳ NO ANSWER", Role.ERROR), Span("  "), said(why_none(live.failed), Role.PLAIN, 200),
+        return (Span("╳ NO ANSWER", Role.ERROR), Span("  "), safe(why_none(live.failed), Role.PLAIN, 200),
                 *_keys(key, ("live.again", "sends it again"), ("live.body", "edits it"),
                        ("live.do", "lets the machine have it")))
     head, doing = Span(f"{GLYPH} WAITS", Role.WARN), live.pending
     if isinstance(doing, Send) and driver.stepper.asked is None:
-        return (Span("✖ CANNOT BE SENT", Role.ERROR), Span("  "), said(driver.stepper.unsendable, Role.PLAIN, 200),
+        return (Span("✖ CANNOT BE SENT", Role.ERROR), Span("  "), safe(driver.stepper.unsendable, Role.PLAIN, 200),
                 *_keys(key, ("live.cancel", "cancels")))
     if isinstance(doing, Send):
         return (head, Span("  "), Span(f"to send {_which(doing, driver)}"), *_edited(driver),
@@ -116,7 +116,7 @@ def _waits(driver: Driver, key: Keys) -> Line:
         return (head, Span("  "), Span(f"to answer {calls}"), left,
                 *_keys(key, ("live.do", "answers"), ("live.edit", "decides each")))
     word = Role.OK if doing.terminal == "completed" else Role.WARN
-    notice = (Span(" · ", Role.DIM), said(doing.notice, Role.PLAIN, 160)) if doing.notice else ()
+    notice = (Span(" · ", Role.DIM), safe(doing.notice, Role.PLAIN, 160)) if doing.notice else ()
     return (head, Span("  "), Span("the turn ended: "), Span(doing.terminal, word), *notice,
             *_keys(key, ("live.do", "accepts"), ("live.say", "says something more")))
 
@@ -138,7 +138,7 @@ def _streaming(driver: Driver, key: Keys) -> Line:
 
 def _retrying(driver: Driver, key: Keys) -> Line:
     last = driver.live.heard[-1][-1]
-    return (Span(f"{GLYPH} RETRIES", Role.WARN), Span("  "), said(why_none(last), Role.PLAIN, 120),
+    return (Span(f"{GLYPH} RETRIES", Role.WARN), Span("  "), safe(why_none(last), Role.PLAIN, 120),
             Span(f" · sent again in {driver.live.seconds_left:.0f} s, retry {last.ask.attempt + 1}", Role.STRONG),
             *_keys(key, ("live.cancel", "cancels")))
 
@@ -216,8 +216,8 @@ def request_lines(asked: LiveRequest, edited: tuple[str, ...]) -> list[Line]:
     """A request as it will leave, its key hidden."""
     marks = (Span(f"  {' and '.join(edited)} edited", Role.MARK),) if edited else ()
     lines: list[Line] = [(Span("NEXT REQUEST", Role.TITLE), *marks)]
-    lines.append((said(f"{asked.method} {asked.url}", Role.STRONG),))
-    lines += [(said(f"{name}: ", Role.KEY), said(value, Role.DIM)) for name, value in asked.headers]
+    lines.append((safe(f"{asked.method} {asked.url}", Role.STRONG),))
+    lines += [(safe(f"{name}: ", Role.KEY), safe(value, Role.DIM)) for name, value in asked.headers]
     if asked.body is None:
         return [*lines, EMPTY, (Span("no body: the answer that is being made is fetched", Role.DIM),)]
     size = len(dump(asked.body).encode())
@@ -241,7 +241,7 @@ def call_of(effect: RunTools, place: int, answers: Answers) -> list[Line]:
     glyph, role = glyphs.ADMISSION[verdict.admission]
     call = verdict.call
     lines: list[Line] = [(Span(f"{glyph} {verdict.admission.value.upper()} ", role),
-                          said(call.name or "unnamed", Role.STRONG), said(f"  {call.id or 'no id'}", Role.DIM))]
+                          safe(call.name or "unnamed", Role.STRONG), safe(f"  {call.id or 'no id'}", Role.DIM))]
     text = call.arguments or ""
     if verdict.arguments is not None and isinstance(verdict.arguments, dict):
         text = json.dumps(verdict.arguments, indent=2, ensure_ascii=False)
@@ -252,7 +252,7 @@ def call_of(effect: RunTools, place: int, answers: Answers) -> list[Line]:
 
 def _answer(effect: RunTools, place: int, verdict: Verdict, answers: Answers) -> list[Line]:
     if verdict.admission is not Admission.READY:
-        return [field("answer", said(f"not run: {verdict.why}", Role.WARN))]
+        return [field("answer", safe(f"not run: {verdict.why}", Role.WARN))]
     decision = answers.planned(effect, place)
     if decision is None:
         return [field("answer", Span("none yet: it would be told that there is no such tool", Role.WARN))]
@@ -265,7 +265,7 @@ def _answer(effect: RunTools, place: int, verdict: Verdict, answers: Answers) ->
         found = answers.recorded(effect, place)
         if found is not None:
             text, is_error, whence = found[0].text, found[0].is_error, f"recorded: {found[1]}"
-    lines: list[Line] = [field("answer", said(whence), Span(", an error" if is_error else "", Role.WARN))]
+    lines: list[Line] = [field("answer", safe(whence), Span(", an error" if is_error else "", Role.WARN))]
     return [*lines, *((Span("  ", Role.RULE), *row) for row in paragraphs(text[:SHOWN]))]
 
 
@@ -274,14 +274,14 @@ def end_lines(effect: Finish) -> list[Line]:
     role = Role.OK if effect.terminal == "completed" else Role.ERROR
     lines: list[Line] = [(Span("END OF THE TURN", Role.TITLE),), field("reason", Span(effect.terminal, role))]
     if effect.notice:
-        lines.append(field("notice", said(effect.notice)))
+        lines.append(field("notice", safe(effect.notice)))
     return lines
 
 
 def _none(heard: LiveResponse) -> list[Line]:
     """An answer that was none, as it came."""
-    lines: list[Line] = [(Span("NO ANSWER", Role.TITLE),), field("why", said(why_none(heard), Role.ERROR))]
-    lines += [field("" if place else "headers", said(f"{name}: {value}", Role.DIM))
+    lines: list[Line] = [(Span("NO ANSWER", Role.TITLE),), field("why", safe(why_none(heard), Role.ERROR))]
+    lines += [field("" if place else "headers", safe(f"{name}: {value}", Role.DIM))
               for place, (name, value) in enumerate(heard.headers)]
     text = heard.body[:SHOWN].decode("utf-8", "replace")
     return [*lines, *([field("body", quoted(text, Role.RAW, SHOWN))] if text else [])]
@@ -293,7 +293,7 @@ def exchanges(driver: Driver) -> list[Line]:
     for heard in driver.live.heard[-1]:
         if heard.status is None or heard.status >= 400:
             lines.append((Span("╳ ", Role.WARN), Span(f"request {heard.ask.number}", Role.STRONG),
-                          said(f"  {why_none(heard)}", Role.DIM, 160)))
+                          safe(f"  {why_none(heard)}", Role.DIM, 160)))
     if driver.live.phase is Phase.RETRYING and lines:
         lines.append((Span("  "), Span(f"sent again in {driver.live.seconds_left:.0f} s", Role.WARN)))
     return lines

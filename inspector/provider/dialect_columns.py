@@ -20,7 +20,7 @@ from inspector.report.lines.spans import (
     field,
     more,
     quoted,
-    said,
+    safe,
     text_of,
     width_of,
 )
@@ -144,9 +144,9 @@ def sheet(row: TableRow, like: Sequence[TableRow] = ()) -> Listed:
     lines: list[Line] = [
         (Span(row.name, Role.TITLE), Span(f"  {row.played.scenario.name}, budget {row.played.budget:,} tokens",
                                           Role.DIM)),
-        field("what it does", said(dialect.title or "speaks as its format says")),
+        field("what it does", safe(dialect.title or "speaks as its format says")),
     ]
-    last: list[Line] = [(), field("written in", said(dialect.source, Role.DIM))]
+    last: list[Line] = [(), field("written in", safe(dialect.source, Role.DIM))]
     if like:
         last.append(field("says the same", Span(", ".join(other.name.partition("/")[2] for other in like))))
     if isinstance(row, SilentRow):
@@ -159,7 +159,7 @@ def _words(row: DialectRow) -> list[Line]:
     lines = [field("raw word", *word(row)),
              field("mapped", Span(judged.mapped.normalized.value, Role.NORMALIZED)),
              field("effective", *cells(row)[3])]
-    lines += [more(Span(seen.rule, Role.DIM), Span("  "), said(seen.note)) for seen in judged.stop.evidence]
+    lines += [more(Span(seen.rule, Role.DIM), Span("  "), safe(seen.note)) for seen in judged.stop.evidence]
     usage = response.usage
     if usage is not None and usage.output_tokens is not None:
         thinking = f", {usage.reasoning_tokens:,} of them thinking" if usage.reasoning_tokens else ""
@@ -167,18 +167,18 @@ def _words(row: DialectRow) -> list[Line]:
     else:
         lines.append(field("tokens", Span("not told", Role.DIM)))
     notes = [finding.message for finding in (*response.findings, *judged.findings)]
-    return lines + [field("finding" if not i else "", said(note, Role.WARN)) for i, note in enumerate(notes)]
+    return lines + [field("finding" if not i else "", safe(note, Role.WARN)) for i, note in enumerate(notes)]
 
 
 def _calls(row: DialectRow) -> list[Line]:
     lines: list[Line] = [(), field("the call", Span(row.call.value))]
     for verdict in row.verdicts:
         held = verdict.admission is not Admission.READY
-        lines.append(field("received", said(verdict.call.name, Role.STRONG), Span("  "),
+        lines.append(field("received", safe(verdict.call.name, Role.STRONG), Span("  "),
                            quoted(verdict.call.arguments or "", Role.RAW)))
         lines.append(more(Span(verdict.admission.value.upper(), Role.HELD if held else Role.OK), Span("  "),
-                          said(verdict.why)))
-    lines += [field("lost" if not i else "", said(what, Role.WARN)) for i, what in enumerate(row.losses)]
+                          safe(verdict.why)))
+    lines += [field("lost" if not i else "", safe(what, Role.WARN)) for i, what in enumerate(row.losses)]
     if row.blind:
         lines.append(field("blind", Span(row.blind, Role.ERROR)))
     return lines
@@ -187,7 +187,7 @@ def _calls(row: DialectRow) -> list[Line]:
 def _decided(row: DialectRow) -> list[Line]:
     last = row.run.trace.steps[-1].turn
     lines: list[Line] = [(), field("decision", *cells(row)[6], Span(f"  by {last.policy.name}", Role.DIM))]
-    return [*lines, more(said(last.notice, Role.DIM))] if last.notice else lines
+    return [*lines, more(safe(last.notice, Role.DIM))] if last.notice else lines
 
 
 def _peers(row: DialectRow) -> list[Line]:

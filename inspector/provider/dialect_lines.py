@@ -13,7 +13,7 @@ from inspector.provider.dialect_rows import LOST, CallState, DialectRow, SilentR
 from inspector.provider.peers import VERSIONS
 from inspector.provider.scenarios import CHARACTERS, COMPLETE
 from inspector.report.lines.glyphs import STOP
-from inspector.report.lines.spans import Line, Role, Span, clip, joined, said, width_of, wrapped
+from inspector.report.lines.spans import Line, Role, Span, clip, joined, safe, width_of, wrapped
 from loop_core.judge.classify import FINISHED
 
 SILENT = "nothing is known of how it says so"
@@ -40,7 +40,7 @@ def entries(told: Sequence[TableRow], each: bool = False) -> list[TableEntry]:
 
 def cells(row: TableRow) -> tuple[Line, ...]:
     """One cell for each of `COLUMNS`."""
-    name: Line = (said(row.name, Role.STRONG),)
+    name: Line = (safe(row.name, Role.STRONG),)
     if isinstance(row, SilentRow):
         return name, (Span(SILENT, Role.DIM),), (), (), (), (), (), ()
     mapped, stop = row.judged.mapped.normalized, row.judged.stop.normalized
@@ -63,12 +63,12 @@ def word(row: DialectRow) -> Line:
     """The raw stop word, and a native one beside it."""
     raw = row.exchange.response.raw_stop_reason
     status = row.exchange.response.http_status or 200
-    shown: Line = (said(raw, Role.RAW),) if raw is not None else (Span("absent", Role.DIM),)
+    shown: Line = (safe(raw, Role.RAW),) if raw is not None else (Span("absent", Role.DIM),)
     if raw is None and row.exchange.response.error is not None:
         shown = (Span(f"HTTP {status}" if status >= 400 else "an error in the stream", Role.RAW),)
     native = [Span(f" {name.removesuffix('_finish_reason')}:", Role.DIM) for name in row.exchange.response.native
               if name in ("native_finish_reason", "truncated")]
-    values = [said(value, Role.RAW) for name, value in row.exchange.response.native.items()
+    values = [safe(value, Role.RAW) for name, value in row.exchange.response.native.items()
               if name in ("native_finish_reason", "truncated")]
     return (*shown, *(span for pair in zip(native, values, strict=True) for span in pair))
 

@@ -161,7 +161,7 @@ def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator
     state = facts.state.value if facts.state else "not reached"
     # In a live run, and where nobody was asked, there is no other agent than our machine.
     yield f"    our machine then: {state}" + (
-        "" if live or facts.made else f"; the recorded agent: {facts.recorded_next}")
+        "" if live or facts.is_made else f"; the recorded agent: {facts.recorded_next}")
     yield from (f"    {line}" for line in findings)
 
 
@@ -248,7 +248,7 @@ def _response_values(facts: ResponseFacts) -> dict[str, Any]:
         "turn": facts.turn,
         "segment": facts.segment,
         "state": facts.state.value if facts.state else None,
-        **({"fidelity": facts.fidelity.value} if facts.made else {}),
+        **({"fidelity": facts.fidelity.value} if facts.is_made else {}),
     }
 
 

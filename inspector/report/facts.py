@@ -63,7 +63,7 @@ class ResponseFacts:
         return wire(self.exchange.api).handovers(self.exchange.response.parts)
 
     @property
-    def made(self) -> bool:
+    def is_made(self) -> bool:
         """Whether it is in no recording of another agent: simulated, or asked live from a step on."""
         return self.live or self.simulated
 

@@ -66,7 +66,7 @@ def recording_cut(stop: StopReason) -> bool:
     return stop.normalized is Stop.UNKNOWN and stop.detail == RECORDING_CUT
 
 
-def held(verdicts: Iterable[Verdict]) -> list[Verdict]:
+def held_calls(verdicts: Iterable[Verdict]) -> list[Verdict]:
     """The held calls, phantoms left out."""
     return [v for v in verdicts if v.admission is Admission.HELD and not is_phantom(v.call)]
 
@@ -184,7 +184,7 @@ def _answered(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart]
 ) -> list[tuple[Verdict, ToolResultPart, int | None]]:
     """The held calls of a response that were answered, each with its result and the request that carried it."""
-    waiting = list(enumerate(held(case.verdicts[index])))
+    waiting = list(enumerate(held_calls(case.verdicts[index])))
     found: list[tuple[int, Verdict, ToolResultPart, int | None]] = []
     for child in children:
         results = results_in(case.loaded.exchanges[child.index]) if waiting and _goes_on(case, index, child) else ()

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from inspector.replay.replay import Replay, TurnRun
-from inspector.report.findings import RAN_CUT, Noted, held
+from inspector.report.findings import RAN_CUT, Noted, held_calls
 from inspector.sessions.recording import Exchange, TurnPlace
 from inspector.sessions.transcripts.answer import inference_of, is_unrecorded
 from loop_core.judge.classify import Judgement
@@ -181,7 +181,7 @@ def look_at(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> JudgedTurn
     places = {link.index: position for position, link in enumerate(turn.record.links)}
     ran = [(n.response, n.call) for n in noted if n.finding.rule == RAN_CUT]
     calls = tuple((places[index], call) for index, call in ran if index is not None and call is not None)
-    calls = calls or tuple((position, v) for position, each in enumerate(answers) for v in held(each.verdicts))
+    calls = calls or tuple((position, v) for position, each in enumerate(answers) for v in held_calls(each.verdicts))
     worst = calls[-1][0] if RAN_CUT in rules and calls else _deciding(answers, ended)
     given_up = simulated and ended.terminal == "cancelled"
     word = Stop.CANCELLED if given_up else answers[worst].word

@@ -16,7 +16,7 @@ from inspector.report import filters
 from inspector.report.facts import View
 from inspector.report.filter_terms import StepContext
 from inspector.report.filters import FilterError
-from inspector.report.lines.spans import Line, Role, Span, said
+from inspector.report.lines.spans import Line, Role, Span, safe
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
 from inspector.tui.panels import Note, note
@@ -107,12 +107,12 @@ class Stops(RowList):
         """A breakpoint, or an offer."""
         here = Span("▶ " if index == self.cursor else "  ", Role.HERE)
         if index >= len(self.stops):
-            return (here, Span("+ ", Role.DIM), said(self.offered[index - len(self.stops)], Role.DIM),
+            return (here, Span("+ ", Role.DIM), safe(self.offered[index - len(self.stops)], Role.DIM),
                     Span("  enter sets it", Role.DIM))
         stop = self.stops[index]
         count = self.hits(stop)
         return (here, Span("● on  " if stop.enabled else "○ off ", Role.ERROR if stop.enabled else Role.DIM),
-                said(stop.text, Role.STRONG if stop.enabled else Role.DIM),
+                safe(stop.text, Role.STRONG if stop.enabled else Role.DIM),
                 Span(f"  stops {count:,} time{'' if count == 1 else 's'}", Role.DIM))
 
 
@@ -193,7 +193,7 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
         try:
             filter_of(text.strip())
         except FilterError as why:
-            self.query_one("#stops-note", Note).line = (said(str(why), Role.ERROR),)
+            self.query_one("#stops-note", Note).line = (safe(str(why), Role.ERROR),)
             return
         self.query_one("#stops-note", Note).line = ()
         self._add(text.strip())

@@ -19,7 +19,7 @@ from textual.screen import ModalScreen, Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from inspector.report.lines.spans import Line, Listed, Role, Span, said
+from inspector.report.lines.spans import Line, Listed, Role, Span, safe
 from inspector.tui.delivery import copy_text
 from inspector.tui.messages import RowOpened
 from inspector.tui.paint import Paint, paint_of
@@ -317,7 +317,7 @@ class ChoiceList(RowList):
         """A word and its meaning."""
         word, about = self.rows[index]
         here = index == self.cursor
-        return (Span("▶ " if here else "  ", Role.HERE), Span(f"{word:<{self._columns}}  ", Role.KEY), said(about))
+        return (Span("▶ " if here else "  ", Role.HERE), Span(f"{word:<{self._columns}}  ", Role.KEY), safe(about))
 
 
 class Choose(ModalScreen[str | None]):

@@ -19,7 +19,7 @@ from inspector.live.answers import Answers, CallDecision, How
 from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import call_of
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import Line, Listed, Role, Span, said
+from inspector.report.lines.spans import Line, Listed, Role, Span, safe
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
 from inspector.tui.panels import Cycle, KeyBar, note
@@ -51,10 +51,10 @@ class Calls(RowList):
         verdict = self.effect.batch[index]
         glyph, role = glyphs.ADMISSION[verdict.admission]
         mark = Span("▶ " if index == self.cursor else "  ", Role.HERE)
-        name = said(f"{verdict.call.name or 'unnamed':<20} ", Role.STRONG)
+        name = safe(f"{verdict.call.name or 'unnamed':<20} ", Role.STRONG)
         head = (mark, Span(f"{glyph} {verdict.admission.value:<8} ", role), name)
         if not self.answers.ways(self.effect, index):
-            return (*head, said(f"not run: {verdict.why}", Role.WARN))
+            return (*head, safe(f"not run: {verdict.why}", Role.WARN))
         decision = self.answers.planned(self.effect, index)
         return (*head, Span(WORDS[decision.how]) if decision is not None else Span("no answer yet", Role.WARN))
 

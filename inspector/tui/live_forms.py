@@ -16,7 +16,7 @@ from textual.widgets import Input, TextArea
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments
 from inspector.live.driver import Driver
 from inspector.live.headless import LiveOptions, LiveStart, start
-from inspector.report.lines.spans import Role, said
+from inspector.report.lines.spans import Role, safe
 from inspector.tui.limits_form import OTHERS
 from inspector.tui.panels import Cycle, WrappedLines, field_keys, field_name, line_input, lines, note
 from loop_core.errors import CallerError, LoopError
@@ -93,7 +93,7 @@ class LiveForm(ModalScreen[LiveStart | None]):
         try:
             begun = start(self._typed(), self._settings)
         except LoopError as why:
-            self.query_one("#live-note", WrappedLines).lines = [(said(f"✖ {why}", Role.ERROR),)]
+            self.query_one("#live-note", WrappedLines).lines = [(safe(f"✖ {why}", Role.ERROR),)]
             return
         self.dismiss(begun)
 
@@ -176,7 +176,7 @@ class BudgetForm(ModalScreen[str | None]):
             limits = self._driver.stepper.plan.limits.with_values({name: typed[name] for name in names})
             self._driver.edit(limits, names, cap)
         except LoopError as why:
-            self.query_one("#budget-note", WrappedLines).lines = [(said(f"✖ {why}", Role.ERROR),)]
+            self.query_one("#budget-note", WrappedLines).lines = [(safe(f"✖ {why}", Role.ERROR),)]
             return
         self.dismiss(", ".join(f"{name} {value or 'default'}" for name, value in typed.items()) or None)
 
@@ -282,7 +282,7 @@ class BodyEditor(ModalScreen[str | None]):
         self.dismiss("the body was edited" if area.text != self._before else None)
 
     def _say(self, text: str, role: Role) -> None:
-        self.query_one("#body-note", WrappedLines).lines = [(said(text, role),)]
+        self.query_one("#body-note", WrappedLines).lines = [(safe(text, role),)]
 
 
 def body_of(text: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
 
-from inspector.report.lines.spans import Line, Role, Span, field, more, one_line, said
+from inspector.report.lines.spans import Line, Role, Span, field, more, one_line, safe
 from inspector.tui.panels import WrappedLines, line_input, note
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
@@ -114,7 +114,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
             self._wanted = self._look(base, model)
             lines = about(self._wanted)
         except LoopError as why:
-            self._wanted, lines = None, [field("cannot", said(str(why), Role.ERROR))]
+            self._wanted, lines = None, [field("cannot", safe(str(why), Role.ERROR))]
         self.query_one(CostLines).lines = lines
 
 
@@ -126,12 +126,12 @@ def about(wanted: BranchRequest) -> list[Line]:
     most, *basis = cost_lines(wanted)
     lines = [
         field("live", Span("asks the provider, which may be charged; nothing is sent yet", Role.WARN)),
-        field("goes to", said(target.url, Role.STRONG)),
-        field("as", said(f"{target.server.api} · model {target.model or 'not named'} · {target.profile.name}")),
-        field("settings", said(wanted.under)),
-        field("key", said(target.key, Role.PLAIN if target.variable else Role.DIM)),
-        field("at most", said(most, Role.STRONG)), *(more(said(line, Role.DIM)) for line in basis),
-        field("calls", said(tools_line(wanted))),
+        field("goes to", safe(target.url, Role.STRONG)),
+        field("as", safe(f"{target.server.api} · model {target.model or 'not named'} · {target.profile.name}")),
+        field("settings", safe(wanted.under)),
+        field("key", safe(target.key, Role.PLAIN if target.variable else Role.DIM)),
+        field("at most", safe(most, Role.STRONG)), *(more(safe(line, Role.DIM)) for line in basis),
+        field("calls", safe(tools_line(wanted))),
     ]
     return [*lines, *([field("beware", Span(NOT_ENCRYPTED, Role.ERROR))] if target.open else [])]
 

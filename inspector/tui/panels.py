@@ -24,7 +24,7 @@ from textual.widgets import Input
 from inspector.report.facts import View
 from inspector.report.lines import header
 from inspector.report.lines.header import status
-from inspector.report.lines.spans import Line, Role, Span, joined, said, spread, width_of, wrapped
+from inspector.report.lines.spans import Line, Role, Span, joined, safe, spread, width_of, wrapped
 from inspector.report.lines.steps import Outline
 from inspector.tui.keys import shown_keys
 from inspector.tui.messages import ActionWanted
@@ -97,7 +97,7 @@ class KeyBar(Panel):
     def make(self, width: int) -> Sequence[Line]:
         """The note, or the keys."""
         if self.note:
-            return [(Span(" "), said(self.note, Role.WARN))]
+            return [(Span(" "), safe(self.note, Role.WARN))]
         return [tuple(span for _, spans in self._fitting(width) for span in spans)]
 
     def _fitting(self, width: int) -> list[tuple[ActiveBinding, Line]]:

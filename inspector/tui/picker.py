@@ -22,7 +22,7 @@ from textual.worker import get_current_worker
 
 from inspector.config.files import bounds_of
 from inspector.report.facts import View
-from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, said, wrapped
+from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, safe, wrapped
 from inspector.report.lines.steps import role_of
 from inspector.sessions.agents import Transcript, samples, short, transcripts
 from inspector.tui.lists import RowList
@@ -88,13 +88,13 @@ class Choices(RowList):
             return (Span(f" {choice.title}", Role.TITLE),) if choice.title else EMPTY
         here = index == self.cursor
         mark = Span(" ▶ " if here else "   ", Role.HERE)
-        title = said(choice.title, Role.STRONG if here else Role.PLAIN)
+        title = safe(choice.title, Role.STRONG if here else Role.PLAIN)
         if not choice.verdict:
             return (mark, title)
         gap = " " * max(2, VERDICT - len(title.text))
-        verdict = said(choice.verdict, choice.role, 60)
+        verdict = safe(choice.verdict, choice.role, 60)
         rest = " " * max(2, STORY - len(verdict.text))
-        return (mark, title, Span(gap), verdict, Span(rest), said(choice.story, Role.DIM, 80))
+        return (mark, title, Span(gap), verdict, Span(rest), safe(choice.story, Role.DIM, 80))
 
     def fill(self, choice: SessionChoice) -> bool:
         """Puts a row in the place of that with the same path; whether it is the one at the cursor."""
@@ -132,7 +132,7 @@ class ChoiceStory(Panel):
         named = (("story", choice.story), ("from", choice.provenance), ("ends in", choice.end_state),
                  ("path", choice.path))
         measure = paint_of(self.app).measure
-        return [row for name, text in named if text for row in wrapped(field(name, said(text)), width, measure)]
+        return [row for name, text in named if text for row in wrapped(field(name, safe(text)), width, measure)]
 
 
 # -- The transcripts that agents left on this machine, as rows of the picker -----------------------------------------

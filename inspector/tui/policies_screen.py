@@ -18,7 +18,7 @@ from textual.reactive import reactive
 from inspector.config.settings import Settings
 from inspector.replay.case import Case
 from inspector.report.lines.header import FIDELITY
-from inspector.report.lines.spans import Line, Listed, Role, Span, matched, said, spread
+from inspector.report.lines.spans import Line, Listed, Role, Span, matched, safe, spread
 from inspector.tui.lists import CursorTable, TableScreen
 from inspector.tui.messages import RowOpened
 from inspector.whatif import policies_report as lines
@@ -130,7 +130,7 @@ class PoliciesScreen(TableScreen):
         if not made.rows:
             return [(title, Span("  no turns: nothing was read", Role.WARN))]
         counts = f"  {len(made.rows):,} turn{'' if len(made.rows) == 1 else 's'} under {len(made.policies)} policies"
-        run = (Span("run ", Role.DIM), said(self._run), Span("  "),
+        run = (Span("run ", Role.DIM), safe(self._run), Span("  "),
                Span(made.fidelity.value, FIDELITY[made.fidelity]))
         return [spread((title, Span(counts, Role.DIM)), run, width),
                 *lines.names(made, self._cells.layout_of(made))]

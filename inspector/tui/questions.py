@@ -17,7 +17,7 @@ from textual.suggester import Suggester
 from textual.timer import Timer
 from textual.widgets import Input, Label
 
-from inspector.report.lines.spans import Role, said
+from inspector.report.lines.spans import Role, safe
 from inspector.tui.panels import Note, line_input, note
 from loop_core.errors import CallerError
 
@@ -108,7 +108,7 @@ class FilterPrompt(Prompt):
     def _look(self, text: str) -> bool:
         says = self._narrow(text)
         wrong = says.startswith("column ")
-        self.query_one("#filter-note", Note).line = (said(says, Role.ERROR if wrong else Role.DIM),)
+        self.query_one("#filter-note", Note).line = (safe(says, Role.ERROR if wrong else Role.DIM),)
         return not wrong
 
     def accepts(self, text: str) -> bool:
@@ -155,4 +155,4 @@ class AxesPrompt(Prompt):
         return True
 
     def _say(self, text: str, role: Role) -> None:
-        self.query_one("#axes-note", Note).line = (said(text, role),)
+        self.query_one("#axes-note", Note).line = (safe(text, role),)

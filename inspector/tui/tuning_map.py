@@ -20,7 +20,7 @@ from inspector.config.settings import Settings, command
 from inspector.replay.case import Case
 from inspector.report.lines.header import EMPTY as LEFT
 from inspector.report.lines.header import FULL, output
-from inspector.report.lines.spans import EMPTY, Line, Role, Span, clip, said, spread
+from inspector.report.lines.spans import EMPTY, Line, Role, Span, clip, safe, spread
 from inspector.sessions import redact
 from inspector.tui.messages import RowOpened
 from inspector.tui.paint import paint_of
@@ -120,7 +120,7 @@ class TuningTable:
         """What is run and how far; the answer; what is looked at."""
         grid, turns = self.grid, len(self.tuned.turns)
         size = f" · {many(grid.size, 'cell')} · {many(turns, 'turn')} · policy {grid.base.policy.name}"
-        title = (Span("Tune", Role.TITLE), Span("  run ", Role.DIM), said(self.title), Span(size, Role.DIM))
+        title = (Span("Tune", Role.TITLE), Span("  run ", Role.DIM), safe(self.title), Span(size, Role.DIM))
         rows = (self._state(done, stopping), self._looked_at())
         return [spread(title, self._trust(), width), *(clip(row, width) for row in rows)]
 
@@ -166,7 +166,7 @@ class TuningTable:
         if single is None:
             return (*shows, Span("   "), Span(f"all {many(len(turns), 'turn')}", Role.STRONG))
         return (*shows, Span("   "), Span(f"turn {single + 1} of {len(turns):,}", Role.STRONG), Span("  "),
-                said(turns[single].id, Role.DIM, 40))
+                safe(turns[single].id, Role.DIM, 40))
 
     def marks(self) -> list[Span]:
         """What stands in each cell."""

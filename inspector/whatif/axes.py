@@ -50,7 +50,7 @@ class Axis:
         """The name as it is shown."""
         return SHORT.get(self.name, self.name)
 
-    def said(self, value: Value) -> str:
+    def value_text(self, value: Value) -> str:
         """A value as it is shown; it may be typed so."""
         if value is None:
             return "recorded" if self.name == INITIAL else "default"

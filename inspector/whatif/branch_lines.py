@@ -23,11 +23,11 @@ from inspector.report.lines.spans import (
     joined,
     more,
     paragraphs,
-    said,
+    safe,
     width_of,
 )
 from inspector.report.lines.steps import detail, glyph_of
-from inspector.whatif.branch_report import asked
+from inspector.whatif.branch_report import live_sources
 from inspector.whatif.tree import Branch, StepPair
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
@@ -43,7 +43,7 @@ SMALL = 2_000
 def against_original(made: Branch) -> Listed:
     """The sheet of a branch."""
     lines: list[Line] = [
-        (Span("Run ", Role.TITLE), said(made.name, Role.TITLE),
+        (Span("Run ", Role.TITLE), safe(made.name, Role.TITLE),
          Span(f" beside the original, {_over(made)}", Role.DIM)),
         (), *_changed(made), field("parts at", *parting(made)), *_turns(made),
     ]
@@ -85,7 +85,7 @@ def _changed(made: Branch) -> list[Line]:
         lines.append(field("initial", Span("max_tokens "), *changed(was_cap, now_cap)))
         if not new.simulate and new.live is None:
             lines.append(more(Span("over a recording this changes nothing", Role.DIM)))
-    lines += [field("asked", said(line)) for line in asked(made)]
+    lines += [field("asked", safe(line)) for line in live_sources(made)]
     if old.policy != new.policy:
         lines.append(field("policy", *changed(old.policy.name, new.policy.name)))
     return lines
@@ -145,7 +145,7 @@ def _turns(made: Branch) -> list[Line]:
         lines.append(field("ends in", Span(ending(old), ending_role(old)), Span(" → ", Role.DIM),
                            Span(ending(new), ending_role(new)), Span(f"  {fidelity(made.view, new)}", Role.DIM)))
         if new.final_state is State.UNRECORDED:
-            lines.append(more(said(new.ended.notice or "the recording ends here", Role.WARN)))
+            lines.append(more(safe(new.ended.notice or "the recording ends here", Role.WARN)))
         lines.append(field("spent", *spend(made.original.end_of(old), made.view.end_of(new))))
         was, now = segments(old), segments(new)
         lines.append(field("segments", *(changed(str(was), str(now)) if was != now else (Span(str(now)),))))
@@ -217,11 +217,11 @@ def _extended(old: str, new: Sequence[str]) -> list[Line]:
     """One line that goes on: the shared beginning once, then what each side says."""
     same = shared(old, new[0])
     before = new[0][:same] if same <= SHARED_SHOWN else f"…{new[0][same - SHARED_SHOWN : same]}"
-    lines: list[Line] = [(Span("  ", Role.RULE), said(before, Role.DIM))]
+    lines: list[Line] = [(Span("  ", Role.RULE), safe(before, Role.DIM))]
     if same < len(old):
-        lines.append((Span("− ", Role.REMOVED), said(old[same:], Role.REMOVED)))
+        lines.append((Span("− ", Role.REMOVED), safe(old[same:], Role.REMOVED)))
     if same < len(new[0]):
-        lines.append((Span("+ ", Role.ADDED), said(new[0][same:], Role.ADDED)))
+        lines.append((Span("+ ", Role.ADDED), safe(new[0][same:], Role.ADDED)))
     return [*lines, *_text("+ ", new[1:], Role.ADDED)]
 
 
@@ -246,7 +246,7 @@ def _text(mark: str, texts: Sequence[str], role: Role) -> list[Line]:
 def run_line(name: str, view: View, asked: TurnFacts | None, made: Branch | None, here: bool) -> Line:
     """One run: its name, how the turn in question ends, how far that can be trusted, what it spent, where it parts."""
     mark = Span("▶ " if here else "  ", Role.HERE)
-    title = said(name, Role.STRONG if here else Role.PLAIN)
+    title = safe(name, Role.STRONG if here else Role.PLAIN)
     turn = view.worst if asked is None else next((each for each in view.turns if each.id == asked.id), None)
     if turn is None:
         return (mark, title)
@@ -267,7 +267,7 @@ def run_line(name: str, view: View, asked: TurnFacts | None, made: Branch | None
 
 def head(left: str, right: str, width: int, measure: Measure = cells) -> Line:
     """The names of the two runs above their columns."""
-    return _columns((said(left, Role.TITLE),), Span("   "), (said(right, Role.TITLE),), width, measure)
+    return _columns((safe(left, Role.TITLE),), Span("   "), (safe(right, Role.TITLE),), width, measure)
 
 
 def row_line(made: Branch, row: StepPair, here: bool, width: int, measure: Measure = cells) -> Line:

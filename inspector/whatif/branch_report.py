@@ -35,7 +35,7 @@ def _lines(made: Branch) -> Iterator[str]:
         return
     yield f"{made.name}: {summary(made)}"
     yield f"fidelity: {fidelity(made)}; {_ends(made)}"
-    yield from (f"asked live: {one_line(line)}" for line in asked(made))
+    yield from (f"asked live: {one_line(line)}" for line in live_sources(made))
     yield from (f"token boundaries: {line}" for line in boundaries(made))
     if made.difference is not None:
         yield f"first difference: step {made.difference + 1}, {_step(made.original, made.difference)} became " + _step(
@@ -79,7 +79,7 @@ def worst(made: Branch) -> Fidelity:
     return Fidelity.RECORDED if left is None else made.view.steps[left].fidelity
 
 
-def asked(made: Branch) -> list[str]:
+def live_sources(made: Branch) -> list[str]:
     """Whom the live answers of a run came from: the address and the model, once each."""
     exchanges = [facts.exchange for facts in made.view.responses if facts.live]
     return list(dict.fromkeys(
@@ -161,7 +161,7 @@ def values(made: Branch) -> dict[str, Any]:
         "first_simulated": None if left is None or worst(made) is Fidelity.LIVE else left + 1,
         "first_live": next((index + 1 for index, step in enumerate(made.view.steps)
                             if step.fidelity is Fidelity.LIVE), None),
-        "asked_live": asked(made),
+        "asked_live": live_sources(made),
         "token_boundaries": sorted({recut.basis for recut in _recuts(made)}),
         "estimated": [{"step": step + 1, "least": recut.apart[0], "most": recut.apart[1]}
                       for step, recut in _estimated(made) if recut.apart is not None],

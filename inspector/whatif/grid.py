@@ -221,7 +221,7 @@ def spec_of(axis: Axis) -> str:
     """The values of an axis as they may be typed: a range where they are one, else a list."""
     numbers = [value for value in axis.values if value is not None]
     parts = [_range(numbers)] if numbers else []
-    return ",".join([*parts, axis.said(None)] if None in axis.values else parts)
+    return ",".join([*parts, axis.value_text(None)] if None in axis.values else parts)
 
 
 def _range(numbers: Sequence[int]) -> str:

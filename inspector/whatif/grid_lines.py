@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from inspector.config.settings import INITIAL
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
-from inspector.report.lines.spans import Line, Role, Span, field, joined, more, said
+from inspector.report.lines.spans import Line, Role, Span, field, joined, more, safe
 from inspector.whatif.axes import SHORT
 from inspector.whatif.grid import End, TurnGrid
 from inspector.whatif.grid_run import Tuned
@@ -60,14 +60,14 @@ def named(tuned: Tuned, cell: int, budget: int | None = None) -> str:
     """A cell as an operator would say it: `attempts=5, max_tokens=512`; with another max_tokens where one is given."""
     shown = {INITIAL: budget} if budget is not None else {}
     values = zip(tuned.grid.axes, tuned.grid.values(cell), strict=True)
-    return ", ".join(f"{axis.short}={axis.said(shown.get(axis.name, value))}" for axis, value in values)
+    return ", ".join(f"{axis.short}={axis.value_text(shown.get(axis.name, value))}" for axis, value in values)
 
 
 def about(tuned: Tuned) -> Iterator[Line]:
     """What was run: the axes, the size, and how far it may be trusted."""
     grid = tuned.grid
     for number, axis in enumerate(grid.axes):
-        values = [axis.said(value) for value in axis.values]
+        values = [axis.value_text(value) for value in axis.values]
         told = " ".join(values) if len(values) <= 12 else f"{' '.join(values[:5])} … {' '.join(values[-3:])}"
         span = Span(f"{axis.short}: {told}")
         yield field("grid", span) if number == 0 else more(span)
@@ -125,7 +125,7 @@ def smallest_lines(tuned: Tuned, found: Smallest) -> Iterator[Line]:
     """The smallest budget of one turn, or why there is none."""
     name = f"turn {found.turn + 1}"
     glyph, role = STATE[found.end.looks]
-    who = said(f"  ({tuned.turns[found.turn].id})", Role.DIM, 24)
+    who = safe(f"  ({tuned.turns[found.turn].id})", Role.DIM, 24)
     if found.cell is None:
         yield field(name, Span(f"{glyph} ", role), Span(why_not(tuned, found.end), role), who)
         known = spent_line(found.end) if found.end.segments else (Span("no answer to its first request is known"),)
@@ -136,7 +136,7 @@ def smallest_lines(tuned: Tuned, found: Smallest) -> Iterator[Line]:
     yield more(*spent_line(found.at_edge))
     if len(tuned.grid.axes) > 1:
         told = zip(tuned.grid.axes, found.by_axis, strict=True)
-        least = ", ".join(f"{axis.short} {axis.said(value)}" for axis, value in told)
+        least = ", ".join(f"{axis.short} {axis.value_text(value)}" for axis, value in told)
         yield more(Span("least of each: ", Role.DIM), Span(least))
     exact = [f"{SHORT.get(name, name)} {least:,}" for name, least in found.limits.items()]
     if exact:
@@ -237,7 +237,7 @@ def _cell_of_all(tuned: Tuned, cell: int) -> Iterator[Line]:
 
 def _cell_of_one(tuned: Tuned, cell: int, turn: int) -> Iterator[Line]:
     seen = tuned.turns[turn]
-    yield field(f"turn {turn + 1}", said(seen.id, width=80))
+    yield field(f"turn {turn + 1}", safe(seen.id, width=80))
     end = seen.end(cell)
     if end is None:
         yield field("ends in", Span("not run", Role.WARN))

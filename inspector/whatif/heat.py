@@ -141,7 +141,7 @@ class Plane:
         if row >= 0:
             return self._cells(self._first(block, row), chunk, row, marks, here, marked)
         if row == -1:
-            heads = [self.columns.said(self.columns.values[at]) if self.columns is not None else ""
+            heads = [self.columns.value_text(self.columns.values[at]) if self.columns is not None else ""
                      for at in self._shown(chunk)]
             return (Span(f"{self.rows.short:<{self.left}}", Role.KEY),
                     Span("".join(f"{head:<{self.wide}}" for head in heads), Role.KEY))
@@ -152,7 +152,7 @@ class Plane:
     def _cells(
         self, first: int, chunk: int, row: int, marks: Sequence[Span], here: int | None, marked: Collection[int]
     ) -> Line:
-        spans = [Span(f"{self.rows.said(self.rows.values[row]):<{self.left}}", Role.KEY)]
+        spans = [Span(f"{self.rows.value_text(self.rows.values[row]):<{self.left}}", Role.KEY)]
         for column in self._shown(chunk):
             cell = first + column
             told, role = marks[cell]
@@ -164,16 +164,16 @@ class Plane:
         found: list[str] = []
         for axis in reversed(self.axes[:-2]):
             block, place = divmod(block, len(axis.values))
-            found.append(f"{axis.short}={axis.said(axis.values[place])}")
+            found.append(f"{axis.short}={axis.value_text(axis.values[place])}")
         return ", ".join(reversed(found))
 
 
 def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int) -> Plane:
     """The places of cells that hold these marks, at most `width` columns wide."""
     rows, columns = (axes[-2], axes[-1]) if len(axes) > 1 else (axes[0], None)
-    left = max(len(rows.short), *(len(rows.said(value)) for value in rows.values)) + GAP
+    left = max(len(rows.short), *(len(rows.value_text(value)) for value in rows.values)) + GAP
     widest = max((len(mark.text) for mark in marks), default=0) + len(HERE)
-    heads = (len(columns.said(value)) for value in columns.values) if columns is not None else ()
+    heads = (len(columns.value_text(value)) for value in columns.values) if columns is not None else ()
     wide = max((widest, *heads)) + GAP
     return Plane(axes, left, wide, max(1, (width - left) // wide))
 

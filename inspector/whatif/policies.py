@@ -15,7 +15,7 @@ from typing import NamedTuple
 from inspector.config.settings import Settings
 from inspector.replay.case import Case, seen_by_loop
 from inspector.replay.replay import Replay, TurnRun, replay
-from inspector.report.findings import CUT_WORDS, held
+from inspector.report.findings import CUT_WORDS, held_calls
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.policy import STRICT, Policy, Signal
@@ -41,7 +41,7 @@ class PolicyRun:
                 and s.turn.evaluation is not None]
 
     @cached_property
-    def ran(self) -> list[tuple[Evaluation, Verdict]]:
+    def run_calls(self) -> list[tuple[Evaluation, Verdict]]:
         """The held calls that the loop runs, each with its response. Here they are told, and run by nobody."""
         return [
             (step.turn.evaluation, verdict)
@@ -51,10 +51,10 @@ class PolicyRun:
         ]
 
     @cached_property
-    def left(self) -> list[Verdict]:
+    def unrun_calls(self) -> list[Verdict]:
         """The held calls that the loop did not run."""
-        ran = {id(verdict.call) for _, verdict in self.ran}
-        return [v for seen in self.evaluated for v in held(seen.verdicts) if id(v.call) not in ran]
+        ran = {id(verdict.call) for _, verdict in self.run_calls}
+        return [v for seen in self.evaluated for v in held_calls(seen.verdicts) if id(v.call) not in ran]
 
     @cached_property
     def lost(self) -> list[Verdict]:
@@ -66,7 +66,7 @@ class PolicyRun:
     @property
     def cut(self) -> tuple[Evaluation, Verdict] | None:
         """The first cut call that it ran: incomplete, or part of a response that was cut."""
-        return next(((seen, v) for seen, v in self.ran if v.rule == "gate.incomplete" or _is_cut(seen)), None)
+        return next(((seen, v) for seen, v in self.run_calls if v.rule == "gate.incomplete" or _is_cut(seen)), None)
 
     @property
     def last(self) -> Stop | None:
@@ -79,14 +79,14 @@ class PolicyRun:
         return self.turn.terminal == "completed"
 
     @property
-    def gone(self) -> int:
+    def lost_characters(self) -> int:
         """Characters that its seams left out and that a careful rule keeps."""
         rule = self.turn.policy.seam
         joined = [(join(a, SeamRule.CAREFUL).text, join(a, rule).text) for a in self.turn.answers if len(a) > 1]
         return sum(max(0, len(careful) - len(own)) for careful, own in joined)
 
     @property
-    def asked(self) -> str:
+    def last_request(self) -> str:
         """What it asked for last, in words."""
         effects = [effect for step in self.steps for effect in step.effects if isinstance(effect, (Send, RunTools))]
         last = effects[-1] if effects else None
@@ -118,14 +118,14 @@ def _taken(look: PolicyRun) -> str:
 def _lost(look: PolicyRun) -> str:
     if look.last in _UNFINISHED:
         return f"{_taken(look)}; the rest is never asked for"
-    return f"its seams leave out {look.gone:,} characters that strict keeps"
+    return f"its seams leave out {look.lost_characters:,} characters that strict keeps"
 
 
 def _holds(look: PolicyRun) -> bool:
-    if not look.left:
+    if not look.unrun_calls:
         return False
     if not look.completed:
-        return bool(look.evaluated and held(look.evaluated[-1].verdicts)) or look.turn.repairing
+        return bool(look.evaluated and held_calls(look.evaluated[-1].verdicts)) or look.turn.repairing
     return not _ran_after(look)
 
 
@@ -142,15 +142,15 @@ def _begins_batch(step: Step) -> bool:
 
 def _keeps_one(step: Step) -> bool:
     seen = step.turn.evaluation
-    return step.state is State.EVALUATE_STOP and seen is not None and bool(held(seen.verdicts))
+    return step.state is State.EVALUATE_STOP and seen is not None and bool(held_calls(seen.verdicts))
 
 
 def _held(look: PolicyRun) -> str:
-    name = _name(look.left[-1])
+    name = _name(look.unrun_calls[-1])
     if look.completed:
         return f"{name} does not run; the turn is taken for finished without it"
     if look.turn.terminal == "unrecorded":
-        return f"{name} does not run; the loop asks for {look.asked}, never recorded"
+        return f"{name} does not run; the loop asks for {look.last_request}, never recorded"
     return f"{name} does not run; the turn ends with a notice ({look.turn.terminal})"
 
 
@@ -172,16 +172,16 @@ class Decision(NamedTuple):
 DECISIONS: tuple[Decision, ...] = (
     Decision("ran a cut call", "ran cut", Severity.ERROR,
              lambda look: look.cut is not None,
-             lambda look: _ran(look.cut or look.ran[0])),
+             lambda look: _ran(look.cut or look.run_calls[0])),
     Decision("ran a held call", "ran held", Severity.ERROR,
-             lambda look: bool(look.ran),
-             lambda look: _ran(look.ran[0])),
+             lambda look: bool(look.run_calls),
+             lambda look: _ran(look.run_calls[0])),
     Decision("stuck", "stuck", Severity.ERROR,
              lambda look: look.turn.terminal == "stuck",
              lambda look: f"{_name(look.evaluated[-1].verdicts[-1])} is begun and never ended"),
     Decision("held", "held", Severity.WARNING, _holds, _held),
     Decision("lost text", "lost text", Severity.ERROR,
-             lambda look: look.completed and (look.last in _UNFINISHED or look.gone > 0),
+             lambda look: look.completed and (look.last in _UNFINISHED or look.lost_characters > 0),
              _lost),
     Decision("lost a call", "lost call", Severity.ERROR,
              lambda look: look.completed and bool(look.lost),
@@ -194,12 +194,12 @@ DECISIONS: tuple[Decision, ...] = (
              lambda look: f"{look.turn.terminal} after {look.turn.spend.continuations} continuations"),
     Decision("goes on", "goes on", Severity.INFO,
              lambda look: look.turn.terminal == "unrecorded",
-             lambda look: f"asks for {look.asked}, never recorded"),
+             lambda look: f"asks for {look.last_request}, never recorded"),
     Decision("ended with a notice", "ended", Severity.WARNING,
              lambda look: not look.completed,
              lambda look: f"{look.turn.terminal}: {look.turn.notice or 'no notice'}"),
     Decision("repaired", "repaired", Severity.INFO,
-             lambda look: bool(look.left) or look.turn.spend.repairs > 0,
+             lambda look: bool(look.unrun_calls) or look.turn.spend.repairs > 0,
              lambda look: "a call was held, asked for again, and came whole"),
     Decision("continued", "continued", Severity.INFO,
              lambda look: look.turn.spend.continuations > 0,

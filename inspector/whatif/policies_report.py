@@ -11,7 +11,7 @@ from functools import partial
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from inspector.report.lines.spans import Line, Listed, Role, Span, field, joined, more, one_line, said
+from inspector.report.lines.spans import Line, Listed, Role, Span, field, joined, more, one_line, safe
 from inspector.report.table import Column, Table
 from inspector.whatif.policies import DECISIONS, Cell, Matrix
 from loop_core.values import Severity
@@ -228,7 +228,7 @@ def sheet(made: Matrix, here: Place) -> Listed:
     return Listed([
         (Span(f"turn {turn + 1:,}", Role.TITLE), Span(" under ", Role.DIM), Span(policy.name, Role.TITLE)),
         field("decision", Span(cell.decision.word, ROLES[cell.decision.severity])),
-        field("why", said(cell.why)),
+        field("why", safe(cell.why)),
         field("from strict", Span(_cell_parts(cell.step))),
         field("all turns", *joined([(Span(f"{word} {count:,}"),) for word, count in counts.most_common()])),
         field("policy", Span(policy.title)),
@@ -245,7 +245,7 @@ def _beside(made: Matrix, turn: int) -> list[Line]:
     for who, cell in same_decisions(made, made.rows[turn]):
         word = f"{_in_full(cell):<{ROOMY}}"
         lines += [(Span(word, ROLES[cell.decision.severity]), Span(who)),
-                  (Span(" " * ROOMY), said(cell.why, Role.DIM))]
+                  (Span(" " * ROOMY), safe(cell.why, Role.DIM))]
     return lines
 
 

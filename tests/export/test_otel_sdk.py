@@ -140,7 +140,7 @@ def test_a_loop_of_ones_own_is_told_by_an_observer(fake: Fake) -> None:
     asked = request("openai_chat", tools=(Tool("weather", {"type": "object"}),))
     with Live(server("openai_chat", fake.url), kept, Toolbox({"weather": lambda _: "sun"}), QUICK) as source:
         trace = run("t1", asked, source, plan("openai_chat"))
-    seen = telemetry.seen(kept, trace)
+    seen = telemetry.view_of_run(kept, trace)
     turn, *below = telemetry.spans(seen, NOW)
     assert [span.name for span in below] == ["chat m", "chat m", "execute_tool weather", "chat m", "chat m"]
     errors = [span.attributes.get(conventions.ERROR_TYPE) for span in below]

@@ -29,7 +29,7 @@ from inspector.report.lines.spans import (
     highlighted,
     matched,
     paragraphs,
-    said,
+    safe,
     split,
     spread,
     text_of,
@@ -80,7 +80,7 @@ def marked(lines: list[Line], role: Role) -> list[str]:
 
 
 def test_text_of_a_transcript_becomes_inert_spans() -> None:
-    for made in (said(HOSTILE), *(span for line in paragraphs(HOSTILE) for span in line)):
+    for made in (safe(HOSTILE), *(span for line in paragraphs(HOSTILE) for span in line)):
         assert all(unicodedata.category(char) not in ("Cc", "Cf", "Cs") for char in made.text)
         assert "[bold red]" in made.text or "[link=x]" in made.text
 

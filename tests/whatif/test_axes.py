@@ -86,8 +86,8 @@ def test_cells_are_counted_with_the_last_axis_fastest_and_give_their_settings():
 def test_a_value_that_is_shown_can_be_typed_again():
     for name in ("max_tokens", "tokens"):
         axis = parse_axes([f"{name}=none,2_000"])[0]
-        assert [parse_axes([f"{name}={axis.said(value).replace(',', '')}"])[0].values for value in axis.values] == [
-            (2_000,), (None,)]
+        typed = [axis.value_text(value).replace(",", "") for value in axis.values]
+        assert [parse_axes([f"{name}={text}"])[0].values for text in typed] == [(2_000,), (None,)]
 
 
 def test_default_axes_lie_around_what_was_recorded():

@@ -15,7 +15,7 @@ from inspector.replay.case import REFUSED, Case
 from inspector.report.facts import ResponseFacts, View, answers_of, is_simulated
 from inspector.report.findings import OF_HELD_CALLS, RAN
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import Line, Listed, Role, Span, field, more, paragraphs, said
+from inspector.report.lines.spans import Line, Listed, Role, Span, field, more, paragraphs, safe
 from inspector.report.lines.steps import Block
 from inspector.sessions.recording import Exchange
 from loop_core.judge import arguments
@@ -199,7 +199,7 @@ def _answers(view: View, block: Block) -> Iterable[ResponseFacts]:
 
 def _server(facts: ResponseFacts) -> list[Line]:
     return [
-        (said(call.name, Role.STRONG), Span("  run by the provider itself; neither held nor run here", Role.DIM),
+        (safe(call.name, Role.STRONG), Span("  run by the provider itself; neither held nor run here", Role.DIM),
          Span(f"  {facts.name}", Role.DIM))
         for call in facts.exchange.response.server_calls
     ]
@@ -212,7 +212,7 @@ def call(
     glyph, role = glyphs.ADMISSION[verdict.admission]
     made = verdict.call
     title: Line = (
-        Span(f"{glyph} {verdict.admission.value.upper()} ", role), said(made.name or "unnamed", Role.STRONG),
+        Span(f"{glyph} {verdict.admission.value.upper()} ", role), safe(made.name or "unnamed", Role.STRONG),
         Span(f"  {short_why(verdict)}", role), *_where(facts),
         *((Span("  ▶ here", Role.HERE),) if here else ()),
     )
@@ -220,7 +220,7 @@ def call(
     lines.append(field("parser", *_parser(verdict)))
     lines.append(field("schema", *_schema(facts, verdict)))
     if verdict.admission is not Admission.READY:
-        lines.append(field("why", said(without_remedy(verdict.why))))
+        lines.append(field("why", safe(without_remedy(verdict.why))))
     if made.kind is not CallKind.CUSTOM and parse(made.arguments).shape is not ArgumentShape.COMPLETE:
         lines.append(field("lenient", *_lenient(verdict)))
         lines.append(more(Span("what a forgiving parser would have run; shown only, never run", Role.DIM)))
@@ -278,7 +278,7 @@ def _parser(verdict: Verdict) -> Line:
         return (Span(f"one complete JSON object, {size:,} bytes", Role.OK),)
     if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
         return (Span(reading.problem, Role.WARN),)
-    return (Span(f"stopped at character {reading.stopped_at:,}: ", Role.WARN), said(reading.problem, Role.WARN),
+    return (Span(f"stopped at character {reading.stopped_at:,}: ", Role.WARN), safe(reading.problem, Role.WARN),
             Span(f"; {size:,} bytes received, {reading.shape.value}", Role.DIM))
 
 
@@ -286,7 +286,7 @@ def _schema(facts: ResponseFacts, verdict: Verdict) -> Line:
     tool = tool_of(facts.exchange.request, verdict.call.name)
     reading = parse(verdict.call.arguments)
     if verdict.problems:
-        return (said("; ".join(verdict.problems), Role.WARN),)
+        return (safe("; ".join(verdict.problems), Role.WARN),)
     if tool is None or tool.schema is None:
         return (Span("unknown: the request declares none for this tool", Role.DIM),)
     if verdict.call.kind is CallKind.CUSTOM:
@@ -296,7 +296,7 @@ def _schema(facts: ResponseFacts, verdict: Verdict) -> Line:
     if reading.value is None:
         return (Span(f"not checked: the arguments are {reading.shape.value}", Role.DIM),)
     problems = arguments.schema_problems(tool, reading.value)
-    return (said("; ".join(problems), Role.WARN),) if problems else (Span("accepts the arguments", Role.OK),)
+    return (safe("; ".join(problems), Role.WARN),) if problems else (Span("accepts the arguments", Role.OK),)
 
 
 def tool_of(request: Request | None, name: str) -> Tool | None:
@@ -306,11 +306,11 @@ def tool_of(request: Request | None, name: str) -> Tool | None:
 
 def _lenient(verdict: Verdict) -> Line:
     value = parse_leniently(verdict.call.arguments)
-    name = said(verdict.call.name or "unnamed")
+    name = safe(verdict.call.name or "unnamed")
     if not isinstance(value, dict):
         return (Span("nothing can be read", Role.DIM),)
     shown = ", ".join(f"{key}={_literal(item)}" for key, item in value.items())
-    return (name, Span("("), said(shown, Role.REMOVED, 600), Span(")"))
+    return (name, Span("("), safe(shown, Role.REMOVED, 600), Span(")"))
 
 
 def _literal(value: Any) -> str:
@@ -334,8 +334,8 @@ def _agent(view: View, facts: ResponseFacts, verdict: Verdict) -> Line:
     ]
     if verdict.admission is Admission.HELD and mine:
         ran = mine[0].rule in RAN
-        return (said(mine[0].message, Role.ERROR if ran else Role.PLAIN),)
-    return (said(facts.recorded_next),)
+        return (safe(mine[0].message, Role.ERROR if ran else Role.PLAIN),)
+    return (safe(facts.recorded_next),)
 
 
 def advice(verdict: Verdict) -> str:

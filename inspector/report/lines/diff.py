@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from inspector.report.facts import View
-from inspector.report.lines.spans import LABEL, Line, Listed, Role, Span, field, joined, more, paragraphs, quoted, said
+from inspector.report.lines.spans import LABEL, Line, Listed, Role, Span, field, joined, more, paragraphs, quoted, safe
 from inspector.report.look import messages_of
 from loop_core.judge.gate import Admission
 from loop_core.turn.limits import Spend
@@ -32,7 +32,7 @@ def message_lines(message: Message, mark: str = "", role: Role = Role.PLAIN, mos
         word, text = _part(part)
         gutter = (Span(mark, role),) if mark else ()
         name = Span(f"{message.role.value} ", Role.KEY)
-        yield more(*gutter, name, *((said(f"{word} ", Role.DIM),) if word else ()), said(text, role, most))
+        yield more(*gutter, name, *((safe(f"{word} ", Role.DIM),) if word else ()), safe(text, role, most))
 
 
 def _part(part: MessagePart) -> tuple[str, str]:
@@ -80,7 +80,7 @@ def diff(view: View, index: int) -> Listed:
     lines += _effects(step)
     lines += _history(step, before)
     if step.turn.notice and (before is None or before.turn.notice != step.turn.notice):
-        lines.append(field("notice", said(step.turn.notice, Role.WARN)))
+        lines.append(field("notice", safe(step.turn.notice, Role.WARN)))
     return Listed(lines)
 
 
@@ -128,7 +128,7 @@ def _text(step: Step, before: Step | None) -> list[Line]:
     lines: list[Line] = []
     if same < len(old):
         lines.append(field("text", Span(f"− {len(old) - same:,} characters", Role.REMOVED)))
-        lines += [more(said(old[same:], Role.REMOVED, SHOWN))]
+        lines += [more(safe(old[same:], Role.REMOVED, SHOWN))]
     added = new[same:]
     lines.append(field("text", Span(f"+ {len(added):,} characters, {len(new):,} in all", Role.ADDED)))
     if added:
@@ -157,8 +157,8 @@ def _effects(step: Step) -> list[Line]:
         elif isinstance(effect, RunTools):
             for verdict in effect.batch:
                 word = "runs" if verdict.admission is Admission.READY else "answers with an error"
-                lines.append(field(word if len(word) < LABEL else "refuses", said(verdict.call.name, Role.STRONG),
-                                   said(f" {verdict.call.arguments or ''}", Role.PLAIN, SHOWN)))
+                lines.append(field(word if len(word) < LABEL else "refuses", safe(verdict.call.name, Role.STRONG),
+                                   safe(f" {verdict.call.arguments or ''}", Role.PLAIN, SHOWN)))
     return lines
 
 
@@ -170,7 +170,7 @@ def _send(send: Send) -> Line:
     cap = "no max_tokens" if send.max_tokens is None else f"max_tokens {send.max_tokens:,}"
     parts.append((Span(cap),))
     if send.tool_choice:
-        parts.append((said(f"tool_choice {send.tool_choice}"),))
+        parts.append((safe(f"tool_choice {send.tool_choice}"),))
     if send.anchor:
         parts.append((Span("anchor "), quoted(send.anchor, Role.SEAM)))
     return joined(parts)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from inspector.report.facts import View
 from inspector.report.lines.merged import reason
-from inspector.report.lines.spans import Line, Role, Span, joined, said, width_of
+from inspector.report.lines.spans import Line, Role, Span, joined, safe, width_of
 from inspector.report.lines.steps import Outline, role_of
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import State, Turn
@@ -23,17 +23,17 @@ def verdict(view: View, room: int | None = None) -> Line:
     """The verdict line: the word, where, what happened, what to change; in so many cells, where `room` is given."""
     worst = view.worst
     if worst is None:
-        return (Span("NOTHING READ", Role.ERROR), Span("  "), said(problem(view) or "no LLM traffic was found"))
+        return (Span("NOTHING READ", Role.ERROR), Span("  "), safe(problem(view) or "no LLM traffic was found"))
     seen = worst.verdict
     spans = [Span(f"{seen.glyph} {seen.word}", role_of(seen)), Span("  "),
              Span(f"turn {view.number(worst)} of {len(view.turns)}", Role.STRONG), Span(" · ", Role.DIM)]
-    sentence, advice = said(seen.sentence), said(seen.advice.text, Role.KEY) if seen.advice else None
+    sentence, advice = safe(seen.sentence), safe(seen.advice.text, Role.KEY) if seen.advice else None
     dot = Span(" · ", Role.DIM)
     if room is not None:
         left = room - width_of(tuple(spans))
         kept = 0 if advice is None else max(min(width_of((dot, advice)), ADVICE_KEPT), left - width_of((sentence,)))
-        sentence = said(seen.sentence, width=max(ADVICE_KEPT, left - kept))
-        advice = None if seen.advice is None else said(seen.advice.text, Role.KEY, max(1, kept - width_of((dot,))))
+        sentence = safe(seen.sentence, width=max(ADVICE_KEPT, left - kept))
+        advice = None if seen.advice is None else safe(seen.advice.text, Role.KEY, max(1, kept - width_of((dot,))))
     return (*spans, sentence) if advice is None else (*spans, sentence, dot, advice)
 
 
@@ -54,15 +54,15 @@ def counts(view: View) -> Line:
 
 def source(paths: Sequence[str], view: View, branch: str) -> Line:
     """What is looked at: the files, the run, and what could not be read."""
-    parts: list[list[Span]] = [[said(f"run {branch}", Role.STRONG if branch != "original" else Role.DIM)]]
+    parts: list[list[Span]] = [[safe(f"run {branch}", Role.STRONG if branch != "original" else Role.DIM)]]
     title = next((given.about.title for given in view.inputs if given.about and given.about.title), "")
     shown = paths[0].rsplit("/", 1)[-1] if paths else "session"
-    parts.append([said(title or shown, Role.DIM, 60)])
+    parts.append([safe(title or shown, Role.DIM, 60)])
     if len(view.inputs) > 1:
         parts.append([Span(f"{len(view.inputs):,} inputs", Role.DIM)])
     wrong = problem(view)
     if wrong is not None:
-        parts.append([said(wrong, Role.ERROR)])
+        parts.append([safe(wrong, Role.ERROR)])
     else:
         left = sum(len(given.skipped) for given in view.inputs)
         if left:
@@ -166,7 +166,7 @@ def status(outline: Outline, index: int, width: int, filtered: str = "", coming:
     ]
     trust: Line = (fidelity(step),)
     if filtered:
-        place.append((said(filtered, Role.MARK),))
+        place.append((safe(filtered, Role.MARK),))
     if coming:
         place.append((Span(coming, Role.WARN),))
     gauge = short(step.turn)

@@ -15,7 +15,7 @@ from functools import cache
 
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import Line, Listed, Role, Span, field, more, said
+from inspector.report.lines.spans import Line, Listed, Role, Span, field, more, safe
 from inspector.report.lines.steps import Block
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.policy import Signal
@@ -190,9 +190,9 @@ def _record(record: Record, index: int, here: int) -> list[Line]:
     lines = [head]
     for key, value in record.items():
         if key not in SHOWN_APART:
-            lines.append((gutter, Span(f"  {key:<25}", Role.KEY), said(_shown(value), _ROLES.get(key, Role.PLAIN))))
+            lines.append((gutter, Span(f"  {key:<25}", Role.KEY), safe(_shown(value), _ROLES.get(key, Role.PLAIN))))
     who = " · ".join(str(record[key]) for key in ("provider", "model") if record.get(key))
-    lines.append((gutter, Span(f"  {'provider, model':<25}", Role.KEY), said(who, Role.DIM)))
+    lines.append((gutter, Span(f"  {'provider, model':<25}", Role.KEY), safe(who, Role.DIM)))
     lines.append((gutter,))
     return lines
 
@@ -215,6 +215,6 @@ def findings_of(view: View, response: int) -> list[Line]:
         if noted.response == response:
             finding = noted.finding
             role = _SEVERITY.get(finding.severity.value, Role.PLAIN)
-            lines.append(field(finding.severity.value, said(finding.message, role)))
+            lines.append(field(finding.severity.value, safe(finding.message, role)))
             lines.append(more(Span(finding.rule, Role.DIM)))
     return lines

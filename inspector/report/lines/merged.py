@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts, View, answers_of
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import Line, Listed, Role, Span, joined, paragraphs, quoted, said
+from inspector.report.lines.spans import Line, Listed, Role, Span, joined, paragraphs, quoted, safe
 from inspector.report.lines.steps import Block, role_of
 from inspector.report.verdict import TurnVerdict
 from loop_core.judge.arguments import parse
@@ -103,7 +103,7 @@ def counted(found: Sequence[Change]) -> tuple[int, int]:
 
 def seam_lines(seam: Seam, rule: SeamRule) -> list[Line]:
     """One seam: between which segments, why it was decided so, by which rule, and what was left out."""
-    why = said(seam.why or seam.decision.value, Role.SEAM if seam.sure else Role.WARN)
+    why = safe(seam.why or seam.decision.value, Role.SEAM if seam.sure else Role.WARN)
     where = f"══ seam {seam.index} to {seam.index + 1}: "
     lines: list[Line] = [(Span(where, Role.SEAM), why, Span(f" · by {rule.value} ══", Role.SEAM))]
     for left_out in (seam.cut, *(text for _, text in seam.removals)):
@@ -287,7 +287,7 @@ def _with_handovers(kept: str, segment: Segment, seams: Sequence[tuple[int, str]
     done, cut = 0, len(segment.text) - len(kept)
     for place, words in seams:
         at = min(max(place - cut, 0), len(kept))
-        lines += [*(paragraphs(kept[done:at]) if at > done else []), (said(f"══ fallback: {words} ══", Role.SEAM),)]
+        lines += [*(paragraphs(kept[done:at]) if at > done else []), (safe(f"══ fallback: {words} ══", Role.SEAM),)]
         done = at
     return [*lines, *(paragraphs(kept[done:]) if done < len(kept) or not lines else [])]
 
@@ -298,7 +298,7 @@ def heading(segments: Sequence[Segment], place: int, facts: ResponseFacts) -> Li
     return joined([
         (Span(f"segment {place + 1}", Role.STRONG),), (Span(tokens(answer), Role.DIM),),
         reason(answer.raw_stop_reason, facts.judged.stop.normalized.value),
-        (Span(facts.name, Role.WARN if facts.made else Role.DIM),),
+        (Span(facts.name, Role.WARN if facts.is_made else Role.DIM),),
         (Span(f"{len(segment.text):,} chars", Role.DIM),),
     ])
 
@@ -325,11 +325,11 @@ def _calls(verdicts: Sequence[Verdict]) -> list[Line]:
 
 def _call(verdict: Verdict) -> Line:
     glyph, role = glyphs.ADMISSION[verdict.admission]
-    name = said(verdict.call.name or "unnamed", Role.STRONG)
+    name = safe(verdict.call.name or "unnamed", Role.STRONG)
     word = Span(f"{glyph} {verdict.admission.value.upper()} ", role)
     if verdict.admission is Admission.HELD:
         return (word, name, Span(" · ", Role.DIM), Span(ending(verdict)), Span(" · see Calls", Role.DIM))
-    return (word, name, said(f" {verdict.call.arguments or ''}", Role.DIM, 160))
+    return (word, name, safe(f" {verdict.call.arguments or ''}", Role.DIM, 160))
 
 
 def ending(verdict: Verdict) -> str:
@@ -347,9 +347,9 @@ def ending(verdict: Verdict) -> str:
 def judged(verdict: TurnVerdict) -> Iterator[Line]:
     """The verdict on a turn, and what to change about it."""
     yield ()
-    yield (Span(f"{verdict.glyph} {verdict.word}  ", role_of(verdict)), said(verdict.sentence))
+    yield (Span(f"{verdict.glyph} {verdict.word}  ", role_of(verdict)), safe(verdict.sentence))
     if verdict.advice:
-        yield (Span("what to change ", Role.DIM), said(verdict.advice.text, Role.KEY))
+        yield (Span("what to change ", Role.DIM), safe(verdict.advice.text, Role.KEY))
 
 
 def _end(turn: Turn) -> list[Line]:
@@ -359,5 +359,5 @@ def _end(turn: Turn) -> list[Line]:
     role = Role.OK if turn.terminal == "completed" else Role.ERROR
     lines: list[Line] = [(), (Span("ends in ", Role.DIM), Span(outcome.value, role), Span(f", {turn.terminal}", role))]
     if turn.notice:
-        lines.append((said(turn.notice),))
+        lines.append((safe(turn.notice),))
     return lines

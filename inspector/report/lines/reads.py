@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from inspector.report.lines.spans import Line, Role, Span, joined, said
+from inspector.report.lines.spans import Line, Role, Span, joined, safe
 from inspector.sessions.provenance import FactRead, Provenance
 from loop_core.values import ChatResponse, ToolCall
 
@@ -75,9 +75,9 @@ def fact_line(found: Provenance, picked: Picked, response: ChatResponse) -> Line
     number = f"{picked.reading + 1:,} of {len(reads):,} slice{'' if len(reads) == 1 else 's'}"
     again = [(Span("said again", Role.WARN),)] if read.again else []
     value = value_of(response, picked.fact)
-    shown = () if value is None else (Span(" = ", Role.DIM), said(value, Role.STRONG, VALUE_SHOWN))
+    shown = () if value is None else (Span(" = ", Role.DIM), safe(value, Role.STRONG, VALUE_SHOWN))
     return joined([
-        (Span(f"fact {facts.index(picked.fact) + 1} of {len(facts)}: ", Role.DIM), said(picked.fact, Role.KEY), *shown),
+        (Span(f"fact {facts.index(picked.fact) + 1} of {len(facts)}: ", Role.DIM), safe(picked.fact, Role.KEY), *shown),
         (Span(f"bytes {read.start:,}–{read.end:,}"),), (Span(number),), *again,
     ])
 

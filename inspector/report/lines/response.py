@@ -12,7 +12,7 @@ from inspector.report.facts import ResponseFacts, View
 from inspector.report.lines import glyphs
 from inspector.report.lines.calls import without_remedy
 from inspector.report.lines.machine import findings_of
-from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, field, joined, more, paragraphs, quoted, said
+from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, field, joined, more, paragraphs, quoted, safe
 from inspector.report.lines.wire import place
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import Send
@@ -72,9 +72,9 @@ def facts_of(lines: Sequence[Line]) -> list[str | None]:
 def _title(view: View, facts: ResponseFacts) -> Line:
     number = next((i for i, turn in enumerate(view.turns, 1) if turn.id == facts.turn), 0)
     return joined([
-        (Span(f"{facts.name[0].upper()}{facts.name[1:]}", Role.WARN if facts.made else Role.TITLE),),
+        (Span(f"{facts.name[0].upper()}{facts.name[1:]}", Role.WARN if facts.is_made else Role.TITLE),),
         (Span(f"turn {number}"),), (Span(f"segment {facts.segment}"),),
-        (Span(f"step {facts.step + 1}"),), (said(facts.link.why or facts.link.place.value, Role.DIM, 80),),
+        (Span(f"step {facts.step + 1}"),), (safe(facts.link.why or facts.link.place.value, Role.DIM, 80),),
     ])
 
 
@@ -88,12 +88,12 @@ def simulated(facts: ResponseFacts) -> list[Line]:
     made = f"the known output cut again: {recut.tokens:,} token{'' if recut.tokens == 1 else 's'} under {cap}"
     lines = [
         field("SIMULATED", Span(made, Role.WARN)),
-        field("boundaries", Span(f"{recut.basis}: ", Role.STRONG), said(recut.note)),
+        field("boundaries", Span(f"{recut.basis}: ", Role.STRONG), safe(recut.note)),
     ]
     if recut.apart is not None:
         lines.append(field("ESTIMATED", Span(f"{recut.between}; one reading of several is shown", Role.WARN)))
     if recut.lost:
-        lines.append(field("lost", said(f"{recut.lost}: the format cannot carry it", Role.WARN)))
+        lines.append(field("lost", safe(f"{recut.lost}: the format cannot carry it", Role.WARN)))
     return lines
 
 
@@ -110,8 +110,8 @@ def _reason(facts: ResponseFacts) -> list[Line]:
     ]
     name = "evidence"
     for number, seen in enumerate(facts.evidence, 1):
-        note = (Span(": ", Role.DIM), said(seen.note)) if seen.note else ()
-        lines.append(field(name, Span(f"{number} ", Role.DIM), said(seen.rule, Role.STRONG), *note))
+        note = (Span(": ", Role.DIM), safe(seen.note)) if seen.note else ()
+        lines.append(field(name, Span(f"{number} ", Role.DIM), safe(seen.rule, Role.STRONG), *note))
         lines.append(more(Span(f"  {place(seen.at)}", Role.DIM)))
         name = ""
     return lines
@@ -124,12 +124,12 @@ def _no_word(facts: ResponseFacts) -> str:
 def _native(answer: ChatResponse) -> Line:
     return tuple(
         span for name, word in answer.native.items()
-        for span in (said(f"  {name} ", Role.DIM), quoted(word, Role.RAW, 60))
+        for span in (safe(f"  {name} ", Role.DIM), quoted(word, Role.RAW, 60))
     )
 
 
 def _detail(detail: str | None) -> Line:
-    return (said(f" ({detail})", Role.PLAIN, 80),) if detail else ()
+    return (safe(f" ({detail})", Role.PLAIN, 80),) if detail else ()
 
 
 def _tightened(facts: ResponseFacts) -> Line:
@@ -142,7 +142,7 @@ def _tightened(facts: ResponseFacts) -> Line:
 
 def _decided(facts: ResponseFacts) -> list[Line]:
     state = facts.state.value if facts.state else "not reached"
-    return [field("our machine", Span(state, Role.STRONG)), field("the agent", said(facts.recorded_next))]
+    return [field("our machine", Span(state, Role.STRONG)), field("the agent", safe(facts.recorded_next))]
 
 
 def _usage(facts: ResponseFacts) -> list[Line]:
@@ -175,18 +175,18 @@ def _who(facts: ResponseFacts) -> list[Line]:
     how = "streamed" if answer.streaming else "whole"
     took = [] if exchange.duration_ms is None else [f"{exchange.duration_ms:,.0f} ms"]
     parts = [exchange.api, provider(facts) or "host not recorded", model or "model not named", status, how, *took]
-    lines = [field("provider", *joined([(said(part),) for part in parts]))]
+    lines = [field("provider", *joined([(safe(part),) for part in parts]))]
     seen = ", ".join(each.rule for each in exchange.profile_evidence)
-    chosen = said(f"  chosen by {seen}" if seen else "", Role.DIM)
-    lines.append(field("profile", said(exchange.profile.name, Role.STRONG), chosen))
+    chosen = safe(f"  chosen by {seen}" if seen else "", Role.DIM)
+    lines.append(field("profile", safe(exchange.profile.name, Role.STRONG), chosen))
     for lie in exchange.profile.lies:
-        lines.append(more(Span("known: ", Role.WARN), said(lie)))
+        lines.append(more(Span("known: ", Role.WARN), safe(lie)))
     quota = answer.quota_metadata
     if quota is not None and quota.headers:
         left = [f"{name} {value}" for name, value in quota.headers.items()]
-        lines.append(field("quota", said(" · ".join(left), Role.DIM)))
+        lines.append(field("quota", safe(" · ".join(left), Role.DIM)))
     if answer.error is not None:
-        lines.append(field("error", said(answer.error.message, Role.ERROR)))
+        lines.append(field("error", safe(answer.error.message, Role.ERROR)))
     end = [answer.transport_end.value, "stop reason seen" if answer.saw_stop_reason else "no stop reason seen",
            "terminal seen" if answer.saw_done else "no terminal seen"]
     lines.append(field("bytes", *joined([(Span(f"{answer.size:,}"),), *((Span(each, Role.DIM),) for each in end)])))
@@ -199,9 +199,9 @@ def _calls(facts: ResponseFacts) -> list[Line]:
     lines: list[Line] = []
     for verdict in facts.verdicts:
         glyph, role = glyphs.ADMISSION[verdict.admission]
-        why = () if verdict.admission is Admission.READY else (said(f"  {without_remedy(verdict.why)}", Role.DIM),)
+        why = () if verdict.admission is Admission.READY else (safe(f"  {without_remedy(verdict.why)}", Role.DIM),)
         lines.append(field("" if lines else "calls", Span(f"{glyph} {verdict.admission.value} ", role),
-                           said(verdict.call.name or "unnamed", Role.STRONG), *why))
+                           safe(verdict.call.name or "unnamed", Role.STRONG), *why))
     return lines
 
 
@@ -231,10 +231,10 @@ def awaited(step: Step) -> Listed:
 def _asked(request: Request, send: Send | None) -> list[Line]:
     cap = send.max_tokens if send is not None else request.max_tokens
     lines = [
-        field("api", said(request.api)), field("model", said(request.model or "not named")),
+        field("api", safe(request.api)), field("model", safe(request.model or "not named")),
         field("max_tokens", Span("not set", Role.DIM) if cap is None else Span(f"{cap:,}")),
         field("messages", Span(f"{len(request.messages):,}")),
-        field("tools", said(", ".join(tool.name for tool in request.tools) or "none")),
+        field("tools", safe(", ".join(tool.name for tool in request.tools) or "none")),
     ]
     if request.messages:
         last = request.messages[-1]

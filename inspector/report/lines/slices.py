@@ -37,7 +37,7 @@ _ODD = re.compile(rb"[^\x20-\x7e]")
 """A byte that may not take exactly one cell."""
 
 
-def shown(data: bytes) -> str:
+def text_of_bytes(data: bytes) -> str:
     """Bytes as one line of inert text."""
     return one_line(data.decode("utf-8", "backslashreplace"))
 
@@ -164,7 +164,7 @@ class Slices(Bytes):
         """The bytes of a slice in the roles that they have."""
         marks = self.roles(piece.start, piece.end)
         if not marks:
-            yield Span(shown(self.body[piece.start : piece.end]))
+            yield Span(text_of_bytes(self.body[piece.start : piece.end]))
             return
         painted = [Role.PLAIN] * (piece.end - piece.start)
         for low, high, role in marks:
@@ -173,7 +173,7 @@ class Slices(Bytes):
         at = piece.start
         for role, run in groupby(painted):
             end = at + sum(1 for _ in run)
-            yield Span(shown(self.body[at:end]), role)
+            yield Span(text_of_bytes(self.body[at:end]), role)
             at = end
 
     def _even(self, piece: Slice) -> bool:

@@ -102,7 +102,7 @@ Line = tuple[Span, ...]
 EMPTY: Line = ()
 
 
-def said(text: str, role: Role = Role.PLAIN, width: int | None = None) -> Span:
+def safe(text: str, role: Role = Role.PLAIN, width: int | None = None) -> Span:
     """A span of transcript text: inert, on one line, cut to `width` characters."""
     return Span(one_line(text, width), role)
 

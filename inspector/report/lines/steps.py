@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import Line, Role, Span, said
+from inspector.report.lines.spans import Line, Role, Span, safe
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.transcripts.answer import inference_of
 from loop_core.judge.gate import Admission, Verdict
@@ -194,7 +194,7 @@ def heading(outline: Outline, block: Block) -> Line:
     spans = [Span(f" turn {block.turn + 1}", Role.TITLE), Span(f"  {verdict.glyph} {verdict.word}", role)]
     previous = view.turns[block.turn - 1] if block.turn else None
     if previous is not None and previous.conversation != turn.conversation:
-        spans.append(said(f"  {turn.conversation}", Role.DIM))
+        spans.append(safe(f"  {turn.conversation}", Role.DIM))
     return tuple(spans)
 
 
@@ -207,7 +207,7 @@ def step_line(view: View, index: int, here: int, remarks: Remarks = NO_REMARKS) 
     name = f"{step.state.value:<{STATE_COLUMNS}}"
     words = Role.STRONG if index == here else Role.AHEAD if index > here else Role.PLAIN
     lost = (Span("not kept  ", Role.WARN),) if index in remarks.lost else ()
-    noted = (said(f"{glyphs.NOTE} {remarks.notes[index]}  ", Role.KEY),) if index in remarks.notes else ()
+    noted = (safe(f"{glyphs.NOTE} {remarks.notes[index]}  ", Role.KEY),) if index in remarks.notes else ()
     return (
         Span(f" {gutter}", role), Span(glyphs.MARKED, Role.MARK) if index in remarks.marks else Span(" ", Role.DIM),
         Span(f"{index + 1:>{digits}} ", Role.DIM), Span(f"{glyph} ", tone), Span(f"{name} ", words), *lost, *noted,
@@ -276,13 +276,13 @@ def _evaluated(step: Step) -> Line:
         stopped = tuple(v for v in seen.verdicts if v.admission is admission)
         if stopped:
             glyph, role = glyphs.ADMISSION[admission]
-            found += [Span(f" {glyph} ", role), said(f"{names(stopped)} {admission.value}", role)]
+            found += [Span(f" {glyph} ", role), safe(f"{names(stopped)} {admission.value}", role)]
     return tuple(found)
 
 
 def _tools(step: Step) -> Line:
     runs = next((effect for effect in step.effects if isinstance(effect, RunTools)), None)
-    return (said(names(runs.batch)),) if runs is not None and runs.batch else ()
+    return (safe(names(runs.batch)),) if runs is not None and runs.batch else ()
 
 
 def _attempts(step: Step) -> Line:
@@ -307,7 +307,7 @@ def _asked(step: Step) -> Line:
 
 def _repair(step: Step) -> Line:
     held = tuple(v for v in step.turn.unrepaired if v.admission is Admission.HELD)
-    return (said(names(held)),) if held else ()
+    return (safe(names(held)),) if held else ()
 
 
 def _ended(step: Step) -> Line:

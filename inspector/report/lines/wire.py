@@ -15,7 +15,7 @@ from inspector.report.facts import ResponseFacts
 from inspector.report.lines.diff import message_lines
 from inspector.report.lines.reads import HINT, NONE
 from inspector.report.lines.slices import Hex, Range, Slice, Slices
-from inspector.report.lines.spans import Line, Listed, Role, Sheet, Span, field, joined, paragraphs, said
+from inspector.report.lines.spans import Line, Listed, Role, Sheet, Span, field, joined, paragraphs, safe
 from inspector.sessions.recording import Exchange
 from loop_core.values import At, Evidence, ExchangePart
 from loop_core.wire import wire as wire_format
@@ -49,7 +49,7 @@ def wire(facts: ResponseFacts, mode: str) -> Sheet:
 def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
     exchange = facts.exchange
     status = "" if exchange.response.http_status is None else f"HTTP {exchange.response.http_status}"
-    parts = [(Span(facts.name, Role.WARN if facts.made else Role.STRONG),), (said(exchange.api),)]
+    parts = [(Span(facts.name, Role.WARN if facts.is_made else Role.STRONG),), (safe(exchange.api),)]
     parts += [(Span(each),) for each in (status, what) if each]
     modes: list[Span] = []
     for each in MODES:
@@ -57,7 +57,7 @@ def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
     told = HINT if exchange.recorded and exchange.recorder is None else NONE
     lines: list[Line] = [joined(parts), (Span("shown as ", Role.DIM), *modes, Span(" v changes", Role.DIM)), told]
     for seen in facts.evidence:
-        lines.append((Span("read ", Role.DIM), said(seen.rule, Role.KEY), Span(f" at {place(seen.at)}", Role.DIM)))
+        lines.append((Span("read ", Role.DIM), safe(seen.rule, Role.KEY), Span(f" at {place(seen.at)}", Role.DIM)))
     return [*lines, ()]
 
 
@@ -189,7 +189,7 @@ def row_slices(exchange: Exchange) -> list[Slice]:
 
 
 def _named(name: str | None) -> str:
-    return said(name).text if name else ""
+    return safe(name).text if name else ""
 
 
 def _when(exchange: Exchange, ends: Sequence[int], end: int) -> str:
@@ -268,14 +268,14 @@ def request_sheet(facts: ResponseFacts) -> Listed:
     """What was asked: the address, the headers, and the body as recorded."""
     exchange = facts.exchange
     lines: list[Line] = [
-        (Span("request ", Role.STRONG), said(exchange.url or "no URL was recorded")),
+        (Span("request ", Role.STRONG), safe(exchange.url or "no URL was recorded")),
         (Span("shown as ", Role.DIM), *(Span(f" {m} ", Role.HERE if m == "request" else Role.DIM) for m in MODES),
          Span(" v changes", Role.DIM)), (),
     ]
     for title, headers in (("request headers", exchange.request_headers), ("response headers", exchange.headers)):
         if headers:
             lines.append((Span(title, Role.TITLE),))
-            lines += [field(said(name).text + " ", said(value)) for name, value in headers]
+            lines += [field(safe(name).text + " ", safe(value)) for name, value in headers]
             lines.append(())
     if exchange.request_json is None:
         lines += _unrecorded(facts)
