@@ -12,8 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 GLOSSARY = DOCS / "glossary.md"
-NAMING = [GLOSSARY, *(DOCS / f"{name}.md" for name in ("design", "extending", "install"))]
-"""Pages whose names of modules and files must exist."""
+NAMING = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+"""Pages whose names of modules and files must exist: all."""
 MOST = 25
 TERM = re.compile(r"^- \*\*(.+?)\*\*: (.+?)(?=\n- |\n\n|\Z)", re.DOTALL | re.MULTILINE)
 
