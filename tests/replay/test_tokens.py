@@ -160,7 +160,7 @@ def test_a_count_beyond_the_text_and_all_hidden_thinking_is_not_gone_by(claimed:
 
 @pytest.mark.parametrize("hint", [
     lambda made: replace(made, stop_reason=reply(Stop.MAX_TOKENS).stop_reason),
-    lambda made: replace(made, usage=replace(made.usage, reasoning_tokens=1)),
+    lambda made: replace(made, usage=made.usage._replace(reasoning_tokens=1)),
     lambda made: replace(made, other_choices=1),
     lambda made: replace(made, parts=(*made.parts, ReasoningPart(""))),
     lambda made: replace(made, parts=(*made.parts, OpaquePart("thing", "{}"))),
