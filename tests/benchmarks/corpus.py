@@ -14,7 +14,7 @@ from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.explain import document
 from inspector.report.facts import view
-from inspector.sessions import open_paths
+from inspector.sessions import open_paths, without_collector
 from loop_core import decode
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +36,7 @@ def forget() -> None:
                 found.cache_clear()
 
 
+@without_collector  # as the command does
 def explain(paths: list[str]) -> object:
     forget()
     return document(view(replay(open_case(open_paths(paths)))))
