@@ -81,21 +81,21 @@ def _json(chosen: Chosen) -> Mapping[str, str]:
 
 
 def _curl(chosen: Chosen) -> Mapping[str, str]:
-    from inspector.export.exchange import curl
+    from inspector.export.exchange_files import curl
 
     facts = _response(chosen)
     return {f"{chosen.name}-{_number(facts)}.sh": curl(facts)}
 
 
 def _fixture(chosen: Chosen) -> Mapping[str, str]:
-    from inspector.export.exchange import fixture
+    from inspector.export.exchange_files import fixture
 
     facts = _response(chosen)
     return {f"test_{chosen.name.replace('-', '_')}_{_number(facts)}.py": fixture(facts)}
 
 
 def _session(chosen: Chosen) -> Mapping[str, str]:
-    from inspector.export.exchange import session_of
+    from inspector.export.exchange_files import session_of
 
     wanted = chosen.view.responses if chosen.turn is None else [
         chosen.view.responses[index] for index in chosen.turn.responses]
@@ -107,7 +107,7 @@ def _otlp(chosen: Chosen) -> Mapping[str, str]:
     import time
 
     from inspector.export import otlp
-    from inspector.export.spans import spans
+    from inspector.export.otel_spans import spans
     from inspector.export.telemetry import points
 
     view, only, now = chosen.view, _only(chosen), time.time_ns()
@@ -121,14 +121,14 @@ def _otlp_content(chosen: Chosen) -> Mapping[str, str]:
     import time
 
     from inspector.export import otlp
-    from inspector.export.spans import spans
+    from inspector.export.otel_spans import spans
 
     made = spans(chosen.view, time.time_ns(), with_content=True, only=_only(chosen))
     return {f"{chosen.name}-content.traces.json": otlp.traces(made)}
 
 
 def _bug(chosen: Chosen) -> Mapping[str, str]:
-    from inspector.export.exchange import bug_report
+    from inspector.export.exchange_files import bug_report
 
     return bug_report(chosen.view, _turn(chosen))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from inspector.config.settings import Settings
 from inspector.export import conventions
 from inspector.export.conventions import OURS, OtelPoint, compact, length, moment
-from inspector.export.spans import first_chunk, operation, spans, who
+from inspector.export.otel_spans import first_chunk, operation, spans, who
 from inspector.live.recorder import RunMemory, replay_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from loop_core.errors import CallerError

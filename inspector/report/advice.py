@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from inspector.config.settings import INITIAL
-from inspector.report.look import JudgedTurn
+from inspector.report.judged_turn import JudgedTurn
 from loop_core.turn.limits import Spend
 from loop_core.values import Stop
 

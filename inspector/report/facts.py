@@ -17,7 +17,7 @@ from inspector.replay.case import LIVE, REFUSED
 from inspector.replay.replay import Replay, TurnRun
 from inspector.report import places
 from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
-from inspector.report.look import exchange_of, place_of, why_of
+from inspector.report.judged_turn import exchange_of, place_of, why_of
 from inspector.report.verdict import TurnVerdict, judge_turn
 from inspector.sessions.recording import Exchange, Input, Link, TurnPlace
 from loop_core.judge.classify import Judgement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inspector.report.advice import all_reasoning, limit_said, nothing_read, sent_on
 from inspector.report.findings import CUT_WORDS
-from inspector.report.look import JudgedTurn
+from inspector.report.judged_turn import JudgedTurn
 from inspector.sessions.recording import TurnPlace
 from inspector.sessions.transcripts.answer import reason_text
 from loop_core.judge.arguments import ArgumentShape, parse

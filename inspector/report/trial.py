@@ -16,7 +16,7 @@ from inspector.replay.replay import Replay, Stretch, TurnRun, first_cap, placed,
 from inspector.replay.rerun import rerun
 from inspector.report.advice import LIMIT, RAISED, Basis
 from inspector.report.findings import ANOTHER_WAY, Noted
-from inspector.report.look import JudgedTurn, look_at
+from inspector.report.judged_turn import JudgedTurn, look_at
 from inspector.sessions.recording import TurnPlace
 from loop_core.errors import LoopError
 from loop_core.turn.state import ProviderResponse

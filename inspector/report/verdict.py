@@ -14,7 +14,7 @@ from inspector.replay.replay import Replay, TurnRun
 from inspector.report import sentences as say
 from inspector.report.advice import Advice, Situation, about_error, guessed, nothing_read, refused, situation, tested
 from inspector.report.findings import CUT_WORDS, RAN_CUT, Noted, recording_cut
-from inspector.report.look import JudgedTurn, asked_live, look_at
+from inspector.report.judged_turn import JudgedTurn, asked_live, look_at
 from inspector.report.trial import best_settings
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from textual.events import Click
 from textual.reactive import reactive
 
-from inspector.report.lines import header, machine, steps
+from inspector.report.lines import header, machine_drawing, steps
 from inspector.report.lines.header import fidelity
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, spread, text_of, width_of
 from inspector.report.lines.steps import NO_REMARKS, Block, Outline, Remarks
@@ -45,8 +45,8 @@ class MachinePanel(Panel):
         steps = self.outline.view.steps
         step, block = steps[self.step], self.outline.block_of(self.step)
         following = steps[self.step + 1] if self.step + 1 < block.end else None
-        drawing = machine.panel(step, self._visited(block))
-        return [(Span("MACHINE", Role.TITLE),), *drawing, EMPTY, *machine.moves(step, following)]
+        drawing = machine_drawing.panel(step, self._visited(block))
+        return [(Span("MACHINE", Role.TITLE),), *drawing, EMPTY, *machine_drawing.moves(step, following)]
 
     def _visited(self, block: Block) -> Counter[State]:
         """How often each state was entered; one step further costs one addition."""
@@ -57,7 +57,7 @@ class MachinePanel(Panel):
             moved = max(known[2], self.step)
             self._visits[steps[moved].state] += 1 if self.step > known[2] else -1
         else:
-            self._visits = machine.visits(steps, block.first, self.step)
+            self._visits = machine_drawing.visits(steps, block.first, self.step)
         self._counted = (self.outline, block, self.step)
         return self._visits
 

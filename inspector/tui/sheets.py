@@ -194,16 +194,16 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
 
 
 def _events(viewpoint: Viewpoint) -> Sheet:
-    from inspector.report.lines import machine
+    from inspector.report.lines import machine_drawing
 
-    return machine.events(viewpoint.outline.view, _block(viewpoint), viewpoint.step)
+    return machine_drawing.events(viewpoint.outline.view, _block(viewpoint), viewpoint.step)
 
 
 def _machine(viewpoint: Viewpoint) -> Sheet:
-    from inspector.report.lines import machine
+    from inspector.report.lines import machine_drawing
 
     block = _block(viewpoint)
-    return Listed(machine.sheet_lines(viewpoint.outline.view.steps, block.first, viewpoint.step, block.end))
+    return Listed(machine_drawing.sheet_lines(viewpoint.outline.view.steps, block.first, viewpoint.step, block.end))
 
 
 _MAKERS: Mapping[str, tuple[Callable[[Viewpoint], Sheet], Callable[[Viewpoint], Key]]] = {

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from inspector import cli
 from inspector.config.settings import Settings
 from inspector.export import FORMS, Chosen, Form
-from inspector.export.exchange import reread, shrink, symptom
+from inspector.export.exchange_files import reread, shrink, symptom
 from inspector.export.pages import escaped, fenced
 from inspector.export.write import chosen, stem_of, write
 from inspector.replay.case import open_case

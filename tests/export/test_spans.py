@@ -10,7 +10,7 @@ import pytest
 
 from inspector.export import conventions, otlp
 from inspector.export.conventions import SKEW, Clock, OtelPoint, OtelSpan, Times, moment
-from inspector.export.spans import spans
+from inspector.export.otel_spans import spans
 from inspector.export.telemetry import points
 from inspector.report.facts import View, view
 from tests.export.test_export import KEY

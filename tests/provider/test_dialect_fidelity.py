@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from inspector.config.settings import Settings
-from inspector.export.exchange import records
-from inspector.export.spans import spans
+from inspector.export.exchange_files import records
+from inspector.export.otel_spans import spans
 from inspector.provider.dialect_output import save_all
 from inspector.provider.dialect_rows import DialectRow, row_view, rows
 from inspector.provider.dialects import DIALECTS

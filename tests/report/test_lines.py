@@ -10,7 +10,7 @@ from inspector.config.settings import Settings, settings_of
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import View, view
-from inspector.report.lines import calls, diff, header, machine, response, steps, wire
+from inspector.report.lines import calls, diff, header, machine_drawing, response, steps, wire
 from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, ascii_line, ascii_text
 from inspector.report.lines.merged import merged
 from inspector.report.lines.sides import sides
@@ -439,7 +439,7 @@ def test_two_texts_are_compared_line_by_line(old: str, new: str, wanted: list[st
 
 
 def test_events_of_the_turn_are_listed_with_their_steps(seen: View) -> None:
-    sheet = machine.events(seen, Outline(seen).blocks[0], 3)
+    sheet = machine_drawing.events(seen, Outline(seen).blocks[0], 3)
     lines = said_by(sheet)
     assert sum("stop_reason_observed" in line for line in lines) == 4
     assert sum("continuation_attempt" in line for line in lines) == 3
@@ -450,13 +450,13 @@ def test_events_of_the_turn_are_listed_with_their_steps(seen: View) -> None:
 
 
 def test_the_machine_draws_every_state_and_every_transition(seen: View) -> None:
-    drawn = [state for _, state, _ in machine.tree()]
+    drawn = [state for _, state, _ in machine_drawing.tree()]
     assert sorted(drawn) == sorted(State)
-    found = {(state, signal, to) for state, leads in machine.edges().items() for to, signals in leads.items()
+    found = {(state, signal, to) for state, leads in machine_drawing.edges().items() for to, signals in leads.items()
              for signal in signals}
     assert found == {(state, signal, row.to) for (state, signal), row in TRANSITIONS.items()}
-    shown = {(machine.parents().get(state), state) for state in drawn}
-    back = {(state, to) for _, state, ways in machine.tree() for to in ways}
+    shown = {(machine_drawing.parents().get(state), state) for state in drawn}
+    back = {(state, to) for _, state, ways in machine_drawing.tree() for to in ways}
     assert shown - {(None, State.REQUEST)} | back == {(state, row.to) for (state, _), row in TRANSITIONS.items()}
 
 
@@ -465,7 +465,7 @@ def test_the_machine_shows_only_ways_that_the_policy_has(seen: View) -> None:
 
     def ways(view: View) -> set[str]:
         step = next(step for step in view.steps if step.state is State.EVALUATE_STOP)
-        return {line[1].text for line in machine.moves(step, None)[1:]}
+        return {line[1].text for line in machine_drawing.moves(step, None)[1:]}
 
     zoo = view(replay(seen.replay.case, Settings(policy=ZOO_BEFORE)))
     assert ways(seen) - ways(zoo) >= {"MaxTokens", "PartialToolCall", "Paused"}
@@ -473,12 +473,12 @@ def test_the_machine_shows_only_ways_that_the_policy_has(seen: View) -> None:
 
 
 def test_the_machine_marks_the_path_and_the_next_move(seen: View) -> None:
-    shown = [text_of(line) for line in machine.sheet_lines(seen.steps, 0, 5, 14)]
+    shown = [text_of(line) for line in machine_drawing.sheet_lines(seen.steps, 0, 5, 14)]
     assert shown[0].startswith("● Request")
     assert any("▶ ContinuePending ×2" in line for line in shown)
     assert "next under_limits → RequestContinuation" in shown
     assert any("▶ContinuePending" in line for line in shown)
-    assert machine.visits(seen.steps, 0, 5)[State.EVALUATE_STOP] == 2
+    assert machine_drawing.visits(seen.steps, 0, 5)[State.EVALUATE_STOP] == 2
 
 
 def test_gauges_fill_with_what_is_spent(seen: View) -> None:
@@ -519,8 +519,8 @@ def test_no_view_of_a_hostile_transcript_holds_a_command(tmp_path: Path) -> None
     sheets: list[Sheet] = []
     for block in outline.blocks:
         sheets += [merged(seen, block, block.first), sides(seen, block, block.first),
-                       calls.calls(seen, block, None), machine.events(seen, block, block.first)]
-        sheets.append(Listed(machine.sheet_lines(seen.steps, block.first, block.first, block.end)))
+                       calls.calls(seen, block, None), machine_drawing.events(seen, block, block.first)]
+        sheets.append(Listed(machine_drawing.sheet_lines(seen.steps, block.first, block.first, block.end)))
     for facts in seen.responses:
         sheets += [response.response(seen, facts), *(wire.wire(facts, mode) for mode in wire.MODES)]
     for index, step in enumerate(seen.steps):

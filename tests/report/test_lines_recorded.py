@@ -11,7 +11,7 @@ from inspector.config.settings import Settings, settings_of
 from inspector.replay.case import open_case
 from inspector.replay.replay import replay
 from inspector.report.facts import View, view
-from inspector.report.lines import calls, diff, header, machine, response, steps, wire
+from inspector.report.lines import calls, diff, header, machine_drawing, response, steps, wire
 from inspector.report.lines.merged import merged
 from inspector.report.lines.sides import sides
 from inspector.report.lines.spans import Sheet, text_of, width_of
@@ -29,7 +29,7 @@ FILES = 3
 def sheets(seen: View, outline: Outline) -> Iterator[Sheet]:
     for block in outline.blocks:
         yield from (merged(seen, block, block.first), sides(seen, block, block.first),
-                    calls.calls(seen, block, None), machine.events(seen, block, block.first))
+                    calls.calls(seen, block, None), machine_drawing.events(seen, block, block.first))
     for facts in seen.responses:
         yield response.response(seen, facts)
         yield from (wire.wire(facts, mode) for mode in wire.MODES)

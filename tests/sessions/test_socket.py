@@ -256,7 +256,7 @@ def test_an_answer_cut_by_its_budget_is_judged_and_shown_with_its_frames():
 
 
 def test_a_session_file_of_such_an_answer_reads_alike(tmp_path, opened):
-    from inspector.export.exchange import records
+    from inspector.export.exchange_files import records
     from inspector.sessions.native import session_bytes
 
     (read,) = opened(har(socket(sent(**ASK), *ended("a")))).exchanges

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from inspector.report.facts import View
+from inspector.report.judged_turn import messages_of
 from inspector.report.lines.spans import LABEL, Line, Listed, Role, Span, field, joined, more, paragraphs, quoted, safe
-from inspector.report.look import messages_of
 from loop_core.judge.gate import Admission
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import RunTools, Send

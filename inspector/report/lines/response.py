@@ -11,7 +11,7 @@ from inspector.report.explain import provider
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.lines import glyphs
 from inspector.report.lines.calls import without_remedy
-from inspector.report.lines.machine import findings_of
+from inspector.report.lines.machine_drawing import findings_of
 from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, field, joined, more, paragraphs, quoted, safe
 from inspector.report.lines.wire import place
 from loop_core.judge.gate import Admission
