@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import loop_core
+from inspector import provider
 from loop_core.client.address import Server
 from loop_core.client.exchange import Connection, Retries
 
@@ -225,3 +226,13 @@ def test_type_checkers_read_the_same_names_as_are_imported() -> None:
 def test_a_name_that_is_not_there_is_refused_as_python_does() -> None:
     with pytest.raises(AttributeError, match="module 'loop_core' has no attribute 'decod'"):
         loop_core.decod  # noqa: B018
+
+
+@pytest.mark.parametrize("name", provider.__all__)
+def test_a_public_name_of_the_scripted_provider_is_found_when_it_is_used(name: str) -> None:
+    assert callable(getattr(provider, name))
+
+
+def test_another_name_of_the_scripted_provider_is_none() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        provider.nothing  # noqa: B018

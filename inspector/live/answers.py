@@ -155,7 +155,7 @@ class RecordedResults:
     def __len__(self) -> int:
         return len(self._found)
 
-    def look(self, call: ToolCall, before: Sequence[ToolCall] = ()) -> tuple[ToolResultPart, str] | None:
+    def result_for(self, call: ToolCall, before: Sequence[ToolCall] = ()) -> tuple[ToolResultPart, str] | None:
         """The result for a call, and why it is this one; None where the recording holds none for it.
 
         The same arguments come first, the k-th time the k-th of them; else the k-th call of that tool. `before` are the
@@ -293,7 +293,7 @@ class Answers:
     def recorded(self, effect: RunTools, place: int) -> tuple[ToolResultPart, str] | None:
         """What the recording holds for a call, and why it is this."""
         before = [verdict.call for verdict in effect.batch[:place]]
-        return None if self.results is None else self.results.look(effect.batch[place].call, before)
+        return None if self.results is None else self.results.result_for(effect.batch[place].call, before)
 
     def decide(self, effect: RunTools, place: int, decision: CallDecision) -> None:
         """Settles how a call is answered.
@@ -312,7 +312,7 @@ class Answers:
     def _ways(self, verdict: Verdict, before: Sequence[ToolCall]) -> tuple[How, ...]:
         if verdict.admission is not Admission.READY:
             return ()
-        known = self.results is not None and self.results.look(verdict.call, before) is not None
+        known = self.results is not None and self.results.result_for(verdict.call, before) is not None
         runs = verdict.call.name in self.toolbox.tools
         return (*((How.RECORDED,) if known else ()), *((How.RUN,) if runs else ()), How.TYPED, How.REFUSED)
 
@@ -327,7 +327,7 @@ class Answers:
         if decision.how is How.REFUSED:
             return tool_result(call, REFUSAL, is_error=True), ABOUT[How.REFUSED]
         text, is_error, whence = decision.text, decision.is_error, ABOUT[decision.how]
-        found = self.results.look(call) if decision.how is How.RECORDED and self.results is not None else None
+        found = self.results.result_for(call) if decision.how is How.RECORDED and self.results is not None else None
         if found is not None:
             text, is_error, whence = found[0].text, found[0].is_error, f"{whence}: {found[1]}"
         return tool_result(call, text, is_error=is_error), whence

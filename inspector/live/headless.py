@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -189,7 +188,7 @@ def start(typed: LiveOptions, settings: Settings) -> LiveStart:
     """
     api, model, base = typed.api, typed.model, typed.base
     settings = settings_of(parse_assignments(typed.assignments), settings)
-    settings = dataclasses.replace(settings, limits=live_limits(settings))
+    settings = replace(settings, limits=live_limits(settings))
     server = server_of(api, model, base, typed.profile, typed.key_env, typed.sign, typed.insecure_http)
     refuse_plain(server)
     messages = None if typed.messages is None else json_file(typed.messages, "--messages")

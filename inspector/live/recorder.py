@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from inspector.config.files import new_folder
 from inspector.config.settings import REPLAYED, Settings
-from inspector.replay.case import Case
+from inspector.replay.case import TURN_PLACES, Case
 from inspector.replay.replay import Replay, TurnRun
-from inspector.replay.rerun import PLACES
 from inspector.sessions import redact
 from inspector.sessions.native import AGAIN, PRODUCER, SessionWriter, sent_again
 from inspector.sessions.recording import (
@@ -257,7 +256,7 @@ def _links(heard: Sequence[LiveResponse], first: int) -> list[Link]:
     links: list[Link] = []
     for index, each in enumerate(heard, first):
         ask = each.ask
-        place = PLACES[ask.place] if index > first else TurnPlace.REQUEST
+        place = TURN_PLACES[ask.place] if index > first else TurnPlace.REQUEST
         if ask.attempt:
             place = TurnPlace.RETRY
         ordinal = ask.attempt if ask.attempt else max(1, ask.ordinal)

@@ -7,7 +7,6 @@ this turn.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -145,7 +144,7 @@ class Stepper:
         """The turn after an answer, or after one that the operator gave up."""
         judged = given_up(heard.judgement) if cancelled else heard.judgement
         verdicts = admit_all(heard.response.tool_calls, judged, heard.ask.request.tools)
-        return self.after_event(dataclasses.replace(heard.event, judgement=judged, verdicts=verdicts), sent)
+        return self.after_event(replace(heard.event, judgement=judged, verdicts=verdicts), sent)
 
     def cancelled(self, sent: int) -> Stepper:
         """The turn, ended by the operator while nothing was under way."""
@@ -210,7 +209,7 @@ class Stepper:
         body = body_of(request, expected_speaker(self.server, request.model).profile, send.method)
         if "body" in self.edited and self._body(asked.request, send) != asked.body:
             raise CallerError("max_tokens: the body was edited by hand; change it there")
-        return self._changed(dataclasses.replace(send, max_tokens=cap), asked, request, body, "max_tokens")
+        return self._changed(replace(send, max_tokens=cap), asked, request, body, "max_tokens")
 
     def with_body(self, body: Mapping[str, Any]) -> Stepper:
         """The request that waits with another body, sent as it stands.
@@ -227,8 +226,8 @@ class Stepper:
         if not any(message.parts for message in read.messages):
             raise CallerError(f"no request of {asked.request.api}: it holds no messages")
         streams = read.stream if "stream" in body else asked.request.stream
-        request = dataclasses.replace(read, model=read.model or asked.request.model, stream=streams)
-        return self._changed(dataclasses.replace(send, max_tokens=request.max_tokens), asked, request, body, "body")
+        request = replace(read, model=read.model or asked.request.model, stream=streams)
+        return self._changed(replace(send, max_tokens=request.max_tokens), asked, request, body, "body")
 
     def _sending(self) -> tuple[LiveRequest, Send]:
         send = self.waiting
@@ -251,7 +250,7 @@ class Stepper:
         else:
             kept = request.messages[: len(turn.history)] == turn.history
             added = request.messages[len(turn.history) :] if kept and send.place is not RequestPlace.REQUEST else ()
-            send = dataclasses.replace(send, new_messages=added)
+            send = replace(send, new_messages=added)
             history = turn.history if kept and send.place is not RequestPlace.REQUEST else request.messages
             turn = turn._replace(last_send=send, history=history)
             step = step._replace(turn=turn, effects=(send,))
@@ -283,7 +282,7 @@ def _made_under(plan: Plan, step: Step, opening: Request) -> Step:
 
 def replace_cap(request: Request, cap: int | None) -> Request:
     """The request with another budget."""
-    return dataclasses.replace(request, max_tokens=cap)
+    return replace(request, max_tokens=cap)
 
 
 def _settled(stepper: Stepper, sent: int | None, asked: LiveRequest | None = None) -> Stepper:

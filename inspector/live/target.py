@@ -113,9 +113,7 @@ def target_of(
 
 def replace_model(request: Request, model: str) -> Request:
     """The request for another model."""
-    from dataclasses import replace as changed
-
-    return changed(request, model=model)
+    return replace(request, model=model)
 
 
 def base_of(url: str, api: str, request: Request) -> str:

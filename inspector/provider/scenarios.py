@@ -1,7 +1,7 @@
 """Scenarios as values: what a model means to answer, under which budget, and what happens on the way.
 
-A `Story` is what a scenario file holds: answers in a row, with the faults that befall them. A `Scenario` is one such
-answer under one budget, as the table of dialects shows it; `play` says how far it comes. Nothing here knows a wire
+A scenario file holds a `Story`: several answers in order, with the faults of each. A `Scenario` is a single answer
+under one budget, as the table of dialects shows it; `play` says where the budget cuts it. Nothing here knows a wire
 format, a file or a server.
 """
 

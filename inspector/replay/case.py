@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from inspector.config.settings import Settings
 from inspector.replay.tokens import Measured
 from inspector.sessions.build import spoken_by
-from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnRecord
-from inspector.sessions.recording import TurnPlace as Recorded_Place
+from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnPlace, TurnRecord
 from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint, repeats_hint
@@ -182,14 +181,16 @@ def _beside(root: Case, exchanges: tuple[Exchange, ...]) -> Case:
 # -- A recorded turn as a source -------------------------------------------------------------------------------------
 # What its answers are, at which place of the turn each stands, and what tools said.
 
-PLACES: Mapping[Recorded_Place, RequestPlace] = {
-    Recorded_Place.CONTINUATION: RequestPlace.CONTINUATION,
-    Recorded_Place.REPAIR: RequestPlace.REPAIR,
-    Recorded_Place.RESUME: RequestPlace.RESUME,
-    Recorded_Place.NUDGE: RequestPlace.NUDGE,
-    Recorded_Place.TOOL_RESULT: RequestPlace.REQUEST,
+REQUEST_PLACES: Mapping[TurnPlace, RequestPlace] = {
+    TurnPlace.CONTINUATION: RequestPlace.CONTINUATION,
+    TurnPlace.REPAIR: RequestPlace.REPAIR,
+    TurnPlace.RESUME: RequestPlace.RESUME,
+    TurnPlace.NUDGE: RequestPlace.NUDGE,
+    TurnPlace.TOOL_RESULT: RequestPlace.REQUEST,
 }
 """What the recorded agent did -> the place in the turn. A request or a retry is no place: it begins a run."""
+TURN_PLACES: Mapping[RequestPlace, TurnPlace] = {place: act for act, place in REQUEST_PLACES.items()}
+"""Why a request was sent -> what it did; the first of a turn is a request of its own."""
 
 
 def seen_by_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
@@ -237,12 +238,12 @@ def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
     if case.silent:
         links = [link for link in links if link.index not in case.silent]
     for position, link in enumerate(links):
-        place = PLACES.get(link.place) if position else RequestPlace.REQUEST
+        place = REQUEST_PLACES.get(link.place) if position else RequestPlace.REQUEST
         if place is None:
             break  # a retry or a request of its own: the next run begins here
         if position:
             counts[place] += 1
-        if link.place is Recorded_Place.TOOL_RESULT and position:
+        if link.place is TurnPlace.TOOL_RESULT and position:
             results[counts[RequestPlace.REQUEST] - 1] = results_in(case.loaded.exchanges[link.index])
         answers.append((place, counts[place], _answer(case, link, position)))
     if record.heard is None:
@@ -296,22 +297,22 @@ def _as_asked(case: Case, link: Link, position: int) -> ProviderResponse:
 
 
 _ASKED_ON = frozenset({
-    Recorded_Place.CONTINUATION, Recorded_Place.REPAIR, Recorded_Place.RESUME, Recorded_Place.NUDGE,
+    TurnPlace.CONTINUATION, TurnPlace.REPAIR, TurnPlace.RESUME, TurnPlace.NUDGE,
 })
 
 
 def asked_by(case: Case, link: Link) -> tuple[Method, str]:
     """How the recorded agent asked for a continuation, and the white space it stripped from a prefill."""
-    if link.place is Recorded_Place.REPAIR:
+    if link.place is TurnPlace.REPAIR:
         return Method.REPAIR, ""
     exchange = case.loaded.exchanges[link.index]
-    if link.place is Recorded_Place.RESUME:
+    if link.place is TurnPlace.RESUME:
         fetched = exchange.request_json is None and wire(exchange.api).polls
         return Method.POLL if fetched else Method.ECHO, ""
     messages = exchange.request.messages if exchange.request else ()
     if messages and anchor_of_hint(messages[-1]):
         return Method.AGAIN if repeats_hint(messages[-1]) else Method.ANCHOR, ""
-    if link.place is Recorded_Place.NUDGE:
+    if link.place is TurnPlace.NUDGE:
         return Method.NUDGE, ""
     if not messages or messages[-1].role is not Role.ASSISTANT or link.parent is None:
         return Method.HINT, ""

@@ -9,7 +9,7 @@ exchanges of the case, so that every view shows it as it shows the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import TypeVar
@@ -17,6 +17,7 @@ from typing import TypeVar
 from inspector.config.settings import Settings
 from inspector.replay.case import (
     LIVE,
+    TURN_PLACES,
     BranchAnswers,
     Case,
     gate_exchange,
@@ -42,15 +43,8 @@ from loop_core.errors import CallerError
 from loop_core.turn.loop import Plan, opening_step, steps_from
 from loop_core.turn.policy import Signal
 from loop_core.turn.state import ProviderResponse, Send, Turn
-from loop_core.turn.state import RequestPlace as Asked
 from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Request
-
-PLACES: Mapping[Asked, TurnPlace] = {
-    Asked.REQUEST: TurnPlace.TOOL_RESULT, Asked.CONTINUATION: TurnPlace.CONTINUATION, Asked.REPAIR: TurnPlace.REPAIR,
-    Asked.RESUME: TurnPlace.RESUME, Asked.NUDGE: TurnPlace.NUDGE,
-}
-"""Why a request was sent -> what it did; the first of a turn is a request of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -169,8 +163,8 @@ def _links(heard: BranchAnswers, offset: int, start: BranchStart) -> list[Link]:
     parent = start.kept[-1].index if start.kept else None
     for position, (place, ordinal) in enumerate(heard.places):
         opens = not start.kept and position == 0
-        found.append(Link(
-            offset + position, TurnPlace.REQUEST if opens else PLACES[place], max(1, ordinal), LIVE, parent=parent))
+        act = TurnPlace.REQUEST if opens else TURN_PLACES[place]
+        found.append(Link(offset + position, act, max(1, ordinal), LIVE, parent=parent))
         parent = offset + position
     return found
 

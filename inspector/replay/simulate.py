@@ -25,6 +25,7 @@ from loop_core.turn.loop import RecordedSource
 from loop_core.turn.segments import Method, Segment
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, Recut, RequestPlace, RunTools, Send, Turn
 from loop_core.values import (
+    INTERRUPTED,
     CallKind,
     ChatResponse,
     Evidence,
@@ -217,7 +218,7 @@ class Simulated:
             if stop.normalized is Stop.MAX_TOKENS and stop.raw and stop.detail is None:
                 return StopReason(Stop.MAX_TOKENS, stop.raw)
             if answer.judgement.cap_reached and not stop.raw:
-                return StopReason(Stop.INTERRUPTED)
+                return INTERRUPTED
         lies = (self.recorded.answers[place][2].response.stop_reason.raw for place in own if self._ends_at_cap(place))
         word = next(lies, self.word_at_cap)
         return StopReason(Stop.MAX_TOKENS, cut_word(api)) if word is None else StopReason(Stop.END_TURN, word)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from inspector.replay.case import TURN_PLACES
 from inspector.replay.replay import Replay, TurnRun
 from inspector.report.findings import RAN_CUT, Noted, held_calls
 from inspector.sessions.recording import Exchange, TurnPlace
@@ -19,8 +20,7 @@ from loop_core.judge.endings import SILENT, Ending
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import GUARDS, TOTAL
 from loop_core.turn.moves import GUARD_PLACES, stopping_guard
-from loop_core.turn.state import ProviderResponse, Recut, Send, Turn
-from loop_core.turn.state import RequestPlace as Asked
+from loop_core.turn.state import ProviderResponse, Recut, RequestPlace, Send, Turn
 from loop_core.turn.trace import Fidelity
 from loop_core.values import Evidence, Message, Request, Stop
 
@@ -28,10 +28,8 @@ from loop_core.values import Evidence, Message, Request, Stop
 # The bytes that the provider would have sent, and the request that led to them.
 # What shows or judges an exchange then needs no other way for answers that are in no recording.
 
-PLACES: Mapping[Asked, TurnPlace] = {
-    Asked.REQUEST: TurnPlace.REQUEST, Asked.CONTINUATION: TurnPlace.CONTINUATION,
-    Asked.REPAIR: TurnPlace.REPAIR, Asked.RESUME: TurnPlace.RESUME, Asked.NUDGE: TurnPlace.NUDGE,
-}
+PLACES: Mapping[RequestPlace, TurnPlace] = {**TURN_PLACES, RequestPlace.REQUEST: TurnPlace.REQUEST}
+"""Why a request was sent -> the place of its answer; one with the results of tools is a request as any other."""
 
 
 def exchange_of(opening: Exchange, event: ProviderResponse, before: Turn) -> Exchange:
@@ -167,7 +165,7 @@ class JudgedTurn(NamedTuple):
         return self.ended.terminal == "completed" and by is not None and _clean(by, self.ended)
 
 
-def look_at(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> JudgedTurn:
+def judged_turn_of(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> JudgedTurn:
     """A turn as it is judged; `noted` are its findings.
 
     Where a simulation or a live server answered our machine, what the recorded agent did is beside the point.

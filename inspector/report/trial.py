@@ -16,7 +16,7 @@ from inspector.replay.replay import Replay, Stretch, TurnRun, first_cap, placed,
 from inspector.replay.rerun import rerun
 from inspector.report.advice import LIMIT, RAISED, Basis
 from inspector.report.findings import ANOTHER_WAY, Noted
-from inspector.report.judged_turn import JudgedTurn, look_at
+from inspector.report.judged_turn import JudgedTurn, judged_turn_of
 from inspector.sessions.recording import TurnPlace
 from loop_core.errors import LoopError
 from loop_core.turn.state import ProviderResponse
@@ -82,7 +82,7 @@ class Trial:
         alone = replayed(replay.case, replay.settings, [placed(turn.record, turn.steps, 0)], since, earlier)
         return cls(alone, [each for each in noted if each.finding.rule != ANOTHER_WAY], good)
 
-    def look(self, settings: Set) -> JudgedTurn | None:
+    def judged_under(self, settings: Set) -> JudgedTurn | None:
         """The turn under these settings; None where it cannot be run so."""
         return self._run(settings)[0]
 
@@ -96,10 +96,10 @@ class Trial:
             return None, Basis.ESTIMATED  # it ends well only in the words of a server that calls cut answers finished
         turn = made.turns[0]
         simulated = made.trace.steps[turn.decided].fidelity is Fidelity.SIMULATED
-        return look_at(made, turn, self._noted), Basis.SIMULATED if simulated else Basis.RECORDED
+        return judged_turn_of(made, turn, self._noted), Basis.SIMULATED if simulated else Basis.RECORDED
 
     def _completes_with(self, settings: Set, name: str, value: int) -> bool:
-        look = self.look({**settings, name: str(value)})
+        look = self.judged_under({**settings, name: str(value)})
         return look is not None and self._good(look)
 
     def _found(self, settings: Set) -> Found | None:
@@ -118,7 +118,7 @@ class Trial:
             if name in lax or name not in RAISED:
                 return None
             lax[name], now[name] = str(RAISED[name]), value
-            after = self.look(lax)
+            after = self.judged_under(lax)
             if after is None:
                 return None
             if self._good(after):

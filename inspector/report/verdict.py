@@ -14,7 +14,7 @@ from inspector.replay.replay import Replay, TurnRun
 from inspector.report import sentences as say
 from inspector.report.advice import Advice, Situation, about_error, guessed, nothing_read, refused, situation, tested
 from inspector.report.findings import CUT_WORDS, RAN_CUT, Noted, recording_cut
-from inspector.report.judged_turn import JudgedTurn, asked_live, look_at
+from inspector.report.judged_turn import JudgedTurn, asked_live, judged_turn_of
 from inspector.report.trial import best_settings
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD
@@ -253,7 +253,7 @@ def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVer
     Where our machine was answered by a simulation, it is the simulated outcome that is judged, and the sentence says
     so; what the recorded agent did is then beside the point.
     """
-    look = look_at(replay, turn, noted)
+    look = judged_turn_of(replay, turn, noted)
     rank, row = row_of(look)
     said, advice = row.say(look), _advice(replay, turn, noted, look, row.advise(look))
     if look.simulated:

@@ -190,7 +190,7 @@ def _found(
     if written == b"null":
         return None
     indices = [step for step in path if type(step) is int] if row.keys or row.only else []
-    if row.only is not None and (_beside(event, row.only[0], indices) is True) is not row.only[1]:
+    if _left_out(row, event, indices):
         return None
     key = tuple([_plain(_beside(event, beside, indices)) for beside in row.keys])
     return FactValue(row, text_of(written), written[:1] == b'"', base + start, base + end, _pointer(path), key)
@@ -209,6 +209,11 @@ def text_of(written: bytes) -> str:
         return str(from_json(written))
     except ValueError:
         return str(json.loads(written.decode("utf-8", "replace"), strict=False))
+
+
+def _left_out(row: FactRow, event: Any, indices: Sequence[int]) -> bool:
+    """Whether the value beside it that `only` names is not as the row wants it."""
+    return row.only is not None and (_beside(event, row.only[0], indices) is True) is not row.only[1]
 
 
 def _beside(event: Any, pattern: str, indices: Sequence[int]) -> Any:
@@ -230,6 +235,7 @@ def _steps(pattern: str) -> tuple[str, ...]:
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, type(None))) else str(value)
+
 
 # -- what the events of a stream add to the output -------------------------------------------------------------------
 
@@ -254,8 +260,7 @@ def watching(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
         groups: dict[str, str] = {}
         for row, text, indices in _texts(plans.get(when, plain), event, ()):
             other = indices and row.keys and "*" in row.keys[0] and _beside(event, row.keys[0], indices)
-            left_out = row.only is not None and (_beside(event, row.only[0], indices) is True) is not row.only[1]
-            if not other and not left_out and groups.setdefault(row.fact, row.group) == row.group:
+            if not other and not _left_out(row, event, indices) and groups.setdefault(row.fact, row.group) == row.group:
                 lists[row.fact].append(text)
 
     return see
