@@ -352,7 +352,7 @@ class LoopInspector(TypedAhead):
 
     def action_keys(self) -> None:
         """Shows all keys."""
-        from inspector.tui.help import HelpScreen
+        from inspector.tui.keys import HelpScreen
 
         self.push_screen(HelpScreen(self.screen))
 

@@ -21,9 +21,10 @@ from textual.strip import Strip
 
 from inspector.report.lines.spans import Line, Listed, Role, Span, safe
 from inspector.tui.delivery import copy_text
+from inspector.tui.keys import KeyBar
 from inspector.tui.messages import RowOpened
 from inspector.tui.paint import Paint, paint_of
-from inspector.tui.panels import KeyBar, WrappedLines, note
+from inspector.tui.panels import WrappedLines, note
 from inspector.tui.text_view import TextView
 
 

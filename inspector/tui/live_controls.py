@@ -20,9 +20,10 @@ from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import call_of
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, Listed, Role, Span, safe
+from inspector.tui.keys import KeyBar
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
-from inspector.tui.panels import Cycle, KeyBar, note
+from inspector.tui.panels import Cycle, note
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError, LoopError

@@ -1,4 +1,4 @@
-"""Widgets of a few lines: the key bar, the status line, the verdict; a cycle of words, notes beside a field.
+"""Widgets of a few lines: the status line, the verdict; a cycle of words, notes beside a field.
 
 Further down: a widget of a few lines that are made again only when something they show has changed; the status
 line; the first lines of the session screen.
@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.style import Style
-from textual.binding import ActiveBinding, Binding, BindingType
+from textual.binding import Binding, BindingType
 from textual.events import Click, Key
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.screen import Screen
 from textual.strip import Strip
 from textual.suggester import Suggester
 from textual.widget import Widget
@@ -24,10 +23,8 @@ from textual.widgets import Input
 from inspector.report.facts import View
 from inspector.report.lines import header
 from inspector.report.lines.header import status
-from inspector.report.lines.spans import Line, Role, Span, joined, safe, spread, width_of, wrapped
+from inspector.report.lines.spans import Line, Role, Span, joined, spread, width_of, wrapped
 from inspector.report.lines.steps import Outline
-from inspector.tui.keys import shown_keys
-from inspector.tui.messages import ActionWanted
 from inspector.tui.paint import paint_of
 
 # -- A widget of a few lines that are made again only when something they show has changed ---------------------------
@@ -78,52 +75,6 @@ class Panel(Widget):
             self._lines, self._width = self.make(width), width
         line = self._lines[y] if y < len(self._lines) else ()
         return paint_of(self.app).strip(line, width, base)
-
-
-class KeyBar(Panel):
-    """One row of keys."""
-
-    SHOWS = ("note",)
-    note: reactive[str] = reactive("", init=False, repaint=False)
-    """What the last action has to say; it stands here until the next one."""
-
-    def on_mount(self) -> None:
-        """Follows the bindings of whatever has the focus."""
-        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
-
-    def _bindings_changed(self, screen: Screen[object]) -> None:
-        self.changed()
-
-    def make(self, width: int) -> Sequence[Line]:
-        """The note, or the keys."""
-        if self.note:
-            return [(Span(" "), safe(self.note, Role.WARN))]
-        return [tuple(span for _, spans in self._fitting(width) for span in spans)]
-
-    def _fitting(self, width: int) -> list[tuple[ActiveBinding, Line]]:
-        """The keys that fit, whole; the last two places are kept for help and leaving."""
-        last = len(self.app.screen_stack) == 1
-        every = [
-            (found, _entry(key, "quit" if last and found.binding.id == "back" else found.binding.description))
-            for key, found in shown_keys(self.screen)
-        ]
-        kept = list(every)
-        while len(kept) > 2 and sum(width_of(spans) for _, spans in kept) > width:
-            del kept[-3 if len(kept) > 2 else -1]
-        return kept
-
-    def on_click(self, event: Click) -> None:
-        """Does what the key that was clicked does."""
-        position = 0
-        for found, spans in self._fitting(self.size.width):
-            position += width_of(spans)
-            if event.x < position:
-                self.post_message(ActionWanted(found.binding.action, found.node))
-                return
-
-
-def _entry(key: str, words: str) -> Line:
-    return (Span(f" {key} ", Role.KEY), Span(f"{words} ", Role.DIM))
 
 
 # -- The status line -------------------------------------------------------------------------------------------------

@@ -25,10 +25,11 @@ from inspector.report.facts import View
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, safe, wrapped
 from inspector.report.lines.steps import role_of
 from inspector.sessions.agents import Transcript, samples, short, transcripts
+from inspector.tui.keys import KeyBar
 from inspector.tui.lists import RowList
 from inspector.tui.messages import PathWanted, RowOpened
 from inspector.tui.paint import paint_of
-from inspector.tui.panels import KeyBar, Panel, note
+from inspector.tui.panels import Panel, note
 from inspector.tui.session_files import ReadingOptions, load, reading_of, recent
 from loop_core.errors import LoopError
 

@@ -14,10 +14,11 @@ from textual.reactive import reactive
 from textual.screen import ModalScreen, Screen
 
 from inspector.report.lines.spans import Line, Listed, Role, Span
+from inspector.tui.keys import KeyBar
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
 from inspector.tui.paint import paint_of
-from inspector.tui.panels import KeyBar, Note, note
+from inspector.tui.panels import Note, note
 from inspector.tui.stage import SessionRuns
 from inspector.tui.text_view import TextView
 from inspector.whatif import branch_lines

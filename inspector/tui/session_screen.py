@@ -15,9 +15,10 @@ from inspector.report.lines import glyphs
 from inspector.report.lines.spans import text_of
 from inspector.tui.branches import Branches, Comparisons
 from inspector.tui.delivery import deliver, picture
+from inspector.tui.keys import KeyBar
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.messages import LinesPointed, RowOpened, StepMoved, StepWanted, TabWanted
-from inspector.tui.panels import KeyBar, Status, VerdictPanel
+from inspector.tui.panels import Status, VerdictPanel
 from inspector.tui.remarks import RemarkBook
 from inspector.tui.session_files import OpenSession, ScreenPlace
 from inspector.tui.session_panes import Panes, Tracing

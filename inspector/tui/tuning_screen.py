@@ -21,9 +21,10 @@ from textual.timer import Timer
 
 from inspector.report.lines.spans import EMPTY, Listed
 from inspector.tui.delivery import copy_text
+from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose
 from inspector.tui.messages import RowOpened
-from inspector.tui.panels import KeyBar, WrappedLines
+from inspector.tui.panels import WrappedLines
 from inspector.tui.questions import AxesPrompt, Prompt
 from inspector.tui.session_files import reading_of
 from inspector.tui.text_view import TextView

@@ -12,8 +12,7 @@ from inspector.report.lines import wire
 from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import BreakpointList
-from inspector.tui.help import HelpScreen
-from inspector.tui.keys import active_keys, shown_keys
+from inspector.tui.keys import HelpScreen, active_keys, shown_keys
 from inspector.tui.lists import RowList
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import StepList

@@ -19,7 +19,7 @@ from inspector.replay.case import open_case
 from inspector.report.lines.spans import text_of
 from inspector.sessions import open_paths
 from inspector.tui.app import LoopInspector
-from inspector.tui.help import HelpScreen
+from inspector.tui.keys import HelpScreen
 from inspector.tui.questions import AxesPrompt
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tuning_map import HeatMap, TuningTable
