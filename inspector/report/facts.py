@@ -161,6 +161,19 @@ class View:
         """A turn as our machine left it, with the limits that were in force then."""
         return self.replay.effective_step(turn.run.decided).turn
 
+    def deciding_step(self, turn: TurnFacts) -> int:
+        """The step that a turn's verdict is about: where the answer that decided it was evaluated."""
+        answers = [step for step in range(turn.run.first, turn.run.end)
+                   if isinstance(self.steps[step].event, ProviderResponse)]
+        recorded = [link.index for link in turn.run.record.links]
+        position = turn.verdict.answer
+        if position < len(recorded):
+            for step in answers:
+                if self.steps[step].response == recorded[position]:
+                    return step
+        # A simulated answer, or one that our machine never asked for: the nearest that it looked at.
+        return answers[min(position, len(answers) - 1)] if answers else turn.run.first
+
     def turn_of(self, step: int) -> TurnFacts:
         """The turn that a step belongs to."""
         return self.turns[self.replay.turn_at(step)]

@@ -36,6 +36,8 @@ class VerdictRow(NamedTuple):
     """What to change: a text, or what decided the turn, about which settings may be tried."""
     sure: Callable[[JudgedTurn], bool] = lambda look: True
     """Whether what it says is known, and not inferred: what is not is never shown as good."""
+    of_last: bool = False
+    """Whether it is about the last answer of the turn, and not about the one that decides."""
 
 
 class TurnVerdict(NamedTuple):
@@ -50,6 +52,8 @@ class TurnVerdict(NamedTuple):
     sentence: str
     advice: Advice | None
     sure: bool = True
+    answer: int = 0
+    """The position among the answers of the turn, from 0, of the one that decided it."""
 
     @property
     def id(self) -> str:
@@ -182,7 +186,8 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("PAUSED", "‖", "|", Severity.WARNING,
         lambda look: look.last_word is Stop.PAUSED,
         lambda look: f"{say.who(look)} paused and waits to be resumed ({say.detail(look)})",
-        lambda look: RESUMED.get(look.answers[-1].judged.stop.detail or "", "send the response back as it is")),
+        lambda look: RESUMED.get(look.answers[-1].judged.stop.detail or "", "send the response back as it is"),
+        of_last=True),
     VerdictRow("CANCELLED", "╳", "!", Severity.WARNING,
         lambda look: look.word is Stop.CANCELLED or look.ended.terminal == "cancelled" or look.stopped,
         lambda look: f"{say.who(look)} was cancelled" if look.word is Stop.CANCELLED else
@@ -191,14 +196,14 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("CALL NOT RUN", "▣", "#", Severity.ERROR,
         lambda look: any(position == len(look.answers) - 1 for position, _ in look.held),
         lambda look: f"{say.who(look)} ended with {say.budget(look)}; {say.held_call(look)}",
-        lambda look: "look at the call: nothing may run it as it is"),
+        lambda look: "look at the call: nothing may run it as it is", of_last=True),
     VerdictRow("CALL REJECTED", "▣", "#", Severity.WARNING,
         lambda look: bool(look.rejected),
         lambda look: f"{say.ended(look)}; its call {look.rejected[-1].call.name or 'without a name'} is rejected: "
         f"{look.rejected[-1].why}",
         lambda look: (
             "nothing to change: the agent answered the call with that" if look.rejected[-1].rule == REFUSED else
-            "send the error back as the result of the call: the model can make it again")),
+            "send the error back as the result of the call: the model can make it again"), of_last=True),
     VerdictRow("GAP IN THE ANSWER", "╳", "!", Severity.ERROR,
         lambda look: bool(look.rules & LOST_FRAME_RULES) and "judge.lost_frame" not in look.rules,
         lambda look: f"{say.ended(look)}, but a frame of it could not be read: what it held is missing",
@@ -212,7 +217,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: look.inferred is not None,
         lambda look: f"{say.who(look)}: no stop reason was recorded{say.cut_before(look)}; {look.last_word.value} is "
         f"inferred: {look.inferred.note if look.inferred else ''}",
-        lambda look: "", sure=lambda look: False),
+        lambda look: "", sure=lambda look: False, of_last=True),
     VerdictRow("CALL REPAIRED", "✓", "+", Severity.INFO,
         lambda look: look.repaired and (bool(look.held) or Stop.MALFORMED_TOOL_CALL in look.words),
         lambda look: f"{say.who(look)} sent a call that was held, and whole when it was asked for again "
@@ -225,11 +230,11 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("RETRIED", "✓", "+", Severity.INFO,
         lambda look: any(answer.place is TurnPlace.RETRY for answer in look.answers),
         lambda look: f"{say.who(look)} was asked again after a failure and ended with {say.budget(look)}",
-        lambda look: ""),
+        lambda look: "", of_last=True),
     VerdictRow("COMPLETE", "✓", "+", Severity.INFO,
         lambda look: True,
         lambda look: say.ended(look._replace(worst=len(look.answers) - 1, word=look.last_word)),
-        lambda look: ""),
+        lambda look: "", of_last=True),
 )
 """Worst first; the last row always holds."""
 
@@ -262,7 +267,7 @@ def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVer
             end = f"; {look.ended.notice}"
         said = f"{'LIVE' if asked_live(replay, turn) else 'SIMULATED'}: {said}{end}"
     return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, said,
-                       advice, row.sure(look))
+                       advice, row.sure(look), len(look.answers) - 1 if row.of_last else look.worst)
 
 
 def row_of(look: JudgedTurn) -> tuple[int, VerdictRow]:

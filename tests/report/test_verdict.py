@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from inspector.commands.common import open_view
 from inspector.config.settings import Settings
 from inspector.report import filters
 from inspector.report.facts import TurnFacts, View
@@ -13,11 +14,12 @@ from inspector.report.lines import header
 from inspector.report.lines.spans import Role
 from inspector.report.lines.steps import glyph_of
 from inspector.report.verdict import ROWS
+from inspector.sessions.agents import samples
 from inspector.sessions.native import session_bytes
 from loop_core.turn.history import hint_message
 from loop_core.turn.presets import PI_PRESENCE
 from loop_core.turn.state import State
-from loop_core.values import Severity
+from loop_core.values import Severity, Stop
 from tests.scenes import transcripts as agents
 from tests.scenes.recordings import (
     ASKS,
@@ -598,3 +600,22 @@ def test_a_commentary_alone_has_its_own_word():
     body = {"id": "r", "object": "response", "status": "completed", "model": "m-1", "output": [said]}
     asks = {"model": "m-1", "input": "x"}
     assert verdict(exchange(asks, body, url=RESPONSES))[0] == "COMMENTARY ONLY"
+
+
+def test_a_verdict_leads_to_the_step_of_the_answer_that_it_is_about():
+    asks = [*ASKS, assistant("done"), user("and now?")]
+    seen = shown(*ran_cut_call(), asked(asks, chat("all well")))
+    cut, whole = seen.turns
+    assert seen.steps[seen.deciding_step(cut)].turn.evaluation.judgement.stop.raw == "length"
+    assert seen.steps[seen.deciding_step(whole)].turn.evaluation.response.text == "all well"
+    repaired = shown(*repaired_call())
+    at = repaired.deciding_step(only(repaired))
+    assert repaired.steps[at].turn.evaluation.verdicts[0].admission.value == "held"
+
+
+def test_the_verdict_on_a_paused_turn_that_ended_well_is_about_its_last_answer():
+    sample = next(each for each in samples() if "13-pause-turn" in str(each.path))
+    seen = open_view([str(sample.path)], None, None, Settings())[1]
+    (turn,) = seen.turns
+    assert turn.verdict.word == "COMPLETE"
+    assert seen.steps[seen.deciding_step(turn)].turn.evaluation.judgement.stop.normalized is Stop.END_TURN
