@@ -149,6 +149,11 @@ class View:
         counted = Counter((turn.verdict.rank, turn.verdict.word) for turn in self.turns)
         return tuple((word, counted[rank, word]) for rank, word in sorted(counted))
 
+    @property
+    def complete(self) -> int:
+        """How many turns are complete (`TurnVerdict.complete`)."""
+        return sum(turn.verdict.complete for turn in self.turns)
+
     def number(self, turn: TurnFacts) -> int:
         """The turn's place among all turns, from 1."""
         return self.replay.turn_at(turn.run.first) + 1

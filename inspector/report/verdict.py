@@ -65,6 +65,16 @@ class TurnVerdict(NamedTuple):
         """Whether nothing needs attention."""
         return self.severity is Severity.INFO
 
+    @property
+    def complete(self) -> bool:
+        """Whether the turn is complete; every view that counts complete turns counts these."""
+        return is_complete(self.severity, self.sure)
+
+
+def is_complete(severity: Severity, sure: bool) -> bool:
+    """Whether a turn with such a verdict is complete: nothing needs attention, and nothing of it is inferred."""
+    return severity is Severity.INFO and sure
+
 
 def identifier(word: str) -> str:
     """A verdict's word in snake case."""
@@ -278,7 +288,7 @@ def row_of(look: JudgedTurn) -> tuple[int, VerdictRow]:
 def good(look: JudgedTurn) -> bool:
     """Whether a turn is shown as finished, without a doubt and by our machine too."""
     _, row = row_of(look)
-    return row.severity is Severity.INFO and row.sure(look) and look.ended.terminal == "completed"
+    return is_complete(row.severity, row.sure(look)) and look.ended.terminal == "completed"
 
 
 def _advice(

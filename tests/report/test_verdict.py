@@ -11,7 +11,7 @@ from inspector.config.settings import Settings
 from inspector.report import filters
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
-from inspector.report.lines.spans import Role
+from inspector.report.lines.spans import Role, text_of
 from inspector.report.lines.steps import glyph_of
 from inspector.report.verdict import ROWS
 from inspector.sessions.agents import samples
@@ -469,6 +469,14 @@ def test_the_worst_turn_speaks_for_the_session():
     assert [turn.verdict.word for turn in found.turns] == ["COMPLETE", "TRUNCATED", "BLOCKED"]
     assert found.headline().startswith("TRUNCATED  turn 2 of 3 · ")
     assert found.counts() == (("TRUNCATED", 1), ("BLOCKED", 1), ("COMPLETE", 1))
+
+
+def test_a_turn_is_complete_where_nothing_needs_attention_and_nothing_is_inferred():
+    found = shown(*repaired_call(), asked([user("two")], chat("whole")), asked([user("three")], chat("cut", "length")))
+    assert [(turn.verdict.word, turn.verdict.complete) for turn in found.turns] == [
+        ("CALL REPAIRED", True), ("COMPLETE", True), ("TRUNCATED", False)]
+    assert found.complete == 2
+    assert text_of(header.counts(found)) == "1 ✂ TRUNCATED · 1 ✓ CALL REPAIRED · 1 ✓ COMPLETE · 2 of 3 complete"
 
 
 def test_running_a_cut_call_outranks_losing_an_answer():

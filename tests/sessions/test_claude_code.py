@@ -233,7 +233,7 @@ def test_a_new_message_after_a_text_infers_an_end_and_no_green_tick(tmp_path):
     assert (stops(seen)[0], rules(seen)) == ("end_turn", inferred("user_went_on"))
     assert words(seen) == ["END INFERRED", "COMPLETE"]
     first = seen.turns[0].verdict
-    assert (first.glyph, first.sure, first.clean) == ("≈", False, True)
+    assert (first.glyph, first.sure, first.clean, first.complete) == ("≈", False, True, False)
     assert "line 3: the user went on with a new message" in first.sentence
 
 

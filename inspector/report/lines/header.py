@@ -43,13 +43,16 @@ def problem(view: View) -> str | None:
 
 
 def counts(view: View) -> Line:
-    """How many turns have each verdict, worst first."""
+    """How many turns have each verdict, worst first; and how many are complete, where several verdicts say so."""
     severities = {turn.verdict.word: role_of(turn.verdict) for turn in view.turns}
     glyphs = {turn.verdict.word: turn.verdict.glyph for turn in view.turns}
-    return joined(
+    each: list[Line] = [
         (Span(f"{number:,} ", Role.STRONG), Span(f"{glyphs[word]} {word}", severities[word]))
         for word, number in view.counts()
-    )
+    ]
+    if len({turn.verdict.word for turn in view.turns if turn.verdict.complete}) > 1:
+        each.append((Span(f"{view.complete:,} of {len(view.turns):,} complete", Role.DIM),))
+    return joined(each)
 
 
 def source(paths: Sequence[str], view: View, branch: str) -> Line:
