@@ -70,7 +70,7 @@ def _text(chosen: Chosen) -> Mapping[str, str]:
     from inspector.sessions import redact
 
     only = None if chosen.turn is None else chosen.turn.responses
-    return {f"{chosen.name}.txt": redact.text(text(chosen.view, only))}
+    return {f"{chosen.name}.txt": redact.text(text(chosen.view, only, with_bytes=True))}
 
 
 def _json(chosen: Chosen) -> Mapping[str, str]:

@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from inspector.report.explain import place
 from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
 from inspector.report.lines.spans import inert, one_line
 from inspector.sessions import redact
 from loop_core.judge.gate import Admission
@@ -99,6 +100,7 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
         tuple(_response(view.responses[index]) for index in turn.responses))
     for index in turn.responses:
         yield from _calls(view.responses[index])
+    yield from _deciding_bytes(view, turn)
     if turn.merged.text:
         yield Heading(3, "Merged text")
         yield from _merged(turn)
@@ -132,6 +134,14 @@ def _calls(facts: ResponseFacts) -> Iterator[Block]:
         grave = Severity.INFO if verdict.admission is Admission.READY else Severity.ERROR
         yield Said(f"{word} call {name} in response {facts.index}: {verdict.why}", grave)
         yield Quote(redact.text(verdict.call.arguments or ""), "arguments as received")
+
+
+def _deciding_bytes(view: View, turn: TurnFacts) -> Iterator[Block]:
+    for number, excerpt in enumerate(excerpts(view, turn)):
+        if number == 0:
+            yield Heading(3, "The deciding bytes")
+            yield Said(LEGEND)
+        yield Quote("\n".join(text_rows(excerpt.rows)), f"{excerpt.title} · {excerpt.where}")
 
 
 def _merged(turn: TurnFacts) -> Iterator[Block]:

@@ -23,12 +23,15 @@ from loop_core.values import At, Evidence, Severity
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
-def text(view: View, only: Sequence[int] | None = None, read: ReadOptions | None = None) -> str:
+def text(
+    view: View, only: Sequence[int] | None = None, read: ReadOptions | None = None, with_bytes: bool = False
+) -> str:
     """The whole report; with `only`, of the turns and responses with these indices.
 
-    `read` is how the session was read: with it the command that does what is advised stands below an advice.
+    `read` is how the session was read: with it the command that does what is advised stands below an advice. With
+    `with_bytes` the bytes that decided a turn stand below it, for a reader who does not have the recording.
     """
-    return "\n".join(_lines(view, None if only is None else frozenset(only), read)) + "\n"
+    return "\n".join(_lines(view, None if only is None else frozenset(only), read, with_bytes)) + "\n"
 
 
 class ReadOptions(NamedTuple):
@@ -52,7 +55,7 @@ def twin(view: View, turn: TurnFacts, read: ReadOptions) -> str:
     return f"{command(read.paths, replay.settings, read.api, read.profile)} --live --turn {view.number(turn)}"
 
 
-def _lines(view: View, only: Set[int] | None, read: ReadOptions | None) -> Iterator[str]:
+def _lines(view: View, only: Set[int] | None, read: ReadOptions | None, with_bytes: bool) -> Iterator[str]:
     yield one_line(view.headline())
     if len(view.turns) > 1:
         yield "turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts())
@@ -70,6 +73,7 @@ def _lines(view: View, only: Set[int] | None, read: ReadOptions | None) -> Itera
         if indices:
             yield ""
             yield from _turn(view, number, turn, indices, findings, read)
+            yield from _deciding_bytes(view, turn) if with_bytes else ()
 
 
 def _many(count: int, one: str, more: str) -> str:
@@ -126,6 +130,16 @@ def _turn(
     if turn.merged.text:
         yield "  merged text:"
         yield from (f"    {line}" for line in inert(turn.merged.text).split("\n"))
+
+
+def _deciding_bytes(view: View, turn: TurnFacts) -> Iterator[str]:
+    from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
+
+    for number, excerpt in enumerate(excerpts(view, turn)):
+        if number == 0:
+            yield f"  deciding bytes. {LEGEND}"
+        yield f"    {excerpt.title}, {excerpt.where}:"
+        yield from (f"    {row}" for row in text_rows(excerpt.rows))
 
 
 def _path(view: View, turn: TurnFacts) -> list[str]:

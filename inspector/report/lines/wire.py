@@ -82,12 +82,12 @@ def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Ra
         if at is None or at.part is not ExchangePart.BODY or at.start is None:
             continue
         span = (at.start, at.start if at.end is None else at.end)
-        found.append(_value(exchange.body, span, at.pointer) or span)
+        found.append(value_range(exchange.body, span, at.pointer) or span)
     return found
 
 
-def _value(body: bytes, span: Range, pointer: str | None) -> Range | None:
-    """The value that a pointer names inside a frame."""
+def value_range(body: bytes, span: Range, pointer: str | None) -> Range | None:
+    """The value that a pointer names inside a frame; None where it cannot be found there."""
     if not pointer or span[1] - span[0] > CHUNK * 16:
         return None
     start = body.find(b"{", span[0], span[1])

@@ -1,0 +1,196 @@
+"""The bytes that decided a turn, as short excerpts for a reader who does not have the recording.
+
+An excerpt is masked and inert. It has the offset of every row in the body, the JSON pointer, and a mark at the deciding
+bytes; a place in the headers or in the request is shown with its value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at
+from inspector.report.lines.slices import text_of_bytes
+from inspector.report.lines.spans import one_line
+from inspector.report.lines.wire import value_range
+from inspector.report.places import readings
+from inspector.sessions import redact
+from inspector.sessions.recording import Exchange
+from loop_core.judge.gate import Admission
+from loop_core.values import At, Evidence, ExchangePart, Stop
+from loop_core.wire.jsonslice import path_of
+
+AROUND = 160
+"""Bytes of the body that are shown before and behind the deciding ones."""
+NEAR = 40
+"""Bytes more before them, where a line begins there."""
+MOST = 480
+"""Deciding bytes that are shown; of more, the beginning and the end."""
+LEGEND = ("As they came, credentials masked: offset in the body, > before the deciding bytes; ⏎ is a line break, other "
+          "control characters are shown as marks.")
+_REACH = 2_048
+"""Bytes beside an excerpt that are searched for credentials too: one that begins outside of it is masked inside."""
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")
+_PLAIN = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
+
+
+class ExcerptRow(NamedTuple):
+    """One row: where its first byte stands in the body (None: in no body), its text, and whether it decided."""
+
+    start: int | None
+    text: str
+    deciding: bool = False
+
+
+class Excerpt(NamedTuple):
+    """Deciding bytes with what stands around them."""
+
+    title: str
+    """What was read there: the rules, or the call that is held."""
+    where: str
+    """Of which response, and at which bytes and pointer."""
+    rows: tuple[ExcerptRow, ...]
+
+
+def excerpts(view: View, turn: TurnFacts) -> Iterator[Excerpt]:
+    """The deciding bytes of a turn that needs attention; nothing of one that is complete beyond doubt."""
+    if turn.verdict.clean and turn.verdict.sure:
+        return
+    deciding = answer_at(view, view.deciding_step(turn))
+    answers = [view.responses[index] for index in turn.responses]
+    if deciding is not None and deciding.index < 0:
+        answers.append(deciding)
+    for facts in answers:
+        held = any(verdict.admission is not Admission.READY for verdict in facts.verdicts)
+        if facts is deciding or held or facts.judged.stop.normalized not in _PLAIN:
+            yield from _of_evidence(facts)
+            yield from _of_calls(facts)
+
+
+def text_rows(rows: Sequence[ExcerptRow]) -> Iterator[str]:
+    """The rows as text: offset, `>` before the deciding ones, and the bytes."""
+    for row in rows:
+        yield f"{'' if row.start is None else f'{row.start:,}':>11} {'>' if row.deciding else ' '} {row.text}".rstrip()
+
+
+def _of_evidence(facts: ResponseFacts) -> Iterator[Excerpt]:
+    places: dict[At, list[Evidence]] = {}
+    for seen in facts.evidence:
+        if seen.at is not None:
+            places.setdefault(seen.at, []).append(seen)
+    for at, read in places.items():
+        title = "; ".join(f"{seen.rule}{f' ({one_line(seen.note, 120)})' if seen.note else ''}" for seen in read)
+        rows = _rows(facts.exchange, at)
+        if rows:
+            yield Excerpt(redact.text(title), f"{facts.name}, {_where(facts.exchange, at)}", rows)
+
+
+def _of_calls(facts: ResponseFacts) -> Iterator[Excerpt]:
+    """Where the arguments of each call end that nothing may run."""
+    exchange = facts.exchange
+    found = readings(exchange) if any(each.admission is not Admission.READY for each in facts.verdicts) else None
+    for number, verdict in enumerate(facts.verdicts):
+        pieces = found.of(f"tool_calls[{number}].arguments") if found is not None else ()
+        if verdict.admission is Admission.READY or not pieces:
+            continue
+        last = pieces[-1]
+        at = At(ExchangePart.BODY, last.start, last.end, last.pointer)
+        rows = _around(exchange.body, max(last.start, last.end - AROUND), last.end)
+        title = f"{verdict.admission.value} call {one_line(verdict.call.name) or 'unnamed'}: the end of its arguments"
+        yield Excerpt(title, f"{facts.name}, {_where(exchange, at)}", rows)
+
+
+def _where(exchange: Exchange, at: At) -> str:
+    span = ""
+    if at.start is not None and at.end is not None:
+        span = f" bytes {at.start:,} to {at.end:,}" if at.end > at.start else f" byte {at.start:,}"
+    pointer = f" {one_line(redact.text(at.pointer), 120)}" if at.pointer else ""
+    return f"{at.part.value}{span}{pointer}{_file_lines(exchange) if at.part is ExchangePart.BODY else ''}"
+
+
+def _file_lines(exchange: Exchange) -> str:
+    """Whose rows the body holds, where it is no provider's, and where they stand in the file."""
+    if exchange.recorder is None:
+        return ""
+    first, last = exchange.lines[0], exchange.lines[-1]
+    which = f"line {first:,}" if first == last else f"lines {first:,} to {last:,}"
+    return f" (rows of {exchange.recorder}, {which} of the file)"
+
+
+def _rows(exchange: Exchange, at: At) -> tuple[ExcerptRow, ...]:
+    if at.part is ExchangePart.BODY:
+        if at.start is None or not exchange.recorded:
+            return ()
+        span = (at.start, at.start if at.end is None else at.end)
+        return _around(exchange.body, *(value_range(exchange.body, span, at.pointer) or span))
+    if at.part is ExchangePart.HEADERS:
+        return tuple([ExcerptRow(None, text, True) for text in _headers(exchange, at.pointer or "")])
+    return tuple([ExcerptRow(None, text, True) for text in _request(exchange, at.pointer or "")])
+
+
+# -- bytes of the body -----------------------------------------------------------------------------------------------
+
+
+def _around(body: bytes, start: int, end: int) -> tuple[ExcerptRow, ...]:
+    """The bytes from `start` to `end` and what stands around them, broken at line ends and at the deciding bytes."""
+    low, high = _beginning(body, max(0, start - AROUND)), _character(body, min(len(body), end + AROUND))
+    begin = max(0, low - _REACH)
+    clean = redact.body(body[begin : high + _REACH])
+
+    def part(first: int, last: int, deciding: bool = False) -> Iterator[ExcerptRow]:
+        for line in _LINE.findall(clean[first - begin : last - begin]):
+            yield ExcerptRow(first, text_of_bytes(line), deciding)
+            first += len(line)
+
+    rows = [*part(low, start)]
+    if end == start:
+        nothing = "nothing: the body ends here" if start >= len(body) else "here"
+        rows.append(ExcerptRow(start, f"({nothing})", True))
+    elif end - start > MOST:
+        head, tail = _character(body, start + MOST // 2), _character(body, end - MOST // 2)
+        rows += [*part(start, head, True), ExcerptRow(None, f"({tail - head:,} bytes left out)", True),
+                 *part(tail, end, True)]
+    else:
+        rows += part(start, end, True)
+    return (*rows, *part(end, high))
+
+
+def _beginning(body: bytes, at: int) -> int:
+    """Where the line begins that holds `at`, if that is near; else the nearest character."""
+    line = body.rfind(b"\n", max(0, at - NEAR), at) + 1
+    return line if line else 0 if at < NEAR else _character(body, at)
+
+
+def _character(body: bytes, at: int) -> int:
+    """The nearest place from `at` on where a character of UTF-8 begins."""
+    for place in range(at, min(at + 4, len(body))):
+        if body[place] & 0xC0 != 0x80:
+            return place
+    return at
+
+
+# -- headers and the request -----------------------------------------------------------------------------------------
+
+
+def _headers(exchange: Exchange, pointer: str) -> Iterator[str]:
+    if pointer == "status" and exchange.response.http_status is not None:
+        yield f"HTTP status {exchange.response.http_status}"
+    for name, value in redact.headers(exchange.headers):
+        if name.lower() == pointer.lower():
+            yield one_line(f"{name}: {value}", MOST)
+
+
+def _request(exchange: Exchange, pointer: str) -> Iterable[str]:
+    if pointer == "url":
+        return [one_line(redact.url(exchange.url), MOST)]
+    value: Any = exchange.request_json
+    if value is None or not pointer.startswith("/"):
+        return []
+    for key in path_of(pointer):
+        try:
+            value = value[key]
+        except (LookupError, TypeError):
+            return []
+    return [one_line(redact.text(json.dumps(redact.values(value), ensure_ascii=False)), MOST)]
