@@ -242,34 +242,30 @@ def can_be_asked(look: JudgedTurn) -> bool:
 
 
 class Failure(NamedTuple):
-    """A kind of error, and what to do about it; `words` are looked for in its code, type and message."""
+    """A kind of error, and what to do about it; `words` is a pattern for its code, type or message."""
 
     name: str
     advice: str
     statuses: frozenset[int] = frozenset()
-    words: re.Pattern[str] | None = None
+    words: str = ""
     unanswered: bool = False
     """Whether it is none that a server reported with a status: the client's own words say it."""
     retryable: bool = False
     """Whether it is any error that the provider, or its status, calls a passing one."""
 
 
-def _words(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
 FAILURES: tuple[Failure, ...] = (
     Failure("key", "check the key: is it set, valid, and allowed to use this model?", frozenset({401, 403}),
-            _words(r"\bapi[ _-]?key\b|authentication_error|invalid_authentication|\bunauthori[sz]ed\b"
-                   r"|permission_denied|security token")),
+            r"\bapi[ _-]?key\b|authentication_error|invalid_authentication|\bunauthori[sz]ed\b"
+            r"|permission_denied|security token"),
     Failure("quota", "look at the quota and the billing of the account, or try again later", frozenset({402}),
-            _words(r"insufficient_quota|exceeded your current quota|credit balance|billing")),
-    Failure("lost connection", "send it again: the connection was lost", unanswered=True, words=_words(
+            r"insufficient_quota|exceeded your current quota|credit balance|billing"),
+    Failure("lost connection", "send it again: the connection was lost", unanswered=True, words=
         r"\bterminated\b|econnreset|epipe|connection (was )?(reset|closed|lost|aborted|error)|socket hang up"
-        r"|time[ds]?[ -]?out\b|network error|fetch failed|premature close|incomplete chunked read|broken pipe")),
+        r"|time[ds]?[ -]?out\b|network error|fetch failed|premature close|incomplete chunked read|broken pipe"),
     Failure("passing", "try again later", retryable=True),
-    Failure("no such model", "check the name of the model", words=_words(
-        r"\bmodel_not_found\b|\bmodel\b.{0,80}\b(does not exist|not found)\b")),
+    Failure("no such model", "check the name of the model", words=
+        r"\bmodel_not_found\b|\bmodel\b.{0,80}\b(does not exist|not found)\b"),
     Failure("not there", "check the name of the model and the address", frozenset({404})),
 )
 """Kinds of errors that say what to do, most telling first."""
@@ -292,6 +288,7 @@ def about_error(look: JudgedTurn) -> str:
     for row in FAILURES:
         if row.unanswered and status is not None:
             continue
-        if status in row.statuses or (row.words is not None and row.words.search(said)) or (row.retryable and passing):
+        known = row.words and re.search(row.words, said, re.IGNORECASE)
+        if known or status in row.statuses or (row.retryable and passing):
             return row.advice
     return "change the request"

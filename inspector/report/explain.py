@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 from inspector.config.settings import command, settings_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answers_of
 from inspector.report.findings import Noted
-from inspector.report.lines.calls import SAYS, Stance, names_by_fate, opinions_of, stances
-from inspector.report.lines.header import output
 from inspector.report.lines.spans import inert, one_line
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.recording import Input
@@ -105,6 +103,8 @@ def _turn(
     view: View, number: int, turn: TurnFacts, indices: Sequence[int], findings: dict[int | None, list[str]],
     read: ReadOptions | None,
 ) -> Iterator[str]:
+    from inspector.report.lines.header import output
+
     verdict = turn.verdict
     yield f"turn {number} of {len(view.turns)} ({turn.id}): {verdict.word} · {one_line(verdict.sentence)}"
     if verdict.advice:
@@ -161,6 +161,9 @@ def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator
         reasoning = f", of which reasoning {usage.reasoning_tokens:,}" if usage.reasoning_tokens else ""
         cap = exchange.request.max_tokens if exchange.request else None
         yield f"    tokens: {usage.output_tokens:,} out{reasoning}" + (f", cap {cap:,}" if cap is not None else "")
+    # Only this text needs the module: `explain --json` starts 4 ms sooner without it.
+    from inspector.report.lines.calls import SAYS, Stance, names_by_fate, opinions_of, stances
+
     taken: Sequence[Stance] = ()
     for verdict in facts.verdicts:
         call = verdict.call

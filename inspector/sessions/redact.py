@@ -162,7 +162,7 @@ def _parameter(match: re.Match[str]) -> str:
     return match[0]
 
 
-_REQUEST_NAMES = re.compile(rf"(?:[\w-]*[_-])?(?:{any_of((*NAMES, *PASSWORDS))})", re.IGNORECASE)
+_REQUEST_NAME = rf"(?:[\w-]*[_-])?(?:{any_of((*NAMES, *PASSWORDS))})"
 """Names in a request's own JSON (never in its messages) whose text is a credential, however short: an MCP server's."""
 
 
@@ -204,7 +204,7 @@ def _named(name: str, value: Any) -> bool:
 
 @lru_cache(maxsize=4096)
 def _request_name(name: str) -> bool:
-    return _REQUEST_NAMES.fullmatch(name) is not None
+    return re.fullmatch(_REQUEST_NAME, name, re.IGNORECASE) is not None
 
 
 def texts(value: Any, counts: Counts | None = None) -> Any:

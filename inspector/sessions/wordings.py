@@ -163,7 +163,7 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("skipped", r"skipped due to queued user message\b", "the user spoke first, and it was skipped", "pi"),
 )
 """In this order; the first that fits names the refusal."""
-_ANY = re.compile("|".join(row.pattern for row in REFUSALS))
+_ANY = "|".join(row.pattern for row in REFUSALS)
 
 STOPS = "stop what you are doing and wait for the user"
 """Ends a refusal after which the agent does not go on by itself."""
@@ -186,7 +186,7 @@ class Interruption(NamedTuple):
 def refusal(part: ToolResultPart) -> NotRun | None:
     """The wording by which a result says that its call did not run; None where it says nothing of it."""
     said = _folded_result(part.text)
-    if _ANY.match(said) is None:
+    if re.match(_ANY, said) is None:
         return None  # as nearly all results
     return next((row for row in REFUSALS if re.match(row.pattern, said)), None)
 
@@ -232,10 +232,10 @@ LOST: tuple[str, ...] = (
     r"und_err_\w+", r"incomplete chunked read", r"peer closed connection",
 )
 """Wordings of undici, Node.js, Bun, httpx and the providers' SDKs."""
-_LOST = re.compile(rf"\b(?:{'|'.join(LOST)})\b", re.IGNORECASE)
+_LOST = rf"\b(?:{'|'.join(LOST)})\b"
 _LONG_NOTE = 400
 
 
 def connection_lost(message: str) -> bool:
     """Whether the message of a failed request says that its connection was lost."""
-    return _LOST.search(message[:_LONG_NOTE]) is not None
+    return re.search(_LOST, message[:_LONG_NOTE], re.IGNORECASE) is not None

@@ -18,24 +18,24 @@ _NEAR = 4_000
 """Characters behind a mark in which its tool is named; arguments may come first."""
 _TRIES = 100
 """Openings of one format that are looked at: a text may be made to have many."""
-_JSON_NAME = re.compile(r'"(?:name|tool_name|recipient_name|function)"\s*:\s*"([^"\\]{1,200})"')
-_IN_TAG = re.compile(r'\s*[\w:.|\uff5c-]*\s*name="([^"<>]{1,200})"')
+_JSON_NAME = r'"(?:name|tool_name|recipient_name|function)"\s*:\s*"([^"\\]{1,200})"'
+_IN_TAG = r'\s*[\w:.|\uff5c-]*\s*name="([^"<>]{1,200})"'
 
 
 class CallMark(NamedTuple):
     """One format: what opens a call, and where the name of the tool stands."""
 
     title: str
-    opening: re.Pattern[str]
-    """Its group `name`, where it has one, is the name of the tool."""
-    name_pattern: re.Pattern[str] | None = None
+    opening: str
+    """A pattern, compiled when it is first used. Its group `name`, where it has one, is the name of the tool."""
+    name_pattern: str | None = None
     """Searched behind the opening, up to `until`, where the opening has no name: group 1 is the name."""
     until: str = ""
     """What ends the search; empty: nothing but its length."""
 
 
-def _opens(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern.replace("NAME", r"(?P<name>[\w.:/-]{1,200}?)"))
+def _opens(pattern: str) -> str:
+    return pattern.replace("NAME", r"(?P<name>[\w.:/-]{1,200}?)")
 
 
 CALL_MARKS: tuple[CallMark, ...] = (
@@ -91,7 +91,7 @@ _SIGNS = ("<", "[TOOL_CALLS]", "to=functions.")
 
 def _all(text: str, tools: Collection[str] | None) -> Iterator[Leak]:
     for mark in CALL_MARKS:
-        for opened in islice(mark.opening.finditer(text), _TRIES):
+        for opened in islice(re.finditer(mark.opening, text), _TRIES):
             for name, end in _names(mark, opened, text):
                 if tools is None or _declared(name, tools):
                     yield Leak(mark.title, name, opened.start(), end)
@@ -104,7 +104,7 @@ def _names(mark: CallMark, opened: re.Match[str], text: str) -> Iterator[tuple[s
         return
     limit = text.find(mark.until, opened.end()) if mark.until else -1
     end = min(opened.end() + _NEAR, len(text) if limit < 0 else limit)
-    for found in mark.name_pattern.finditer(text, opened.end(), end):
+    for found in re.compile(mark.name_pattern).finditer(text, opened.end(), end):
         yield found[1], found.end(1)
 
 

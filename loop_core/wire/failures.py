@@ -19,33 +19,31 @@ class ErrorMark(NamedTuple):
     """One row: where the pattern is found in code, type or message, the error is this."""
 
     rule: str
-    pattern: re.Pattern[str]
+    pattern: str
+    """Compiled when the first error is classified: most answers hold none."""
     stop: Stop
     detail: str
     source: str
 
 
-def _mark(rule: str, pattern: str, stop: Stop, detail: str, source: str) -> ErrorMark:
-    return ErrorMark(rule, re.compile(pattern, re.IGNORECASE), stop, detail, source)
-
-
 MARKS: tuple[ErrorMark, ...] = (
-    _mark("error.content_filter", r"content_filter|content filter|content management policy|ResponsibleAIPolicy",
-          Stop.SAFETY_BLOCKED, "prompt", "Azure OpenAI; openai-python#1677"),
-    _mark("error.policy", r"\b((bio|cyber)_policy|misalignment_policy_violation|(image_)?content_policy_violation)\b",
-          Stop.SAFETY_BLOCKED, "policy", "OpenAI Responses error codes"),
-    _mark("error.guardrail", r"guardrail(s)? (intervened|blocked)|blocked by .{0,20}guardrail",
-          Stop.SAFETY_BLOCKED, "guardrail", "Bedrock; Groq"),
-    _mark("error.context_code", r"context_length_exceeded|context_window_exceeded|exceed_context_size",
-          Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI error code; llama.cpp exceed_context_size_error"),
-    _mark("error.context_maximum", r"maximum context length|"
-          r"context (window|length|size) (is |was )?(exceeded|full)|"
-          r"exceeds? the (model'?s? )?(available |maximum )?context (window|length|size)|"
-          r"longer than the model'?s context",
-          Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI, vLLM and LM Studio messages"),
-    _mark("error.prompt_too_long", r"(prompt|input|request) is too long|input token count .{0,40}exceeds|"
-          r"exceeds? the maximum number of tokens|too many (input )?tokens in (the )?(prompt|request)",
-          Stop.CONTEXT_WINDOW_EXCEEDED, "input", "Anthropic, Bedrock and Gemini messages"),
+    ErrorMark("error.content_filter", r"content_filter|content filter|content management policy|ResponsibleAIPolicy",
+              Stop.SAFETY_BLOCKED, "prompt", "Azure OpenAI; openai-python#1677"),
+    ErrorMark("error.policy",
+              r"\b((bio|cyber)_policy|misalignment_policy_violation|(image_)?content_policy_violation)\b",
+              Stop.SAFETY_BLOCKED, "policy", "OpenAI Responses error codes"),
+    ErrorMark("error.guardrail", r"guardrail(s)? (intervened|blocked)|blocked by .{0,20}guardrail",
+              Stop.SAFETY_BLOCKED, "guardrail", "Bedrock; Groq"),
+    ErrorMark("error.context_code", r"context_length_exceeded|context_window_exceeded|exceed_context_size",
+              Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI error code; llama.cpp exceed_context_size_error"),
+    ErrorMark("error.context_maximum", r"maximum context length|"
+              r"context (window|length|size) (is |was )?(exceeded|full)|"
+              r"exceeds? the (model'?s? )?(available |maximum )?context (window|length|size)|"
+              r"longer than the model'?s context",
+              Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI, vLLM and LM Studio messages"),
+    ErrorMark("error.prompt_too_long", r"(prompt|input|request) is too long|input token count .{0,40}exceeds|"
+              r"exceeds? the maximum number of tokens|too many (input )?tokens in (the )?(prompt|request)",
+              Stop.CONTEXT_WINDOW_EXCEEDED, "input", "Anthropic, Bedrock and Gemini messages"),
 )
 
 RETRYABLE_STATUS: frozenset[int] = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
@@ -110,7 +108,7 @@ def classify(error: ProviderError) -> tuple[Stop, str, str]:
     """The mapped reason of an error, its detail, and the rule that read it."""
     words = " ".join(word for word in (error.code, error.type, error.message) if word)
     for mark in MARKS:
-        if mark.pattern.search(words):
+        if re.search(mark.pattern, words, re.IGNORECASE):
             return mark.stop, mark.detail, mark.rule
     return Stop.ERROR, "retryable" if error.retryable else "fatal", "error.reported"
 
