@@ -6,8 +6,7 @@ from parts import code, table
 
 from inspector.provider.dialect_lines import SILENT, cells, entries
 from inspector.provider.dialect_rows import DialectRow, rows
-from inspector.provider.dialects import DIALECTS
-from inspector.provider.peers import VERSIONS
+from inspector.provider.dialects import DIALECTS, PEER_VERSIONS
 from inspector.provider.scenarios import SCENARIOS
 from inspector.report.lines.spans import text_of
 
@@ -55,4 +54,4 @@ def _told(scenario: str) -> str:
 
 def libraries() -> str:
     """Which versions the words of the libraries are from."""
-    return ", ".join(f"{version} ({code(name)})" for name, version in VERSIONS.items())
+    return ", ".join(f"{version} ({code(name)})" for name, version in PEER_VERSIONS.items())

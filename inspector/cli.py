@@ -28,9 +28,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inspector import __version__
-from inspector.commands import common
-from inspector.commands.common import CONTEXT, READ, UNREADABLE
+from inspector import __version__, commands
+from inspector.commands import CONTEXT, READ, UNREADABLE
 from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
@@ -128,6 +127,6 @@ def run() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(READ)
-    except common.UnwrittenError as why:
+    except commands.UnwrittenError as why:
         click.echo(f"inspector: standard output: {why}", err=True)
         sys.exit(UNREADABLE)

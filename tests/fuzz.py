@@ -27,10 +27,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 os.environ["LOOP_INSPECTOR_CONFIG"] = ""
 os.environ.setdefault("LOOP_INSPECTOR_DATA", tempfile.mkdtemp(prefix="loop-inspector-fuzz."))
 
+from inspector import export
 from inspector.config.settings import Settings, settings_of
-from inspector.export import FORMS, write
+from inspector.export import FORMS
+from inspector.replay import replay
 from inspector.replay.case import Case, open_case
-from inspector.replay.replay import replay
 from inspector.report.explain import document, text
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
@@ -68,8 +69,8 @@ def leave(case: Case, shown: View) -> None:
     matrix(case, Settings(), [])
     for form in FORMS:
         try:
-            for content in write.chosen(shown, form).values():
-                write.encoded(content)
+            for content in export.chosen(shown, form).values():
+                export.encoded(content)
         except LoopError:
             continue
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from inspector.config.settings import Settings
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.sessions import open_paths
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import ProviderResponse

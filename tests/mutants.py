@@ -146,7 +146,7 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.wire.failures", "FATAL_WORDS", "tests/wire/test_failures.py"),
 )
 REPORT: tuple[Table, ...] = (
-    Table("inspector.report.places", "FACTS", "tests/report/test_document.py"),
+    Table("inspector.sessions.provenance", "FACTS", "tests/report/test_document.py"),
     Table("inspector.report.verdict", "ROWS", "tests/report/test_verdict.py"),
     Table("inspector.report.verdict", "RESUMED", "tests/report/test_verdict_words.py"),
     Table("inspector.report.advice", "COUNTS", "tests/report/test_advice.py"),
@@ -183,8 +183,8 @@ REPORT: tuple[Table, ...] = (
     Table("loop_core.wire.openai_responses.serving", "KEPT", "tests/provider/test_checks.py"),
     Table("inspector.provider.checks", "CODES", "tests/provider/test_checks.py"),
     Table("inspector.provider.checks", "BOUNDS", "tests/provider/test_checks.py"),
-    Table("inspector.provider.peers", "ANSWERS", "tests/provider/test_dialect_expected.py"),
-    Table("inspector.provider.peers", "MEANS", "tests/provider/test_dialect_expected.py"),
+    Table("inspector.provider.dialects", "PEER_WORDS", "tests/provider/test_dialect_expected.py"),
+    Table("inspector.provider.dialects", "PEER_MEANINGS", "tests/provider/test_dialect_expected.py"),
     Table("inspector.provider.dialect_rows", "DECISIONS", "tests/provider/test_dialect_expected.py"),
     Table("inspector.provider.dialect_columns", "COLUMNS", "tests/provider/test_dialect_columns.py",
           names=("dialect_columns.COLUMNS",)),
@@ -197,7 +197,7 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.whatif.sweep", "LEAST", "tests/whatif/test_sweep.py"),
     Table("inspector.whatif.grid", "APART", "tests/whatif/test_sweep.py"),
     Table("inspector.whatif.heat", "SHOWS", "tests/whatif/test_tune_report.py"),
-    Table("inspector.web.entrance", "RULES", "tests/web/test_entrance.py"),
+    Table("inspector.web.browser", "RULES", "tests/web/test_entrance.py"),
     Table("inspector.web.browser", "FRAMES", "tests/web/test_frames.py"),
     Table("inspector.web.browser", "HEADERS", "tests/web/test_front.py"),
     Table("inspector.web.browser", "FILES", "tests/web/test_front.py"),

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from inspector.config.settings import Settings, settings_of
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.explain import document, text
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths, redact

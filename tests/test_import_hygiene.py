@@ -88,7 +88,7 @@ def test_an_import_alone_loads_nothing_slow(code: str) -> None:
 
 
 def test_the_door_and_the_driver_of_a_tab_load_no_server() -> None:
-    assert modules_after("import inspector.web.entrance, inspector.web.browser") & (SLOW | {"textual_serve"}) == set()
+    assert modules_after("import inspector.web.browser") & (SLOW | {"textual_serve"}) == set()
     driver = modules_after("import inspector.web.tab_driver")
     assert "textual" in driver
     assert driver & {"aiohttp", "textual_serve", "jinja2"} == set()

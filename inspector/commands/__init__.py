@@ -1,1 +1,216 @@
-"""The commands, a module for each kind; `inspector.cli` imports the one that was asked for."""
+"""The commands, by their groups, and what all of them share: options, reading what was named, writing, exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from inspector.sessions import without_collector
+
+if TYPE_CHECKING:
+    from inspector.config import Config
+    from inspector.config.settings import Settings
+    from inspector.replay.case import Case
+    from inspector.report.facts import View
+    from inspector.sessions.recording import Loaded
+    from inspector.whatif.store import Store
+    from inspector.whatif.tree import Tree
+
+READ, UNREADABLE = 0, 2
+"""Exit codes."""
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def names(listed: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Completes an option's value by these names; they are asked for when a shell wants them."""
+    return lambda _context, _option, begun: [name for name in listed() if name.startswith(begun)]
+
+
+def _apis() -> Iterable[str]:
+    from loop_core.wire import FORMATS
+
+    return FORMATS
+
+
+def _profiles() -> Iterable[str]:
+    from loop_core.wire.profiles import PROFILES
+
+    return PROFILES
+
+
+def _policies() -> Iterable[str]:
+    from loop_core.turn.presets import POLICIES
+
+    return POLICIES
+
+
+def paths(required: bool) -> Callable[[Command], Command]:
+    """The paths of a command."""
+    return click.argument("paths", nargs=-1, required=required, metavar="PATH…" if required else "[PATH…]")
+
+
+def _bounded(context: click.Context, _option: click.Parameter, most: int | None) -> None:
+    """Sets how much is read for as long as the command runs."""
+    from inspector.sessions import intake
+
+    if most is not None:
+        context.call_on_close(lambda: intake.bound(intake.MOST))
+        intake.bound(most)
+
+
+def reading(command: Command) -> Command:
+    """How what is named is read: `--api`, `--profile`, `--max-bytes`."""
+    for option in (
+        click.option("--max-bytes", type=click.IntRange(1), metavar="N", expose_value=False, callback=_bounded,
+                     help="Read inputs of up to N bytes, and unpack as many; 268435456 without it."),
+        click.option("--profile", metavar="NAME", help="Who speaks, if the host does not tell (vllm, openrouter…).",
+                     shell_complete=names(_profiles)),
+        click.option("--api", metavar="ID", help="The wire format, if the content does not tell.",
+                     shell_complete=names(_apis)),
+    ):
+        command = option(command)
+    return command
+
+
+POLICY = click.option("--policy", metavar="NAME", shell_complete=names(_policies),
+                      help="A loop's beliefs: strict, unless the configuration says else.")
+
+INSECURE = click.option("--insecure-http", multiple=True, metavar="HOST",
+                        help="Let the key go to this host over plain http; may be repeated.")
+
+
+def configured(policy: str | None) -> tuple[Config, Settings]:
+    """The configuration, and the settings that a replay starts from: the flag goes over the configuration."""
+    from dataclasses import replace
+
+    from inspector import config
+    from loop_core.turn.presets import preset
+
+    found = config.load()
+    return found, found.settings if policy is None else replace(found.settings, policy=preset(policy))
+
+
+def stdin_of(paths: Sequence[str]) -> bytes | None:
+    """What stands on standard input, where `-` is among the paths."""
+    from inspector.sessions import intake
+
+    return intake.standard_input() if "-" in paths else None
+
+
+@without_collector
+def open_view(
+    paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, stdin: bytes | None = None
+) -> tuple[Loaded, View]:
+    """What was read, and the view of its replay under these settings."""
+    from inspector.replay import replay
+    from inspector.report.facts import view
+
+    loaded, case = read_case(paths, api, profile, stdin)
+    return loaded, view(replay(case, settings))
+
+
+@without_collector
+def read_case(
+    paths: Sequence[str], api: str | None, profile: str | None, stdin: bytes | None = None
+) -> tuple[Loaded, Case]:
+    """What was read, and judged."""
+    from inspector.replay.case import open_case
+    from inspector.sessions import open_paths
+
+    paths = located_all(paths)
+    stdin = stdin_of(paths) if stdin is None else stdin
+    loaded = open_paths(list(paths), api=api, profile=profile, stdin=stdin)
+    return loaded, open_case(loaded)
+
+
+def located_all(paths: Sequence[str]) -> list[str]:
+    """The paths, samples by their names among them."""
+    if not any(path.startswith("sample:") for path in paths):
+        return list(paths)
+    from inspector.sessions.agents import located
+
+    return [located(path) for path in paths]
+
+
+def saved_runs(loaded: Loaded, original: View, stdin: bytes | None) -> tuple[Tree, Store]:
+    """The saved runs of what was read, and where they are kept; what cannot be used of them is said."""
+    import os
+
+    from inspector.whatif.branch_report import restored
+    from inspector.whatif.store import open_store
+
+    store = open_store(loaded, os.environ, stdin)
+    tree, notices = restored(original, store)
+    say(notices)
+    return tree, store
+
+
+def without_credentials(text: str) -> str:
+    """The same text, as long, without credentials: everything that is written passes here."""
+    from inspector.sessions import redact  # not for `--help` and completion, which read nothing
+
+    return redact.text(text)
+
+
+def say(notices: Iterable[str]) -> None:
+    """Tells something on standard error, a line each."""
+    from inspector.report.lines.spans import one_line
+
+    for notice in notices:
+        click.echo(f"inspector: {without_credentials(one_line(notice))}", err=True)
+
+
+def complain(loaded: Loaded) -> int:
+    """Says on standard error what could not be read; the exit code."""
+    errors = [given.error for given in loaded.inputs if given.error]
+    say(errors)
+    return UNREADABLE if errors else READ
+
+
+def has_terminal() -> bool:
+    """Whether standard output is a terminal, or Textual was given another place to draw in: a browser."""
+    return sys.stdout.isatty() or "TEXTUAL_DRIVER" in os.environ
+
+
+def write(text: str) -> None:
+    """Writes text to standard output."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    # A terminal or pipe of another encoding gets an escape for what it cannot show, not a traceback.
+    _put(without_credentials(text).encode(encoding, "backslashreplace").decode(encoding))
+
+
+def write_json(value: Any) -> None:
+    """Writes a document to standard output."""
+    import json
+
+    # Escaped to ASCII: whatever a transcript holds, no terminal and no pipe takes it for a command.
+    _put(without_credentials(json.dumps(value, ensure_ascii=True, indent=1)) + "\n")
+
+
+class UnwrittenError(Exception):
+    """Standard output did not take what was said; says why."""
+
+
+def write_address(address: str) -> None:
+    """Writes the address of a server of ours, whose token is meant for the reader."""
+    _put(f"{address}\n")
+
+
+def _put(text: str) -> None:
+    if sys.stdout is None:  # closed by whoever started us
+        raise UnwrittenError("it is closed")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as why:
+        sys.stdout = None  # what is left in its buffer would be tried once more at the end
+        raise UnwrittenError(why.strerror or str(why)) from None

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from inspector.commands import common
+from inspector import commands
 from loop_core.formats import FORMATS
 
 if TYPE_CHECKING:
     from inspector.provider.scenarios import Story
 
 
-@click.command(name="run", context_settings=common.CONTEXT)
+@click.command(name="run", context_settings=commands.CONTEXT)
 @click.option("--api", metavar="ID", required=True, help=f"The wire format: {next(iter(FORMATS))}…")
 @click.option("--model", metavar="M", required=True, help="The model, by the server's name for it.")
 @click.option("--base-url", "base", metavar="URL", default="", help="Another server than the provider's own.")
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 @click.option("--whole", is_flag=True, help="Ask for whole answers instead of streams.")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
               help="A limit, max_tokens, policy, seam or method; may be repeated.")
-@common.POLICY
+@commands.POLICY
 @click.option("--key-env", metavar="NAME", help="The environment variable with the key, for a server of your own.")
-@common.INSECURE
+@commands.INSECURE
 @click.option("--sign", type=click.Choice(["aws"]), help="Sign with AWS credentials, on any host (extra bedrock).")
 @click.option("--record", metavar="FILE", help="The new session file; by default one in the data folder.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/2).")
@@ -57,11 +57,11 @@ def run_command(
     if otel_content and not otel:
         raise click.UsageError("--otel-content says what --otel sends: expected both")
     typed = headless.LiveOptions(stream=not whole, **given)
-    config, settings = common.configured(policy)
+    config, settings = commands.configured(policy)
     if step:
         if as_json or otel:
             raise click.UsageError(f"expected either --step or {'--json' if as_json else '--otel'}")
-        if not common.has_terminal():
+        if not commands.has_terminal():
             raise click.UsageError("--step needs a terminal; without it the turn is run to its end")
         begun = headless.start(typed, settings)
         os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported
@@ -80,22 +80,22 @@ def run_command(
     if as_json:
         from inspector.report.explain import document
 
-        common.write_json(document(shown))
+        commands.write_json(document(shown))
     else:
         from inspector.report.explain import text
 
-        common.write(text(shown))
+        commands.write(text(shown))
     if sink is not None:
-        common.say(filter(None, [sink.send(telemetry.spans(shown, time.time_ns(), with_content=otel_content),
+        commands.say(filter(None, [sink.send(telemetry.spans(shown, time.time_ns(), with_content=otel_content),
                                            telemetry.points(shown))]))
-    common.say(filter(None, [ran.notice, ran.failure]))
+    commands.say(filter(None, [ran.notice, ran.failure]))
     sys.exit(ran.exit)
 
 
 # -- The scripted provider -------------------------------------------------------------------------------------------
 
 
-@click.command(context_settings=common.CONTEXT)
+@click.command(context_settings=commands.CONTEXT)
 @click.argument("scenarios", nargs=-1, metavar="[SCENARIO…]")
 @click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:8765", show_default=True,
               help="Where it listens, on this machine alone; port 0 takes a free one.")
@@ -119,16 +119,16 @@ def provider(
     if schema:
         from inspector.provider import reading
 
-        common.write(reading.schema())
+        commands.write(reading.schema())
         return
     from inspector.provider import reading
 
 
     if names:
-        common.write(provider_lists())
+        commands.write(provider_lists())
         return
     if tools is not None:
-        common.write_json(tools_of(reading.story_of([tools])[0]))
+        commands.write_json(tools_of(reading.story_of([tools])[0]))
         return
     from inspector.provider.dialects import dialects_named
     from inspector.provider.server import address, origin, serve
@@ -164,11 +164,11 @@ def tools_of(story: Story) -> list[dict[str, Any]]:
 # -- One intended answer as every provider would have told of it -----------------------------------------------------
 
 
-@click.command(context_settings=common.CONTEXT)
+@click.command(context_settings=commands.CONTEXT)
 @click.argument("scenario", required=False, metavar="[SCENARIO]")
 @click.option("--budget", type=click.IntRange(1, 1_000_000), metavar="N",
               help="The output cap in tokens (ESTIMATED); the scenario's own by default.")
-@common.POLICY
+@commands.POLICY
 @click.option("--only", multiple=True, metavar="NAME",
               help="An API, a server, or api/server, such as vllm; may be repeated.")
 @click.option("--each", is_flag=True, help="One line for each dialect, also for those that say the same.")
@@ -184,18 +184,18 @@ def providers(
     from inspector.provider.dialect_rows import rows
 
     if names:
-        common.write(dialect_output.list_text())
+        commands.write(dialect_output.list_text())
         return
     chosen = scenarios.scenario_named(scenario or next(iter(scenarios.SCENARIOS)))
-    settings = common.configured(policy)[1]
+    settings = commands.configured(policy)[1]
     told = rows(chosen, budget, dialects.dialects_named(tuple(only)), settings)
     if save is not None:
         from inspector.provider.dialect_output import save_all
 
         click.echo(f"inspector: {len(save_all(told, save))} sessions written to {save}", err=True)
     if as_json:
-        common.write_json(dialect_output.document(told, chosen, settings.policy))
+        commands.write_json(dialect_output.document(told, chosen, settings.policy))
     else:
         from shutil import get_terminal_size
 
-        common.write(dialect_output.text(told, settings.policy, get_terminal_size((120, 24)).columns, each))
+        commands.write(dialect_output.text(told, settings.policy, get_terminal_size((120, 24)).columns, each))

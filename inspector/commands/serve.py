@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inspector.commands import common
+from inspector import commands
 from inspector.config import files
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ SESSIONS = 8
 IDLE, HOURS = 60, 24
 
 
-@click.command(context_settings=common.CONTEXT)
-@common.paths(required=False)
-@common.reading
-@common.POLICY
+@click.command(context_settings=commands.CONTEXT)
+@commands.paths(required=False)
+@commands.reading
+@commands.POLICY
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, metavar="N", show_default=True,
               help="0 takes a free one.")
@@ -65,10 +65,10 @@ def serve(
         certificate = load_certificate(cert, key)
     if "-" in paths:
         raise click.UsageError("standard input cannot be given to every tab; name a file")
-    located = common.located_all(paths)
+    located = commands.located_all(paths)
     code = _checked(located, api, profile, policy)
     if code is None:
-        sys.exit(common.UNREADABLE)
+        sys.exit(commands.UNREADABLE)
     _serve(
         located, _options(api, profile, policy, plain), title=_title(paths), port=port,
         host="127.0.0.1" if host == "localhost" else host, local=local, sessions=sessions,
@@ -82,15 +82,15 @@ def _checked(paths: Sequence[str], api: str | None, profile: str | None, policy:
     """Reads what every tab will read, unless that takes a moment; None where nothing of it can be shown."""
     from inspector.sessions.intake import heavy
 
-    settings = common.configured(policy)[1]
+    settings = commands.configured(policy)[1]
     if not paths or heavy(paths):
-        return common.READ
-    loaded, shown = common.open_view(paths, api, profile, settings)
-    code = common.complain(loaded)
+        return commands.READ
+    loaded, shown = commands.open_view(paths, api, profile, settings)
+    code = commands.complain(loaded)
     if shown.steps:
         return code
-    if code == common.READ:
-        common.say(["no LLM traffic was found"])
+    if code == commands.READ:
+        commands.say(["no LLM traffic was found"])
     return None
 
 
@@ -100,7 +100,7 @@ def _serve(
 ) -> None:
     import asyncio
 
-    from inspector.web.entrance import Entrance
+    from inspector.web.browser import Entrance
     from inspector.web.server import AppServer, run
     from inspector.web.tab import command
 
@@ -113,17 +113,17 @@ def _serve(
 
     def address(bound: int, token: str) -> None:
         # It stands alone on standard output, for programs.
-        common.write_address(f"http{'s' if certificate is not None else ''}://{_shown(host)}:{bound}/?token={token}")
+        commands.write_address(f"http{'s' if certificate is not None else ''}://{_shown(host)}:{bound}/?token={token}")
         sys.stdout.flush()
 
     def ready(bound: int) -> None:
         address(bound, first.token)
-        common.say([f"serving {title} until Ctrl-C; {REACH[local]}"])
+        commands.say([f"serving {title} until Ctrl-C; {REACH[local]}"])
         if not local and certificate is None:
             click.secho(f"inspector: {NOT_ENCRYPTED}", fg="red", bold=True, err=True)
 
     def tell(line: str) -> None:
-        common.say([line.removeprefix("inspector: ")])
+        commands.say([line.removeprefix("inspector: ")])
 
     async def serving() -> None:
         server = AppServer(command(options, paths), first, title=title, most=sessions, tell=tell,
@@ -133,7 +133,7 @@ def _serve(
             now = entrance()
             server.renew(now)
             address(bound, now.token)
-            common.say(["a new token; the old one and its cookie hold no more"])
+            commands.say(["a new token; the old one and its cookie hold no more"])
 
         await run(server, host, port, ready, certificate, renewed)
 

@@ -11,22 +11,22 @@ from importlib import import_module
 
 import click
 
-from inspector.commands import common
+from inspector import commands
 
 
-@click.command(name="view", context_settings=common.CONTEXT)
-@common.paths(required=False)
-@common.reading
-@common.POLICY
+@click.command(name="view", context_settings=commands.CONTEXT)
+@commands.paths(required=False)
+@commands.reading
+@commands.POLICY
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
 def view_command(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, plain: bool) -> None:
     """Opens the app on recorded sessions; without a path, on a picker."""
     import os
 
     os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported: smoother keys for no more CPU
-    paths = common.located_all(paths)
-    config, settings = common.configured(policy)
-    if paths and not common.has_terminal():
+    paths = commands.located_all(paths)
+    config, settings = commands.configured(policy)
+    if paths and not commands.has_terminal():
         raise click.UsageError("the app needs a terminal; `inspector explain` gives the same as text")
     from inspector.tui.launch import run
 
@@ -34,10 +34,10 @@ def view_command(paths: Sequence[str], api: str | None, profile: str | None, pol
                  theme=config.theme, keys=config.keys))
 
 
-@click.command(context_settings=common.CONTEXT)
-@common.paths(required=True)
-@common.reading
-@common.POLICY
+@click.command(context_settings=commands.CONTEXT)
+@commands.paths(required=True)
+@commands.reading
+@commands.POLICY
 @click.option("--filter", "wanted", metavar="EXPR", help="Only what it finds: 'stop:max_tokens held tool:write_*'.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/2).")
 def explain(
@@ -49,23 +49,23 @@ def explain(
         from inspector.report import filters
 
         found = filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
-    loaded, shown = common.open_view(paths, api, profile, common.configured(policy)[1])
+    loaded, shown = commands.open_view(paths, api, profile, commands.configured(policy)[1])
     only = None if found is None else filters.responses(found, shown)
     if as_json:
         from inspector.report.explain import document
 
-        common.write_json(document(shown, None if found is None or only is None else (found.text, only)))
+        commands.write_json(document(shown, None if found is None or only is None else (found.text, only)))
     else:
         from inspector.report.explain import ReadOptions, text
 
-        common.write(text(shown, only, ReadOptions(paths, api, profile)))
-    sys.exit(common.complain(loaded))
+        commands.write(text(shown, only, ReadOptions(paths, api, profile)))
+    sys.exit(commands.complain(loaded))
 
 
-@click.command(context_settings=common.CONTEXT)
-@common.paths(required=True)
-@common.reading
-@common.POLICY
+@click.command(context_settings=commands.CONTEXT)
+@commands.paths(required=True)
+@commands.reading
+@commands.POLICY
 @click.option("--to", "form", metavar="FORM", required=True,
               help="html, md, text, json, session, curl, fixture, otlp, otlp-content or bug.")
 @click.option("--turn", "turn_number", type=click.IntRange(1), metavar="N", help="Only this turn, by its number.")
@@ -77,32 +77,32 @@ def export(
     response_index: int | None, folder: str, force: bool,
 ) -> None:
     """Writes a session, a response or a bug report, without credentials."""
-    from inspector.export import write
+    from inspector import export
 
-    loaded, shown = common.open_view(paths, api, profile, common.configured(policy)[1])
-    made = write.chosen(shown, form, turn_number, response_index)
+    loaded, shown = commands.open_view(paths, api, profile, commands.configured(policy)[1])
+    made = export.chosen(shown, form, turn_number, response_index)
     if folder == "-":
-        common.write("".join(made.values()))
+        commands.write("".join(made.values()))
     else:
-        for path in write.write(made, folder, force):
-            common.write(f"{path}\n")
-    sys.exit(common.complain(loaded))
+        for path in export.write(made, folder, force):
+            commands.write(f"{path}\n")
+    sys.exit(commands.complain(loaded))
 
 
-@click.command(context_settings=common.CONTEXT)
+@click.command(context_settings=commands.CONTEXT)
 def samples() -> None:
     """Lists the embedded sample sessions with their paths."""
     from inspector.report.lines.spans import one_line
     from inspector.sessions.agents import samples as embedded
 
     for sample in embedded():
-        common.write(f"{sample.path}  {one_line(sample.title)}\n")
+        commands.write(f"{sample.path}  {one_line(sample.title)}\n")
 
 
 # -- What is configured, where things are kept, and the schemas of documents and files -------------------------------
 
 
-@click.command(context_settings=common.CONTEXT)
+@click.command(context_settings=commands.CONTEXT)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: name -> value and origin.")
 def config(as_json: bool) -> None:
     """Shows every configured value and where it comes from."""
@@ -110,14 +110,14 @@ def config(as_json: bool) -> None:
 
     rows = every(load())
     if as_json:
-        common.write_json({name: {"value": each.value, "origin": each.origin} for name, each in rows})
+        commands.write_json({name: {"value": each.value, "origin": each.origin} for name, each in rows})
         return
     for name, each in rows:
         value = "none" if each.value is None else each.value
-        common.write(f"{name} = {value}  ({each.origin})\n")
+        commands.write(f"{name} = {value}  ({each.origin})\n")
 
 
-@click.command(context_settings=common.CONTEXT)
+@click.command(context_settings=commands.CONTEXT)
 @click.argument("what", type=click.Choice(("config", "project", "data", "state")), required=False)
 def locate(what: str | None) -> None:
     """Prints where things are kept: config, project, data or state; without a word, all of them."""
@@ -131,7 +131,7 @@ def locate(what: str | None) -> None:
     }
     for name, place in found.items():
         if what in (None, name):
-            common.write(f"{place}\n" if what else f"{name}  {place or 'none'}\n")
+            commands.write(f"{place}\n" if what else f"{name}  {place or 'none'}\n")
 
 
 SCHEMAS: Mapping[str, str] = {
@@ -141,9 +141,9 @@ SCHEMAS: Mapping[str, str] = {
 """What has a JSON Schema -> the function that makes it; imported when it is wanted."""
 
 
-@click.command(context_settings=common.CONTEXT)
+@click.command(context_settings=commands.CONTEXT)
 @click.argument("name", type=click.Choice(tuple(SCHEMAS)))
 def schema(name: str) -> None:
     """Prints a JSON Schema: of the document of `explain --json`, or of a line of a session file."""
     module, function = SCHEMAS[name].split(":")
-    common.write_json(getattr(import_module(module), function)())
+    commands.write_json(getattr(import_module(module), function)())

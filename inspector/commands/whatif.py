@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 import click
 
-from inspector.commands import common
+from inspector import commands
 from loop_core.errors import CallerError, LoopError
 
 WIDTH = 30
@@ -82,10 +82,10 @@ if TYPE_CHECKING:
     from loop_core.turn.tools import Toolbox
 
 
-@click.command(context_settings=common.CONTEXT)
-@common.paths(required=True)
-@common.reading
-@common.POLICY
+@click.command(context_settings=commands.CONTEXT)
+@commands.paths(required=True)
+@commands.reading
+@commands.POLICY
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
               help="A limit (continuation_max_attempts=5), max_tokens, policy, profile, seam or method; may be "
               "repeated. NAME=VALUE@K holds from step K on.")
@@ -99,7 +99,7 @@ if TYPE_CHECKING:
 @click.option("--base-url", "base_url", metavar="URL", default="", help="Live: another server than the recorded one.")
 @click.option("--model", metavar="M", help="Live: another model than the recorded one.")
 @click.option("--key-env", metavar="NAME", help="Live: the environment variable that holds the key.")
-@common.INSECURE
+@commands.INSECURE
 @click.option("--tools", metavar="FILE|MODULE:ATTR", help="Live: tools that answer calls; else recorded results do.")
 @click.option("--yes", is_flag=True, help="Live: ask without being asked whether to.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/replay/1).")
@@ -125,11 +125,11 @@ def replay(
                                f"{idle[0]} says how to ask live: expected --live with it")
     wanted = [*([] if policy is None else [f"policy={policy}"]), *(["simulate=yes"] if simulate else [])]
     stretches = parse_stretches([*wanted, *assignments], from_step)
-    stdin = common.stdin_of(paths)
-    loaded, original = common.open_view(paths, api, profile, common.configured(None)[1], stdin)
+    stdin = commands.stdin_of(paths)
+    loaded, original = commands.open_view(paths, api, profile, commands.configured(None)[1], stdin)
     named = any("live" in each for _, each in stretches)
     stored = base or against or save or live or named
-    tree, store = common.saved_runs(loaded, original, stdin) if stored else (Tree(original), None)
+    tree, store = commands.saved_runs(loaded, original, stdin) if stored else (Tree(original), None)
     start = tree.find(base or ORIGINAL)
     other = tree.find(against) if against else start  # looked up before anybody is asked
     code = 0
@@ -140,24 +140,24 @@ def replay(
         node, code = run_live_branch(tree, start, stretches, from_step, turn, way, store, save, yes)
     else:
         if store is not None and named:
-            common.say(_recalled(original, stretches, store))
+            commands.say(_recalled(original, stretches, store))
         node = tree.tried(start, stretches)
     if store is not None and save:
         from inspector.whatif.branch_report import keep
 
         told = len(store.notices)
         keep(store, node)
-        common.say(store.notices[told:])
+        commands.say(store.notices[told:])
         if node.parent is None:
-            common.say(["--save: nothing was kept: this run is the original"])
+            commands.say(["--save: nothing was kept: this run is the original"])
         if node.parent is None or store.lost:
-            code = code or common.UNREADABLE
+            code = code or commands.UNREADABLE
     made = tree.beside(node, other)
     if as_json:
-        common.write_json(branch_report.values(made))
+        commands.write_json(branch_report.values(made))
     else:
-        common.write(branch_report.text(made))
-    sys.exit(common.complain(loaded) or code)
+        commands.write(branch_report.text(made))
+    sys.exit(commands.complain(loaded) or code)
 
 
 def _recalled(original: View, stretches: Sequence[tuple[int | None, dict[str, str]]], store: Store) -> list[str]:
@@ -174,9 +174,9 @@ def _no_live(settings: Settings) -> None:
                           "data folder, opens like any other")
 
 
-@click.command(context_settings=common.CONTEXT)
-@common.paths(required=True)
-@common.reading
+@click.command(context_settings=commands.CONTEXT)
+@commands.paths(required=True)
+@commands.reading
 @click.option("--policy", "names", multiple=True, metavar="NAME",
               help="A policy to lay beside strict; may be repeated. All of them without it.")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A limit; may be repeated.")
@@ -194,23 +194,23 @@ def policies(
     from inspector.whatif.policies import matrix
     from loop_core.turn.presets import preset
 
-    base = common.configured(None)[1]
+    base = commands.configured(None)[1]
     settings = settings_of(parse_assignments(assignments), replace(base, simulate=simulate or base.simulate))
     _no_live(settings)
     chosen = [preset(name) for name in names]
-    loaded, case = common.read_case(paths, api, profile)
+    loaded, case = commands.read_case(paths, api, profile)
     made = matrix(case, settings, chosen)
     if as_json:
-        common.write_json(policies_report.values(made))
+        commands.write_json(policies_report.values(made))
     else:
-        common.write(policies_report.text(made))
-    sys.exit(common.complain(loaded))
+        commands.write(policies_report.text(made))
+    sys.exit(commands.complain(loaded))
 
 
-@click.command(context_settings=common.CONTEXT)
-@common.paths(required=True)
-@common.reading
-@common.POLICY
+@click.command(context_settings=commands.CONTEXT)
+@commands.paths(required=True)
+@commands.reading
+@commands.POLICY
 @click.option("--grid", "specs", multiple=True, metavar="NAME=SPEC",
               help="What is varied, and its values: continuation_max_attempts=1..6, max_tokens=64,128,256, "
                    "max_tokens=64..512/64 (steps) or 64..4096*2 (doubling). May be repeated; without it, attempts by "
@@ -238,44 +238,44 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     if csv_path == "-" and as_json:
         raise click.UsageError("--csv - and --json both write to standard output; name a file for one")
     if csv_path is not None and csv_path != "-":
-        check(csv_path, common.located_all(paths), force)
-    config, base = common.configured(policy)
+        check(csv_path, commands.located_all(paths), force)
+    config, base = commands.configured(policy)
     axes, fixed = parse_axes(specs), parse_assignments(assignments)
     twice = next((axis.name for axis in axes if axis.name in fixed), None)
     if twice is not None:
         raise click.UsageError(f"{twice}: both set and varied; leave one of them out")
     base = settings_of(fixed, base)
     _no_live(base)
-    loaded, case = common.read_case(paths, api, profile)
+    loaded, case = commands.read_case(paths, api, profile)
     with interruptible() as cancelled, bar(sys.stderr) as progress:
         tuned = run_grid(case, Asked(axes, simulate).grid(case, base), jobs, progress, cancelled)
     if csv_path is not None and csv_path != "-":
         save(csv_path, as_csv(tuned))
     if as_json:
-        common.write_json(document(tuned))
+        commands.write_json(document(tuned))
     else:
-        common.write(as_csv(tuned) if csv_path == "-" else text(tuned, show, plain or config.ascii, paths))
+        commands.write(as_csv(tuned) if csv_path == "-" else text(tuned, show, plain or config.ascii, paths))
     if tuned.cancelled:
         click.echo(f"inspector: cancelled; {tuned.done:,} of {tuned.parts:,} parts were run", err=True)
-    sys.exit(common.complain(loaded))
+    sys.exit(commands.complain(loaded))
 
 
-@click.command(context_settings=common.CONTEXT)
-@common.paths(required=True)
-@common.reading
+@click.command(context_settings=commands.CONTEXT)
+@commands.paths(required=True)
+@commands.reading
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/branches/1).")
 def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json: bool) -> None:
     """Lists the saved runs of a session with their ends, its marks, notes and breakpoints."""
     from inspector.whatif import branch_report
 
-    stdin = common.stdin_of(paths)
-    loaded, original = common.open_view(paths, api, profile, common.configured(None)[1], stdin)
-    tree, store = common.saved_runs(loaded, original, stdin)
+    stdin = commands.stdin_of(paths)
+    loaded, original = commands.open_view(paths, api, profile, commands.configured(None)[1], stdin)
+    tree, store = commands.saved_runs(loaded, original, stdin)
     if as_json:
-        common.write_json(branch_report.branches_values(tree, store, paths))
+        commands.write_json(branch_report.branches_values(tree, store, paths))
     else:
-        common.write(branch_report.branches_text(tree, store))
-    sys.exit(common.complain(loaded))
+        commands.write(branch_report.branches_text(tree, store))
+    sys.exit(commands.complain(loaded))
 
 
 # -- `inspector replay --live` ---------------------------------------------------------------------------------------
@@ -323,11 +323,11 @@ def run_live_branch(
         if save:
             store.forget(key_of(start.key, settings, since))
         raise
-    common.say([failure] if failure else [])
+    commands.say([failure] if failure else [])
     start.view.replay.case.heard[name] = heard
     node, _ = tree.add(start, settings, since)
     ended = node.view.turns[look.turn]
-    common.say(filter(None, [ended.ended.notice]))
+    commands.say(filter(None, [ended.ended.notice]))
     end = ended.terminal
     return node, EXITS[end]
 

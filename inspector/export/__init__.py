@@ -1,15 +1,21 @@
 """What leaves the program: a session as a document, an exchange for other tools, a bug report. Masked once more.
 
-`FORMS` is the list of forms; each makes texts by file name, and opens no file itself.
+`FORMS` is the list of forms; each makes texts by file name, and opens no file itself. `chosen` makes those that an
+operator named, `write` puts files into a folder and writes over none.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
+from inspector.config.files import replace_all
 from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.sessions import redact
 from loop_core.errors import CallerError
 
 
@@ -106,25 +112,25 @@ def _session(chosen: Chosen) -> Mapping[str, str]:
 def _otlp(chosen: Chosen) -> Mapping[str, str]:
     import time
 
-    from inspector.export import otlp
+    from inspector.export import telemetry
     from inspector.export.otel_spans import spans
     from inspector.export.telemetry import points
 
     view, only, now = chosen.view, _only(chosen), time.time_ns()
     made = spans(view, now, only=only)
     begun, over = min((span.start for span in made), default=now), max((span.end for span in made), default=now)
-    return {f"{chosen.name}.traces.json": otlp.traces(made),
-            f"{chosen.name}.metrics.json": otlp.metrics(points(view, only), begun, over)}
+    return {f"{chosen.name}.traces.json": telemetry.traces(made),
+            f"{chosen.name}.metrics.json": telemetry.metrics(points(view, only), begun, over)}
 
 
 def _otlp_content(chosen: Chosen) -> Mapping[str, str]:
     import time
 
-    from inspector.export import otlp
+    from inspector.export import telemetry
     from inspector.export.otel_spans import spans
 
     made = spans(chosen.view, time.time_ns(), with_content=True, only=_only(chosen))
-    return {f"{chosen.name}-content.traces.json": otlp.traces(made)}
+    return {f"{chosen.name}-content.traces.json": telemetry.traces(made)}
 
 
 def _bug(chosen: Chosen) -> Mapping[str, str]:
@@ -146,3 +152,71 @@ FORMS: Mapping[str, Form] = {
     "bug": Form("a bug report: the smallest session that shows the finding, and its command", _bug),
 }
 """Name -> form, in the order in which they are offered."""
+
+
+# -- The form that an operator named, and its files ------------------------------------------------------------------
+
+
+def chosen(view: View, form: str, turn: int | None = None, response: int | None = None) -> Mapping[str, str]:
+    """The files of one form: name -> content. Turns are numbered from 1, responses are indices.
+
+    Raises:
+        CallerError: there is no such form, turn or response, or the form cannot hold it.
+    """
+    if form not in FORMS:
+        raise CallerError(f"unknown form {form!r}; expected one of {', '.join(FORMS)}")
+    if turn is not None and turn > len(view.turns):
+        raise CallerError(f"there is no turn {turn}; expected 1 to {len(view.turns)}")
+    if response is not None and response >= len(view.responses):
+        raise CallerError(f"there is no response {response}; expected 0 to {len(view.responses) - 1}")
+    facts = None if response is None else view.responses[response]
+    if facts is None and len(view.responses) == 1:
+        facts = view.responses[0]
+    return FORMS[form].make(Chosen(view, None if turn is None else view.turns[turn - 1], facts, name_of(view)))
+
+
+def name_of(view: View) -> str:
+    """What the files of a session are called: after the file that it was read from."""
+    return stem_of(view.inputs[0].path) if len(view.inputs) == 1 else "sessions"
+
+
+OWN = "session.jsonl"
+"""What stands behind the first dot of session files, and is left out of the names of exports."""
+
+
+def stem_of(path: str) -> str:
+    """The name of a file without dots; no two that differ behind the first one have the same."""
+    head, _, rest = Path(path).name.partition(".")
+    stem = _word(head) or "session"
+    if rest in ("", OWN):
+        return stem
+    if re.fullmatch(r"\w+(?:\.\w+)*", rest):  # then no other one has these hyphens
+        return f"{stem}-{rest.replace('.', '-')}"
+    return f"{stem}-{_word(rest)}-{crc32(rest.encode('utf-8', 'surrogateescape')):08x}"
+
+
+def _word(text: str) -> str:
+    return re.sub(r"[^\w-]+", "-", text).strip("-")
+
+
+def encoded(content: str) -> bytes:
+    """The bytes of a file, without credentials; what UTF-8 cannot hold is written as an escape."""
+    return redact.text(content).encode("utf-8", "backslashreplace")
+
+
+def write(files: Mapping[str, str], folder: str, force: bool = False) -> list[str]:
+    """Writes the files; the paths that were written.
+
+    Raises:
+        CallerError: one is there already, or the folder cannot be written; what was there is whole.
+    """
+    paths = {Path(folder) / name: content for name, content in files.items()}
+    there = [path for path in paths if path.exists()]
+    if there and not force:
+        raise CallerError(f"{there[0]}: is there already; --force writes over it")
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        replace_all({path: encoded(content) for path, content in paths.items()})
+    except OSError as why:
+        raise CallerError(f"{folder}: cannot be written: {why.strerror or why}") from None
+    return [str(path) for path in paths]

@@ -18,8 +18,8 @@ from typing import Any
 
 from inspector.config.settings import Settings, command
 from inspector.export.pages import Block, Heading, Items, Quote, Said, blocks, markdown
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.sessions import detection, open_paths, redact
 from inspector.sessions.native import session_bytes

@@ -13,8 +13,8 @@ from inspector.config.settings import Settings, live_limits, name_of
 from inspector.live.answers import TurnResults, recorded_results
 from inspector.live.headless import refuse_secrets
 from inspector.live.target import Cost, Target, cost_of, estimate, grafted, left_of, target_of
+from inspector.replay import Replay, plan_of
 from inspector.replay.case import LIVE
-from inspector.replay.replay import Replay, plan_of
 from inspector.replay.rerun import BranchStart, cap_of, case_since, start_of
 from inspector.report.lines.spans import one_line
 from inspector.sessions.recording import Exchange

@@ -17,8 +17,8 @@ from inspector.config.settings import Settings, live_limits, parse_assignments, 
 from inspector.live.answers import Answers, results_of
 from inspector.live.inputs import json_file, key_for, request_of, secrets_of, tools_of
 from inspector.live.recorder import Recorder, RunMemory, replay_of
+from inspector.replay import Replay
 from inspector.replay.case import cancelled
-from inspector.replay.replay import Replay
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
 from loop_core.client.address import Server, expected_speaker, refuse_plain

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from inspector.config.files import new_folder
 from inspector.config.settings import REPLAYED, Settings
+from inspector.replay import Replay, TurnRun
 from inspector.replay.case import TURN_PLACES, Case
-from inspector.replay.replay import Replay, TurnRun
 from inspector.sessions import redact
 from inspector.sessions.native import AGAIN, PRODUCER, SessionWriter, sent_again
 from inspector.sessions.recording import (

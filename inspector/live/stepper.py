@@ -13,8 +13,8 @@ from enum import StrEnum
 from time import monotonic
 from typing import Any
 
+from inspector.replay import resumed
 from inspector.replay.case import cancelled as given_up
-from inspector.replay.replay import resumed
 from loop_core.client.address import Server, expected_speaker
 from loop_core.client.exchange import LiveResponse
 from loop_core.client.outgoing import LiveRequest, body_of, known_ability, live_request_for

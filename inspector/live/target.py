@@ -24,7 +24,7 @@ from loop_core.turn.policy import Policy, ReasonSource
 from loop_core.turn.state import State, Turn
 from loop_core.values import Request, Stop
 from loop_core.wire import FORMATS, wire
-from loop_core.wire.profile import Profile
+from loop_core.wire.format import Profile
 
 KEPT_HEADERS = frozenset({"anthropic-version", "anthropic-beta", "openai-beta"})
 """Recorded headers that say how the body is to be read: they go with it."""

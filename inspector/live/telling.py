@@ -14,8 +14,8 @@ from inspector.live.answers import Answers, How
 from inspector.live.driver import Driver
 from inspector.live.recorder import NAME, LiveTurn, replay_of_turns
 from inspector.live.stepper import Flow, Phase
+from inspector.replay import Replay, TurnRun
 from inspector.replay.case import Case, open_case
-from inspector.replay.replay import Replay, TurnRun
 from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, joined, paragraphs, quoted, safe

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from inspector.provider.incoming import Seen
+    from inspector.provider.connection import Seen
     from inspector.provider.reading import read, shipped
     from inspector.provider.scenarios import Answer, Kind, Placed, Story
     from inspector.provider.server import Provider, serving

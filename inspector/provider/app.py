@@ -15,7 +15,7 @@ from aiohttp import web
 
 from inspector.provider import frames
 from inspector.provider.checks import check, match_json, names_model, stop_strings
-from inspector.provider.incoming import (
+from inspector.provider.connection import (
     ANY,
     DOUBLED,
     Seen,
@@ -29,13 +29,13 @@ from inspector.provider.incoming import (
     public_headers,
     public_path,
     read_body,
+    send,
     story_for,
     with_previous,
 )
 from inspector.provider.place import locate, read_mark
 from inspector.provider.reply import Reply, refusal, reply_at, request_tokens, stored_reply, with_request_id
 from inspector.provider.scenarios import Story
-from inspector.provider.sending import send
 from loop_core.errors import CallerError
 from loop_core.values import Request
 from loop_core.wire import wire

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from inspector.provider.dialect_lines import SILENT, TableEntry, cells, name_of, reason, word
 from inspector.provider.dialect_rows import DialectRow, SilentRow, TableRow
-from inspector.provider.peers import VERSIONS
+from inspector.provider.dialects import PEER_VERSIONS
 from inspector.report.lines.spans import (
     Line,
     Listed,
@@ -192,7 +192,8 @@ def _decided(row: DialectRow) -> list[Line]:
 
 def _peers(row: DialectRow) -> list[Line]:
     return [
-        field("peers" if not number else "", Span(f"{VERSIONS[peer.name]:<20}", Role.DIM), Span(f"{peer.word:<16}"),
+        field("peers" if not number else "", Span(f"{PEER_VERSIONS[peer.name]:<20}", Role.DIM),
+              Span(f"{peer.word:<16}"),
               Span("as we do" if peer.agrees else f"that is {peer.means.value}",
                    Role.ERROR if peer.looser else Role.PLAIN))
         for number, peer in enumerate(row.peers)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from inspector.provider.dialect_rows import LOST, CallState, DialectRow, SilentRow, TableRow
-from inspector.provider.peers import VERSIONS
+from inspector.provider.dialects import PEER_VERSIONS
 from inspector.provider.scenarios import CHARACTERS, COMPLETE
 from inspector.report.lines.glyphs import STOP
 from inspector.report.lines.spans import Line, Role, Span, clip, joined, safe, width_of, wrapped
@@ -236,6 +236,6 @@ def outcome(told: Sequence[TableRow], policy: str) -> list[Line]:
         lines.append((Span("finished, it seems: ", Role.KEY), said_so))
     deceived = Counter(peer.name for row in unfinished for peer in row.peers if peer.means in FINISHED)
     if deceived:
-        counts = " · ".join(f"{VERSIONS[name]} ({count})" for name, count in deceived.items())
+        counts = " · ".join(f"{PEER_VERSIONS[name]} ({count})" for name, count in deceived.items())
         lines.append((Span("taken for finished by: ", Role.KEY), Span(counts)))
     return lines

@@ -16,8 +16,7 @@ from inspector.config.settings import Settings
 from inspector.provider import dialect_rows
 from inspector.provider.dialect_lines import alike, heading, table
 from inspector.provider.dialect_rows import MS, DialectRow, TableRow, rows
-from inspector.provider.dialects import DIALECTS
-from inspector.provider.peers import VERSIONS
+from inspector.provider.dialects import DIALECTS, PEER_VERSIONS
 from inspector.provider.scenarios import CHARACTERS, SCENARIOS, Scenario
 from inspector.report.explain import place_of
 from inspector.report.lines.spans import Line, plain, wrapped
@@ -57,7 +56,7 @@ def document(told: Sequence[TableRow], scenario: Scenario, policy: Policy) -> di
                      "tokens": f"ESTIMATED: {CHARACTERS} characters each"},
         "policy": policy.name,
         "fidelity": Fidelity.SIMULATED.value,
-        "peers": dict(VERSIONS),
+        "peers": dict(PEER_VERSIONS),
         "rows": [_row(row) for row in told],
     }
 

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from inspector.config.settings import Settings
 from inspector.provider.dialect_writing import is_streamed, response_pieces
-from inspector.provider.dialects import DIALECTS, Dialect
-from inspector.provider.peers import Peer, peers
+from inspector.provider.dialects import DIALECTS, Dialect, Peer, peers
 from inspector.provider.scenarios import COMPLETE, TOOLS, PlayedScenario, Scenario, play
+from inspector.replay import Replay, replay
 from inspector.replay.case import Case, open_case
-from inspector.replay.replay import Replay, replay
 from inspector.sessions.build import Unbuilt, build
 from inspector.sessions.recording import Chunk, Exchange, Input, Loaded, Options, RawExchange
 from inspector.sessions.thread import thread

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from inspector.provider.dialects import Dialect
-from inspector.provider.quirks import PIECE, apply_quirks
+from inspector.provider.frames import PIECE, apply_quirks
 from inspector.provider.scenarios import PlayedScenario
 from loop_core.judge.arguments import parse_leniently
 from loop_core.values import ChatResponse, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall, Usage

@@ -1,21 +1,35 @@
 """The dialects: how each server that is known spells an answer that was cut, and where that is written.
 
-Data only: one row a server and a habit. A row without words of its own speaks as its format does; `blind` says where
-even our judge takes a cut answer for a finished one, and why nothing in the bytes could tell.
+Data: one row a server and a habit. A row without words of its own speaks as its format does; `blind` says where even
+our judge takes a cut answer for a finished one, and why nothing in the bytes could tell. Below them, what four
+libraries make of the same words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from inspector.provider import quirks
-from inspector.provider.quirks import Quirk
+from inspector.provider import frames
+from inspector.provider.frames import Quirk
 from loop_core.errors import CallerError
-from loop_core.values import ProviderError
+from loop_core.judge.classify import FINISHED
+from loop_core.values import ProviderError, Stop
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.servers import CHAT, GEMINI, MESSAGES, OLLAMA, RESPONSES
-from loop_core.wire.serving import CutCallForm, Moment, Says, Spelling, fails, say, spent
+from loop_core.wire.serving import (
+    PEER_ABSENT,
+    PEER_FAILURE,
+    CutCallForm,
+    Moment,
+    PeerWords,
+    Says,
+    Spelling,
+    fails,
+    say,
+    spent,
+)
 
 ENDED, CALLED, CUT, CUT_CALL = Moment.ENDED, Moment.CALLED, Moment.CUT, Moment.CUT_CALL
 CUT_BATCH, CUT_AFTER, FULL, FILTERED = Moment.CUT_BATCH, Moment.CUT_AFTER, Moment.FULL, Moment.FILTERED
@@ -117,7 +131,7 @@ OTHERS: tuple[Dialect, ...] = (
                    MALFORMED: "an unknown native word becomes stop, and the call is gone",
                    FAILED: "an error word becomes stop"}),
     Dialect(CHAT, "dynamo", title="tool_calls over a cut call, and one index for all calls, in older versions",
-            source="ai-dynamo PR#13791, PR#4723", says={CUT_CALL: say("tool_calls")}, quirks=(quirks.one_index,)),
+            source="ai-dynamo PR#13791, PR#4723", says={CUT_CALL: say("tool_calls")}, quirks=(frames.one_index,)),
     Dialect(CHAT, "generic", "leak", "gives back a call's unclosed markup as text, and says stop", "omlx#3153",
             {CUT_CALL: say("stop")}, CutCallForm.MARKUP,
             blind={CUT_BATCH: "the cut call is text, which a complete call before it makes look like a remark"}),
@@ -127,25 +141,25 @@ OTHERS: tuple[Dialect, ...] = (
             source="llama.cpp PR#28711", says={FULL: Spelling("length", {"truncated": "true"})}),
     Dialect(CHAT, "lm_studio", title="no finish reason where the context is full; another id in every piece of a call",
             source="vaadin/flow-components b88af58; LM Studio#830", says={FULL: say(None)},
-            quirks=(quirks.fresh_ids,)),
+            quirks=(frames.fresh_ids,)),
     Dialect(CHAT, "ollama", title="drops a cut call; says stop over calls, all of index 0",
             source="ollama#15457; opencode#14972; wire notes", says={CALLED: say("stop"), MALFORMED: None},
-            carried=CutCallForm.DROPPED, quirks=(quirks.one_index,)),
+            carried=CutCallForm.DROPPED, quirks=(frames.one_index,)),
     Dialect(CHAT, "gemini", title="drops a cut call; says stop over calls, which have no index",
             source="openai-python#2806; opencode#14972; wire notes", says={CALLED: say("stop"), MALFORMED: None},
-            carried=CutCallForm.DROPPED, quirks=(quirks.no_index,), model="gemini-2.5-flash"),
+            carried=CutCallForm.DROPPED, quirks=(frames.no_index,), model="gemini-2.5-flash"),
     Dialect(CHAT, "azure_openai", title="begins with choices [], what its filter says of the prompt",
-            source="openai-python#1677; langchain#18977", quirks=(quirks.prompt_annotations,),
+            source="openai-python#1677; langchain#18977", quirks=(frames.prompt_annotations,),
             says={FILTERED: Spelling("content_filter", {"content_filter_results": "violence"})}, model="gpt-4o-mini"),
     Dialect(CHAT, "github_copilot", title="text and calls come in two choices of a whole body",
-            source="zeroclaw PR#2136", stream=False, quirks=(quirks.split_choices,)),
+            source="zeroclaw PR#2136", stream=False, quirks=(frames.split_choices,)),
     Dialect(CHAT, "groq", title="a call that its parser cannot read becomes an HTTP 400", source="Groq error codes",
             says={MALFORMED: Spelling(
                 None, {"failed_generation": "<function=write_file>{path: report.md}</function>"},
                 ProviderError("Failed to call a function.", "invalid_request_error", "tool_use_failed"), 400)}),
     Dialect(CHAT, "mistral", title="complete arguments may be an object; model_length in whole bodies only",
             source="mistralai 3.7.0 functioncall.py, chatcompletionchoice.py:23", stream=False,
-            quirks=(quirks.object_arguments,), says={FULL: say("model_length"), FAILED: say("error")}),
+            quirks=(frames.object_arguments,), says={FULL: say("model_length"), FAILED: say("error")}),
     Dialect(CHAT, "deepseek", title="says by a word of its own that it ran out of resources",
             source="@ai-sdk/deepseek 3.0.56", says={FAILED: say("insufficient_system_resource")}),
     Dialect(CHAT, "zai", title="has words of its own", source="pydantic-ai 2.68.0 models/zai.py:35",
@@ -153,20 +167,20 @@ OTHERS: tuple[Dialect, ...] = (
                   FAILED: say("network_error")}),
     Dialect(CHAT, "xai", title="thinking counts neither under the cap nor in completion_tokens",
             source="recorded: 113 tokens, 110 of them thinking, under a cap of 16", free_thinking=True,
-            quirks=(quirks.thinking_apart,)),
+            quirks=(frames.thinking_apart,)),
     Dialect(CHAT, "together", title="ends a turn with eos",
             source="together 3.1.1 types/chat/chat_completion.py:17", says={ENDED: say("eos")}),
     Dialect(CHAT, "fireworks", title="says error under HTTP 200",
             source="fireworks-ai 1.2.30 types/shared/choice.py:25", says={FAILED: say("error")}),
     Dialect(CHAT, "moonshot", title="usage stands inside the choice", source="pi-ai openai-completions.js",
-            quirks=(quirks.usage_in_choice,)),
+            quirks=(frames.usage_in_choice,)),
     Dialect(CHAT, "cerebras", title="the later pieces of a call have another index and no id", source="dirac PR#215",
-            quirks=(quirks.wandering_index,)),
+            quirks=(frames.wandering_index,)),
     Dialect(CHAT, "oci", title="every piece of a call has another id, and an empty name", source="litellm PR#40040",
-            quirks=(quirks.fresh_ids,)),
-    Dialect(CHAT, "sglang", title="calls have no index", source="wire notes", quirks=(quirks.no_index,)),
+            quirks=(frames.fresh_ids,)),
+    Dialect(CHAT, "sglang", title="calls have no index", source="wire notes", quirks=(frames.no_index,)),
     Dialect(CHAT, "tgi", title="tool_calls is an object, the id is empty", source="TGI #2794",
-            quirks=(quirks.one_object,)),
+            quirks=(frames.one_object,)),
     # -- Responses -----------------------------------------------------------------------------------------------
     Dialect(RESPONSES, "llama_cpp", title="says completed over a cut at max_output_tokens",
             source="seen with SmolLM2, two builds", says=spent("completed"), blind={CUT: _AT_CAP}),
@@ -182,7 +196,7 @@ OTHERS: tuple[Dialect, ...] = (
     Dialect(GEMINI, "gemini", "malformed", "a cut call becomes MALFORMED_FUNCTION_CALL, and is not sent", "wire notes",
             {CUT_CALL: say("MALFORMED_FUNCTION_CALL")}, model="gemini-2.5-flash"),
     Dialect(GEMINI, "vertex", title="streams arguments value by value; the last one of a cut call stays open",
-            source="google-genai 3.4.0 types.py:2065 willContinue", quirks=(quirks.partial_values,),
+            source="google-genai 3.4.0 types.py:2065 willContinue", quirks=(frames.partial_values,),
             model="gemini-2.5-flash",
             asks={"toolConfig": {"functionCallingConfig": {"streamFunctionCallArguments": True}}}),
     # -- Ollama --------------------------------------------------------------------------------------------------
@@ -220,3 +234,71 @@ def dialects_named(only: tuple[str, ...] = ()) -> tuple[Dialect, ...]:
 
 def _names(dialect: Dialect, word: str) -> bool:
     return word in (dialect.api, dialect.profile, f"{dialect.api}/{dialect.profile}", dialect.name)
+
+
+# -- What four libraries make of the same words: LiteLLM, Vercel's AI SDK, pydantic-ai and pi-ai ---------------------
+# Native word -> what each library says. A profile's own row precedes its format's. Read in their sources at the
+# versions named; a pair is what is said without calls and with calls.
+
+
+PEERS = ("litellm", "vercel", "pydantic_ai", "pi_ai")
+PEER_VERSIONS: Mapping[str, str] = {
+    "litellm": "LiteLLM 1.109.1", "vercel": "ai 7.0.173", "pydantic_ai": "pydantic-ai 2.68.0", "pi_ai": "pi-ai 1.5.2",
+}
+
+PEER_MEANINGS: Mapping[str, Stop] = {
+    "stop": Stop.END_TURN,
+    "length": Stop.MAX_TOKENS,
+    "tool_calls": Stop.TOOL_CALL,
+    "tool-calls": Stop.TOOL_CALL,
+    "tool_call": Stop.TOOL_CALL,
+    "toolUse": Stop.TOOL_CALL,
+    "content_filter": Stop.SAFETY_BLOCKED,
+    "content-filter": Stop.SAFETY_BLOCKED,
+    "error": Stop.ERROR,
+    "raises": Stop.ERROR,
+    "other": Stop.UNKNOWN,
+    "none": Stop.UNKNOWN,
+    "interrupted": Stop.INTERRUPTED,
+    "suspended": Stop.PAUSED,
+}
+"""What a library's word means in ours; `raises` is an exception, `none` no reason at all."""
+
+PEER_WORDS: Mapping[tuple[str, str], PeerWords] = {
+    ("mistral", "model_length"): ("stop", "length", "length", "length"),
+    ("mistral", "error"): ("stop", "error", "error", "error"),
+    ("deepseek", "insufficient_system_resource"): ("stop", "error", "none", "error"),
+    ("zai", "sensitive"): ("content_filter", "other", "content_filter", "error"),
+    ("zai", "model_context_window_exceeded"): ("length", "other", "length", "error"),
+    ("zai", "network_error"): ("stop", "other", "error", "error"),
+    ("together", "eos"): ("stop", "other", "none", "error"),
+    ("fireworks", "error"): ("stop", "other", "none", "error"),
+    ("vllm", "error"): ("stop", "other", "none", "error"),
+    ("openrouter", "error"): ("stop", "error", "error", "error"),
+}
+"""Profile and native word -> what each library says; those of a whole format are in its package (`Serving.peers`)."""
+
+
+class Peer(NamedTuple):
+    """What one library says."""
+
+    name: str
+    word: str
+    means: Stop
+    agrees: bool
+    """It means what we do."""
+    looser: bool
+    """It takes for finished what we do not: whoever trusts it goes on, or runs what was cut."""
+
+
+def peers(api: str, profile: str, raw: str | None, failed: bool, calls: bool, ours: Stop) -> tuple[Peer, ...]:
+    """What each library says of a native word, beside our effective reason; empty where that is not known."""
+    key = PEER_FAILURE if failed and raw is None else raw or PEER_ABSENT
+    answers = PEER_WORDS.get((profile, key)) or wire(api).serving.peers.get(key, ())
+    found: list[Peer] = []
+    for name, said in zip(PEERS, answers, strict=False):
+        word = said if isinstance(said, str) else said[calls]
+        if word:
+            means = PEER_MEANINGS[word]
+            found.append(Peer(name, word, means, means is ours, means in FINISHED and ours not in FINISHED))
+    return tuple(found)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from inspector.provider import frames, quirks
+from inspector.provider import frames
+from inspector.provider.frames import apply_quirks
 from inspector.provider.place import Draft, HTTPRefusal
-from inspector.provider.quirks import apply_quirks
 from inspector.provider.scenarios import CHARACTERS, Kind
 from loop_core.values import OpaquePart, ReasoningPart, TextPart, ToolCall
 from loop_core.wire import wire
@@ -243,7 +243,7 @@ def _gone(holder: dict[str, Any], key: str) -> None:
     del holder[key]
 
 
-def _as_quirk(quirk: quirks.Quirk) -> Change:
+def _as_quirk(quirk: frames.Quirk) -> Change:
     def each(draft: Draft, given: Any) -> Draft:
         if draft.played is None:
             return draft
@@ -319,8 +319,8 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
     Fault("one_index", _F, Takes.TRUE, "every part or call has the index 0", _indexes(_zero), base="calls",
           without=_NO_INDEX),
     Fault("wandering_index", _F, Takes.TRUE, "the pieces of a call after the first have another index and no id",
-          _as_quirk(quirks.wandering_index), base="call", without=_PIECES),
-    Fault("fresh_ids", _F, Takes.TRUE, "every piece of a call has an id of its own", _as_quirk(quirks.fresh_ids),
+          _as_quirk(frames.wandering_index), base="call", without=_PIECES),
+    Fault("fresh_ids", _F, Takes.TRUE, "every piece of a call has an id of its own", _as_quirk(frames.fresh_ids),
           base="call", without=_PIECES),
     Fault("slow", _S, Takes.SECONDS, "every frame comes after so many seconds", _sent("slow"), 0.001),
     Fault("stalled", _S, Takes.STALL, "the server falls silent before a frame, and closes the connection",

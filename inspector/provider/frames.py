@@ -1,15 +1,19 @@
-"""The pieces that a provider sends, taken apart and put together again: what faults change is in here as JSON values.
+"""The pieces that a provider sends as JSON values: taken apart, changed as a server would, put together again.
 
-Owns the framings as far as the encoders write them. Knows no fault, and of a format what its `Serving` says.
+Owns the framings as far as the encoders write them, and the changes that servers make to the shape of an answer. Knows
+no fault, and of a format what its `Serving` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from inspector.provider.scenarios import PlayedScenario
+from loop_core.judge.arguments import parse_leniently
 from loop_core.wire import wire
-from loop_core.wire.body import compact, read_object
+from loop_core.wire.body import compact, pieces, read_object
 from loop_core.wire.eventstream import event_frame
 from loop_core.wire.framing import Whole
 
@@ -151,3 +155,170 @@ def with_times(api: str, stream: bool, sent: Iterable[bytes]) -> tuple[bytes, ..
         value = read_object(body.decode())
         made.append(compact(value).encode() if value is not None and change(value) else body)
     return tuple(made)
+
+
+# -- What servers do to the shape of an answer -----------------------------------------------------------------------
+# Each `Quirk` takes the JSON values of one answer (the events of a stream, or one body) and gives those that the
+# server would have sent. The encoders write what a format says; these write what a server makes of it.
+
+
+Quirk = Callable[[list[Event], PlayedScenario], list[Event]]
+
+PIECE = 12
+"""Characters in one piece of a stream."""
+
+
+def apply_quirks(sent: list[bytes], quirks: tuple[Quirk, ...], played: PlayedScenario) -> list[bytes]:
+    """The answer as the server sends it; marks that are no JSON (`[DONE]`) stay at its end."""
+    if not quirks:
+        return sent
+    read = [(_payload(piece), piece) for piece in sent]
+    events = [event for event, _ in read if event is not None]
+    for quirk in quirks:
+        events = quirk(events, played)
+    streamed = sent[0].startswith(b"data:")
+    end = b"\r\n\r\n" if sent[0].endswith(b"\r\n\r\n") else b"\n\n"
+    written = [b"data: " + compact(event).encode() + end if streamed else compact(event).encode() for event in events]
+    return written + [piece for event, piece in read if event is None]
+
+
+def _payload(piece: bytes) -> Event | None:
+    return read_object(piece.decode().removeprefix("data:").strip())
+
+
+# -- chat completions ------------------------------------------------------------------------------------------------
+
+
+def _call_deltas(events: list[Event]) -> Iterator[Event]:
+    for event in events:
+        for choice in event.get("choices", ()):
+            yield from choice.get("delta", choice.get("message", {})).get("tool_calls", ())
+
+
+def no_index(events: list[Event], played: PlayedScenario) -> list[Event]:
+    """Calls come without their index."""
+    for call in _call_deltas(events):
+        call.pop("index", None)
+    return events
+
+
+def one_index(events: list[Event], played: PlayedScenario) -> list[Event]:
+    """Every call has the index 0."""
+    for call in _call_deltas(events):
+        call["index"] = 0
+    return events
+
+
+def wandering_index(events: list[Event], played: PlayedScenario) -> list[Event]:
+    """The pieces after the first have another index, and no id; of one call only, or nobody could tell."""
+    for call in _call_deltas(events):
+        if "id" not in call and len([part for part in played.parts if hasattr(part, "arguments")]) == 1:
+            call["index"] += 1
+    return events
+
+
+def fresh_ids(events: list[Event], played: PlayedScenario) -> list[Event]:
+    """Every piece of a call has an id of its own, and an empty name after the first."""
+    for number, call in enumerate(_call_deltas(events), 1):
+        call["id"] = f"call_{number}"
+        call["function"].setdefault("name", "")
+    return events
+
+
+def one_object(events: list[Event], played: PlayedScenario) -> list[Event]:
+    """`tool_calls` is the call itself and no list; its id is empty."""
+    for event in events:
+        for choice in event.get("choices", ()):
+            delta = choice.get("delta", {})
+            if "tool_calls" in delta:
+                delta["tool_calls"] = {**delta["tool_calls"][0], "id": ""}
+    return events
+
+
+def object_arguments(events: list[Event], played: PlayedScenario) -> list[Event]:
+    """Arguments that are complete come as an object instead of a string."""
+    for call in _call_deltas(events):
+        whole = read_object(call["function"]["arguments"])
+        if whole is not None:
+            call["function"]["arguments"] = whole
+    return events
+
+
+def split_choices(events: list[Event], played: PlayedScenario) -> list[Event]:
+    """The text stands in one choice of a whole body, the calls in another."""
+    for event in events:
+        (choice,) = event["choices"]
+        message = choice["message"]
+        if message.get("content") and "tool_calls" in message:
+            calls = {**choice, "index": 1, "message": {"role": "assistant", "content": None,
+                                                       "tool_calls": message.pop("tool_calls")}}
+            event["choices"] = [choice, calls]
+    return events
+
+
+def usage_in_choice(events: list[Event], played: PlayedScenario) -> list[Event]:
+    """Usage stands inside the choice that ends the stream."""
+    ends = [event for event in events if any(choice.get("finish_reason") for choice in event.get("choices", ()))]
+    if ends and "usage" in events[-1]:
+        ends[-1]["choices"][0]["usage"] = events[-1]["usage"]
+        return events[:-1]
+    return events
+
+
+def thinking_apart(events: list[Event], played: PlayedScenario) -> list[Event]:
+    """`completion_tokens` leaves thinking out; only the total holds it."""
+    for event in events:
+        usage = event.get("usage")
+        if usage:
+            usage["completion_tokens"] -= usage.get("completion_tokens_details", {}).get("reasoning_tokens", 0)
+    return events
+
+
+def prompt_annotations(events: list[Event], played: PlayedScenario) -> list[Event]:
+    """The stream begins without a choice: what the filter thinks of the prompt."""
+    results = {"violence": {"filtered": False, "severity": "safe"}}
+    return [{"id": "", "model": "", "object": "chat.completion.chunk", "created": 0, "choices": [],
+             "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": results}]}, *events]
+
+
+# -- Gemini ----------------------------------------------------------------------------------------------------------
+
+
+def partial_values(events: list[Event], played: PlayedScenario) -> list[Event]:
+    """Calls come value by value (Vertex AI `streamFunctionCallArguments`); one that was cut never ends."""
+    made: list[Event] = []
+    for event in events[:-1]:
+        part = event["candidates"][0]["content"]["parts"][0]
+        call = part.get("functionCall")
+        made += [event] if call is None else _values(event, call["name"], call["args"], json.dumps(call["args"]))
+    if played.inside is not None:
+        cut = played.parts[-1]
+        text = str(getattr(cut, "arguments", ""))
+        made += _values(events[-1], played.inside.name, parse_leniently(text) or {}, text)
+    return [*made, *events[-1:]]
+
+
+def _values(like: Event, name: str, members: dict[str, Any], text: str) -> list[Event]:
+    """The events of one call; the string that `text` ends in the middle of stays open."""
+    whole = read_object(text) is not None
+    sent: list[Event] = [{"name": name, "willContinue": True}]
+    for number, (key, value) in enumerate(members.items(), 1):
+        path, last = f"$.{key}", number == len(members)
+        parts = pieces(str(value), PIECE) or [""]
+        sent += [{"partialArgs": [{"jsonPath": path, "stringValue": part, "willContinue": True}], "willContinue": True}
+                 for part in parts]
+        if whole or not last:
+            sent.append({"partialArgs": [{"jsonPath": path, "stringValue": ""}], "willContinue": True})
+    if whole:
+        sent.append({})
+    head = {key: value for key, value in like.items() if key in ("modelVersion", "responseId")}
+    return [{"candidates": [{"content": {"parts": [{"functionCall": call}], "role": "model"}, "index": 0}], **head}
+            for call in sent]
+
+
+WHOLE_ONLY = frozenset({split_choices, object_arguments})
+"""Quirks that only a whole body can have."""
+STREAM_ONLY = frozenset({
+    no_index, one_index, wandering_index, fresh_ids, one_object, usage_in_choice, prompt_annotations, partial_values,
+})
+"""Quirks that only a stream can have."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from zlib import crc32
 
-from inspector.provider import frames, quirks
+from inspector.provider import frames
 from inspector.provider.checks import stop_strings, until_stop
 from inspector.provider.dialect_writing import Manner, response_pieces
 from inspector.provider.dialects import DIALECTS, Dialect, dialects_named
@@ -169,7 +169,7 @@ def dialect_for(api: str, stream: bool, name: str | None = None) -> Dialect:
     if not stream and wire(api).serving.own.whole:  # a whole body cannot hold a cut string
         rows = [row for row in DIALECTS if row.api == api and not row.stream]
     found = next((row for row in rows if row.stream is stream), rows[0])
-    unfit = quirks.WHOLE_ONLY if stream else quirks.STREAM_ONLY
+    unfit = frames.WHOLE_ONLY if stream else frames.STREAM_ONLY
     return replace(found, quirks=tuple(quirk for quirk in found.quirks if quirk not in unfit))
 
 

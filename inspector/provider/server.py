@@ -19,7 +19,7 @@ from typing import Any
 from aiohttp import web
 
 from inspector.provider.app import application
-from inspector.provider.incoming import Seen
+from inspector.provider.connection import Seen
 from inspector.provider.reading import story_of
 from inspector.provider.reply import dialect_for
 from inspector.provider.scenarios import Story

@@ -1,1 +1,250 @@
-"""Recordings under our machine: cases, runs, and the same runs under other settings."""
+"""A recording under our machine: a case and settings give one `Trace`.
+
+Judging (`case`) depends on the bytes alone and is done once; replaying depends on limits and policy, costs far less,
+and is done again for every what-if. Where our machine ends and the recorded agent went on, a further run of the same
+turn begins at the exchange that it had not reached, so that every response is examined.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from inspector.config.settings import Settings, live_limits
+from inspector.replay.case import LIVE, Case, judge_response, limits_for, reach, seen_by_loop, source_of, spoken
+from inspector.sessions.recording import Link, TurnRecord
+from loop_core.turn import costs, moves
+from loop_core.turn.history import Ability
+from loop_core.turn.loop import Plan, opening_step, steps_from
+from loop_core.turn.policy import Signal, word_of
+from loop_core.turn.state import State
+from loop_core.turn.trace import Fidelity, Step, Trace
+from loop_core.values import Request
+
+if TYPE_CHECKING:
+    from inspector.replay.simulate import Simulated
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TurnRun:
+    """One recorded turn under our machine: its steps are `Replay.trace.steps[first:end]`."""
+
+    record: TurnRecord
+    first: int
+    end: int
+    runs: int
+    """How many runs it took to look at every response; more than one means that the recorded agent went another way."""
+    decided: int
+    """The step that ends the first run: what our machine decided about this turn."""
+    steps: tuple[Step, ...]
+    """The steps themselves; a what-if that leaves a turn alone has the very same."""
+
+
+class Stretch(NamedTuple):
+    """From which step on settings held."""
+
+    since: int
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Replay:
+    """A case under one setting, or under one after another."""
+
+    case: Case
+    settings: Settings
+    """Those that held last."""
+    trace: Trace
+    turns: tuple[TurnRun, ...]
+    since: int = 0
+    """The step from which they held."""
+    earlier: tuple[Stretch, ...] = ()
+    """What held for the steps before, in order; empty where `since` is 0."""
+    ends: tuple[int, ...] = ()
+    """Where each turn ends, to be searched."""
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """All settings in the order in which they held, the first from step 0 on."""
+        return (*self.earlier, Stretch(self.since, self.settings))
+
+    def settings_at(self, step: int) -> Settings:
+        """What held at a step."""
+        if step >= self.since:
+            return self.settings
+        return next(each.settings for each in reversed(self.earlier) if each.since <= step)
+
+    def effective_step(self, index: int) -> Step:
+        """A step with the limits and the policy in force at it: one that runs share has those that it was made under.
+
+        They decided the same, or it would not be shared; whatever shows a limit beside a step asks for it here.
+        """
+        step = self.trace.steps[index]
+        settings = self.settings_at(index)
+        policy = settings.belief
+        if settings.limits is step.turn.limits and policy is step.turn.policy:
+            return step
+        path = self.case.loaded.exchanges[self.turns[self.turn_at(index)].record.links[0].index].path
+        limits = limits_for(self.case, path, settings)
+        return step._replace(turn=step.turn._replace(limits=limits, policy=policy))
+
+    def turn_at(self, step: int) -> int:
+        """The index of the turn that a step belongs to."""
+        return min(bisect_right(self.ends, step), len(self.ends) - 1)
+
+
+def replay(case: Case, settings: Settings | None = None) -> Replay:
+    """Runs every recorded turn under the settings."""
+    settings = settings or Settings()
+    case = spoken(case, settings.profile)
+    turns: list[TurnRun] = []
+    first = 0
+    again = any(exchange.again for exchange in case.loaded.exchanges)
+    for record in case.loaded.turns:
+        links = seen_by_loop(case, record) if again else record.links
+        turns.append(placed(record, tuple(played(case, record, links, settings)), first))
+        first = turns[-1].end
+    return replayed(case, settings, turns)
+
+
+def replayed(
+    case: Case, settings: Settings, turns: Sequence[TurnRun], since: int = 0, earlier: tuple[Stretch, ...] = ()
+) -> Replay:
+    """The runs of all turns, one after the other."""
+    steps = tuple(chain.from_iterable([turn.steps for turn in turns]))
+    return Replay(case, settings, Trace(steps), tuple(turns), since, earlier, tuple([turn.end for turn in turns]))
+
+
+_PREFILLS, _ASKS = Ability(prefill=True), Ability()
+
+
+def placed(record: TurnRecord, steps: tuple[Step, ...], first: int) -> TurnRun:
+    """The steps of a turn, at their place in a trace."""
+    last = len(steps) - 1
+    runs = steps[-1].run + 1 if steps else 0
+    decided = last if runs < 2 else next(index for index, step in enumerate(steps) if step.run) - 1
+    run: TurnRun = TurnRun(record, first, first + len(steps), runs, first + max(0, decided), steps)
+    return run
+
+
+def played(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int = 0) -> list[Step]:
+    """The runs that it takes to look at every response from `links` on; `number` is the first one's."""
+    made: list[Step] = []
+    while links:
+        ran = run(case, record, links, settings, number)
+        made.extend(ran)
+        if len(links) == 1:
+            break  # a run looks at one answer at least
+        links, number = links[used(case, record, links, settings, ran) :], number + 1
+    return made
+
+
+def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[Step]:
+    """The steps in which our machine decides one turn: what `replay` gives it from `first` to `decided`."""
+    case = spoken(case, settings.profile)
+    return run(case, record, seen_by_loop(case, record), settings, 0)
+
+
+def used(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, ran: Sequence[Step]) -> int:
+    """How many recorded answers a run over `links` looked at; one at least, so that runs come to an end."""
+    if _recuts(ran[-1]):
+        return reach(case, links, max(1, _simulated(case, record, links, settings).reached(ran[-1].turn)))
+    return reach(case, links, max(1, sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in ran])))
+
+
+def _recuts(step: Step) -> bool:
+    """Whether a run has been answered by what was cut again, by this step."""
+    return step.fidelity is Fidelity.SIMULATED and any(
+        segment.response is None for answer in step.turn.answers for segment in answer)
+
+
+def plan_of(
+    case: Case, record: TurnRecord, link: Link, settings: Settings, number: int = 0, live: bool = False
+) -> tuple[Request, Plan]:
+    """What run `number` of a turn asks for, and how; it begins with this exchange. `live`: it is about to be asked."""
+    opening = case.loaded.exchanges[link.index]
+    request = opening.request or Request(opening.api, model=opening.response.model)
+    wanted, bound_by = settings.max_tokens, None
+    live = live or record.heard is not None
+    if wanted is not None and (settings.simulate or live):  # a recording was made at its own
+        bound_by = None if live else bounded_by(request.max_tokens, wanted)
+        request = replace(request, max_tokens=wanted)
+    limits = limits_for(case, opening.path, settings)
+    ability = _PREFILLS if opening.profile.prefill != "none" else _ASKS
+    provider = opening.profile.name
+    if record.heard is not None:
+        heard = case.heard[record.heard]
+        limits = live_limits(settings, limits)
+        ability, provider = heard.ability, heard.provider if link.why == LIVE else provider
+    fidelity = source_fidelity(case, link)
+    return request, Plan(limits, settings.belief, ability, provider, fidelity, number, bound_by)
+
+
+def bounded_by(recorded: int | None, wanted: int) -> int:
+    """What the token bound is derived from where another max_tokens is simulated: it is never tighter for that.
+
+    The bound stays as it was recorded; a larger max_tokens takes it along, since it would end the first answer else.
+    """
+    return 0 if recorded is None else max(recorded, wanted)
+
+
+def run(
+    case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int, after: Step | None = None
+) -> list[Step]:
+    """One run of a turn over the answers of `links`; only what follows `after`, where a step of it is given."""
+    request, plan = plan_of(case, record, links[0], settings, number)
+    left = after is not None and _recuts(after)  # and it does not come back
+    recorded = source_of(case, record, links)
+    simulate = (settings.simulate or left) and recorded.answers
+    source = _simulated(case, record, links, settings) if simulate else recorded
+    if after is not None:
+        return list(steps_from(resumed(after, request, plan), source))
+    opening = opening_step(record.id, request, plan)
+    return [opening, *steps_from(opening, source)]
+
+
+def resumed(step: Step, request: Request, plan: Plan) -> Step:
+    """A step as the one to go on from under another plan: what its state is about to decide is decided by that plan.
+
+    An answer that waits to be evaluated is read by the new policy; a state that a guard has stopped, or that runs
+    tools, is entered again. A request that is under way stays as it was sent.
+    """
+    turn, effects = step.turn, step.effects
+    ability = plan.ability or turn.ability
+    turn = turn._replace(request=request, limits=plan.limits, policy=plan.policy, ability=ability,
+                         provider=plan.provider, bound_by=plan.bound_by)
+    seen = turn.evaluation
+    if turn.state is State.EVALUATE_STOP and seen is not None:
+        again = replace(seen, word=word_of(plan.policy, seen.response, seen.judgement, plan.provider))
+        spent = costs.spend_after(turn._replace(spend=step.before.spend),
+                                  again) if step.before is not None else turn.spend
+        turn = turn._replace(evaluation=again, spend=spent)
+    elif turn.state is State.EXECUTE_TOOLS or (turn.state is State.RESUME and turn.last_send is None):
+        turn, effects = moves.enter(turn)
+    return step._replace(turn=turn, effects=effects)
+
+
+def source_fidelity(case: Case, link: Link) -> Fidelity:
+    """How far the session itself can be trusted: what was made from a table was never recorded."""
+    return Fidelity.SIMULATED if case.loaded.exchanges[link.index].simulated else Fidelity.RECORDED
+
+
+def first_cap(case: Case, record: TurnRecord) -> int | None:
+    """The output cap that a turn was recorded with."""
+    request = case.loaded.exchanges[record.links[0].index].request
+    return request.max_tokens if request else None
+
+
+def budget_changed(case: Case, record: TurnRecord, settings: Settings) -> bool:
+    """Whether a turn is simulated with another initial max_tokens than it was recorded with."""
+    return settings.simulate and settings.max_tokens is not None and settings.max_tokens != first_cap(case, record)
+
+
+def _simulated(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings) -> Simulated:
+    from inspector.replay.simulate import simulated  # only what simulates pays for it
+
+    changed = budget_changed(case, record, settings)
+    return simulated(source_of(case, record, links), case.loaded.exchanges, case.measured, judge_response, changed)

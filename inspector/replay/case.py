@@ -23,7 +23,7 @@ from loop_core.turn.segments import Method
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace
 from loop_core.values import ChatResponse, Evidence, Request, Role, Stop, StopReason, ToolResultPart
 from loop_core.wire import profiles, wire
-from loop_core.wire.profile import Profile
+from loop_core.wire.format import Profile
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -15,6 +15,17 @@ from operator import attrgetter
 from typing import TypeVar
 
 from inspector.config.settings import Settings
+from inspector.replay import (
+    Replay,
+    TurnRun,
+    placed,
+    plan_of,
+    played,
+    replayed,
+    resumed,
+    run,
+    used,
+)
 from inspector.replay.case import (
     LIVE,
     TURN_PLACES,
@@ -25,17 +36,6 @@ from inspector.replay.case import (
     seen_by_loop,
     source_of,
     spoken,
-)
-from inspector.replay.replay import (
-    Replay,
-    TurnRun,
-    placed,
-    plan_of,
-    played,
-    replayed,
-    resumed,
-    run,
-    used,
 )
 from inspector.sessions.build import spoken_by
 from inspector.sessions.recording import Conversation, Link, TurnPlace, TurnRecord

@@ -41,7 +41,7 @@ from loop_core.values import (
 )
 from loop_core.wire import decode, deltas, wire
 from loop_core.wire.base import StopRow
-from loop_core.wire.profile import Profile
+from loop_core.wire.format import Profile
 from loop_core.wire.reads import Pieces
 
 RESUMED = frozenset({Method.ECHO, Method.TOKEN, Method.POLL, Method.NUDGE})

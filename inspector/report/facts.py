@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from inspector.replay import Replay, TurnRun
 from inspector.replay.case import LIVE, REFUSED
-from inspector.replay.replay import Replay, TurnRun
-from inspector.report import places
 from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
 from inspector.report.judged_turn import exchange_of, place_of, why_of
 from inspector.report.verdict import TurnVerdict, judge_turn
+from inspector.sessions import provenance
 from inspector.sessions.recording import Exchange, Input, Link, TurnPlace
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Verdict
@@ -55,7 +55,7 @@ class ResponseFacts:
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The evidence of the effective reason, each rule with its bytes where it has some."""
-        return places.evidence(self.exchange, self.judged.stop.evidence)
+        return provenance.evidence(self.exchange, self.judged.stop.evidence)
 
     @property
     def handovers(self) -> Sequence[tuple[int, str]]:

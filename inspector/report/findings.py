@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from inspector.replay import Replay, TurnRun
 from inspector.replay.case import Case, results_in
-from inspector.replay.replay import Replay, TurnRun
 from inspector.replay.tokens import impossible, text_bytes
-from inspector.report import places
+from inspector.sessions import provenance
 from inspector.sessions.recording import Link, TurnPlace
 from inspector.sessions.transcripts.answer import is_unrecorded
 from inspector.sessions.wordings import cut_result, known_hint, refusal
@@ -108,7 +108,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
             if word in unknown:
                 continue
             unknown.add(word)
-        yield Noted(places.finding(exchange, finding), link.index, turn)
+        yield Noted(provenance.finding(exchange, finding), link.index, turn)
     claimed = impossible(exchange.response)
     if claimed is not None:
         size = text_bytes(exchange.response)
@@ -116,8 +116,8 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
             f"usage claims {claimed:,} output tokens: the text has {size:,} bytes, and nothing tells of so many that "
             "were not sent; no simulation goes by the claim"
         )
-        told = Finding(places.IMPOSSIBLE, Severity.WARNING, message)
-        yield Noted(places.finding(exchange, told), link.index, turn)
+        told = Finding(provenance.IMPOSSIBLE, Severity.WARNING, message)
+        yield Noted(provenance.finding(exchange, told), link.index, turn)
     if link.ambiguous:
         others = ", ".join(str(index) for index in link.ambiguous)
         message = f"its parent is ambiguous (responses {others}), so it opens a turn of its own"

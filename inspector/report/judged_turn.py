@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from inspector.replay import Replay, TurnRun
 from inspector.replay.case import TURN_PLACES
-from inspector.replay.replay import Replay, TurnRun
 from inspector.report.findings import RAN_CUT, Noted, held_calls
 from inspector.sessions.recording import Exchange, TurnPlace
 from inspector.sessions.transcripts.answer import inference_of, is_unrecorded

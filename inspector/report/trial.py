@@ -11,8 +11,8 @@ from functools import partial
 from typing import NamedTuple
 
 from inspector.config.settings import INITIAL, settings_of
+from inspector.replay import Replay, Stretch, TurnRun, first_cap, placed, replayed
 from inspector.replay.known import ENDED
-from inspector.replay.replay import Replay, Stretch, TurnRun, first_cap, placed, replayed
 from inspector.replay.rerun import rerun
 from inspector.report.advice import LIMIT, RAISED, Basis
 from inspector.report.findings import ANOTHER_WAY, Noted

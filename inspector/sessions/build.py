@@ -35,7 +35,7 @@ from loop_core.wire import decode_response, wire
 from loop_core.wire.base import RECORDING_CUT
 from loop_core.wire.eventstream import reseal
 from loop_core.wire.failures import read_quota
-from loop_core.wire.profile import Profile
+from loop_core.wire.format import Profile
 from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
 EDGE = 400

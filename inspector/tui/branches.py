@@ -210,7 +210,7 @@ class Branches(SessionPart):
         if not self.stage.run.view.steps:
             self.stage.note = "there is nothing to tune: no turn was read"
             return
-        from inspector.export.write import name_of
+        from inspector.export import name_of
         from inspector.tui.tuning_map import TuningTable
         from inspector.tui.tuning_screen import TuneScreen
 

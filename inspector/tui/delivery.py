@@ -17,7 +17,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from textual.app import App
 
-from inspector.export.write import encoded, write
+from inspector.export import encoded, write
 from inspector.sessions import redact
 from loop_core.errors import LoopError
 

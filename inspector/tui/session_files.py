@@ -17,8 +17,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from inspector.config.files import FILE, private_folder, replace_all
 from inspector.config.settings import Settings
+from inspector.replay import replay
 from inspector.replay.case import Case, open_case
-from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths, without_collector

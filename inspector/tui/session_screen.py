@@ -70,8 +70,7 @@ class Exports(SessionPart):
 
     def files(self, form: str, screen: str) -> Mapping[str, str]:
         """The files of a form: name -> content; `screen` is its picture."""
-        from inspector.export import FORMS, Chosen
-        from inspector.export.write import name_of
+        from inspector.export import FORMS, Chosen, name_of
         from inspector.report.facts import answer_at
         from inspector.sessions import redact
 

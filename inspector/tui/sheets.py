@@ -99,7 +99,7 @@ class Sheets:
 
     def readings(self, viewpoint: Viewpoint) -> Provenance | None:
         """Which bytes of the response at hand became which fact: decoded once, when it is first asked for."""
-        from inspector.report.places import readings
+        from inspector.sessions.provenance import readings
 
         key = whose(viewpoint)
         if key not in self._readings:

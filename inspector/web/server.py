@@ -19,7 +19,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from inspector.web import browser
-from inspector.web.entrance import BrowserClaims, Entrance
+from inspector.web.browser import BrowserClaims, Entrance
 from inspector.web.listener import Certificate, Sparing, listening
 from inspector.web.tab import GRACE, SCHEMES, Tab
 

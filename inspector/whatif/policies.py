@@ -13,8 +13,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from inspector.config.settings import Settings
+from inspector.replay import Replay, TurnRun, replay
 from inspector.replay.case import Case, seen_by_loop
-from inspector.replay.replay import Replay, TurnRun, replay
 from inspector.report.findings import CUT_WORDS, held_calls
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission, Verdict

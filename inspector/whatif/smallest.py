@@ -28,8 +28,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from inspector.config.settings import INITIAL
+from inspector.replay import first_run
 from inspector.replay.case import Case
-from inspector.replay.replay import first_run
 from inspector.whatif.axes import SHORT, Axis, Value, size_of
 from inspector.whatif.grid import APART, UNDONE, End, Grid, Group, TurnGrid
 from inspector.whatif.grid_run import Tuned

@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from inspector.config.settings import INITIAL
+from inspector.replay import bounded_by, first_run
 from inspector.replay.case import Case, limits_for
 from inspector.replay.known import is_cut
-from inspector.replay.replay import bounded_by, first_run
 from inspector.sessions.recording import TurnRecord
 from inspector.whatif.axes import TOKENS, Value, size_of
 from inspector.whatif.grid import APART, End, Grid, Group

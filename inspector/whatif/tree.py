@@ -16,7 +16,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from inspector.config.settings import Settings, name_of, record_of, settings_of
-from inspector.replay.replay import Replay, TurnRun
+from inspector.replay import Replay, TurnRun
 from inspector.replay.rerun import rerun
 from inspector.report.facts import TurnFacts, View, view
 from loop_core.errors import CallerError

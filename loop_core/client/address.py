@@ -13,7 +13,7 @@ from urllib.parse import unquote, unquote_plus, urlsplit
 from loop_core.errors import CallerError
 from loop_core.values import Request
 from loop_core.wire import wire
-from loop_core.wire.profile import Prefill
+from loop_core.wire.format import Prefill
 from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
 REDACTED = "REDACTED"

@@ -28,7 +28,7 @@ from loop_core.turn.state import RequestPlace, Send, Turn
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import decode_request, wire
 from loop_core.wire.body import dump
-from loop_core.wire.profile import Prefill, Profile
+from loop_core.wire.format import Prefill, Profile
 
 Messages = Sequence[Message | Mapping[str, Any]]
 """A history: messages, or chat messages as JSON, with `role` and `content`."""

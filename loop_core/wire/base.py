@@ -35,8 +35,7 @@ from loop_core.values import (
 from loop_core.wire.body import mend_parts
 from loop_core.wire.failures import classify, read_error, read_quota, redirect
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of
-from loop_core.wire.json_array import JSONArray
-from loop_core.wire.jsonslice import byte_span, path_of
+from loop_core.wire.json_values import JSONArray, byte_span, path_of
 from loop_core.wire.reads import See
 
 

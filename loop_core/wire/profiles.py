@@ -20,7 +20,7 @@ from loop_core.errors import CallerError
 from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Stop, StopReason
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.base import StopRow
-from loop_core.wire.profile import Prefill, Profile
+from loop_core.wire.format import Prefill, Profile
 from loop_core.wire.servers import GENERIC, SERVERS
 
 __all__ = ["GENERIC", "PROFILES", "Prefill", "Profile", "ProfileChoice", "choose", "native_reading",

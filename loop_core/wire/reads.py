@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-from loop_core.wire.jsonslice import pointer
+from loop_core.wire.json_values import pointer
 
 
 @dataclass(frozen=True, slots=True)

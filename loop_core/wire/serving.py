@@ -227,7 +227,7 @@ PeerWord = str | tuple[str, str]
 """What another library says of a native word, or says without and with calls; empty where it does not speak with this
 provider, or what it says is not known."""
 PeerWords = tuple[PeerWord, ...]
-"""One for each library, in the order of `inspector.provider.peers`."""
+"""One for each library, in the order of `inspector.provider.dialects.PEERS`."""
 PEER_ABSENT = "(absent)"
 """The key of a stream that ended without a word."""
 PEER_FAILURE = "(error)"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from measure import Line, Report, Skipped, best, milliseconds
 
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.explain import document
 from inspector.report.facts import view
 from inspector.sessions import open_paths, without_collector

@@ -10,8 +10,8 @@ from measure import Line, Report, best, milliseconds
 from streams import STREAMS
 
 from inspector.config.settings import Settings
+from inspector.replay import replay
 from inspector.replay.case import Case, open_case
-from inspector.replay.replay import replay
 from inspector.sessions import open_paths
 from loop_core import decode
 from loop_core.turn.limits import Limits

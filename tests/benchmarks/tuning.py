@@ -8,8 +8,8 @@ from typing import Any
 from measure import Line, Report, best, milliseconds
 
 from inspector.config.settings import Settings
+from inspector.replay import replay
 from inspector.replay.case import Case, open_case
-from inspector.replay.replay import replay
 from inspector.sessions import open_paths
 from inspector.whatif.axes import parse_axes
 from inspector.whatif.grid import Grid

@@ -10,8 +10,8 @@ from corpus import recordings
 from measure import Line, Report, Skipped, best, milliseconds
 
 from inspector.config.settings import Settings, settings_of
+from inspector.replay import replay
 from inspector.replay.case import Case, open_case
-from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.report.lines import steps
 from inspector.report.lines.steps import Outline

@@ -28,7 +28,7 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire import FORMATS, wire
-from loop_core.wire.profile import Prefill
+from loop_core.wire.format import Prefill
 from loop_core.wire.profiles import PROFILES, for_model, profile_named
 
 ASK = Message(Role.USER, (TextPart("Tell me."),))

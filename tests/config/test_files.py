@@ -14,7 +14,7 @@ import pytest
 from inspector import cli
 from inspector.config import files
 from inspector.config.files import new_folder, private_folder, replace_all
-from inspector.export.write import write
+from inspector.export import write
 from inspector.live.recorder import Recorder
 from inspector.sessions.agents import samples
 from inspector.sessions.native import write_session

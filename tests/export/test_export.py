@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 
 from inspector import cli
 from inspector.config.settings import Settings
-from inspector.export import FORMS, Chosen, Form
+from inspector.export import FORMS, Chosen, Form, chosen, stem_of, write
 from inspector.export.exchange_files import reread, shrink, symptom
 from inspector.export.pages import escaped, fenced
-from inspector.export.write import chosen, stem_of, write
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.explain import document
 from inspector.report.facts import answer_at, view
 from inspector.sessions import open_paths

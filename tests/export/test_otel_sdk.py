@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from inspector.config.settings import Settings
-from inspector.export import conventions, otlp, telemetry
+from inspector.export import conventions, telemetry
 from inspector.export.conventions import OtelSpan
 from inspector.live.headless import run_live
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from loop_core.client.address import Server
@@ -88,8 +88,9 @@ def test_a_turn_belongs_to_the_span_that_is_at_hand() -> None:
 def test_otlp_json_says_what_the_sdk_says(name: str) -> None:
     """Ids aside: the SDK's are chance, ours come from what was recorded."""
     spans = telemetry.spans(shown(*SCENES[name]), NOW)
-    written = json.loads(otlp.traces(spans))["resourceSpans"][0]["scopeSpans"][0]["spans"]
-    assert otlp.traces(spans) == otlp.traces(telemetry.spans(shown(*SCENES[name]), NOW)), "the same file, the same ids"
+    written = json.loads(telemetry.traces(spans))["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    again = telemetry.spans(shown(*SCENES[name]), NOW)
+    assert telemetry.traces(spans) == telemetry.traces(again), "the same file, the same ids"
     by_place = sorted(emitted(spans).values(), key=lambda each: (each.parent is not None, each.start_time))
     for row, span in zip(written, by_place, strict=True):
         assert (row["name"], int(row["startTimeUnixNano"]), int(row["endTimeUnixNano"])) == (
@@ -120,7 +121,7 @@ def test_metrics_arrive_and_otlp_json_has_the_same_figures(name: str) -> None:
             figure = (point.value,) if hasattr(point, "value") else (point.count, point.sum, tuple(point.bucket_counts))
             arrived[metric.name, metric.unit, tuple(sorted(point.attributes.items()))] = figure
     written = {}
-    for metric in json.loads(otlp.metrics(points, 1, 2))["resourceMetrics"][0]["scopeMetrics"][0]["metrics"]:
+    for metric in json.loads(telemetry.metrics(points, 1, 2))["resourceMetrics"][0]["scopeMetrics"][0]["metrics"]:
         for point in (metric.get("sum") or metric["histogram"])["dataPoints"]:
             attributes = {pair["key"]: plain(pair["value"]) for pair in point["attributes"]}
             figure = ((int(point["asInt"]),) if "asInt" in point else
@@ -336,7 +337,7 @@ def test_content_alone_is_refused(ran: Ran, fake: Fake, tmp_path: Path) -> None:
 
 
 def test_the_mapping_loads_no_sdk() -> None:
-    code = ("import sys\nfrom inspector.export import otlp, telemetry\n"
+    code = ("import sys\nfrom inspector.export import telemetry\n"
             "print([name for name in sys.modules if name.startswith('opentelemetry')])")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60,
                           cwd=Path(__file__).parents[2])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inspector.export import conventions, otlp
+from inspector.export import conventions, telemetry
 from inspector.export.conventions import SKEW, Clock, OtelPoint, OtelSpan, Times, moment
 from inspector.export.otel_spans import spans
 from inspector.export.telemetry import points
@@ -280,13 +280,13 @@ def test_every_metric_is_made_of_some_session() -> None:
     found = made | {point.name for point in limited}
     assert {"loop_inspector.truncation_exits", "loop_inspector.attempts_per_turn"} <= {p.name for p in limited}
     assert len(found) == 10, "all but the time to the first piece, which only a live run or a session file has"
-    written = [json.loads(otlp.metrics([OtelPoint(name, 1, {})], 1, 2)) for name in found]
+    written = [json.loads(telemetry.metrics([OtelPoint(name, 1, {})], 1, 2)) for name in found]
     assert {each["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]["name"] for each in written} == found
 
 
 def test_a_trace_of_nothing_is_nothing() -> None:
+    from inspector.replay import replay
     from inspector.replay.case import open_case
-    from inspector.replay.replay import replay
     from inspector.sessions.recording import Loaded
 
     empty = view(replay(open_case(Loaded((), (), ()))))
@@ -301,7 +301,7 @@ def test_hostile_words_do_no_harm() -> None:
     for span in spans(seen, NOW, with_content=True):
         assert repr(span.attributes).encode()  # what cannot be encoded no exporter can send
         assert "\ud800" not in "".join(map(str, span.attributes.values()))
-    assert json.loads(otlp.traces(spans(seen, NOW, with_content=True)))
+    assert json.loads(telemetry.traces(spans(seen, NOW, with_content=True)))
 
 
 @pytest.mark.parametrize(("late", "known"), [

@@ -11,9 +11,9 @@ import pytest
 from inspector.config.settings import Settings
 from inspector.live.headless import LiveResult, run_live
 from inspector.provider import Placed, Provider, Story, serving
-from inspector.provider.incoming import Seen
+from inspector.provider.connection import Seen
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from loop_core.client.address import Server

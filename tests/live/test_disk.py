@@ -16,8 +16,8 @@ import pytest
 
 from inspector.config.settings import Settings
 from inspector.live.headless import LiveResult, run_live
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import native, open_paths
 from loop_core.client.address import Server

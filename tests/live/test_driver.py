@@ -17,8 +17,8 @@ from inspector.live.driver import Driver
 from inspector.live.headless import LiveOptions, start
 from inspector.live.stepper import Phase
 from inspector.live.telling import live_view, now, waiting
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import step_line

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from inspector.live.recorder import Recorder
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
 from loop_core.client.exchange import Connection as Reach

@@ -12,8 +12,8 @@ import pytest
 from inspector.config.settings import Settings
 from inspector.live.headless import LiveResult, run_live
 from inspector.provider import Provider, Story, serving, shipped
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.explain import document
 from inspector.report.facts import view
 from inspector.sessions import open_paths

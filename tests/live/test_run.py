@@ -20,8 +20,8 @@ from inspector.live.headless import run_live
 from inspector.live.inputs import key_for, request_of, tools_of
 from inspector.live.recorder import Recorder
 from inspector.provider import shipped
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from loop_core.client.address import Server

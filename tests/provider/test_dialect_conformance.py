@@ -11,8 +11,7 @@ from inspector.provider.dialect_columns import sheet
 from inspector.provider.dialect_lines import COLUMNS, cells, entries, table
 from inspector.provider.dialect_output import document, text
 from inspector.provider.dialect_rows import LOST, RUN_HELD, DialectRow, TableRow, row_view, rows
-from inspector.provider.dialects import DIALECTS
-from inspector.provider.peers import ANSWERS, MEANS, PEERS
+from inspector.provider.dialects import DIALECTS, PEER_MEANINGS, PEER_WORDS, PEERS
 from inspector.provider.scenarios import COMPLETE, CUTS, SCENARIOS
 from inspector.report.lines.spans import plain, text_of, width_of
 from loop_core.judge.arguments import ArgumentShape, parse
@@ -187,10 +186,10 @@ def test_the_heading_counts_those_who_are_deceived() -> None:
 
 
 def test_every_word_of_a_library_has_a_meaning() -> None:
-    for answers in ANSWERS.values():
+    for answers in PEER_WORDS.values():
         assert len(answers) == len(PEERS)
         for word in answers:
-            assert all(not each or each in MEANS for each in ([word] if isinstance(word, str) else word))
+            assert all(not each or each in PEER_MEANINGS for each in ([word] if isinstance(word, str) else word))
 
 
 def test_every_answer_of_a_library_is_shown_somewhere() -> None:
@@ -200,5 +199,5 @@ def test_every_answer_of_a_library_is_shown_somewhere() -> None:
             if row.peers:
                 raw = row.exchange.response.raw_stop_reason
                 key = raw or ("(error)" if row.exchange.response.error else "(absent)")
-                seen |= {(owner, key) for owner in (row.dialect.profile, row.dialect.api) if (owner, key) in ANSWERS}
-    assert seen == set(ANSWERS)
+                seen |= {(owner, key) for owner in (row.dialect.profile, row.dialect.api) if (owner, key) in PEER_WORDS}
+    assert seen == set(PEER_WORDS)

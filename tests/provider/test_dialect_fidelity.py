@@ -14,8 +14,8 @@ from inspector.provider.dialect_output import save_all
 from inspector.provider.dialect_rows import DialectRow, row_view, rows
 from inspector.provider.dialects import DIALECTS
 from inspector.provider.scenarios import SCENARIOS
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.explain import document, text
 from inspector.report.facts import View, view
 from inspector.report.lines import header, response

@@ -15,8 +15,8 @@ from inspector.live.headless import run_live
 from inspector.provider import Answer, Placed, Story, app, serving
 from inspector.provider.fixture import Scripted
 from inspector.provider.fixture import scripted_provider as scripted_provider
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from loop_core.client.address import Server, url_of

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from inspector.replay import Settings, replay
 from inspector.replay.case import asked_by, limits_for, open_case, results_in
-from inspector.replay.replay import Settings, replay
 from inspector.sessions import open_paths, without_collector
 from inspector.sessions.recording import TurnPlace as RecordedPlace
 from loop_core.judge.gate import Admission

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from inspector.config.settings import Settings, settings_of
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.replay.rerun import rerun
 from inspector.report.advice import Advice, Basis
 from inspector.report.explain import ReadOptions, text, twin

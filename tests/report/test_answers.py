@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from inspector.config.settings import Settings
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.facts import View, answer_at, answered, answers_of, is_simulated, view
 from inspector.report.lines import calls, response, wire
 from inspector.report.lines.merged import merged

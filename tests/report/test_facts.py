@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from inspector.replay import Settings, replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import Settings, replay
 from inspector.report.facts import WENT_ON, view
 from inspector.sessions import open_paths
 from inspector.sessions.recording import TurnPlace

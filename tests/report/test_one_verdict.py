@@ -13,8 +13,8 @@ import pytest
 
 from inspector.export.pages import blocks
 from inspector.export.pages import html as page_of
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.explain import document, text
 from inspector.report.facts import View, view
 from inspector.report.lines import header

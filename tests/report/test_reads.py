@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.facts import ResponseFacts, View, view
 from inspector.report.lines import response, wire
 from inspector.report.lines.reads import (
@@ -23,9 +23,8 @@ from inspector.report.lines.reads import (
 )
 from inspector.report.lines.slices import Bytes, Hex, Slice, Slices
 from inspector.report.lines.spans import EMPTY, Role, Span, text_of
-from inspector.report.places import readings
 from inspector.sessions import open_paths
-from inspector.sessions.provenance import Provenance
+from inspector.sessions.provenance import Provenance, readings
 from tests.scenes.app import CUT_ARGUMENTS, PARTS, continued, ran_a_cut_call, story
 
 FORMS = ("events", "parsed", "raw", "hex")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.report.lines import header
 from inspector.report.lines.spans import text_of

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from inspector.config.settings import Settings, settings_of
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples

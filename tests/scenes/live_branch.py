@@ -8,8 +8,8 @@ from typing import Any
 
 from inspector.config.settings import Settings, settings_of
 from inspector.live.branch_request import BranchRequest, branch_request
+from inspector.replay import Replay, replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import Replay, replay
 from inspector.sessions import open_paths
 from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.values import Tool, ToolCall

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from inspector.replay import Settings, replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import Settings, replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from inspector.replay import Settings, replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import Settings, replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
 

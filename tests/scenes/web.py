@@ -18,7 +18,7 @@ from typing import Any
 from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar
 from aiohttp.test_utils import TestServer
 
-from inspector.web.entrance import Entrance
+from inspector.web.browser import Entrance
 from inspector.web.server import AppServer
 
 TOKEN, COOKIE = "the-token", "the-cookie"

@@ -17,8 +17,7 @@ from pathlib import Path
 import click
 import pytest
 
-from inspector import cli
-from inspector.commands import common
+from inspector import cli, commands
 from inspector.sessions import intake, open_paths
 from inspector.sessions.intake import unpack
 from inspector.whatif.store import open_store
@@ -200,7 +199,7 @@ def test_the_option_holds_for_its_command_alone(tmp_path: Path, capsys):
     path.write_bytes(har(chat_body("Hi").encode()))
     with pytest.raises(SystemExit) as end:
         cli.main(["explain", str(path), "--max-bytes", "100"])
-    assert end.value.code == common.UNREADABLE
+    assert end.value.code == commands.UNREADABLE
     assert "more than 100 bytes" in capsys.readouterr().err
     assert intake.most() == intake.MOST
 

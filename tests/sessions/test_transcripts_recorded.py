@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.explain import document, text
 from inspector.report.facts import view
 from inspector.sessions import open_paths

@@ -20,8 +20,8 @@ from textual.widgets import Input, TextArea
 from inspector.config.settings import Settings
 from inspector.live.headless import LiveOptions, LiveStart, start
 from inspector.live.stepper import Phase
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
 from inspector.tui.app import LoopInspector

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from inspector.web.entrance import RULES, BrowserClaims, Entrance, EntryRefusal
+from inspector.web.browser import RULES, BrowserClaims, Entrance, EntryRefusal
 
 OURS = "127.0.0.1:8717"
 DOOR = Entrance("token-of-the-address", "value-of-the-cookie")

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import ClientSession, CookieJar
 
 from inspector.web import server
-from inspector.web.entrance import Entrance
+from inspector.web.browser import Entrance
 from tests.scenes.web import COOKIE, ECHO, QUITS, TOKEN, Served, alive, empty, gone, serving, told, words
 
 LONG = 10_000.0

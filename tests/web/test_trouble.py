@@ -19,7 +19,7 @@ from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError
 
 from inspector.commands import serve
 from inspector.web import listener, server
-from inspector.web.entrance import Entrance
+from inspector.web.browser import Entrance
 from inspector.web.listener import Sparing, load_certificate
 from tests.scenes.web import ECHO, SAMPLE, TOKEN, Program, program, told
 

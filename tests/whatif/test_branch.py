@@ -152,8 +152,8 @@ def test_raising_one_continuation_limit_never_shortens_a_recorded_turn(exchanges
 @pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.path.name)
 @pytest.mark.parametrize("name", CONTINUATION_LIMITS)
 def test_the_samples_keep_these_promises(sample, name):
+    from inspector.replay import replay
     from inspector.replay.case import open_case
-    from inspector.replay.replay import replay
     from inspector.report.facts import view
 
     original = view(replay(open_case(open_paths([str(sample.path)]))))

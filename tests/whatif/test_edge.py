@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from inspector.config.settings import INITIAL, Settings
-from inspector.replay.replay import first_run
+from inspector.replay import first_run
 from inspector.whatif import smallest as edge
 from inspector.whatif.axes import Axis
 from inspector.whatif.grid import End, Grid

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from inspector.cli import main
 from inspector.config.settings import Settings, settings_of
+from inspector.replay import replay
 from inspector.replay.case import Case, open_case
-from inspector.replay.replay import replay
 from inspector.report.explain import text as explained
 from inspector.report.facts import view
 from inspector.report.lines.calls import Fate, verdict_by_policy

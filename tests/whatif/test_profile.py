@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from inspector.config.settings import Settings, settings_of
+from inspector.replay import replay
 from inspector.replay.case import open_case, spoken
-from inspector.replay.replay import replay
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples

@@ -12,8 +12,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from inspector.config.settings import REPLAYED, Settings
+from inspector.replay import Replay, replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import Replay, replay
 from inspector.replay.rerun import rerun
 from inspector.report.explain import document, text
 from inspector.report.facts import view

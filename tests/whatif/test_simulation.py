@@ -9,8 +9,8 @@ import jsonschema_rs
 import pytest
 
 from inspector.config.settings import Settings
+from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.replay.replay import replay
 from inspector.replay.simulate import tokens_of
 from inspector.replay.tokens import TokenBasis, splitter
 from inspector.report.explain import document

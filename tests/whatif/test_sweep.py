@@ -10,8 +10,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from inspector.config.settings import Settings
+from inspector.replay import first_run, replay
 from inspector.replay.case import Case, open_case
-from inspector.replay.replay import first_run, replay
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from inspector.whatif.axes import Axis

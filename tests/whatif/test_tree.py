@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from inspector.config.settings import Settings, assignments, from_record, parse_stretches, record_of, settings_of
-from inspector.replay.replay import replay
+from inspector.replay import replay
 from inspector.report.explain import document
 from inspector.whatif.branch_lines import against_original
 from inspector.whatif.branch_report import command_of

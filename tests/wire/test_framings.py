@@ -18,8 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from loop_core.wire.framing import SSE, Frame
-from loop_core.wire.json_array import NDJSON, JSONArray, JSONSequence
-from loop_core.wire.jsonslice import byte_span, char_span, path_of, pointer, slice_of
+from loop_core.wire.json_values import NDJSON, JSONArray, JSONSequence, byte_span, char_span, path_of, pointer, slice_of
 
 BOM = b"\xef\xbb\xbf"
 

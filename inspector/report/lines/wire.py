@@ -20,7 +20,7 @@ from inspector.sessions.recording import Exchange
 from loop_core.values import At, Evidence, ExchangePart
 from loop_core.wire import wire as wire_format
 from loop_core.wire.framing import SEPARATOR, SSE, Framing, TextSequence, Whole
-from loop_core.wire.jsonslice import byte_span, path_of
+from loop_core.wire.json_values import byte_span, path_of
 
 MODES = ("events", "parsed", "raw", "hex", "request")
 TOLD = 2

@@ -33,7 +33,7 @@ from inspector.sessions.recording import (
 from loop_core.values import TransportEnd
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.framing import Whole
-from loop_core.wire.jsonslice import char_span
+from loop_core.wire.json_values import char_span
 
 # -- The spellings of request/response pairs -------------------------------------------------------------------------
 # How loggers, proxies, cassettes and batch files name the same things.

@@ -24,7 +24,7 @@ from inspector.sessions.wordings import connection_lost
 from loop_core.errors import CallerError
 from loop_core.values import At, Evidence, ProviderError
 from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, read_error
-from loop_core.wire.jsonslice import byte_span
+from loop_core.wire.json_values import byte_span
 from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
 _NAMED = 5

@@ -6,8 +6,7 @@ from loop_core.wire.anthropic_messages.decode import Decoder, handovers
 from loop_core.wire.anthropic_messages.encode import encode
 from loop_core.wire.anthropic_messages.request import ASKING_LOSES, encode_request, path, read_request
 from loop_core.wire.anthropic_messages.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
-from loop_core.wire.format import VERSION, Format, Home
-from loop_core.wire.profile import Prefill
+from loop_core.wire.format import VERSION, Format, Home, Prefill
 
 FORMAT = Format(
     id=API,

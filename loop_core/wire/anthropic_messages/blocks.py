@@ -22,7 +22,7 @@ from loop_core.values import (
 )
 from loop_core.wire.anthropic_messages.table import FIELDS, KINDS, KNOWN, worth_keeping
 from loop_core.wire.body import compact
-from loop_core.wire.jsonslice import slice_of
+from loop_core.wire.json_values import slice_of
 
 
 class MessageBlock:

@@ -33,7 +33,7 @@ from loop_core.wire.anthropic_messages.blocks import MessageBlock, read_block
 from loop_core.wire.anthropic_messages.table import API, FIELDS, KINDS, STOP_REASONS, completes, flatten
 from loop_core.wire.body import compact
 from loop_core.wire.failures import read_error
-from loop_core.wire.jsonslice import slice_of
+from loop_core.wire.json_values import slice_of
 
 # -- Fallback blocks -------------------------------------------------------------------------------------------------
 # Where one model's output ends and another's begins, inside one answer.

@@ -6,8 +6,7 @@ from loop_core.wire.bedrock_converse.decode import Decoder
 from loop_core.wire.bedrock_converse.encode import encode
 from loop_core.wire.bedrock_converse.request import ASKING_LOSES, encode_request, path, read_request
 from loop_core.wire.bedrock_converse.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
-from loop_core.wire.format import ANY_PATH, Format, Home
-from loop_core.wire.profile import Prefill
+from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 
 FORMAT = Format(
     id=API,

@@ -34,8 +34,7 @@ from loop_core.wire.body import compact, integer
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import read_error
 from loop_core.wire.framing import Framing
-from loop_core.wire.json_array import NDJSON
-from loop_core.wire.jsonslice import slice_of
+from loop_core.wire.json_values import NDJSON, slice_of
 
 # -- Content blocks -> parts -----------------------------------------------------------------------------------------
 # One block, read whole or grown from deltas.

@@ -15,8 +15,7 @@ from loop_core.wire.body import word
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_generate.parts import Parts, string_piece
 from loop_core.wire.gemini_generate.table import API, BLOCK_REASONS, NUMBERS, SNAKE, STOP_REASONS, get, key_of
-from loop_core.wire.json_array import JSONArray
-from loop_core.wire.jsonslice import pointer
+from loop_core.wire.json_values import JSONArray, pointer
 
 _PLAIN_EVENT = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
 _PLAIN_CANDIDATE = frozenset({

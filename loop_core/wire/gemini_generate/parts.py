@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from loop_core.values import ArgsForm, At, OpaquePart, ReasoningPart, ResponsePart, Severity, TextPart, ToolCall
 from loop_core.wire.gemini_generate.table import get, key_of
-from loop_core.wire.jsonslice import slice_of
+from loop_core.wire.json_values import slice_of
 
 # -- Arguments that Vertex AI streams value by value (`functionCall.partialArgs`) -> JSON text -----------------------
 # Owns the JSON paths and the tree they grow. `text` is the whole object; `prefix` is the same characters with

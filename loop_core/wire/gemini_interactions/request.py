@@ -45,7 +45,7 @@ from loop_core.wire.body import (
     with_names,
     word,
 )
-from loop_core.wire.gemini_interactions.steps import read_step
+from loop_core.wire.gemini_interactions.decode import read_step
 from loop_core.wire.gemini_interactions.table import API, CALL, CONTENTS, INSIDE, NOTES, OUTPUT, THOUGHT
 
 USER, RESULT = "user_input", "function_result"

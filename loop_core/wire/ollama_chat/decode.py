@@ -25,8 +25,7 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.failures import read_error
-from loop_core.wire.json_array import NDJSON
-from loop_core.wire.jsonslice import byte_span, path_of, slice_of
+from loop_core.wire.json_values import NDJSON, byte_span, path_of, slice_of
 from loop_core.wire.ollama_chat.table import API, STOP_REASONS
 
 _FIELDS: Mapping[str, type[TextPart] | type[ReasoningPart]] = {"thinking": ReasoningPart, "content": TextPart}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from loop_core.wire.format import ANY_PATH, Format, Home
+from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 from loop_core.wire.openai_chat.decode import Decoder
 from loop_core.wire.openai_chat.encode import encode
 from loop_core.wire.openai_chat.request import ASKING_LOSES, encode_request, path, read_request
 from loop_core.wire.openai_chat.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
-from loop_core.wire.profile import Prefill
 
 FORMAT = Format(
     id=API,

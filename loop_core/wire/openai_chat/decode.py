@@ -27,7 +27,7 @@ from loop_core.values import (
 from loop_core.wire.base import Decoder as Base
 from loop_core.wire.base import ForeignWord, StopRow
 from loop_core.wire.failures import read_error
-from loop_core.wire.jsonslice import pointer, slice_of
+from loop_core.wire.json_values import pointer, slice_of
 from loop_core.wire.openai_chat.choice import GrowingChoice, join_pieces
 from loop_core.wire.openai_chat.table import (
     API,

@@ -22,7 +22,7 @@ from loop_core.values import (
     ToolCall,
 )
 from loop_core.wire.body import string
-from loop_core.wire.jsonslice import slice_of
+from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_responses.table import CLIENT_ITEMS, KNOWN_RESULTS, SERVER_ITEMS, runs_itself
 
 _SHOWN = 80

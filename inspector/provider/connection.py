@@ -1,16 +1,26 @@
-"""An HTTP request as it came: which format it speaks, which scenario it means, and what is kept of it for a test."""
+"""One connection of a client: the request as it came in, and the reply that goes out, with the faults of real networks.
+
+A request says which format it speaks and which scenario it means; of it is kept what a test may look at (`Seen`). A
+reply goes out as it is, slowly, in torn pieces, or with a connection that ends early.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+import socket
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from aiohttp import web
 from pydantic_core import from_json
 
 from inspector.provider.checks import check
-from inspector.provider.place import StoryPlace, read_mark
+from inspector.provider.frames import JSON
+from inspector.provider.place import Sending, StoryPlace, read_mark
+from inspector.provider.reply import Reply
 from inspector.provider.scenarios import Kind, Story
 from loop_core.errors import CallerError
 from loop_core.values import Request
@@ -178,3 +188,77 @@ def count_request(api: str, body: Mapping[str, Any], path: str) -> tuple[Request
     named = row.path.search(path)
     model = named.groupdict().get("model") if named else None
     return replace(request, model=model or request.model), row.answer
+
+
+# -- The reply: frames, the waits between them, and the ways in which a connection ends early ------------------------
+# The only code of the provider that touches a socket, to reset it. Times are multiplied by `pace`, so that 0 waits for
+# nothing.
+
+
+ARRIVAL = 0.02
+"""Seconds before a connection is reset: what was sent before arrives, since a reset overtakes it."""
+_LINGER = struct.pack("ii", 1, 0)
+
+
+async def send(http: web.Request, reply: Reply, pace: float = 1.0) -> web.StreamResponse:
+    """Sends a reply; where the reply says so, the connection is broken instead of ended."""
+    response = web.StreamResponse(status=reply.status, headers=reply.headers)
+    if reply.headers["content-type"] == JSON:
+        response.content_length = sum(map(len, reply.frames))
+    await response.prepare(http)
+    if reply.sending == _PLAINLY:
+        for frame in reply.frames:
+            await response.write(frame)
+    elif await _misbehaving(http, response, reply, pace):
+        return response
+    await response.write_eof()
+    return response
+
+
+_PLAINLY = Sending()
+
+
+async def _misbehaving(http: web.Request, response: web.StreamResponse, reply: Reply, pace: float) -> bool:
+    """Sends the frames as the faults want it; True where the connection is gone."""
+    how, last = reply.sending, len(reply.frames) - 1
+    for number, frame in enumerate(reply.frames):
+        if how.stall is not None and number == min(how.stall[0], last):
+            await asyncio.sleep(how.stall[1] * pace)
+            await _broken(http, hard=False)
+            return True
+        if how.slow:
+            await asyncio.sleep(how.slow * pace)
+        if how.drop == number:
+            await _broken(http, hard=False)
+            return True
+        inside = how.reset is not None and number == min(how.reset, last)
+        for piece in _pieces(frame[: len(frame) // 2] if inside else frame, how.torn):
+            await response.write(piece)
+            if how.torn is not None:
+                await asyncio.sleep(0)
+        if inside:
+            await _broken(http, hard=True)
+            return True
+    if how.drop is not None:
+        await _broken(http, hard=False)
+    return how.drop is not None
+
+
+def _pieces(data: bytes, size: int | None) -> Iterator[bytes]:
+    if size is None:
+        yield data
+        return
+    for at in range(0, len(data), size):
+        yield data[at : at + size]
+
+
+async def _broken(http: web.Request, *, hard: bool) -> None:
+    """Ends the connection without the end that HTTP asks for; `hard` with a reset."""
+    transport = http.transport
+    if transport is None:
+        return
+    await asyncio.sleep(ARRIVAL)
+    found = transport.get_extra_info("socket")
+    if hard and found is not None:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
+    transport.abort()
