@@ -15,8 +15,6 @@ from typing import NamedTuple
 from inspector.sessions.recording import Exchange
 from loop_core.wire import FORMATS, wire
 
-SERVICE = "loop-inspector"
-"""What our spans and metrics are called after."""
 OPERATION = "gen_ai.operation.name"
 PROVIDER = "gen_ai.provider.name"
 REQUEST_MODEL = "gen_ai.request.model"

@@ -24,7 +24,8 @@ from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SpanExporter, Sp
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
 from inspector import __version__
-from inspector.export.conventions import INSTRUMENTS, SERVICE, OtelKind, OtelPoint, OtelSpan
+from inspector.export.conventions import INSTRUMENTS, OtelKind, OtelPoint, OtelSpan
+from inspector.export.otel_spans import SERVICE
 from inspector.sessions import redact
 from loop_core.errors import CallerError
 

@@ -21,7 +21,6 @@ from inspector.export import conventions
 from inspector.export.conventions import (
     INSTRUMENTS,
     OURS,
-    SERVICE,
     Attribute,
     Attributes,
     Happened,
@@ -32,7 +31,7 @@ from inspector.export.conventions import (
     length,
     moment,
 )
-from inspector.export.otel_spans import first_chunk, operation, spans, who
+from inspector.export.otel_spans import SERVICE, first_chunk, operation, spans, who
 from inspector.live.recorder import RunMemory, replay_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from loop_core.errors import CallerError
@@ -234,7 +233,7 @@ def _value(value: Attribute) -> dict[str, Any]:
 
 
 def _resource() -> dict[str, Any]:
-    return {"attributes": _attributes({"service.name": SERVICE, "service.version": __version__})}
+    return {"attributes": _attributes({"service.name": "service.version": __version__})}
 
 
 def _scope() -> dict[str, str]:
