@@ -233,7 +233,7 @@ def _value(value: Attribute) -> dict[str, Any]:
 
 
 def _resource() -> dict[str, Any]:
-    return {"attributes": _attributes({"service.name": "service.version": __version__})}
+    return {"attributes": _attributes({"service.name": SERVICE, "service.version": __version__})}
 
 
 def _scope() -> dict[str, str]:

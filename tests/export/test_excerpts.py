@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inspector.config.settings import Settings
-from inspector.export.write import chosen
+from inspector.export import chosen
 from inspector.report.lines.excerpts import AROUND, MOST, excerpts, text_rows
 from inspector.report.lines.slices import text_of_bytes
 from loop_core.values import At, Evidence, ExchangePart

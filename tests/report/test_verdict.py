@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from inspector.commands.common import open_view
+from inspector.commands import open_view
 from inspector.config.settings import Settings
 from inspector.report import filters
 from inspector.report.facts import TurnFacts, View

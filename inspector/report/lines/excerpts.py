@@ -15,12 +15,12 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at
 from inspector.report.lines.slices import text_of_bytes
 from inspector.report.lines.spans import one_line
 from inspector.report.lines.wire import value_range
-from inspector.report.places import readings
 from inspector.sessions import redact
+from inspector.sessions.provenance import readings
 from inspector.sessions.recording import Exchange
 from loop_core.judge.gate import Admission
 from loop_core.values import At, Evidence, ExchangePart, Stop
-from loop_core.wire.jsonslice import path_of
+from loop_core.wire.json_values import path_of
 
 AROUND = 160
 """Bytes of the body that are shown before and behind the deciding ones."""
