@@ -127,8 +127,7 @@ class ArgsForm(StrEnum):
     OBJECT = "object"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(NamedTuple):
     """A tool call exactly as received."""
 
     id: str | None
@@ -153,15 +152,13 @@ class ToolCall:
     at: At | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TextPart:
+class TextPart(NamedTuple):
     """Visible text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningPart:
+class ReasoningPart(NamedTuple):
     """Thinking, with what must go back with it."""
 
     text: str
@@ -171,16 +168,14 @@ class ReasoningPart:
     item_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OpaquePart:
+class OpaquePart(NamedTuple):
     """A block that we do not interpret, kept as its verbatim JSON so that it can be echoed."""
 
     type: str
     json: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResultPart:
+class ToolResultPart(NamedTuple):
     """The result of a tool call; it occurs in requests only."""
 
     call_id: str | None
@@ -313,8 +308,7 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One message of a request's history."""
 
     role: Role
@@ -336,8 +330,7 @@ class Message:
         return tuple([p for p in self.parts if type(p) is ToolResultPart])
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     """A tool as declared in a request."""
 
     name: str

@@ -209,7 +209,7 @@ class Stepper:
         body = body_of(request, expected_speaker(self.server, request.model).profile, send.method)
         if "body" in self.edited and self._body(asked.request, send) != asked.body:
             raise CallerError("max_tokens: the body was edited by hand; change it there")
-        return self._changed(replace(send, max_tokens=cap), asked, request, body, "max_tokens")
+        return self._changed(send._replace(max_tokens=cap), asked, request, body, "max_tokens")
 
     def with_body(self, body: Mapping[str, Any]) -> Stepper:
         """The request that waits with another body, sent as it stands.
@@ -227,7 +227,7 @@ class Stepper:
             raise CallerError(f"no request of {asked.request.api}: it holds no messages")
         streams = read.stream if "stream" in body else asked.request.stream
         request = replace(read, model=read.model or asked.request.model, stream=streams)
-        return self._changed(replace(send, max_tokens=request.max_tokens), asked, request, body, "body")
+        return self._changed(send._replace(max_tokens=request.max_tokens), asked, request, body, "body")
 
     def _sending(self) -> tuple[LiveRequest, Send]:
         send = self.waiting
@@ -250,7 +250,7 @@ class Stepper:
         else:
             kept = request.messages[: len(turn.history)] == turn.history
             added = request.messages[len(turn.history) :] if kept and send.place is not RequestPlace.REQUEST else ()
-            send = replace(send, new_messages=added)
+            send = send._replace(new_messages=added)
             history = turn.history if kept and send.place is not RequestPlace.REQUEST else request.messages
             turn = turn._replace(last_send=send, history=history)
             step = step._replace(turn=turn, effects=(send,))

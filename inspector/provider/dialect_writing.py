@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from inspector.provider.dialects import Dialect
@@ -115,7 +115,7 @@ def _parts(dialect: Dialect, spelling: Spelling, played: PlayedScenario, manner:
         if not isinstance(part, ToolCall):
             thought = wire(dialect.api).serving.thought_id
             if thought and isinstance(part, ReasoningPart):
-                part = replace(part, item_id=thought.format(f"{manner.call}{place}"))  # what it is given back by
+                part = part._replace(item_id=thought.format(f"{manner.call}{place}"))  # what it is given back by
             yield part
             continue
         number += 1
@@ -144,9 +144,9 @@ def _carried(call: ToolCall, carried: CutCallForm) -> ResponsePart | None:
     if carried is CutCallForm.MARKUP:
         return TextPart(f'\n<tool_call>\n{{"name": "{call.name}", "arguments": {call.arguments}')
     if carried is CutCallForm.EMPTY_OBJECT:
-        return replace(call, arguments="{}")
+        return call._replace(arguments="{}")
     if carried is CutCallForm.MEMBERS:
-        return replace(call, arguments=compact(_complete_members(call.arguments or "")))
+        return call._replace(arguments=compact(_complete_members(call.arguments or "")))
     return call
 
 
@@ -162,15 +162,15 @@ def _complete_members(text: str) -> dict[str, object]:
 def _identified(dialect: Dialect, spelling: Spelling, played: PlayedScenario, call: ToolCall, at: Standing) -> ToolCall:
     """The call with its id, its status, and whether the server says that it is closed."""
     says = wire(dialect.api).serving
-    call = replace(call, id=says.call_id.format(at.number) if says.call_id else None)
+    call = call._replace(id=says.call_id.format(at.number) if says.call_id else None)
     if says.calls is CallFraming.ITEMS:
         status = "completed"
         if at.unsound and spelling.raw != "completed":
             status = "in_progress" if spelling.raw is None else "incomplete"
-        return replace(call, closed=status == "completed", status=status, item_id=f"fc_{at.number}")
+        return call._replace(closed=status == "completed", status=status, item_id=f"fc_{at.number}")
     if says.calls is not CallFraming.BLOCKS:
-        return replace(call, closed=spelling.raw is not None)
+        return call._replace(closed=spelling.raw is not None)
     if is_streamed(dialect, spelling):
-        return replace(call, closed=not (at.unsound and dialect.carries(played.moment) is CutCallForm.OPEN))
+        return call._replace(closed=not (at.unsound and dialect.carries(played.moment) is CutCallForm.OPEN))
     ended = _word(dialect, spelling) in (Stop.TOOL_CALL, Stop.END_TURN)
-    return replace(call, closed=spelling.raw is not None and (ended or not at.last))
+    return call._replace(closed=spelling.raw is not None and (ended or not at.last))

@@ -100,7 +100,7 @@ def _happens(moment: Moment) -> Change:
 
 
 def _malformed(draft: Draft, given: Any) -> Draft:
-    parts = tuple(replace(part, arguments=_no_json(part.arguments or "")) if type(part) is ToolCall else part
+    parts = tuple(part._replace(arguments=_no_json(part.arguments or "")) if type(part) is ToolCall else part
                   for part in draft.parts)
     return replace(draft, parts=parts, event=Moment.MALFORMED)
 

@@ -126,7 +126,7 @@ def _silent(story: Story, place: StoryPlace, message: Message) -> bool:
 
 def _ours(message: Message) -> bool:
     """Whether a message of ours asks for more; where roles alternate it is the last text of the user's own message."""
-    last = replace(message, parts=tuple([part for part in message.parts if type(part) is TextPart][-1:]))
+    last = message._replace(parts=tuple([part for part in message.parts if type(part) is TextPart][-1:]))
     return any(is_hint(each) or is_repair(each) or is_nudge(each) for each in (message, last))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -151,9 +151,9 @@ def _beginning(part: ResponsePart, characters: int) -> ResponsePart | None:
     if characters <= 0:
         return None
     if isinstance(part, (TextPart, ReasoningPart)):
-        return replace(part, text=part.text[:characters])
+        return part._replace(text=part.text[:characters])
     if isinstance(part, ToolCall) and characters >= len(part.name):
-        return replace(part, arguments=(part.arguments or "")[: characters - len(part.name)])
+        return part._replace(arguments=(part.arguments or "")[: characters - len(part.name)])
     return None  # a name comes whole or not at all
 
 CUTS = frozenset({Moment.CUT, Moment.CUT_CALL, Moment.CUT_BATCH, Moment.CUT_AFTER})

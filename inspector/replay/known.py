@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from inspector.replay.token_readings import Bounds
@@ -291,7 +291,7 @@ def _piece(part: ResponsePart | None, begin: int, end: int | None, begun: bool) 
         return [part]
     text = text_of(part)[begin:end]
     if type(part) is ToolCall:
-        return [replace(part, arguments=text, status=None)]
+        return [part._replace(arguments=text, status=None)]
     if type(part) is TextPart:
         return [TextPart(text)] if text else []
     return [ReasoningPart(text)] if text else []

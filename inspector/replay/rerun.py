@@ -106,8 +106,8 @@ def _capped(step: Step, cap: int) -> Step:
     turn, effects = step.turn, step.effects
     if turn.last_send is None:
         return step
-    effects = tuple(replace(effect, max_tokens=cap) if isinstance(effect, Send) else effect for effect in effects)
-    return step._replace(turn=turn._replace(last_send=replace(turn.last_send, max_tokens=cap)), effects=effects)
+    effects = tuple(effect._replace(max_tokens=cap) if isinstance(effect, Send) else effect for effect in effects)
+    return step._replace(turn=turn._replace(last_send=turn.last_send._replace(max_tokens=cap)), effects=effects)
 
 
 def cap_of(parent: Replay, settings: Settings) -> int | None:

@@ -301,7 +301,7 @@ def _spellings(parts: tuple[ResponsePart, ...], ended: bool) -> Iterator[tuple[t
         last = calls[-1]
         call = parts[last]
         for closed in (True, False):
-            cut = replace(call, closed=closed, status=None) if type(call) is ToolCall else call
+            cut = call._replace(closed=closed, status=None) if type(call) is ToolCall else call
             yield (*parts[:last], cut, *parts[last + 1 :]), ""
         parts = (*parts[:last], *parts[last + 1 :])
         yield parts, "the cut call"

@@ -79,11 +79,11 @@ class Mask:
 
     def _part(self, part: ResponsePart) -> ResponsePart:
         if type(part) is OpaquePart:
-            return replace(part, json=self.text(part.json))
+            return part._replace(json=self.text(part.json))
         if type(part) is ToolCall:
-            return part if part.arguments is None else replace(part, arguments=self.text(part.arguments))
+            return part if part.arguments is None else part._replace(arguments=self.text(part.arguments))
         if type(part) is ReasoningPart:
-            return replace(part, text=self.text(part.text))
+            return part._replace(text=self.text(part.text))
         return TextPart(self.text(part.text)) if type(part) is TextPart else part
 
     def json(self, value: Any) -> Any:

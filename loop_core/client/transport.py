@@ -148,7 +148,7 @@ class _Source:
         """The results of the whole batch, from which a tool that prints its environment has no key left."""
         mask = Mask((*self.server.secrets, *self.server.hidden_words), self._redact)
         results = effect.all_results(ran.results)
-        clean = replace(ran, results=tuple(replace(part, text=mask.text(part.text)) for part in results))
+        clean = ran._replace(results=tuple(part._replace(text=mask.text(part.text)) for part in results))
         self.observer.on_tools(self._answered(turn), clean.results)
         return clean
 

@@ -9,7 +9,6 @@ for the reason itself and leans on no other module to have kept a call away.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from loop_core.formats import format_entry
@@ -110,7 +109,7 @@ def _saying(parts: Sequence[MessagePart], text: str) -> list[MessagePart]:
 def _with_arguments(call: ToolCall) -> ToolCall:
     """The call with `{}` where it has no arguments: an empty string is no JSON, and is refused for ever."""
     if call.kind is CallKind.FUNCTION and not (call.arguments or "").strip():
-        return replace(call, arguments="{}")
+        return call._replace(arguments="{}")
     return call
 
 

@@ -58,8 +58,7 @@ class RequestPlace(StrEnum):
     NUDGE = "nudge"
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(NamedTuple):
     """Effect: ask the provider. `added` is what this request appends to the history that it sends."""
 
     place: RequestPlace
@@ -77,8 +76,7 @@ class Send:
     """The cap to go back to where a server refuses this one, since it was raised; None: it was not."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallAnswer:
+class CallAnswer(NamedTuple):
     """What a call that may not run is answered with; the result is ready and says why."""
 
     verdict: Verdict
@@ -87,8 +85,7 @@ class CallAnswer:
     """Its place in the batch, from 0, the released calls counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunTools:
+class RunTools(NamedTuple):
     """Effect: run the released calls, in order, and no others.
 
     What the policy would have run besides is `Turn.would_run`: it is shown and never run.
@@ -120,8 +117,7 @@ class RunTools:
         return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(NamedTuple):
     """Effect: the turn is over; `notice` is for the operator and never assistant text."""
 
     terminal: str
@@ -191,8 +187,7 @@ class ProviderResponse:
         return cut and self.judgement.stop.normalized is not Stop.MAX_TOKENS and not self.judgement.cap_reached
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResults:
+class ToolResults(NamedTuple):
     """Event: the tools ran, and what the user said meanwhile (steering)."""
 
     results: tuple[ToolResultPart, ...]
@@ -205,16 +200,14 @@ class Tick:
     """Event: go on; for states that wait for nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(NamedTuple):
     """Event: the operator or the client ended the turn."""
 
     live: bool = False
     """Set where it ended a turn that was being asked live, in a run that began as a recording."""
 
 
-@dataclass(frozen=True, slots=True)
-class NotRecorded:
+class NotRecorded(NamedTuple):
     """Event: the recording has no answer for the place that was asked."""
 
     why: str = ""

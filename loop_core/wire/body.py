@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
@@ -209,7 +208,7 @@ def with_names(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The history with the tool's name in every result, where the call that it answers is there."""
     names = {call.id: call.name for call in calls_of(messages) if call.id is not None}
     return tuple(
-        _mapped(message, lambda part: replace(part, name=part.name or names.get(part.call_id)))
+        _mapped(message, lambda part: part._replace(name=part.name or names.get(part.call_id)))
         if message.results else message
         for message in messages
     )
@@ -238,12 +237,12 @@ def with_ids(messages: Sequence[Message], *, missing: bool = True) -> tuple[Mess
                 if name:
                     used.add(name)
                 waiting.append((part, name))
-                part = part if part.id == name else replace(part, id=name)
+                part = part if part.id == name else part._replace(id=name)
             elif type(part) is ToolResultPart:
                 answers = next((each for each in waiting if _answers(part, each[0])), None)
                 if answers is not None:
                     waiting.remove(answers)
-                    part = part if part.call_id == answers[1] else replace(part, call_id=answers[1])
+                    part = part if part.call_id == answers[1] else part._replace(call_id=answers[1])
             parts.append(part)
         made.append(Message(message.role, tuple(parts)))
     return tuple(made)
@@ -323,7 +322,7 @@ def mend(text: str) -> str:
 
 def mend_parts(parts: Iterable[ResponsePart]) -> tuple[ResponsePart, ...]:
     """The parts of a response with whole characters in texts and thinking."""
-    return tuple([replace(part, text=mend(part.text)) if isinstance(part, (TextPart, ReasoningPart)) else part
+    return tuple([part._replace(text=mend(part.text)) if isinstance(part, (TextPart, ReasoningPart)) else part
                   for part in parts])
 
 

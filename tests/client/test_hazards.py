@@ -58,9 +58,9 @@ def encoded(api: str, stop: Stop, *parts: Any, stream: bool = True, usage: int |
     word = {Stop.END_TURN: end, Stop.MAX_TOKENS: length, Stop.TOOL_CALL: called}[stop]
     made = tuple(TextPart(part) if isinstance(part, str) else part for part in parts)
     if api == CHAT:  # the stop reason closes its calls, cut or not
-        made = tuple(replace(part, closed=True) if isinstance(part, ToolCall) else part for part in made)
+        made = tuple(part._replace(closed=True) if isinstance(part, ToolCall) else part for part in made)
     if api in (GEMINI, OLLAMA):
-        made = tuple(replace(part, id=None) if isinstance(part, ToolCall) else part for part in made)
+        made = tuple(part._replace(id=None) if isinstance(part, ToolCall) else part for part in made)
     ident = None if api in (GEMINI, CONVERSE, OLLAMA) else "resp_1"
     told = None if usage is None else Usage(10, usage)
     return list(wire(api).encode(ChatResponse(api, made, StopReason(stop, word), told, id=ident,
@@ -163,7 +163,7 @@ HAZARDS = (
            apis=TEXTUAL),
     Hazard("a call is cut again", [says(CUT, cut("a")), says(CUT, cut("a"))], "repair_failed", None, apis=TEXTUAL,
            notice="write"),
-    Hazard("a router says tool_calls over a cut call", [says(CALL, replace(cut("a"), closed=True)),
+    Hazard("a router says tool_calls over a cut call", [says(CALL, cut("a")._replace(closed=True)),
                                                         says(CALL, write("a")), DONE],
            "completed", "All is written.", ["a"], apis=(CHAT,)),
     Hazard("an unknown word over a cut call", [raw(MIMO), says(CALL, write("a")), DONE], "completed", "All is written.",

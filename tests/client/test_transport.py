@@ -414,7 +414,7 @@ def test_tasks_that_share_a_source_have_exchanges_of_their_own(fake: Fake, tmp_p
     class Box:
         def run(self, effect: RunTools, turn: Turn) -> ToolResults:
             ran = Toolbox({"weather": lambda _: "sun"}).run(effect, turn)
-            return replace(ran, results=tuple(replace(part, text=f"for {turn.id}") for part in ran.results))
+            return ran._replace(results=tuple(part._replace(text=f"for {turn.id}") for part in ran.results))
 
     async def turned() -> list[str | None]:
         async with AsyncLive(server("openai_chat", fake.url), recorder, Box(), PATIENT) as it:

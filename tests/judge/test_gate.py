@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -98,7 +97,7 @@ def test_a_request_whose_tools_are_loaded_while_it_is_answered_declares_no_close
 def test_a_call_of_a_tool_that_the_provider_names_is_never_unknown() -> None:
     shell = call('{"type": "shell_call"}', "shell", kind=CallKind.CUSTOM, form=ArgsForm.OBJECT)
     assert admit_all([shell], AUTHORISED, TOOLS)[0].admission is READY
-    assert admit_all([replace(shell, form=ArgsForm.STRING)], AUTHORISED, TOOLS)[0].admission is REJECTED
+    assert admit_all([shell._replace(form=ArgsForm.STRING)], AUTHORISED, TOOLS)[0].admission is REJECTED
 
 
 def test_two_texts_of_one_call_hold_it_and_speak_of_no_budget() -> None:

@@ -325,7 +325,7 @@ def test_tools_that_are_given_are_run(ran: Ran, fake: Fake, tmp_path: Path, monk
 @pytest.mark.parametrize("api", FORMATS)
 @pytest.mark.parametrize("since", [0, 2, 4])
 def test_what_is_heard_again_from_the_file_is_what_was_heard(api: str, since: int, fake: Fake, tmp_path: Path) -> None:
-    call = replace(OSLO, id=None) if api == "ollama_chat" else OSLO
+    call = OSLO._replace(id=None) if api == "ollama_chat" else OSLO
     fake.answers = [streams(api, answer(api, "One, two, ", Stop.MAX_TOKENS)),
                     streams(api, answer(api, "", Stop.TOOL_CALL, call)),
                     streams(api, answer(api, "Done.", Stop.END_TURN))]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from inspector.live.answers import TurnResults, recorded_results
@@ -39,20 +37,20 @@ def test_the_results_of_a_turn_each_once(tmp_path) -> None:
 def test_equal_arguments_whatever_their_spelling_and_as_often_as_recorded() -> None:
     results = TurnResults({("weather", '{"city": "Oslo"}'): [ToolResultPart("a", "weather", "snow"),
                                                          ToolResultPart("b", "weather", "sleet")]}, None, 1)
-    spaced = replace(OSLO, id="new", arguments=' {"city" :  "Oslo"}')
+    spaced = OSLO._replace(id="new", arguments=' {"city" :  "Oslo"}')
     first = results.run(ready(spaced), turned())
     assert isinstance(first, ToolResults)
     assert [(part.call_id, part.text) for part in first.results] == [("new", "snow")]
     second = results.run(ready(OSLO), turned((OSLO, "snow")))
     assert isinstance(second, ToolResults)
     assert second.results[0].text == "sleet"
-    both = results.run(ready(OSLO, replace(OSLO, id="2")), turned())
+    both = results.run(ready(OSLO, OSLO._replace(id="2")), turned())
     assert isinstance(both, ToolResults)
     assert [part.text for part in both.results] == ["snow", "sleet"]
     assert isinstance(results.run(ready(OSLO), turned((OSLO, "snow"), (OSLO, "sleet"))), NotRecorded)
 
 
-@pytest.mark.parametrize("call", [ROME, replace(OSLO, name="climate")])
+@pytest.mark.parametrize("call", [ROME, OSLO._replace(name="climate")])
 def test_another_call_ends_the_turn(call: ToolCall) -> None:
     results = TurnResults({("weather", '{"city": "Oslo"}'): [ToolResultPart("a", "weather", "snow")]}, None, 1)
     for batch in (ready(call), ready(OSLO, call)):
@@ -68,7 +66,7 @@ def test_what_is_given_is_run_and_only_that() -> None:
     found = results.run(ready(OSLO), turned())
     assert isinstance(found, ToolResults)
     assert (found.results[0].text, len(ran)) == ("sun", 1)
-    assert isinstance(results.run(ready(replace(OSLO, name="other")), turned()), NotRecorded)
+    assert isinstance(results.run(ready(OSLO._replace(name="other")), turned()), NotRecorded)
     assert len(ran) == 1
     assert (results.any, TurnResults({}).any, TurnResults({}, Toolbox()).any) == (True, False, False)
 

@@ -21,7 +21,7 @@ from tests.scenes.cut_forms import CUT_FORMS
 
 TEXT = "One, two, three, four. One, two, three, four, five, and then the same once more: six, seven, eight, nine, ten."
 CALL = ToolCall("c1", "count", '{"to": 10, "by": 1}')
-SHORT = replace(CALL, arguments='{"to": 10}')
+SHORT = CALL._replace(arguments='{"to": 10}')
 STORY = Story("count", "x", (Answer(text=TEXT), Answer("Hm.", "I count.", (CALL,)), Answer(text="Counted.")))
 
 
@@ -68,10 +68,10 @@ HELD = Verdict(CALL, Admission.HELD, "gate.reason", "cut")
     ((*BEGIN, repair_message([HELD])), 1, 0, Kind.REPAIR),
     ((*BEGIN, said("I count."), user("Call it!")), 1, 8, Kind.CONTINUATION),
     ((*BEGIN, said("I count.", SHORT), result(text="refused")), 1, 8, Kind.CONTINUATION),
-    ((*BEGIN, said("I count.", replace(CALL, arguments='{"to": 11}')), result()), 2, 0, Kind.FIRST),
-    ((*BEGIN, said("I count.", replace(CALL, arguments='{"to": 11}')), result(text="Error: cut")), 1, 8,
+    ((*BEGIN, said("I count.", CALL._replace(arguments='{"to": 11}')), result()), 2, 0, Kind.FIRST),
+    ((*BEGIN, said("I count.", CALL._replace(arguments='{"to": 11}')), result(text="Error: cut")), 1, 8,
      Kind.CONTINUATION),
-    ((*BEGIN, said("I count.", replace(CALL, arguments='{"to": 11}')), result(text="an errand")), 2, 0, Kind.FIRST),
+    ((*BEGIN, said("I count.", CALL._replace(arguments='{"to": 11}')), result(text="an errand")), 2, 0, Kind.FIRST),
     ((*BEGIN, said("I count.", CALL), result(text="ValueError: no such file")), 2, 0, Kind.FIRST),
 ])
 def test_a_history_tells_where_it_stands(messages: tuple[Message, ...], answer: int, at: int, kind: Kind) -> None:
@@ -84,7 +84,7 @@ def test_a_history_tells_where_it_stands(messages: tuple[Message, ...], answer: 
 def test_a_cut_call_that_was_answered_is_made_again_whole(api: str, form: str | None) -> None:
     """Whatever it was answered with: nothing whole was run, and the next answer would claim that it was."""
     for text in ("Error: the arguments were cut.", "done"):
-        cut = replace(CALL, arguments=form)
+        cut = CALL._replace(arguments=form)
         history = (*BEGIN, said("I count.", cut), result(cut, text))
         for more in ((), (user("Go on."),)):
             came = reply(STORY, Request(api, (*history, *more), "m"), False)
@@ -100,7 +100,7 @@ def test_of_two_calls_of_one_tool_the_one_that_was_cut_is_made_again() -> None:
                   for i, name in enumerate(("a.md", "a.md.bak")))
     story = Story("two", "x", (Answer(calls=(one, other)), Answer(text="Both are written.")))
     for whole, cut in ((one, other), (other, one)):
-        half = replace(cut, arguments=(cut.arguments or "")[:-4])
+        half = cut._replace(arguments=(cut.arguments or "")[:-4])
         history = (user("Go."), said("", whole, half), result(whole), result(half, "Error"))
         came = reply(story, asked(*history), False)
         made = decode("openai_chat", b"".join(came.frames))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -64,8 +63,8 @@ def thoughts(draw: st.DrawFn, api: str, number: int) -> ReasoningPart:
         return ReasoningPart("", data=draw(OPAQUE))
     part = ReasoningPart(draw(TEXT))
     if api == RESPONSES:
-        return replace(part, item_id=f"rs_{number}", data=draw(st.none() | OPAQUE))
-    return replace(part, signature=draw(OPAQUE)) if api in (MESSAGES, CONVERSE, GEMINI) else part
+        return part._replace(item_id=f"rs_{number}", data=draw(st.none() | OPAQUE))
+    return part._replace(signature=draw(OPAQUE)) if api in (MESSAGES, CONVERSE, GEMINI) else part
 
 
 @st.composite

@@ -173,7 +173,7 @@ def events(draw: st.DrawFn) -> Event:
     stop = draw(st.sampled_from(Stop))
     detail = draw(st.sampled_from([None, "echo", "token", "poll"])) if stop is Stop.PAUSED else None
     made = draw(parts)
-    unique = [replace(p, id=f"c{n}") if isinstance(p, ToolCall) and p.id else p for n, p in enumerate(made)]
+    unique = [p._replace(id=f"c{n}") if isinstance(p, ToolCall) and p.id else p for n, p in enumerate(made)]
     return answer(stop, *unique, detail=detail, tokens=draw(st.sampled_from([None, 10, 100])))
 
 

@@ -66,7 +66,7 @@ def same_everywhere(case: Case, grid: Grid, jobs: int = 1) -> None:
     for cell in range(grid.size):
         found = [turn.end(cell) for turn in tuned.turns]
         expected = brute(case, grid.settings(cell))
-        assert [replace(end, limit="", needs=()) for end in found] == expected, grid.values(cell)
+        assert [end._replace(limit="", needs=()) for end in found] == expected, grid.values(cell)
 
 
 # -- the guards ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ row shows stays `unknown`, with the detail `not_recorded`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
@@ -314,7 +314,7 @@ class TranscriptAnswer:
         """The parts; a call that the cut may have hit is not taken for finished."""
         last = self.parts[-1] if self.parts else None
         if type(last) is ToolCall and stop.normalized in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED):
-            return (*self.parts[:-1], replace(last, closed=False))
+            return (*self.parts[:-1], last._replace(closed=False))
         return tuple(self.parts)
 
     def _request(self) -> Request:

@@ -6,7 +6,6 @@ Owns what of a block becomes a part and what stays verbatim. Knows nothing of ev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from loop_core.values import (
@@ -83,8 +82,7 @@ class MessageBlock:
         arguments, form = self._arguments(text)
         call = _call(kind.call, fields, arguments, form, self.closed, at)
         if not text and fields.get("input") == {}:
-            call = replace(call,
-                           arguments_unsent=True)  # every block begins with it, and no character of the input followed
+            call = call._replace(arguments_unsent=True)  # every block begins with it, and nothing of the input followed
         return [call, *_fields(self.type, fields)]
 
     def _arguments(self, text: str) -> tuple[str | None, ArgsForm]:

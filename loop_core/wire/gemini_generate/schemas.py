@@ -7,7 +7,6 @@ is reduced unasked, since a reduced schema allows more than the tool does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from loop_core.values import Tool
@@ -63,7 +62,7 @@ def reduce_schema(tool: Tool) -> Tool:
     if tool.schema is None or not problems(tool):
         return tool
     made = _less(tool.schema, tool.dialect, tool.schema, ())
-    return replace(tool, schema=made, declaration=None)
+    return tool._replace(schema=made, declaration=None)
 
 
 def _wrong(schema: Any, dialect: str, pointer: str) -> Iterator[tuple[str, str]]:

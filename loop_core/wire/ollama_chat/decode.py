@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from loop_core.values import (
@@ -162,7 +161,7 @@ class Decoder(base.Decoder):
 
     def _part(self, item: _Run | ToolCall, number: int) -> ResponsePart:
         if isinstance(item, ToolCall):
-            return replace(item, closed=True) if number < self._ended else item
+            return item._replace(closed=True) if number < self._ended else item
         kind, pieces = item
         try:
             return kind("".join(pieces))
