@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from inspector.replay.token_readings import Bounds
 from inspector.replay.tokens import RANK, Measured, TokenBasis, TokenStretch, text_of
+from loop_core.judge.classify import FINISHED
 from loop_core.turn.seam import join
 from loop_core.turn.segments import Method, Segment
 from loop_core.turn.state import ProviderResponse, RequestPlace
@@ -26,8 +27,6 @@ KnownAnswer = tuple[RequestPlace, int, ProviderResponse]
 """A recorded answer: where it was given, its number among the answers given there, and what it was."""
 
 CONTINUING = frozenset({RequestPlace.CONTINUATION, RequestPlace.REPAIR})
-ENDED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
-"""The words after which nothing more would have come."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -134,7 +133,7 @@ def merged(answers: Sequence[KnownAnswer], first: int, measure: Callable[[int], 
         position = following
     last = answers[first + len(measured) - 1][2]
     worst = max(measured, key=lambda each: RANK[each.basis])
-    whole = not broken and last.judgement.stop.normalized in ENDED
+    whole = not broken and last.judgement.stop.normalized in FINISHED
     sure, bounds = _sure(stretches, base, measured[-1])
     return KnownOutput(first, tuple(stretches), tuple(after), whole, last.response, measured[-1].end, worst.basis,
                        worst.note, sure, bounds)

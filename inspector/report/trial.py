@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 from inspector.config.settings import INITIAL, settings_of
 from inspector.replay import Replay, Stretch, TurnRun, first_cap, placed, replayed
-from inspector.replay.known import ENDED
-from inspector.replay.rerun import rerun
 from inspector.report.advice import LIMIT, RAISED, Basis
 from inspector.report.findings import ANOTHER_WAY, Noted
 from inspector.report.judged_turn import JudgedTurn, judged_turn_of
 from inspector.sessions.recording import TurnPlace
 from loop_core.errors import LoopError
+from loop_core.judge.classify import FINISHED
 from loop_core.turn.state import ProviderResponse
 from loop_core.turn.trace import Fidelity
 
@@ -61,7 +60,7 @@ def _answerable(replay: Replay, turn: TurnRun, look: JudgedTurn, name: str) -> b
         return turn.runs > 1  # else nothing was recorded behind what this run has used
     case = replay.case
     more = (TurnPlace.CONTINUATION, TurnPlace.REPAIR)
-    return any(case.judged[link.index].stop.normalized in ENDED and (look.simulated or link.place in more)
+    return any(case.judged[link.index].stop.normalized in FINISHED and (look.simulated or link.place in more)
                for link in turn.record.links)
 
 
@@ -87,6 +86,8 @@ class Trial:
         return self._run(settings)[0]
 
     def _run(self, settings: Set) -> tuple[JudgedTurn | None, Basis]:
+        from inspector.replay.rerun import rerun  # 1 ms that a turn without anything to try does not need
+
         alone = self._alone
         try:
             made = rerun(alone, settings_of(settings, alone.settings), alone.since)

@@ -32,7 +32,6 @@ from inspector.sessions.recording import (
     unusable,
 )
 from inspector.sessions.thread import thread
-from inspector.sessions.transcripts.ending_rules import settle
 from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 
@@ -68,7 +67,11 @@ def open_paths(
                 alone = source.format == "pairs" and len(found) == 1
                 group = f"folder {os.path.dirname(path)}" if alone else f"file {len(inputs)}"
                 groups.setdefault(group, []).extend(range(start, len(exchanges)))
-    settle(exchanges, inputs)
+    if any(exchange.recorder is not None for exchange in exchanges):
+        # Only for the transcript of an agent: with it comes a wire format, 2.4 ms of the start.
+        from inspector.sessions.transcripts.ending_rules import settle
+
+        settle(exchanges, inputs)
     conversations = thread(exchanges, list(groups.values()))
     _inherit(exchanges, conversations)
     turns = [turn for conversation in conversations for turn in conversation.turns]
