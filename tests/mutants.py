@@ -82,7 +82,6 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core.turn.limits", "GUARDS", "tests/turn/test_limits.py"),
     Table("loop_core.turn.limits", "RANGES", "tests/turn/test_limits.py"),
     Table("inspector.replay.known", "CONTINUING", "tests/replay/test_known.py"),
-    Table("inspector.replay.known", "ENDED", "tests/replay/test_simulate.py", names=("ENDED",)),
     Table("loop_core.judge.classify", "RULES", "tests/judge/test_classify.py"),
     Table("loop_core.judge.classify", "WORDLESS", "tests/judge/test_classify.py"),
     Table("loop_core.judge.endings", "ENDINGS", "tests/judge/test_endings.py"),
