@@ -598,7 +598,7 @@ def test_what_is_no_answer_is_not_asked_for_again(ending: Ending) -> None:
 
 
 def test_nothing_is_asked_again_where_silence_may_have_been_meant() -> None:
-    unsure = NOTHING._replace(judgement=NOTHING.judgement._replace(ending_sure=False))
+    unsure = replace(NOTHING, judgement=NOTHING.judgement._replace(ending_sure=False))
     trace = drive([unsure, END])
     assert (last(trace).terminal, len(sends(trace))) == ("no_answer", 1)
     wanted = replace(STRICT, allow_silence=True)
@@ -630,7 +630,7 @@ ALONE = answer(Stop.MAX_TOKENS, call(CUT), tokens=100)
 
 @pytest.mark.parametrize("status", [400, 422])
 def test_a_larger_cap_that_is_refused_is_the_old_one_again(status: int) -> None:
-    no = REFUSED._replace(response=REFUSED.response._replace(http_status=status))
+    no = replace(REFUSED, response=replace(REFUSED.response, http_status=status))
     trace = drive([ALONE, no, CALL, END])
     assert [(send.place, send.max_tokens) for send in sends(trace)[:3]] == [
         (RequestPlace.REQUEST, 100), (RequestPlace.REPAIR, 200), (RequestPlace.REPAIR, 100)]
