@@ -191,6 +191,7 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.report.lines.calls", "_RUNS", "tests/whatif/test_policies.py"),
     Table("inspector.report.lines.calls", "_HOLDS", "tests/whatif/test_policies.py"),
     Table("inspector.report.lines.calls", "SAYS", "tests/whatif/test_policies.py"),
+    Table("inspector.whatif.turn_pair", "FACTS", "tests/whatif/test_turn_pair.py"),
     Table("inspector.whatif.store", "ACTS", "tests/whatif/test_store.py"),
     Table("inspector.whatif.policies", "DECISIONS", "tests/whatif/test_policies.py"),
     Table("inspector.whatif.sweep", "LEAST", "tests/whatif/test_sweep.py"),

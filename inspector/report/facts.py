@@ -113,6 +113,11 @@ class TurnFacts:
         """The terminal reason."""
         return self.ended.terminal or ""
 
+    @property
+    def segments(self) -> int:
+        """How many responses the turn's answers are made of."""
+        return sum(len(answer) for answer in self.ended.answers)
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class View:

@@ -83,7 +83,7 @@ class Branches(SessionPart):
 
         self.switch(index, compare=True)
         stage, run = self.stage, self.stage.run
-        turn = whatif.turn_of(run.branch) if run.branch is not None else None
+        turn = whatif.compared_turn(run.branch, stage.step) if run.branch is not None else None
         if turn is None:
             stage.note = self.lost_or(f"run {run.name}: nothing differs")
             return
@@ -113,7 +113,8 @@ class Branches(SessionPart):
         """Opens the tree of runs."""
         from inspector.tui.run_tree import RunTree
 
-        self.stage.app.push_screen(RunTree(self.stage.runs), self._tree_closed)
+        turn = self.stage.run.view.replay.turn_at(self.stage.step)
+        self.stage.app.push_screen(RunTree(self.stage.runs, turn), self._tree_closed)
 
     def _tree_closed(self, chosen: tuple[str, int] | None) -> None:
         """Goes to the run that was chosen, or lays it beside the one that is looked at."""
@@ -125,13 +126,16 @@ class Branches(SessionPart):
             self._show_place(chosen[1])
 
     def _lay_beside(self, index: int) -> None:
-        from inspector.tui.run_tree import Beside
+        from inspector.tui.beside_screen import Beside
+        from inspector.whatif.turn_pair import TurnSide
 
         tree, right = self.stage.runs.tree, self.stage.runs.node
         left = tree.every[index]
         if left is right and right.parent is not None:
             left = right.parent
-        self.stage.app.push_screen(Beside(tree.beside(right, left), left.path, right.path), self._step_chosen)
+        turn = right.view.replay.turn_at(self.stage.step)
+        sides = (TurnSide(node.path, node.view, node.view.turns[turn]) for node in (left, right))
+        self.stage.app.push_screen(Beside(*sides), self._step_chosen)
 
     def _step_chosen(self, step: int | None) -> None:
         if step is not None:

@@ -19,7 +19,7 @@ from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignme
 from inspector.report.lines.spans import Line, Role, Span
 from inspector.tui.panels import Cycle, Note, Panel, field_keys, field_name, line_input, note
 from inspector.tui.session_files import Run
-from inspector.whatif.branch_lines import run_line, turn_of
+from inspector.whatif.branch_lines import run_line
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
 from loop_core.turn.state import Turn
@@ -112,22 +112,21 @@ def problem_of(name: str, value: str) -> str | None:
 
 
 # -- The runs of a session, a line each ------------------------------------------------------------------------------
-# How the turn in question ends in it, and where it parts from the original.
+# How the turn at the cursor ends in it, and where it parts from the original.
 
 
 class RunLines(Panel):
     """A list without a cursor."""
 
-    def __init__(self, runs: Sequence[Run], current: int, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
-        self._runs, self._current = runs, current
+    def __init__(self, runs: Sequence[Run], current: int, turn: int) -> None:
+        super().__init__()
+        self._runs, self._current, self._turn = runs, current, turn
         self.styles.height = len(runs)
 
     def make(self, width: int) -> Sequence[Line]:
         """One line a run."""
-        asked = next((turn for run in self._runs if run.branch and (turn := turn_of(run.branch)) is not None), None)
         return [
-            run_line(run.name, run.view, asked, run.branch, index == self._current)
+            run_line(run.name, run.view, self._turn, run.branch, index == self._current)
             for index, run in enumerate(self._runs)
         ]
 
@@ -195,7 +194,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             yield note("", id="about")
             yield note("nothing is changed yet", id="preview")
             runs = self._runs if len(self._runs) <= SHOWN else self._runs[-SHOWN:]
-            yield RunLines(runs, self._current - (len(self._runs) - len(runs)))
+            yield RunLines(runs, self._current - (len(self._runs) - len(runs)), self._view.replay.turn_at(self._step))
             yield note("enter runs · esc leaves · ↑ ↓ fields · ← → words")
 
     def on_mount(self) -> None:

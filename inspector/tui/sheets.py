@@ -189,7 +189,7 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
     if viewpoint.against == "run":
         if viewpoint.branch is None:
             return Listed([(Span("this is the original run; e runs it with other limits", Role.DIM),)])
-        return whatif.against_original(viewpoint.branch)
+        return whatif.against_original(viewpoint.branch, viewpoint.step)
     return diff.diff(viewpoint.outline.view, viewpoint.step)
 
 
@@ -211,7 +211,8 @@ _MAKERS: Mapping[str, tuple[Callable[[Viewpoint], Sheet], Callable[[Viewpoint], 
     "response": (_of_response, at_hand),
     "wire": (_wire, lambda viewpoint: (*at_hand(viewpoint), viewpoint.wire_mode)),
     "calls": (_calls, lambda viewpoint: (_block(viewpoint), *at_hand(viewpoint))),
-    "diff": (_diff, lambda viewpoint: (viewpoint.against, viewpoint.step if viewpoint.against == "step" else None)),
+    "diff": (_diff, lambda viewpoint: (
+        viewpoint.against, viewpoint.step if viewpoint.against == "step" else _block(viewpoint).turn)),
     "events": (_events, lambda viewpoint: (_block(viewpoint), viewpoint.step)),
     "machine": (_machine, lambda viewpoint: (viewpoint.step,)),
 }

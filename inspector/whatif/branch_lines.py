@@ -1,6 +1,6 @@
-"""A run under other settings beside the one it started from: where they part, how each ends, how their texts differ.
+"""A run under other settings beside the one it started from: how each ends, where they part, how their texts differ.
 
-Further down: two runs side by side as lines.
+Both sides are one turn: the one at the cursor if the settings change it, else the worst of those that they change.
 """
 
 from __future__ import annotations
@@ -9,26 +9,21 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from inspector.report.facts import TurnFacts, View
-from inspector.report.lines import header
 from inspector.report.lines.diff import changed, shared
 from inspector.report.lines.spans import (
     Line,
     Listed,
-    Measure,
     Role,
     Span,
-    cells,
-    clip,
     field,
     joined,
     more,
     paragraphs,
     safe,
-    width_of,
 )
-from inspector.report.lines.steps import detail, glyph_of
 from inspector.whatif.branch_report import live_sources
-from inspector.whatif.tree import Branch, StepPair
+from inspector.whatif.step_pairs import first_difference_of
+from inspector.whatif.tree import Branch
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
@@ -40,16 +35,19 @@ SMALL = 2_000
 """Lines up to which two texts are compared line by line in full."""
 
 
-def against_original(made: Branch) -> Listed:
-    """The sheet of a branch."""
-    lines: list[Line] = [
-        (Span("Run ", Role.TITLE), safe(made.name, Role.TITLE),
-         Span(f" beside the original, {_over(made)}", Role.DIM)),
-        (), *_changed(made), field("parts at", *parting(made)), *_turns(made),
-    ]
-    turn = turn_of(made)
-    if turn is not None:
-        lines += _texts(made, turn)
+def against_original(made: Branch, step: int | None = None) -> Listed:
+    """The sheet of a branch; `step` is the one at the cursor, whose turn is compared if it is changed."""
+    title: Line = (Span("Run ", Role.TITLE), safe(made.name, Role.TITLE),
+                   Span(f" beside the original, {_over(made)}", Role.DIM))
+    turn = compared_turn(made, step)
+    if turn is None:
+        return Listed([title, (), field("parts at", *parting(made)), *_changed(made)])
+    others = [(old, new) for old, new in zip(made.original.turns, made.view.turns, strict=True)
+              if new is not turn and differs(old, new)]
+    lines = [title, (), *_turn(made, original_of(made, turn), turn), field("parts at", *parting(made, turn)),
+             *_changed(made), *_texts(made, turn)]
+    for old, new in others:
+        lines += [(), *_turn(made, old, new)]
     return Listed(lines)
 
 
@@ -61,19 +59,31 @@ def _over(made: Branch) -> str:
     return f"{'LIVE' if word is Fidelity.LIVE else 'simulated'} from step {left + 1} on"
 
 
-def turn_of(made: Branch) -> TurnFacts | None:
-    """The turn in which the first difference lies."""
-    if made.difference is None or not made.view.turns:
-        return None
-    return made.view.turn_of(min(made.difference, len(made.view.steps) - 1))
+def compared_turn(made: Branch, step: int | None = None) -> TurnFacts | None:
+    """The turn that two runs are compared by: the one at a step if it differs, else the worst of those that do.
+
+    None where no turn differs.
+    """
+    changed = [new for old, new in zip(made.original.turns, made.view.turns, strict=True)
+               if old.run.steps is not new.run.steps and first_difference_of(old.run, new.run) is not None]
+    if step is not None and made.view.steps:
+        here = made.view.turn_of(min(step, len(made.view.steps) - 1))
+        if any(turn is here for turn in changed):
+            return here
+    return min(changed, key=lambda turn: original_of(made, turn).verdict.rank, default=None)
+
+
+def original_of(made: Branch, turn: TurnFacts) -> TurnFacts:
+    """The same turn in the other run."""
+    return made.original.turns[made.view.number(turn) - 1]
 
 
 def _changed(made: Branch) -> list[Line]:
     """The limits in force before and after; those that a file brings along are in force too."""
-    turn = turn_of(made) or made.view.worst
+    turn = compared_turn(made) or made.view.worst
     if turn is None:
         return []
-    then = made.original.end_of(next(each for each in made.original.turns if each.id == turn.id))
+    then = made.original.end_of(original_of(made, turn))
     lines: list[Line] = []
     for (name, _, _, was), (_, _, _, now) in zip(limit_usage(then), limit_usage(made.view.end_of(turn)), strict=True):
         if was != now:
@@ -95,24 +105,19 @@ def _shown(value: int | None) -> str:
     return "no bound" if value is None else f"{value:,}"
 
 
-def parting(made: Branch) -> Line:
-    """The first step at which the two runs differ."""
-    index = made.difference
-    if index is None:
+def parting(made: Branch, turn: TurnFacts | None = None) -> Line:
+    """The first steps at which a turn differs between the two runs; without a turn, that none does."""
+    pair = None if turn is None else first_difference_of(original_of(made, turn).run, turn.run)
+    if turn is None or pair is None:
         return (Span("nothing differs: the run is the same to its end", Role.DIM),)
-    old, new = _step(made.original, index), _step(made.view, index)
-    where: Line = (Span(f"step {index + 1} ", Role.STRONG),)
-    turn = turn_of(made)
-    if turn is not None:
-        where = (*where, Span(f"in turn {made.view.number(turn)}: ", Role.DIM))
+    old = None if pair.left is None else made.original.steps[pair.left]
+    new = None if pair.right is None else made.view.steps[pair.right]
+    at = pair.right if pair.right is not None else pair.left or 0
+    where: Line = (Span(f"step {at + 1} ", Role.STRONG), Span(f"in turn {made.view.number(turn)}: ", Role.DIM))
     then, now = _state(old), _state(new)
     if then == now:
         then, now = f"{then} ({_why(old)})", f"{now} ({_why(new)})"
     return (*where, *changed(then, now))
-
-
-def _step(view: View, index: int) -> Step | None:
-    return view.steps[index] if index < len(view.steps) else None
 
 
 def _state(step: Step | None) -> str:
@@ -135,20 +140,16 @@ def ending_role(turn: TurnFacts) -> Role:
     return Role.WARN if turn.final_state is State.UNRECORDED else Role.ERROR
 
 
-def _turns(made: Branch) -> list[Line]:
-    """Each turn that differs: its end, its spend, its segments."""
-    lines: list[Line] = []
-    for number, (old, new) in enumerate(zip(made.original.turns, made.view.turns, strict=True), 1):
-        if not differs(old, new):
-            continue
-        lines += [(), (Span(f"turn {number}", Role.TITLE),)]
-        lines.append(field("ends in", Span(ending(old), ending_role(old)), Span(" → ", Role.DIM),
-                           Span(ending(new), ending_role(new)), Span(f"  {fidelity(made.view, new)}", Role.DIM)))
-        if new.final_state is State.UNRECORDED:
-            lines.append(more(safe(new.ended.notice or "the recording ends here", Role.WARN)))
-        lines.append(field("spent", *spend(made.original.end_of(old), made.view.end_of(new))))
-        was, now = segments(old), segments(new)
-        lines.append(field("segments", *(changed(str(was), str(now)) if was != now else (Span(str(now)),))))
+def _turn(made: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
+    """One turn in both runs: its end, its segments, what it spent."""
+    lines: list[Line] = [(Span(f"turn {made.view.number(new)}", Role.TITLE),)]
+    lines.append(field("ends in", Span(ending(old), ending_role(old)), Span(" → ", Role.DIM),
+                       Span(ending(new), ending_role(new)), Span(f"  {fidelity(made.view, new)}", Role.DIM)))
+    if new.final_state is State.UNRECORDED:
+        lines.append(more(safe(new.ended.notice or "the recording ends here", Role.WARN)))
+    was, now = old.segments, new.segments
+    lines.append(field("segments", *(changed(str(was), str(now)) if was != now else (Span(str(now)),))))
+    lines.append(field("spent", *spend(made.original.end_of(old), made.view.end_of(new))))
     return lines
 
 
@@ -156,11 +157,6 @@ def differs(old: TurnFacts, new: TurnFacts) -> bool:
     """Whether a turn went another way."""
     return (old.final_state, old.terminal, old.ended.spend, old.run.runs) != (
         new.final_state, new.terminal, new.ended.spend, new.run.runs) or old.merged.text != new.merged.text
-
-
-def segments(turn: TurnFacts) -> int:
-    """How many responses the turn's answers are made of."""
-    return sum(len(answer) for answer in turn.ended.answers)
 
 
 def fidelity(view: View, turn: TurnFacts) -> str:
@@ -180,9 +176,8 @@ def spend(old: Turn, new: Turn) -> Line:
 
 
 def _texts(made: Branch, turn: TurnFacts) -> list[Line]:
-    before = next(each for each in made.original.turns if each.id == turn.id)
     return [(), (Span("merged text", Role.TITLE), Span(f"  turn {made.view.number(turn)}", Role.DIM)),
-            *text_diff(before.merged.text, turn.merged.text)]
+            *text_diff(original_of(made, turn).merged.text, turn.merged.text)]
 
 
 def text_diff(old: str, new: str) -> list[Line]:
@@ -243,63 +238,29 @@ def _text(mark: str, texts: Sequence[str], role: Role) -> list[Line]:
 # -- the runs --------------------------------------------------------------------------------------------------------
 
 
-def run_line(name: str, view: View, asked: TurnFacts | None, made: Branch | None, here: bool) -> Line:
-    """One run: its name, how the turn in question ends, how far that can be trusted, what it spent, where it parts."""
+def run_line(name: str, view: View, number: int | None, made: Branch | None, here: bool) -> Line:
+    """One run: its name, how a turn ends in it, how far that can be trusted, what it spent, where it parts.
+
+    `number` is the turn's place, from 0, the same in every run that is listed; None: the worst turn of the run.
+    """
     mark = Span("▶ " if here else "  ", Role.HERE)
     title = safe(name, Role.STRONG if here else Role.PLAIN)
-    turn = view.worst if asked is None else next((each for each in view.turns if each.id == asked.id), None)
+    turn = view.worst if number is None else view.turns[number] if number < len(view.turns) else None
     if turn is None:
         return (mark, title)
-    where = "" if made is None else "the same" if made.difference is None else f"parts at step {made.difference + 1}"
-    count = segments(turn)
-    number = Span(f"turn {view.number(turn)} ", Role.DIM)
-    return (mark, title, Span("  "), number, *joined([
+    count = turn.segments
+    which = Span(f"turn {view.number(turn)} ", Role.DIM)
+    return (mark, title, Span("  "), which, *joined([
         (Span(ending(turn), ending_role(turn)),), (Span(fidelity(view, turn)),),
         (Span(f"{count} segment{'s' if count != 1 else ''}", Role.DIM),),
         (Span(f"{turn.ended.spend.output_tokens:,} output tokens", Role.DIM),),
-        *([(Span(where, Role.DIM),)] if where else []),
+        *([] if made is None else [(Span(_parts(made, turn), Role.DIM),)]),
     ]))
 
 
-# -- Two runs side by side as lines ----------------------------------------------------------------------------------
-# A row for a step of each, and below it how the merged texts of the turn differ.
-
-
-def head(left: str, right: str, width: int, measure: Measure = cells) -> Line:
-    """The names of the two runs above their columns."""
-    return _columns((safe(left, Role.TITLE),), Span("   "), (safe(right, Role.TITLE),), width, measure)
-
-
-def row_line(made: Branch, row: StepPair, here: bool, width: int, measure: Measure = cells) -> Line:
-    """A step of each run; `≠` between them where they are not the same."""
-    between = Span(" │ ", Role.RULE) if row.same else Span(" ≠ ", Role.ERROR)
-    mark = Span("▶" if here else " ", Role.HERE)
-    left, right = _step_beside(made.original, row.left, row.same), _step_beside(made.view, row.right, row.same)
-    return (mark, *_columns(left, between, right, width - 1, measure))
-
-
-def _columns(left: Line, between: Span, right: Line, width: int, measure: Measure) -> Line:
-    half = max(8, (width - 3) // 2)
-    left = clip(left, half, measure)
-    return (*left, Span(" " * max(0, half - width_of(left, measure))), between, *clip(right, half, measure))
-
-
-def _step_beside(view: View, index: int | None, same: bool) -> Line:
-    if index is None:
-        return (Span("none", Role.DIM),)
-    step = view.steps[index]
-    glyph, tone = glyph_of(step)
-    fidelity = () if step.fidelity.value == "RECORDED" else (Span(" "), header.fidelity(step))
-    return (Span(f"{index + 1:>4} ", Role.DIM), Span(f"{glyph} ", tone),
-            Span(f"{step.state.value} ", Role.PLAIN if same else Role.STRONG), *detail(step), *fidelity)
-
-
-def texts(made: Branch, row: StepPair) -> list[Line]:
-    """How the turn of a row ends in both runs, and how their merged texts differ."""
-    index = made.original.replay.turn_at(row.left) if row.left is not None else made.view.replay.turn_at(row.right or 0)
-    old, new = made.original.turns[index], made.view.turns[index]
-    ends: Line = (
-        Span(f"turn {index + 1}  ", Role.TITLE), Span(ending(old), ending_role(old)),
-        *(() if ending(old) == ending(new) else (Span(" → ", Role.DIM), Span(ending(new), ending_role(new)))),
-    )
-    return [ends, *text_diff(old.merged.text, new.merged.text)]
+def _parts(made: Branch, turn: TurnFacts) -> str:
+    """Where a turn parts from the run that this one was made from."""
+    pair = first_difference_of(original_of(made, turn).run, turn.run)
+    if pair is None:
+        return "the same" if made.difference is None else "the same in this turn"
+    return f"parts at step {(pair.right if pair.right is not None else pair.left or 0) + 1}"

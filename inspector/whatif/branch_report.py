@@ -15,6 +15,7 @@ from inspector.report.explain import document
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.header import output
 from inspector.report.lines.spans import inert, one_line
+from inspector.whatif.step_pairs import first_difference_of
 from inspector.whatif.store import Store
 from inspector.whatif.tree import ORIGINAL, Branch, Node, Tree, tree_prefix
 from loop_core.errors import CallerError
@@ -41,15 +42,26 @@ def _lines(made: Branch) -> Iterator[str]:
         yield f"first difference: step {made.difference + 1}, {_step(made.original, made.difference)} became " + _step(
             made.view, made.difference
         )
+    alike = []
     for then, now in zip(made.original.turns, made.view.turns, strict=True):
+        if first_difference_of(then.run, now.run) is None:
+            alike.append(now)
+            continue
         yield ""
-        yield f"turn {made.view.number(now)} of {len(made.view.turns)} ({now.id}): {_end(then)} became {_end(now)}" if (
-            _end(then) != _end(now)
-        ) else f"turn {made.view.number(now)} of {len(made.view.turns)} ({now.id}): {_end(now)}, as before"
+        which = f"turn {made.view.number(now)} of {len(made.view.turns)} ({now.id})"
+        yield f"{which}: {_became(_end(then), _end(now)) or f'{_end(now)}, as before'}"
+        yield f"  segments: {_became(then.segments, now.segments) or now.segments}"
         yield f"  spent: {spend(made.view.end_of(now))}"
         if now.ended.notice:
             yield f"  notice: {one_line(now.ended.notice)}"
         yield from (f"  {line}" for line in merged_diff(then, now))
+    if alike:
+        yield ""
+        yield f"{len(alike):,} turn{'' if len(alike) == 1 else 's'} as before"
+
+
+def _became(then: object, now: object) -> str:
+    return "" if then == now else f"{then} became {now}"
 
 
 def summary(made: Branch) -> str:

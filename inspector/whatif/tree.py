@@ -3,112 +3,24 @@
 A node is known by what it is (its parent, its settings, the step from which they hold), so that the same what-if has
 the same key wherever and whenever it is made.
 
-Further down: two runs of one recording step by step; a what-if.
+Further down: a what-if, which is one run beside another.
 """
 
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import NamedTuple
 
 from inspector.config.settings import Settings, name_of, record_of, settings_of
-from inspector.replay import Replay, TurnRun
+from inspector.replay import Replay
 from inspector.replay.rerun import rerun
 from inspector.report.facts import TurnFacts, View, view
+from inspector.whatif.step_pairs import step_pairs
 from loop_core.errors import CallerError
 from loop_core.turn.state import State
-from loop_core.turn.trace import Step, first_difference, step_key
-
-# -- Two runs of one recording step by step --------------------------------------------------------------------------
-# Which step of one stands beside which of the other.
-# Both look at the same responses in the same order, so steps stand side by side by the responses that came before
-# them. Turns that the runs share are one block; any row is found by a search in sorted numbers.
-
-
-class StepPair(NamedTuple):
-    """A step of the left run and a step of the right one, by their indices; None where one has none there."""
-
-    left: int | None
-    right: int | None
-    same: bool
-    """Whether they are the same move with the same outcome."""
-
-
-def rows(left: TurnRun, right: TurnRun) -> list[StepPair]:
-    """One turn in both runs."""
-    if left.steps is right.steps:
-        return [StepPair(left.first + at, right.first + at, True) for at in range(len(left.steps))]
-    found: list[StepPair] = []
-    for one, other in _pairs(left.steps, right.steps):
-        same = one is not None and other is not None and _same(left.steps[one], right.steps[other])
-        found.append(StepPair(_at(left, one), _at(right, other), same))
-    return found
-
-
-def _at(run: TurnRun, index: int | None) -> int | None:
-    return None if index is None else run.first + index
-
-
-def _same(one: Step, other: Step) -> bool:
-    return one is other or step_key(one) == step_key(other)
-
-
-def _pairs(left: Sequence[Step], right: Sequence[Step]) -> Iterator[tuple[int | None, int | None]]:
-    for one, other in zip_longest(_by_response(left), _by_response(right), fillvalue=range(0)):
-        yield from zip_longest(one, other)
-
-
-def _by_response(steps: Sequence[Step]) -> list[range]:
-    """The steps in groups, each but the first beginning with the evaluation of a response."""
-    starts = [index for index, step in enumerate(steps) if step.state is State.EVALUATE_STOP]
-    return [range(first, end) for first, end in zip([0, *starts], [*starts, len(steps)], strict=True)]
-
-
-class Alignment:
-    """All turns of two runs, one below the other."""
-
-    def __init__(self, left: Replay, right: Replay) -> None:
-        self._turns: list[tuple[TurnRun, TurnRun]] = list(zip(left.turns, right.turns, strict=True))
-        self._rows = {  # only of the turns in which they differ
-            index: rows(one, other)
-            for index, (one, other) in enumerate(self._turns) if one.steps is not other.steps
-        }
-        self._starts: list[int] = []
-        count = 0
-        for index, (one, _) in enumerate(self._turns):
-            self._starts.append(count)
-            count += len(self._rows.get(index, one.steps))
-        self.count = count
-        """How many rows there are."""
-
-    def row(self, index: int) -> StepPair:
-        """One row."""
-        turn = bisect_right(self._starts, index) - 1
-        at = index - self._starts[turn]
-        if turn in self._rows:
-            return self._rows[turn][at]
-        one, other = self._turns[turn]
-        return StepPair(one.first + at, other.first + at, True)
-
-    @property
-    def difference(self) -> int | None:
-        """The first row that differs; None where none does."""
-        for turn, found in self._rows.items():
-            for at, row in enumerate(found):
-                if not row.same:
-                    return self._starts[turn] + at
-        return None
-
-    def row_of(self, turn: int, step: int, side: int) -> int:
-        """The row of a step, which is of this turn and of the left (0) or the right (1) run."""
-        if turn not in self._rows:
-            return self._starts[turn] + step - self._turns[turn][side].first
-        return self._starts[turn] + next(at for at, row in enumerate(self._rows[turn]) if row[side] == step)
-
+from loop_core.turn.trace import first_difference
 
 # -- A what-if -------------------------------------------------------------------------------------------------------
 # The same case under other settings, beside the run that it was made from; and any two runs side by side.
@@ -181,7 +93,7 @@ def preview(run: Replay, settings: Settings, since: int = 0) -> Preview:
     for index, (old, new) in enumerate(zip(run.turns, made.turns, strict=True)):
         if old.steps is new.steps:
             continue
-        steps += sum(not row.same for row in rows(old, new))
+        steps += sum(not row.same for row in step_pairs(old, new))
         then, now = run.trace.steps[old.decided].turn, made.trace.steps[new.decided].turn
         ends = [(turn.outcome or turn.state, turn.terminal, turn.joined_answer().text) for turn in (then, now)]
         if ends[0] != ends[1]:

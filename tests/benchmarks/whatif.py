@@ -16,7 +16,8 @@ from inspector.report.facts import View, view
 from inspector.report.lines import steps
 from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
-from inspector.whatif.tree import Alignment, Tree, branch, preview
+from inspector.whatif.step_pairs import step_pairs
+from inspector.whatif.tree import Tree, branch, preview
 from loop_core import decode
 
 RESPONSES, IN_A_TURN = 1_000, 4
@@ -138,7 +139,6 @@ def _by_size() -> Report:
 
 def _stepper(left: View, right: View) -> Callable[[], None]:
     """A hundred times: to the other run, a step on, the rows about it, and where it stands beside the other run."""
-    beside = Alignment(left.replay, right.replay)
     outlines = (Outline(left), Outline(right))
     middle, screen = len(left.steps) // 2, 20
 
@@ -149,8 +149,8 @@ def _stepper(left: View, right: View) -> Callable[[], None]:
             first = outline.row_of(index) - screen // 2
             for row in range(first, first + screen):
                 steps.row(outline, row, index)
-            turn = outline.view.turn_of(index)
-            at = beside.row_of(outline.view.number(turn) - 1, index, side)
-            assert beside.row(at)[side] == index
+            turn = left.replay.turn_at(index)
+            pairs = step_pairs(left.replay.turns[turn], right.replay.turns[turn])
+            assert pairs[0].left == left.replay.turns[turn].first
 
     return step

@@ -422,7 +422,7 @@ def test_a_branch_is_compared_with_its_original(seen: View) -> None:
     for wanted in ("Run attempts=5", "continuation_max_attempts 3 → 5", "step 13 in turn 1",
                    "AbortPartial, retry_limit → Complete, completed", "attempts 3 → 5 of 5", "4 → 6", "+ All three"):
         assert wanted in shown, wanted
-    line = text_of(whatif.run_line(made.name, made.view, whatif.turn_of(made), made, here=True))
+    line = text_of(whatif.run_line(made.name, made.view, 0, made, here=True))
     assert line.startswith("▶ attempts=5  turn 1 Complete, completed · RECORDED · 6 segments")
 
 

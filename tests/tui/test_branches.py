@@ -9,12 +9,13 @@ import pytest
 from textual.pilot import Pilot
 
 from inspector.tui.app import LoopInspector
+from inspector.tui.beside_screen import Beside, PairList
 from inspector.tui.breakpoints import Breakpoint
 from inspector.tui.limits_form import ABOUT, MEANS, WORDS, LimitsForm
 from inspector.tui.panels import Cycle
-from inspector.tui.run_tree import Beside, Nodes, Pairs, RunTree
+from inspector.tui.run_tree import Nodes, RunTree
 from inspector.tui.session_screen import SessionScreen
-from tests.scenes.app import PARTS, continued, page
+from tests.scenes.app import PARTS, continued, page, ran_a_cut_call
 
 AppOn = Callable[..., LoopInspector]
 THREE = (160, 45)
@@ -120,21 +121,57 @@ async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: App
         await pilot.press("e", "5", "enter", "R", "g", "d")
         screen = pilot.app.screen
         assert isinstance(screen, Beside)
-        pairs = screen.query_one(Pairs)
-        assert pairs.aligned.row(pairs.cursor)[:2] == (12, 12)
+        pairs = screen.query_one(PairList)
+        assert pairs.rows[pairs.cursor] == (12, 12, False)
         shown = " ".join(page(pilot.app).split())
-        assert "Side by side the first difference is at step 13" in shown
+        assert "Turn 1 in both runs the first difference is at step 13" in shown
+        assert "ends in AbortPartial, retry_limit ≠ Complete, completed" in shown
+        assert "segments 4 ≠ 6" in shown
+        assert "1–12 12 equal steps │ 1–12" in shown
         assert "13 ■ AbortPartial retry_limit" in shown
         assert "13 → RequestContinuation 4" in shown
         assert "+ All three have been closed" in shown
+        before = pairs.cursor
         await pilot.press("}")
-        assert pairs.cursor == 13
+        assert pairs.cursor == before + 1
         await pilot.press("{", "{")
         assert "no difference before this step" in page(pilot.app)
         await pilot.press("tab", "tab", "enter")
         assert session(pilot).step == 12
         await pilot.press("R", "g", "d", "escape")
         assert isinstance(pilot.app.screen, SessionScreen)
+
+
+async def test_equal_steps_side_by_side_are_unfolded(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await pilot.press("e", "5", "enter", "R", "g", "d", "k", "enter")
+        pairs = pilot.app.screen.query_one(PairList)
+        assert pairs.rows[pairs.cursor] == (0, 0, True)
+        assert "equal steps" not in page(pilot.app)
+        assert "3 ◌ ContinuePending 0 of 3" in page(pilot.app)
+        assert "3 ◌ ContinuePending 0 of 5" in page(pilot.app), "each under its own limit"
+        await pilot.press("g", "enter")
+        assert "this row is no step" in page(pilot.app)
+
+
+async def test_the_runs_are_compared_by_the_turn_at_the_cursor(app_on: AppOn) -> None:
+    async with app_on([*continued(), *ran_a_cut_call()]).run_test(size=THREE) as pilot:
+        await pilot.press("g", "e", "5", "enter", "R")
+        assert "how turn 1 ends in each" in page(pilot.app)
+        rows = rows_of_runs(pilot)
+        assert ["turn 1 " in row for row in rows] == [True, True], "both rows are about the same turn"
+        await pilot.press("escape", "]", "R")
+        rows = rows_of_runs(pilot)
+        assert ["turn 2 " in row for row in rows] == [True, True]
+        assert rows[1].endswith("the same in this turn")
+        await pilot.press("g", "d")
+        assert "Turn 2 in both runs  no step differs" in page(pilot.app)
+        await pilot.press("[")
+        assert "Turn 1 in both runs  the first difference is at step 13" in page(pilot.app)
+        await pilot.press("[")
+        assert "this is the first turn" in page(pilot.app)
+        await pilot.press("]", "]")
+        assert "this is the last turn" in page(pilot.app)
 
 
 async def test_what_was_tried_and_written_is_there_the_next_time(app_on: AppOn, tmp_path: Path) -> None:

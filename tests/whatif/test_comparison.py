@@ -21,6 +21,7 @@ def test_attempts_that_were_too_few():
     assert said[0] == "attempts=5: turn 1 ends in Complete completed"
     assert said[1] == "fidelity: RECORDED; the recording answers everything that was asked"
     assert "turn 1 of 1 (t1): AbortPartial retry_limit became Complete completed" in said
+    assert "  segments: 4 became 5" in said
     # Four cut answers of 10 tokens, and the continuation that completed them, of 5.
     chars = len("".join(PARTS))
     spent = f"attempts 4 of 5, cont_tokens 45 of no bound, cont_chars {chars} of 120,000, repairs 0 of 1"
@@ -78,6 +79,13 @@ def test_many_turns_that_end_otherwise_are_counted():
     ]
     made = changed(shown(*continued(*PARTS), *second), continuation_max_attempts=5)
     assert summary(made) == "turn 1 ends in Complete completed (and 1 more turns end otherwise)"
+
+
+def test_turns_that_stay_as_they_were_are_one_line():
+    others = [asked([user(f"and now {n}")], chat("done")) for n in range(3)]
+    said = text(changed(shown(*continued(*PARTS), *others), continuation_max_attempts=5))
+    assert said.endswith("\n\n3 turns as before\n")
+    assert said.count("Complete completed") == 2, "in the summary and in turn 1"
 
 
 def test_another_first_cap_is_answered_by_the_simulation():

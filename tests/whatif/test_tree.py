@@ -14,7 +14,8 @@ from inspector.replay import replay
 from inspector.report.explain import document
 from inspector.whatif.branch_lines import against_original
 from inspector.whatif.branch_report import command_of
-from inspector.whatif.tree import ORIGINAL, Alignment, Tree, branch, compare, preview, tree_prefix
+from inspector.whatif.step_pairs import EqualSteps, folded, step_pairs, unfolded
+from inspector.whatif.tree import ORIGINAL, Tree, branch, compare, preview, tree_prefix
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import State
@@ -119,14 +120,19 @@ def states(view, indices):
     return [None if index is None else view.steps[index].state.value for index in indices]
 
 
+def aligned(left, right):
+    """Every step of two runs, turn by turn."""
+    turns = zip(left.turns, right.turns, strict=True)
+    return [pair for one, other in turns for pair in step_pairs(one, other)]
+
+
 def test_steps_stand_side_by_side_by_the_responses_before_them(tree):
     one, *_ = grown(tree)
     left, right = tree.original.view, one.view
-    beside = Alignment(left.replay, right.replay)
-    found = [beside.row(index) for index in range(beside.count)]
+    found = aligned(left.replay, right.replay)
     # Twelve steps alike; then the original gives up where the branch asks on, and takes the last answer as its own run.
     assert [row.same for row in found[:12]] == [True] * 12
-    assert beside.difference == 12
+    assert found.index(next(row for row in found if not row.same)) == 12
     assert states(left, [row.left for row in found[12:]]) == [
         "AbortPartial", "Complete", "Request", "EvaluateStop", "Complete"]
     assert states(right, [row.right for row in found[12:]]) == [
@@ -134,7 +140,9 @@ def test_steps_stand_side_by_side_by_the_responses_before_them(tree):
     for side, view in enumerate((left, right)):
         steps = [row[side] for row in found if row[side] is not None]
         assert steps == list(range(len(view.steps)))
-        assert [beside.row(beside.row_of(0, step, side))[side] for step in steps] == steps
+    assert folded(found)[0] == EqualSteps(0, 0, 12)
+    assert unfolded(EqualSteps(0, 0, 12)) == found[:12]
+    assert folded(found)[1:] == found[12:]
 
 
 @hypothesis_settings(max_examples=100, deadline=None)
@@ -143,8 +151,7 @@ def test_every_step_of_both_has_one_row(exchanges, before, after, data):
     left = shown(*exchanges, settings=before).replay
     right = branch(shown(*exchanges, settings=before), after,
                    data.draw(st.integers(0, len(left.trace.steps) - 1))).view.replay
-    beside = Alignment(left, right)
-    found = [beside.row(index) for index in range(beside.count)]
+    found = aligned(left, right)
     for side, made in enumerate((left, right)):
         assert [row[side] for row in found if row[side] is not None] == list(range(len(made.trace.steps)))
     for row in found:
@@ -152,8 +159,8 @@ def test_every_step_of_both_has_one_row(exchanges, before, after, data):
         assert row.same == (pair is not None and step_key(pair[0]) == step_key(pair[1]))
         if pair is not None and State.EVALUATE_STOP in (pair[0].state, pair[1].state):
             assert pair[0].response == pair[1].response
-    first = next((index for index, row in enumerate(found) if not row.same), None)
-    assert beside.difference == first
+    again = [pair for row in folded(found) for pair in (unfolded(row) if isinstance(row, EqualSteps) else [row])]
+    assert again == found
 
 
 @hypothesis_settings(max_examples=100, deadline=None)
@@ -163,9 +170,8 @@ def test_a_preview_says_what_the_branch_then_shows(exchanges, before, after, dat
     since = data.draw(st.integers(0, len(original.steps) - 1))
     told = preview(original.replay, after, since)
     made = branch(original, after, since)
-    beside = Alignment(original.replay, made.view.replay)
     assert told.difference == made.difference
-    assert told.steps == sum(not beside.row(index).same for index in range(beside.count))
+    assert told.steps == sum(not row.same for row in aligned(original.replay, made.view.replay))
     assert [made.view.turns[index] for index in told.turns] == list(made.changed)
 
 

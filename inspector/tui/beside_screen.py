@@ -1,0 +1,174 @@
+"""Two turns side by side: what differs in how they end, their steps with the equal ones folded, their texts below."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.reactive import reactive
+from textual.screen import Screen
+
+from inspector.report.lines.spans import Line, Listed, Role, Span
+from inspector.tui.keys import KeyBar
+from inspector.tui.lists import RowList
+from inspector.tui.messages import RowOpened
+from inspector.tui.paint import paint_of
+from inspector.tui.panels import Note
+from inspector.tui.text_view import TextView
+from inspector.whatif.step_pairs import EqualSteps, StepPair
+from inspector.whatif.turn_pair import PairRow, TurnPair, TurnSide
+
+
+class PairList(RowList):
+    """A row for each fact, and for each step of both turns; equal steps are one row until it is opened."""
+
+    def __init__(self, pair: TurnPair) -> None:
+        super().__init__(id="pairs")
+        self.take(pair)
+
+    def take(self, pair: TurnPair) -> None:
+        """Shows another pair, its first difference at the cursor."""
+        self.pair = pair
+        self._opened: set[int] = set()
+        self.rows: list[PairRow] = pair.rows()
+        first = next((at for at, row in enumerate(self.rows) if isinstance(row, StepPair) and not row.same), 0)
+        self.set_reactive(RowList.cursor, first)
+
+    @property
+    def count(self) -> int:
+        """All rows."""
+        return len(self.rows)
+
+    def row(self, index: int) -> Line:
+        """A fact, or a step of each."""
+        width, measure = self.scrollable_content_region.width, paint_of(self.app).measure
+        mark = Span("▶" if index == self.cursor else " ", Role.HERE)
+        return (mark, *self.pair.row_line(self.rows[index], width - 1, measure))
+
+    def unfold(self) -> bool:
+        """Opens the equal steps at the cursor; False where there are none."""
+        row = self.rows[self.cursor]
+        if not isinstance(row, EqualSteps):
+            return False
+        self._opened.add(row.left)
+        self.rows = self.pair.rows(self._opened)
+        self.resized()
+        return True
+
+    def differing(self, by: int) -> int | None:
+        """The next row of steps that differ, forward (1) or back (-1)."""
+        ahead = range(self.cursor + 1, self.count) if by > 0 else range(self.cursor - 1, -1, -1)
+        for index in ahead:
+            row = self.rows[index]
+            if isinstance(row, StepPair) and not row.same:
+                return index
+        return None
+
+
+class Beside(Screen[int | None]):
+    """Two turns; gives the step of the right one that the user goes to."""
+
+    DEFAULT_CSS = """
+    Beside #beside-title { height: 1; padding: 0 1; background: $surface; }
+    Beside #beside-head { height: 1; padding: 0 0 0 1; }
+    Beside #pairs { height: 1fr; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
+    Beside #texts { height: 30%; border-top: hkey $border; padding: 0 1; scrollbar-size: 1 1; }
+    Beside #keys { height: 1; background: $surface; }
+    .-plain #texts { border-top: ascii $border; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("}", "difference(1)", "next difference", tooltip="The next step that differs", id="beside.next"),
+        Binding("{", "difference(-1)", "Difference before", show=False, tooltip="The difference before",
+                id="beside.previous"),
+        Binding("enter", "go", "go there", tooltip="Go to this step in the turn on the right; unfold equal steps",
+                id="beside.go"),
+        Binding("]", "turn(1)", "next turn", tooltip="The next turn of both runs", id="beside.turn"),
+        Binding("[", "turn(-1)", "Turn before", show=False, tooltip="The turn before of both runs",
+                id="beside.turn-before"),
+        Binding("tab", "other_pane", "texts", tooltip="To the texts below, and back", id="beside.pane"),
+        Binding("escape,q", "dismiss", "back", tooltip="Back to the session", id="beside.leave"),
+    ]
+    note: reactive[str] = reactive("", init=False, repaint=False)
+
+    def __init__(self, left: TurnSide, right: TurnSide) -> None:
+        super().__init__()
+        self._pairs = PairList(TurnPair(left, right))
+
+    def compose(self) -> ComposeResult:
+        """A title, the columns, the texts, the keys."""
+        yield Note(id="beside-title")
+        yield Note(id="beside-head")
+        yield self._pairs
+        yield TextView(id="texts")
+        yield KeyBar(id="keys").data_bind(Beside.note)
+
+    def on_mount(self) -> None:
+        """On the first difference."""
+        self._pairs.focus()
+        self._show()
+
+    def on_resize(self) -> None:
+        """The names above their columns."""
+        self._head()
+        self._pairs.show_cursor()
+
+    def _head(self) -> None:
+        width, measure = self.size.width - 2, paint_of(self.app).measure
+        self.query_one("#beside-head", Note).line = self._pairs.pair.head(width, measure)
+
+    def _show(self) -> None:
+        """Another pair."""
+        pair = self._pairs.pair
+        which = f"Turn {pair.left.view.number(pair.left.turn)} in both runs  " if pair.one_turn else "Two turns  "
+        title = self.query_one("#beside-title", Note)
+        title.line = (Span(which, Role.TITLE), Span(pair.summary(), Role.STRONG))
+        self._head()
+        self.query_one("#texts", TextView).sheet = Listed(
+            [(Span("merged text, left to right", Role.DIM),), *pair.texts()])
+        self._pairs.resized()
+        self._pairs.show_cursor()
+
+    def action_difference(self, by: int) -> None:
+        """To another difference."""
+        found = self._pairs.differing(by)
+        if found is None:
+            self.note = f"no difference {'after' if by > 0 else 'before'} this step"
+        else:
+            self.note = ""
+            self._pairs.cursor = found
+
+    def action_turn(self, by: int) -> None:
+        """To another turn of both runs."""
+        pair = self._pairs.pair
+        at = pair.left.view.number(pair.left.turn) - 1 + by
+        if not pair.one_turn:
+            self.note = "these are two different turns"
+        elif not 0 <= at < len(pair.left.view.turns):
+            self.note = f"this is the {'last' if by > 0 else 'first'} turn"
+        else:
+            self.note = ""
+            self._pairs.take(TurnPair(*(side._replace(turn=side.view.turns[at]) for side in (pair.left, pair.right))))
+            self._show()
+
+    def on_row_opened(self, message: RowOpened) -> None:
+        """Goes there."""
+        message.stop()
+        self.action_go()
+
+    def action_go(self) -> None:
+        """Goes to the step of the right turn; equal steps are unfolded."""
+        row = self._pairs.rows[self._pairs.cursor]
+        if self._pairs.unfold():
+            return
+        if not isinstance(row, StepPair):
+            self.note = "this row is no step"
+        elif row.right is None:
+            self.note = "the turn on the right has no such step"
+        else:
+            self.dismiss(row.right)
+
+    def action_other_pane(self) -> None:
+        """To the other pane."""
+        texts = self.query_one("#texts", TextView)
+        (self._pairs if texts.has_focus else texts).focus()

@@ -1,0 +1,199 @@
+"""Two turns side by side as lines: how each ends, its stop reason, caps, tokens and calls, its steps, its text.
+
+They are one turn under two runs of a recording, or any two turns, also of two recordings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from inspector.report.facts import TurnFacts, View, answer_at, answers_of
+from inspector.report.lines import header
+from inspector.report.lines.merged import reason
+from inspector.report.lines.spans import (
+    Line,
+    Measure,
+    Role,
+    Span,
+    cells,
+    clip,
+    one_line,
+    safe,
+    text_of,
+    width_of,
+)
+from inspector.report.lines.steps import detail, glyph_of, role_of
+from inspector.whatif.branch_lines import ending, ending_role, fidelity, text_diff
+from inspector.whatif.step_pairs import EqualSteps, StepPair, folded, move_key, step_pairs, unfolded
+from loop_core.turn.trace import Fidelity, step_key
+
+LABEL = 12
+"""Columns of a fact's name: the value of the left turn stands beside it in half of the width."""
+
+
+class TurnSide(NamedTuple):
+    """One of two turns."""
+
+    name: str
+    """What stands over its column: the run, or the file and the turn."""
+    view: View
+    turn: TurnFacts
+
+
+class PairFact(NamedTuple):
+    """One fact about both turns."""
+
+    name: str
+    left: Line
+    right: Line
+
+    @property
+    def same(self) -> bool:
+        """Whether both say the same."""
+        return text_of(self.left) == text_of(self.right)
+
+
+PairRow = PairFact | StepPair | EqualSteps
+"""A row of two turns side by side."""
+
+
+class TurnPair:
+    """Two turns, with what is known of both and their steps beside each other."""
+
+    def __init__(self, left: TurnSide, right: TurnSide) -> None:
+        self.left, self.right = left, right
+        # All runs of one recording share what live runs heard.
+        self.one_turn = left.turn.id == right.turn.id and (
+            left.view.replay.case.heard is right.view.replay.case.heard)
+        key = step_key if self.one_turn else move_key
+        self.facts = [PairFact(name, *(tell(side) for side in (left, right))) for name, tell in FACTS]
+        self.steps = step_pairs(left.turn.run, right.turn.run, key)
+
+    @property
+    def difference(self) -> StepPair | None:
+        """The first pair of steps that differs; None where none does."""
+        return next((pair for pair in self.steps if not pair.same), None)
+
+    def rows(self, opened: Collection[int] = ()) -> list[PairRow]:
+        """The facts, then the steps; equal ones are one row, unless it is opened by the index of its first step."""
+        found: list[PairRow] = [*self.facts]
+        for row in folded(self.steps):
+            found += unfolded(row) if isinstance(row, EqualSteps) and row.left in opened else [row]
+        return found
+
+    def summary(self) -> str:
+        """What differs, in one sentence."""
+        pair = self.difference
+        if pair is None:
+            return "no step differs" if all(fact.same for fact in self.facts) else "every step is the same move"
+        left, right = (None if index is None else f"{index + 1:,}" for index in pair[:2])
+        if left is None or right is None:
+            longer, at = ("right", right) if left is None else ("left", left)
+            return f"the first difference: only the {longer} one has a step {at} there"
+        return f"the first difference is at {f'step {left}' if left == right else f'steps {left} and {right}'}"
+
+    def texts(self) -> list[Line]:
+        """How the merged texts differ."""
+        return text_diff(self.left.turn.merged.text, self.right.turn.merged.text)
+
+    def lines(self, width: int, measure: Measure = cells) -> list[Line]:
+        """Everything, the equal steps folded."""
+        return [
+            (Span(self.summary(), Role.STRONG),), self.head(width, measure),
+            *(self.row_line(row, width, measure) for row in self.rows()),
+            (), (Span("merged text", Role.TITLE),), *self.texts(),
+        ]
+
+    # -- rows ------------------------------------------------------------------------------------------------------
+
+    def head(self, width: int, measure: Measure = cells) -> Line:
+        """The names of both above their columns."""
+        left, right = (safe(side.name, Role.TITLE) for side in (self.left, self.right))
+        return _columns((left,), Span("   "), (right,), width, measure)
+
+    def row_line(self, row: PairRow, width: int, measure: Measure = cells) -> Line:
+        """One row; `≠` between the two where they are not the same."""
+        if isinstance(row, EqualSteps):
+            left: Line = (Span(f"{_range(row.left, row.size)}  {row.size:,} equal steps", Role.DIM),)
+            right: Line = (Span(_range(row.right, row.size), Role.DIM),)
+        elif isinstance(row, PairFact):
+            left, right = (Span(f"{row.name:<{LABEL}}", Role.KEY), *row.left), row.right
+        else:
+            left = _step(self.left.view, row.left, row.same)
+            right = _step(self.right.view, row.right, row.same)
+        same = isinstance(row, EqualSteps) or row.same
+        between = Span(" │ ", Role.RULE) if same else Span(" ≠ ", Role.ERROR)
+        return _columns(left, between, right, width, measure)
+
+
+def _range(first: int, size: int) -> str:
+    return f"{first + 1:>4}–{first + size}"
+
+
+def _columns(left: Line, between: Span, right: Line, width: int, measure: Measure) -> Line:
+    half = max(8, (width - 3) // 2)
+    left = clip(left, half, measure)
+    return (*left, Span(" " * max(0, half - width_of(left, measure))), between, *clip(right, half, measure))
+
+
+def _step(view: View, index: int | None, same: bool) -> Line:
+    if index is None:
+        return (Span("none", Role.DIM),)
+    step = view.effective_step(index)
+    glyph, tone = glyph_of(step)
+    sure = () if step.fidelity is Fidelity.RECORDED else (Span(" "), header.fidelity(step))
+    return (Span(f"{index + 1:>4} ", Role.DIM), Span(f"{glyph} ", tone),
+            Span(f"{step.state.value} ", Role.PLAIN if same else Role.STRONG), *detail(step), *sure)
+
+
+# -- facts -----------------------------------------------------------------------------------------------------------
+
+
+def _verdict(side: TurnSide) -> Line:
+    verdict = side.turn.verdict
+    return (Span(f"{verdict.glyph} {verdict.word}", role_of(verdict)),)
+
+
+def _end(side: TurnSide) -> Line:
+    trust = fidelity(side.view, side.turn)
+    return (Span(ending(side.turn), ending_role(side.turn)),
+            *(() if trust == Fidelity.RECORDED.value else (Span(f"  {trust}", Role.DIM),)))
+
+
+def _stop(side: TurnSide) -> Line:
+    facts = answer_at(side.view, side.view.deciding_step(side.turn))
+    if facts is None:
+        return (Span("no answer", Role.DIM),)
+    return reason(facts.exchange.response.raw_stop_reason, facts.judged.stop.normalized.value)
+
+
+def _cap(side: TurnSide) -> Line:
+    cap = side.turn.ended.request.max_tokens
+    return (Span("not set" if cap is None else f"{cap:,}"),)
+
+
+def _calls(side: TurnSide) -> Line:
+    run = side.turn.run
+    verdicts = [each for _, facts in answers_of(side.view, run.first, run.decided + 1) for each in facts.verdicts]
+    told = [f"{one_line(each.call.name or 'unnamed')} {each.admission.value}" for each in verdicts]
+    return (safe(", ".join(told) or "none"),)
+
+
+def _count(number: int) -> Line:
+    return (Span(f"{number:,}"),)
+
+
+FACTS = (
+    ("ends in", _end),
+    ("verdict", _verdict),
+    ("stop", _stop),
+    ("segments", lambda side: _count(side.turn.segments)),
+    ("tokens out", lambda side: _count(side.turn.ended.spend.output_tokens)),
+    ("max_tokens", _cap),
+    ("requests", lambda side: _count(side.turn.ended.spend.requests)),
+    ("calls", _calls),
+    ("text", lambda side: (Span(f"{len(side.turn.merged.text):,} characters"),)),
+)
+"""What is said of both turns, what changed first: its name, and how it is told."""
+

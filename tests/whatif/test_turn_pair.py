@@ -1,0 +1,87 @@
+"""Two turns side by side: one turn under two runs, and two turns of two recordings."""
+
+from __future__ import annotations
+
+from inspector.config.settings import Settings, settings_of
+from inspector.report.lines.spans import text_of
+from inspector.whatif.step_pairs import EqualSteps
+from inspector.whatif.tree import branch
+from inspector.whatif.turn_pair import TurnPair, TurnSide
+from tests.scenes.recordings import CUT, PARTS, asked, call, chat, continued, ran_cut_call, shown, user
+
+
+def side(view, number=1, name="this"):
+    return TurnSide(name, view, view.turns[number - 1])
+
+
+def pair_of(view, **assignments):
+    made = branch(view, settings_of({name: str(value) for name, value in assignments.items()}, Settings()))
+    return TurnPair(side(view, name="original"), side(made.view, name=made.name))
+
+
+def told(pair, width=100):
+    return [" ".join(text_of(line).split()) for line in pair.lines(width)]
+
+
+def test_one_turn_under_two_runs_says_first_what_changed():
+    lines = told(pair_of(shown(*continued(*PARTS)), continuation_max_attempts=5))
+    chars = [len("".join(PARTS[:count])) for count in (4, 5)]
+    assert lines[:12] == [
+        "the first difference is at step 13",
+        "original attempts=5",
+        "ends in AbortPartial, retry_limit ≠ Complete, completed",
+        "verdict ✂ LIMIT REACHED ≠ ✓ CUT, COMPLETED",
+        'stop "length" → max_tokens │ "length" → max_tokens',
+        "segments 4 ≠ 5",
+        "tokens out 40 ≠ 45",
+        "max_tokens not set │ not set",
+        "requests 4 ≠ 5",
+        "calls none │ none",
+        f"text {chars[0]} characters ≠ {chars[1]} characters",
+        "1–12 12 equal steps │ 1–12",
+    ]
+    assert "13 ■ AbortPartial retry_limit ≠ 13 → RequestContinuation 4 anchor" in lines
+
+
+def test_a_simulated_end_says_so_and_the_caps_stand_beside_each_other():
+    found = shown(*continued(*PARTS[:3], tokens=40, max_tokens=20))
+    lines = told(pair_of(found, max_tokens=100))
+    assert "max_tokens 20 ≠ 100" in lines
+    assert "ends in AbortPartial, budget_exhausted ≠ Complete, completed SIMULATED" in lines
+
+
+def test_nothing_differs_where_nothing_was_changed():
+    pair = pair_of(shown(*continued(*PARTS[:2])))
+    assert pair.difference is None
+    assert pair.summary() == "no step differs"
+    assert not any("≠" in line for line in told(pair))
+
+
+def test_turns_of_two_recordings_are_compared_by_their_moves():
+    whole = shown(asked([user("Write it.")], chat("Here it is.", "tool_calls", call())))
+    cut = shown(asked([user("Write that.")], chat("Here.", "length", call(CUT), tokens=9)))
+    pair = TurnPair(side(whole, name="whole"), side(cut, name="cut"))
+    assert not pair.one_turn
+    lines = told(pair)
+    assert "calls write_file ready ≠ write_file held" in lines
+    assert 'stop "tool_calls" → tool_call ≠ "length" → max_tokens' in lines
+    assert "tokens out 7 ≠ 9" in lines
+    assert pair.steps[0].same, "both begin with a request, whatever its number"
+    assert pair.difference == (1, 1, False)
+    alike = shown(asked([user("Something else.")], chat("No.")), asked([user("Write that.")], chat("Well.")))
+    same = TurnPair(side(alike, 1), side(alike, 2))
+    assert same.rows()[-1] == EqualSteps(0, 3, 3)
+    assert same.summary() == "every step is the same move"
+
+
+def test_a_turn_that_goes_on_where_the_other_has_ended():
+    short, long = shown(*continued(*PARTS[:1])), shown(*ran_cut_call())
+    pair = TurnPair(side(short), side(long))
+    assert all(None in row[:2] or row.left == row.right for row in pair.steps)
+    back = TurnPair(side(long), side(short))
+    assert [(row.right, row.left) for row in back.steps] == [row[:2] for row in pair.steps]
+
+
+def test_opened_steps_are_rows_of_their_own():
+    pair = pair_of(shown(*continued(*PARTS)), continuation_max_attempts=5)
+    assert len(pair.rows([0])) == len(pair.rows()) + 11
