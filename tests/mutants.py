@@ -121,7 +121,7 @@ ENGINE: tuple[Table, ...] = (
     Table("loop_core", "_HOMES", "tests/test_library.py"),
     Table("inspector.provider", "_HOMES", "tests/test_library.py"),
     Table("loop_core.client.outgoing", "ROLES", "tests/client/test_conversation.py"),
-    Table("loop_core.wire.gemini_generate.schemas", "TAKES", "tests/wire/test_asking.py"),
+    Table("loop_core.wire.gemini_generate.table", "TAKES", "tests/wire/test_asking.py"),
     Table("loop_core.wire.gemini_interactions.table", "LAST_EVENTS", "tests/wire/test_gemini_interactions.py"),
     Table("loop_core.wire.gemini_generate.request", "DECLARED_AS", "tests/wire/test_asking.py"),
     Table("loop_core.wire.openai_chat.request", "TOOL_CHOICES", "tests/wire/test_asking.py"),

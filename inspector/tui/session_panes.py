@@ -20,7 +20,7 @@ from inspector.tui.text_view import TextView
 from loop_core.turn.segments import SeamRule
 
 if TYPE_CHECKING:
-    from inspector.report.lines.reads import Picked
+    from inspector.report.lines.wire import Picked
 
 
 class Panes(SessionPart):
@@ -222,7 +222,7 @@ class Panes(SessionPart):
 
 
 if TYPE_CHECKING:
-    from inspector.report.lines.reads import Picked
+    from inspector.report.lines.wire import Picked
     from inspector.sessions.provenance import Provenance
 
 LARGE = 300_000
@@ -249,13 +249,13 @@ class Tracing(SessionPart):
 
     def action_fact(self, by: int) -> None:
         """Goes to the next or previous fact, in Wire."""
-        from inspector.report.lines.reads import next_fact
+        from inspector.report.lines.wire import next_fact
 
         self._traced(lambda found: self._look(found, next_fact(found, self.panes.picked, by)))
 
     def action_slice(self, by: int) -> None:
         """Goes to the next or previous slice of the fact that is looked at."""
-        from inspector.report.lines.reads import next_reading
+        from inspector.report.lines.wire import next_reading
 
         picked = self.panes.picked
         if picked is None:
@@ -293,8 +293,8 @@ class Tracing(SessionPart):
 
     def _tell_fact(self, found: Provenance) -> None:
         """Says which fact is looked at, also where the head of the view is out of sight."""
-        from inspector.report.lines.reads import fact_line
         from inspector.report.lines.spans import text_of
+        from inspector.report.lines.wire import fact_line
 
         facts = answer_at(self.stage.run.view, self.stage.step)
         if self.panes.picked is not None and facts is not None:
@@ -308,8 +308,8 @@ class Tracing(SessionPart):
             self._traced(lambda found: self._bytes_of(found, message))
 
     def _what_became(self, found: Provenance, message: LinesPointed) -> None:
-        from inspector.report.lines.reads import next_of, picked_of, range_note, readings_in
         from inspector.report.lines.slices import Bytes
+        from inspector.report.lines.wire import next_of, picked_of, range_note, readings_in
 
         sheet = self.stage.sheet
         if not isinstance(sheet, Bytes):
@@ -334,7 +334,7 @@ class Tracing(SessionPart):
         return self.stage.sheet.facts[message.first : message.last + 1] if isinstance(self.stage.sheet, Told) else ()
 
     def _bytes_of(self, found: Provenance, message: LinesPointed) -> None:
-        from inspector.report.lines.reads import Picked
+        from inspector.report.lines.wire import Picked
 
         fact = next((fact for fact in self._facts_of(message) if fact in found.facts), None)
         if fact is None:

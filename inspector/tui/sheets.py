@@ -17,7 +17,7 @@ from inspector.whatif.tree import Branch
 from loop_core.turn.segments import SeamRule
 
 if TYPE_CHECKING:
-    from inspector.report.lines.reads import Picked
+    from inspector.report.lines.wire import Picked
     from inspector.sessions.provenance import Provenance
 
 
@@ -110,8 +110,8 @@ class Sheets:
         return self._readings[key]
 
     def _picking(self, sheet: Sheet, viewpoint: Viewpoint, picked: Picked) -> Sheet:
-        from inspector.report.lines.reads import fact_line
         from inspector.report.lines.slices import Bytes
+        from inspector.report.lines.wire import fact_line
 
         found, facts = self.readings(viewpoint), _answer(viewpoint)
         if not isinstance(sheet, Bytes) or found is None or facts is None or picked.fact not in found.facts:
@@ -154,7 +154,7 @@ def _merged(viewpoint: Viewpoint) -> Sheet:
     view, block = viewpoint.outline.view, _block(viewpoint)
     if viewpoint.form == "merged":
         return merged(view, block, viewpoint.step, viewpoint.seam)
-    from inspector.report.lines.sides import sides
+    from inspector.report.lines.diff import sides
 
     return sides(view, block, viewpoint.step, viewpoint.seam)
 

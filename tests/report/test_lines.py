@@ -11,9 +11,9 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import View, view
 from inspector.report.lines import calls, diff, header, machine_drawing, response, steps, wire
+from inspector.report.lines.diff import sides
 from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, ascii_line, ascii_text
 from inspector.report.lines.merged import merged
-from inspector.report.lines.sides import sides
 from inspector.report.lines.slices import Hex, Slice, Slices
 from inspector.report.lines.spans import (
     EMPTY,

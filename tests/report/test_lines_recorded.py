@@ -12,8 +12,8 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import View, view
 from inspector.report.lines import calls, diff, header, machine_drawing, response, steps, wire
+from inspector.report.lines.diff import sides
 from inspector.report.lines.merged import merged
-from inspector.report.lines.sides import sides
 from inspector.report.lines.spans import Sheet, text_of, width_of
 from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths

@@ -10,7 +10,9 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, View, view
 from inspector.report.lines import response, wire
-from inspector.report.lines.reads import (
+from inspector.report.lines.slices import Bytes, Hex, Slice, Slices
+from inspector.report.lines.spans import EMPTY, Role, Span, text_of
+from inspector.report.lines.wire import (
     Picked,
     fact_line,
     next_fact,
@@ -21,8 +23,6 @@ from inspector.report.lines.reads import (
     readings_in,
     value_of,
 )
-from inspector.report.lines.slices import Bytes, Hex, Slice, Slices
-from inspector.report.lines.spans import EMPTY, Role, Span, text_of
 from inspector.sessions import open_paths
 from inspector.sessions.provenance import Provenance, readings
 from tests.scenes.app import CUT_ARGUMENTS, PARTS, continued, ran_a_cut_call, story

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inspector.report.lines import sides as side_lines
+from inspector.report.lines import diff as side_lines
+from inspector.report.lines.diff import COLUMNS, Pair, Sides, sides
 from inspector.report.lines.merged import Change, change_lines, changes, counted, seam_lines, standing, tried_note
-from inspector.report.lines.sides import COLUMNS, Pair, Sides, sides
 from inspector.report.lines.spans import EMPTY, Span, text_of, width_of
 from inspector.report.lines.steps import Outline
 from loop_core.turn.seam import join
@@ -143,8 +143,8 @@ def test_a_long_segment_shows_only_what_is_near_the_seam():
                  asked([*ASKS, assistant(long), user(HINT)], chat("then " * 200, tokens=9), max_tokens=20))
     sheet = sides(seen, Outline(seen).blocks[0], 0)
     pairs = [entry for entry in sheet.entries if isinstance(entry, Pair)]
-    assert text_of(pairs[1].left) == "1 …" + long[-side_lines.SHOWN :]
-    assert text_of(pairs[2].right) == "2 " + ("then " * 200)[: side_lines.SHOWN] + "…"
+    assert text_of(pairs[1].left) == "1 …" + long[-side_lines.SIDE_SHOWN :]
+    assert text_of(pairs[2].right) == "2 " + ("then " * 200)[: side_lines.SIDE_SHOWN] + "…"
 
 
 def test_a_side_that_is_empty_takes_no_row_below_the_other():

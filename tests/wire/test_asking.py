@@ -30,7 +30,7 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire import FORMATS, wire
-from loop_core.wire.gemini_generate.schemas import problems, reduce_schema
+from loop_core.wire.gemini_generate.table import problems, reduce_schema
 from tests.scenes.essence import request_essence
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

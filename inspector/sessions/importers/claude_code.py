@@ -29,8 +29,7 @@ from inspector.sessions.transcripts.answer import (
 from inspector.sessions.transcripts.ending_rules import provider_stop
 from inspector.sessions.wordings import interruption
 from loop_core.values import At, Evidence, ProviderError, Stop, StopReason, ToolResultPart, Usage
-from loop_core.wire.anthropic_messages.blocks import read_block
-from loop_core.wire.anthropic_messages.table import API, STOP_REASONS
+from loop_core.wire.anthropic_messages.table import API, STOP_REASONS, read_block
 from loop_core.wire.failures import classify
 
 ENDED = frozenset({"stop_hook_summary", "turn_duration"})

@@ -1,7 +1,7 @@
 """Anthropic Messages bytes -> ChatResponse: the event stream and the whole body.
 
 Owns the order of events (`message_start`, blocks, `message_delta`, `message_stop`) and the running totals of usage;
-what becomes of a block is in `blocks`. Does not decide whether a call may run: a closed block stays closed under any
+what becomes of a block is in `table`. Does not decide whether a call may run: a closed block stays closed under any
 reason.
 
 Further down: fallback blocks.
@@ -29,8 +29,16 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.anthropic_messages.blocks import MessageBlock, read_block
-from loop_core.wire.anthropic_messages.table import API, FIELDS, KINDS, STOP_REASONS, completes, flatten
+from loop_core.wire.anthropic_messages.table import (
+    API,
+    FIELDS,
+    KINDS,
+    STOP_REASONS,
+    MessageBlock,
+    completes,
+    flatten,
+    read_block,
+)
 from loop_core.wire.body import compact
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of

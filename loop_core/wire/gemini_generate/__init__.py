@@ -6,8 +6,16 @@ from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.gemini_generate.decode import Decoder
 from loop_core.wire.gemini_generate.encode import encode
 from loop_core.wire.gemini_generate.request import ASKING_LOSES, encode_request, path, read_request
-from loop_core.wire.gemini_generate.schemas import reduce_schema
-from loop_core.wire.gemini_generate.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
+from loop_core.wire.gemini_generate.table import (
+    API,
+    LOSES,
+    PATHS,
+    READS,
+    STOP_REASONS,
+    STREAM_READS,
+    recognises,
+    reduce_schema,
+)
 
 FORMAT = Format(
     id=API,

@@ -44,8 +44,7 @@ from loop_core.wire.body import (
     with_names,
     word,
 )
-from loop_core.wire.gemini_generate.schemas import problems
-from loop_core.wire.gemini_generate.table import API, PATHS, SNAKE, get
+from loop_core.wire.gemini_generate.table import API, PATHS, SNAKE, get, problems
 
 _ROLES: Mapping[str, Role] = {"user": Role.USER, "model": Role.ASSISTANT, "function": Role.TOOL, "system": Role.SYSTEM}
 _MODES: Mapping[str, str] = {"AUTO": "auto", "ANY": "any", "NONE": "none", "VALIDATED": "auto"}
@@ -190,7 +189,7 @@ def _choice(config: Any) -> str | None:
 
 # -- Request -> the body that generateContent expects ----------------------------------------------------------------
 # Model and streaming stand in the path.
-# A schema that Gemini does not take is refused with its place: see `schemas`.
+# A schema that Gemini does not take is refused with its place: see `table.problems`.
 
 CHOICES: Mapping[str, str] = {"auto": "AUTO", "any": "ANY", "none": "NONE"}
 ASKING_LOSES: Mapping[str, str] = {
