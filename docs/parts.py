@@ -24,10 +24,10 @@ from loop_core.judge.endings import ENDINGS, Ending
 from loop_core.judge.signs import CALL_MARKS as MARKUP
 from loop_core.turn import moves
 from loop_core.turn import trace as engine_events
+from loop_core.turn.continuation import Method, SeamDecision
 from loop_core.turn.limits import DEFAULT_TOKEN_FACTOR, GUARDS, OPTIONAL, RANGES, SCOPES, Limits
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.policy import STRICT, Signal
-from loop_core.turn.segments import Method, SeamDecision
 from loop_core.turn.state import ENDED, State
 from loop_core.values import Stop
 from loop_core.wire import FORMATS, wire

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
+from loop_core.turn.continuation import Method, SeamRule
 from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
 from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.presets import preset
-from loop_core.turn.segments import Method, SeamRule
 from loop_core.wire.profiles import PROFILES
 
 INITIAL = "max_tokens"

@@ -19,8 +19,8 @@ from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, joined
 from inspector.report.lines.steps import Block
 from inspector.sessions import redact
 from loop_core.client.streaming import PendingSeam
+from loop_core.turn.continuation import JoinedText, Seam, Segment
 from loop_core.turn.seam import join
-from loop_core.turn.segments import JoinedText, Seam, Segment
 from loop_core.turn.state import Send
 
 # -- A sheet whose text grows at its end -----------------------------------------------------------------------------

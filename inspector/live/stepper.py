@@ -21,10 +21,10 @@ from loop_core.client.outgoing import LiveRequest, body_of, known_ability, live_
 from loop_core.client.streaming import MaskedText
 from loop_core.errors import CallerError, DecodeError, LoopError
 from loop_core.judge.gate import admit_all
+from loop_core.turn.continuation import Method
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, next_turn_request
 from loop_core.turn.loop import opening_step as first_step
-from loop_core.turn.segments import Method
 from loop_core.turn.state import Cancel, Effect, Event, Finish, RequestPlace, RunTools, Send, State, Tick
 from loop_core.turn.trace import Step, next_step, step_key
 from loop_core.values import Message, Request, Role, TextPart

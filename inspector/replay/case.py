@@ -16,10 +16,10 @@ from inspector.sessions.build import spoken_by
 from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnPlace, TurnRecord
 from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Admission, Verdict, admit_all
+from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint, repeats_hint
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import RecordedSource
-from loop_core.turn.segments import Method
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace
 from loop_core.values import ChatResponse, Evidence, Request, Role, Stop, StopReason, ToolResultPart
 from loop_core.wire import profiles, wire

@@ -18,8 +18,8 @@ from typing import NamedTuple
 from inspector.replay.token_readings import Bounds
 from inspector.replay.tokens import RANK, Measured, TokenBasis, TokenStretch, text_of
 from loop_core.judge.classify import FINISHED
+from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.seam import join
-from loop_core.turn.segments import Method, Segment
 from loop_core.turn.state import ProviderResponse, RequestPlace
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
 

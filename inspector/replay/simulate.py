@@ -21,8 +21,8 @@ from inspector.replay.tokens import Measured, impossible, measure, splitter, und
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError, EncodeError
 from loop_core.judge.classify import Judgement
+from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.loop import RecordedSource
-from loop_core.turn.segments import Method, Segment
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, Recut, RequestPlace, RunTools, Send, Turn
 from loop_core.values import (
     INTERRUPTED,

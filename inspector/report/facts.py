@@ -22,7 +22,7 @@ from inspector.sessions import provenance
 from inspector.sessions.recording import Exchange, Input, Link, TurnPlace
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Verdict
-from loop_core.turn.segments import JoinedText
+from loop_core.turn.continuation import JoinedText
 from loop_core.turn.state import ProviderResponse, Recut, State, Turn
 from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Evidence

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from inspector.sessions.histories import History, HistoryItem, HistoryTree, ItemKind, SeatedExchange, squeeze
 from inspector.sessions.recording import TurnPlace
 from inspector.sessions.wordings import cut_result, known_hint, quotes_end
-from loop_core.turn.prompts import repeats_request
+from loop_core.turn.continuation import repeats_request
 from loop_core.values import ReasoningPart, ToolCall
 
 _RUN = re.compile(r"[A-Za-z0-9]{8,}")

@@ -17,7 +17,7 @@ from inspector.tui.session_widgets import StepList
 from inspector.tui.sheets import MERGED_FORMS, TABS, WIRE_MODES, Key, Sheets, Viewpoint, whose
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.text_view import TextView
-from loop_core.turn.segments import SeamRule
+from loop_core.turn.continuation import SeamRule
 
 if TYPE_CHECKING:
     from inspector.report.lines.wire import Picked

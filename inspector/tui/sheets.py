@@ -14,7 +14,7 @@ from inspector.report.lines.merged import Merged, merged
 from inspector.report.lines.spans import Listed, Role, Sheet, Span
 from inspector.report.lines.steps import Block, Outline
 from inspector.whatif.tree import Branch
-from loop_core.turn.segments import SeamRule
+from loop_core.turn.continuation import SeamRule
 
 if TYPE_CHECKING:
     from inspector.report.lines.wire import Picked

@@ -18,10 +18,10 @@ from inspector.replay.case import Case, seen_by_loop
 from inspector.report.findings import CUT_WORDS, held_calls
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.continuation import SeamRule
 from loop_core.turn.policy import STRICT, Policy, Signal
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.seam import join
-from loop_core.turn.segments import SeamRule
 from loop_core.turn.state import Evaluation, RunTools, Send, State, Turn
 from loop_core.turn.trace import Fidelity, Step, Trace, first_difference
 from loop_core.values import Severity, Stop

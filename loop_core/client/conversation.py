@@ -17,11 +17,11 @@ from loop_core.client.outgoing import Messages, messages_of
 from loop_core.client.streaming import ShowingSource, ShownText
 from loop_core.errors import CallerError
 from loop_core.judge.gate import Verdict
+from loop_core.turn.continuation import Method
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, arun, asteps, next_turn_request, run
 from loop_core.turn.policy import Policy
 from loop_core.turn.presets import preset
-from loop_core.turn.segments import Method
 from loop_core.turn.state import Finish, ProviderResponse, Turn
 from loop_core.turn.tools import Function, Toolbox, declare
 from loop_core.turn.trace import Step, Trace

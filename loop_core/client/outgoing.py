@@ -22,8 +22,8 @@ from loop_core.client.address import (
 )
 from loop_core.errors import CallerError
 from loop_core.formats import format_entry
+from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability, tool_message, tool_result
-from loop_core.turn.segments import Method
 from loop_core.turn.state import RequestPlace, Send, Turn
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import decode_request, wire

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from loop_core.client.exchange import Observer
 from loop_core.client.mask import Mask
 from loop_core.errors import DecodeError
+from loop_core.turn.continuation import OPENING_CHARS, JoinedText, SeamRule, Segment
 from loop_core.turn.history import Ability, default_ability
 from loop_core.turn.loop import AsyncTurnSource, ServerAware
 from loop_core.turn.policy import Policy
-from loop_core.turn.prompts import OPENING_CHARS
 from loop_core.turn.seam import APART, join
-from loop_core.turn.segments import JoinedText, SeamRule, Segment
 from loop_core.turn.state import Event, RunTools, Send, Turn
 from loop_core.values import Message, Request
 from loop_core.wire import following

@@ -23,8 +23,8 @@ from loop_core.client.exchange import Connection, LiveResponse, Observer, Respon
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
 from loop_core.errors import CallerError, LoopError
+from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
-from loop_core.turn.segments import Method
 from loop_core.turn.state import Cancel, Event, NotRecorded, RunTools, Send, ToolResults, Turn
 from loop_core.turn.tools import Toolbox, ToolRunner
 from loop_core.values import Message, Request, TransportEnd

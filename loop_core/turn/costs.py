@@ -15,10 +15,10 @@ from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.judge.signs import stops_in_the_middle
 from loop_core.turn import history
+from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.limits import Limits, Spend, bound_result, least_cap
 from loop_core.turn.policy import Dispatch, Policy, Signal, word_of
 from loop_core.turn.seam import added_chars, should_ask_again
-from loop_core.turn.segments import Method, Segment
 from loop_core.turn.state import (
     CallAnswer,
     Evaluation,

@@ -15,10 +15,9 @@ from loop_core.formats import format_entry
 from loop_core.judge import gate
 from loop_core.judge.classify import is_phantom
 from loop_core.judge.gate import NAMELESS, REMEDY, Admission, Verdict
-from loop_core.turn import prompts
-from loop_core.turn.prompts import AGAIN, EMPTY, HINT_POINTS, QUOTE_MARKS, quote_request
+from loop_core.turn import continuation
+from loop_core.turn.continuation import AGAIN, EMPTY, HINT_POINTS, QUOTE_MARKS, Method, quote_request
 from loop_core.turn.seam import ANCHOR_CHARS
-from loop_core.turn.segments import Method
 from loop_core.values import (
     CallKind,
     ChatResponse,
@@ -141,7 +140,7 @@ def mark_of_hint(message: Message) -> str:
 
 def repeats_hint(message: Message) -> bool:
     """Whether a hint of ours asks for the words once more."""
-    return prompts.repeats_request(message.text)
+    return continuation.repeats_request(message.text)
 
 
 def is_hint(message: Message) -> bool:

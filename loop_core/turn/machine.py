@@ -23,10 +23,10 @@ from typing import NamedTuple
 
 from loop_core.errors import TransitionError
 from loop_core.turn import costs, moves
+from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability, default_ability
 from loop_core.turn.limits import Limits, Spend
 from loop_core.turn.policy import ENDING_SIGNALS, STRICT, Policy, Signal, is_runnable, policy_ending
-from loop_core.turn.segments import Method
 from loop_core.turn.state import (
     Cancel,
     Effect,

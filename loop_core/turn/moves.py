@@ -11,11 +11,10 @@ from loop_core.judge import gate
 from loop_core.judge.endings import Ending
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn import costs, history
+from loop_core.turn.continuation import QUOTE_MARKS, Method, mark_for
 from loop_core.turn.costs import batch_of, is_cut, misses_anchor
 from loop_core.turn.limits import Guard, exceeded_guard
 from loop_core.turn.policy import Signal
-from loop_core.turn.prompts import QUOTE_MARKS, mark_for
-from loop_core.turn.segments import Method
 from loop_core.turn.state import ENDED, Effect, Finish, RequestPlace, Send, State, Turn
 from loop_core.values import Message, Role, TextPart
 

@@ -17,7 +17,7 @@ from loop_core.judge.arguments import ArgumentShape, parse_call, parse_leniently
 from loop_core.judge.classify import Judgement
 from loop_core.judge.endings import SILENT, Ending
 from loop_core.judge.gate import Admission, Verdict
-from loop_core.turn.segments import Method, SeamRule
+from loop_core.turn.continuation import Method, SeamRule
 from loop_core.values import CallKind, ChatResponse, Stop, ToolCall
 
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from loop_core.errors import CallerError
+from loop_core.turn.continuation import Method, SeamRule
 from loop_core.turn.policy import STRICT, BatchRule, Dispatch, Policy, Promotion, ReasonSource, Signal, Signals, Words
-from loop_core.turn.segments import Method, SeamRule
 from loop_core.values import Stop
 
 _END, _RUN, _STUCK = Signal.END_TURN, Signal.TOOL_CALL, Signal.STUCK

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from loop_core.turn.prompts import FOLDS, OPENING_CHARS, find_opening, has_tags, prompt_end
+from loop_core.turn.continuation import FOLDS, OPENING_CHARS, find_opening, has_tags, prompt_end
 
 LONG = 24
 """Words of so many characters may stand behind anything that they are not known to have stood behind before."""

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from loop_core.turn.prompts import find_opening
+from loop_core.turn.continuation import JoinedText, Method, Seam, SeamDecision, SeamRule, Segment, find_opening
 from loop_core.turn.quotation import find_quotation
-from loop_core.turn.segments import JoinedText, Method, Seam, SeamDecision, SeamRule, Segment
 
 ANCHOR_CHARS = 40
 """How many of the last characters are asked back as an anchor."""

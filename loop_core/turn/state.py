@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Verdict
+from loop_core.turn.continuation import QUOTE_MARKS, JoinedText, Method, Seam, Segment
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits, Spend, token_stop
 from loop_core.turn.policy import STRICT, Policy, Signal, dispatched_calls
-from loop_core.turn.prompts import QUOTE_MARKS
 from loop_core.turn.seam import join
-from loop_core.turn.segments import JoinedText, Method, Seam, Segment
 from loop_core.values import ChatResponse, Message, Request, Stop, ToolResultPart
 
 

@@ -10,9 +10,9 @@ import pytest
 from loop_core.client.outgoing import ability, body_of, outgoing, with_reduced_tools
 from loop_core.errors import CallerError
 from loop_core.judge.classify import judge
+from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
 from loop_core.turn.machine import begin, step
-from loop_core.turn.segments import Method
 from loop_core.turn.state import ProviderResponse, RequestPlace, RunTools, Send, Tick, ToolResults, Turn
 from loop_core.values import (
     CallKind,

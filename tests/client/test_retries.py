@@ -9,7 +9,7 @@ import pytest
 from loop_core.client.address import Server
 from loop_core.client.exchange import LiveResponse, Observer, ResponseReader, Retries, is_stored, retryable
 from loop_core.client.outgoing import LiveRequest, live_request
-from loop_core.turn.segments import Method
+from loop_core.turn.continuation import Method
 from loop_core.turn.state import RequestPlace, Send
 from loop_core.values import CallKind, Request, Tool, TransportEnd
 from tests.scenes.live import request

@@ -15,8 +15,8 @@ from inspector import cli
 from inspector.config import every, files, load
 from inspector.config.settings import REPLAYED, Settings, live_limits
 from loop_core.errors import CallerError
+from loop_core.turn.continuation import Method, SeamRule
 from loop_core.turn.limits import Limits
-from loop_core.turn.segments import Method, SeamRule
 from tests.scenes.recordings import PARTS, continued, lines
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ from inspector.live.growing_views import Growing
 from inspector.live.stepper import Flow
 from inspector.report.lines.spans import Role, Span, paragraphs, text_of
 from loop_core.client.streaming import PendingSeam
+from loop_core.turn.continuation import Method, SeamRule, Segment
 from loop_core.turn.seam import join
-from loop_core.turn.segments import Method, SeamRule, Segment
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import FORMATS, decode
 from tests.scenes.live import answer

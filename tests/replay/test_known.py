@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inspector.replay.known import KnownAnswer, KnownOutput, merged, opening, take
 from inspector.replay.tokens import measure
-from loop_core.turn.segments import Method
+from loop_core.turn.continuation import Method
 from loop_core.turn.state import RequestPlace
 from loop_core.values import ChatResponse, OpaquePart, ReasoningPart, Stop, TextPart
 from tests.scenes.turns import CUT, GOOD, call, reply, responded

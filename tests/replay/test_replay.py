@@ -12,9 +12,9 @@ from inspector.replay.case import asked_by, limits_for, open_case, results_in
 from inspector.sessions import open_paths, without_collector
 from inspector.sessions.recording import TurnPlace as RecordedPlace
 from loop_core.judge.gate import Admission
+from loop_core.turn.continuation import Method
 from loop_core.turn.limits import Limits
 from loop_core.turn.presets import PI_PRESENCE
-from loop_core.turn.segments import Method
 from loop_core.turn.state import RunTools, Send, State
 from loop_core.turn.trace import Fidelity
 from loop_core.values import Stop

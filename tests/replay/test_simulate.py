@@ -13,9 +13,9 @@ from inspector.replay.simulate import RULE, cut_word
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission
 from loop_core.judge.signs import stops_in_the_middle
+from loop_core.turn.continuation import Method
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, run
-from loop_core.turn.segments import Method
 from loop_core.turn.state import RequestPlace, RunTools, State
 from loop_core.turn.trace import Fidelity, Trace
 from loop_core.values import ReasoningPart, Request, Stop, TextPart, Usage

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from inspector.replay.simulate import Simulated
 from inspector.replay.tokens import measure
 from loop_core.judge.classify import judge
+from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, RecordedSource, run
 from loop_core.turn.policy import STRICT, Policy
-from loop_core.turn.segments import Method
 from loop_core.turn.state import ProviderResponse, RequestPlace
 from loop_core.turn.trace import Fidelity, Trace
 from loop_core.values import (

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from loop_core.judge.classify import Judgement, judge
+from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, ScriptedSource, run
 from loop_core.turn.moves import final_history
 from loop_core.turn.policy import STRICT, Policy
-from loop_core.turn.segments import Method
 from loop_core.turn.state import Event, Finish, ProviderResponse, RunTools, Send, State, Turn
 from loop_core.turn.trace import Step, Trace
 from loop_core.values import (

@@ -6,9 +6,8 @@ import pytest
 
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.turn import history
+from loop_core.turn.continuation import HINT_POINTS, Method
 from loop_core.turn.history import Ability
-from loop_core.turn.prompts import HINT_POINTS
-from loop_core.turn.segments import Method
 from loop_core.values import (
     ArgsForm,
     CallKind,

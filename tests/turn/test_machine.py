@@ -11,12 +11,12 @@ import pytest
 from loop_core.errors import TransitionError
 from loop_core.judge.endings import Ending
 from loop_core.judge.gate import Admission
+from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
 from loop_core.turn.machine import TRANSITIONS, begin, step
 from loop_core.turn.policy import STRICT, Signal
 from loop_core.turn.presets import ZOO_BEFORE
-from loop_core.turn.segments import Method
 from loop_core.turn.state import (
     ENDED,
     Cancel,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loop_core.turn.prompts import OpeningKind, find_opening
+from loop_core.turn.continuation import OpeningKind, find_opening
 
 SAID: list[tuple[OpeningKind, str, tuple[str, ...]]] = [
     (OpeningKind.CHATTER, "English", (

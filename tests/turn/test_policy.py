@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from loop_core.turn.continuation import Method
 from loop_core.turn.policy import Policy
-from loop_core.turn.segments import Method
 from loop_core.turn.state import State
 from loop_core.values import CallKind, Stop
 from tests.scenes.turns import CUT, answer, call, dispatched, drive, last, path, sends

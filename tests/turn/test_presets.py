@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from loop_core.errors import CallerError
+from loop_core.turn.continuation import Method
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, ScriptedSource, run
 from loop_core.turn.machine import begin
 from loop_core.turn.moves import final_history
 from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.presets import BOTNEXUS, PI_PRESENCE, POLICIES, ZEROCLAW_MERGED, ZEROCLAW_RFI, ZOO_AFTER, preset
-from loop_core.turn.segments import Method
 from loop_core.turn.state import ProviderResponse, State
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, OpaquePart, ProviderError, Role, Stop, TextPart

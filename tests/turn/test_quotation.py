@@ -9,9 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from loop_core.turn import history
-from loop_core.turn.prompts import HINT_POINTS, mark_for
+from loop_core.turn.continuation import HINT_POINTS, Method, Seam, SeamDecision, Segment, mark_for
 from loop_core.turn.seam import ANCHOR_CHARS, join
-from loop_core.turn.segments import Method, Seam, SeamDecision, Segment
 
 FOX = "The quick brown fox jumps over the lazy dog, and then it goes on to"
 REST = " sleep under the tree.\nThe end."

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from loop_core.turn.continuation import Method, SeamDecision, SeamRule, Segment
 from loop_core.turn.history import anchor_of, prefill_message
 from loop_core.turn.seam import ANCHOR_CHARS, ECHO_CHARS, RESTART_CHARS, added_chars, join, should_ask_again
-from loop_core.turn.segments import Method, SeamDecision, SeamRule, Segment
 
 LINES = (
     "def read(path):\n    with open(path) as file:\n        return file.read()\n\n\n"

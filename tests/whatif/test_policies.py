@@ -23,9 +23,9 @@ from inspector.whatif import policies_report
 from inspector.whatif.policies import DECISIONS, Matrix, matrix
 from inspector.whatif.policies_report import step_at
 from inspector.whatif.tree import branch
+from loop_core.turn.continuation import SeamRule
 from loop_core.turn.limits import Limits
 from loop_core.turn.presets import BOTNEXUS, PI_PRESENCE, POLICIES
-from loop_core.turn.segments import SeamRule
 from loop_core.turn.trace import Trace, step_key
 from tests.scenes.recordings import (
     CUT,

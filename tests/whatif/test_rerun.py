@@ -20,10 +20,10 @@ from inspector.report.facts import view
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from loop_core.errors import CallerError
+from loop_core.turn.continuation import Method, SeamRule
 from loop_core.turn.limits import GUARDS, Limits
 from loop_core.turn.policy import STRICT, BatchRule, Dispatch, ReasonSource
 from loop_core.turn.presets import POLICIES
-from loop_core.turn.segments import Method, SeamRule
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Step, step_key
 from loop_core.values import Stop

@@ -7,7 +7,7 @@ import pytest
 from inspector.config.settings import CHOICES, Settings, command, name_of, settings_of
 from inspector.whatif.tree import branch
 from loop_core.errors import CallerError
-from loop_core.turn.segments import Method, SeamDecision, SeamRule
+from loop_core.turn.continuation import Method, SeamDecision, SeamRule
 from tests.scenes.recordings import PARTS, asked, chat, continued, shown, user
 
 

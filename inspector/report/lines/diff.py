@@ -29,9 +29,9 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.lines.steps import Block
 from loop_core.judge.gate import Admission
+from loop_core.turn.continuation import JoinedText, SeamRule, Segment
 from loop_core.turn.limits import Spend
 from loop_core.turn.seam import join
-from loop_core.turn.segments import JoinedText, SeamRule, Segment
 from loop_core.turn.state import RunTools, Send
 from loop_core.turn.trace import Step
 from loop_core.values import Message, MessagePart, ReasoningPart, TextPart, ToolCall, ToolResultPart

@@ -19,8 +19,8 @@ from inspector.report.lines.steps import Block, role_of
 from inspector.report.verdict import TurnVerdict
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.continuation import JoinedText, Seam, SeamDecision, SeamRule, Segment
 from loop_core.turn.seam import APART, join
-from loop_core.turn.segments import JoinedText, Seam, SeamDecision, SeamRule, Segment
 from loop_core.turn.state import Turn
 from loop_core.values import ChatResponse
 
