@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from inspector.report.times import length, moment
 from inspector.sessions.recording import Exchange
 from loop_core.wire import FORMATS, wire
 
@@ -194,9 +194,6 @@ STEP = 1_000
 SKEW = 100_000_000
 """Nanoseconds: an answer's end is its start by one clock and its length by another, so a tool that took no time may
 seem to have been over before it."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_UNITS = ((1e11, 10**9), (1e14, 10**6), (1e17, 10**3), (float("inf"), 1))
-"""Below this a number is of this many nanoseconds: seconds, then milliseconds, microseconds, nanoseconds."""
 
 
 class When(NamedTuple):
@@ -205,33 +202,6 @@ class When(NamedTuple):
     start: int
     end: int
     known: Times
-
-
-def moment(written: str | None) -> int | None:
-    """A recorded time in nanoseconds since the epoch; None where there is none. Without a zone it is taken for UTC."""
-    if written is None:
-        return None
-    try:
-        number = float(written)
-    except ValueError:
-        try:
-            read = datetime.fromisoformat(written)
-        except ValueError:
-            return None
-        read = read if read.tzinfo else read.replace(tzinfo=UTC)
-        return _whole((read - _EPOCH) // timedelta(microseconds=1) * 1_000)
-    scale = next((unit for most, unit in _UNITS if number < most), 0)
-    return _whole(int(number * scale)) if number > 0 and scale else None
-
-
-def _whole(found: int) -> int | None:
-    return found if 0 < found < 2**63 else None
-
-
-def length(exchange: Exchange) -> int | None:
-    """How long an exchange took, in nanoseconds; None where that is not recorded."""
-    took = exchange.duration_ms
-    return int(took * 1_000_000) if took is not None and 0 <= took < 1e12 else None
 
 
 class Clock:

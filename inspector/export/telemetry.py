@@ -28,12 +28,11 @@ from inspector.export.conventions import (
     OtelPoint,
     OtelSpan,
     compact,
-    length,
-    moment,
 )
 from inspector.export.otel_spans import SERVICE, first_chunk, operation, spans, who
 from inspector.live.recorder import RunMemory, replay_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
+from inspector.report.times import ClockSource, length, turn_times
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Labels, Record, Trace, fold_metrics
 
@@ -82,7 +81,7 @@ def _of_turn(view: View, turn: TurnFacts) -> Iterator[OtelPoint]:
     for index in range(turn.run.first, turn.run.decided + 1):
         records += view.effective_step(index).records
     took = duration(view, turn)
-    folded = fold_metrics(records, {} if took is None else {record["turn_id"]: took / 1e6 for record in records})
+    folded = fold_metrics(records, {} if took is None else {record["turn_id"]: took for record in records})
     api = view.responses[turn.responses[0]].exchange.api
 
     def of(labels: Labels) -> dict[str, str]:
@@ -101,14 +100,10 @@ def _of_turn(view: View, turn: TurnFacts) -> Iterator[OtelPoint]:
         yield OtelPoint(conventions.CONTINUED_UNTIMED, folded.latency_missing, {})
 
 
-def duration(view: View, turn: TurnFacts) -> int | None:
-    """Nanoseconds from the first request of a turn to the end of its last answer; None where that is not recorded."""
-    opening = view.responses[turn.responses[0]].exchange
-    closing = view.responses[turn.responses[-1]].exchange
-    start, last, took = moment(opening.started), moment(closing.started), length(closing)
-    if start is None or last is None or took is None or last + took < start:
-        return None
-    return last + took - start
+def duration(view: View, turn: TurnFacts) -> float | None:
+    """Milliseconds from the first request of a turn to the end of its last answer; None where that is not recorded."""
+    times = turn_times(view, turn)
+    return times.duration_ms if times is not None and times.clock is ClockSource.WIRE else None
 
 
 # -- a live run of a loop of one's own, and where telemetry goes ------------------------------------------------------

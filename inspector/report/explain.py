@@ -12,8 +12,9 @@ from inspector.config.settings import command, settings_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answers_of
 from inspector.report.findings import Noted
 from inspector.report.lines.spans import inert, one_line
+from inspector.report.times import ClockSource, duration_text, time_phrases, times_of, turn_times
 from inspector.report.verdict import TurnVerdict
-from inspector.sessions.recording import Input
+from inspector.sessions.recording import Exchange, Input
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.trace import Fidelity
 from loop_core.values import At, Evidence, Severity
@@ -117,6 +118,10 @@ def _turn(
     yield f"  ends in {turn.final_state.value}, {turn.terminal}; continuations {spent.continuations}; {output(spent)}"
     if turn.ended.notice:
         yield f"  notice: {one_line(turn.ended.notice)}"
+    took = turn_times(view, turn)
+    if took is not None and took.duration_ms is not None:
+        how = "" if took.clock is ClockSource.WIRE else ", from the first to the last row of its answers"
+        yield f"  took {duration_text(took.duration_ms)}{how}"
     live = view.steps[turn.run.first].fidelity is Fidelity.LIVE
     for index in indices:
         yield from _response(view.responses[index], findings.get(index, []), live)
@@ -156,6 +161,9 @@ def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator
     where = f"{one_line(exchange.path)} entry {exchange.entry}"
     yield f"  {facts.name} ({where}): {exchange.api}, raw {raw} > {way}{detail}"
     yield f"    evidence: {'; '.join(f'{seen.rule} at {place(seen.at)}' for seen in facts.evidence) or 'none'}"
+    times = time_phrases(exchange)
+    if times:
+        yield f"    times: {one_line(', '.join(times))}"
     usage = exchange.response.usage
     if usage is not None and usage.output_tokens is not None:
         reasoning = f", of which reasoning {usage.reasoning_tokens:,}" if usage.reasoning_tokens else ""
@@ -215,7 +223,7 @@ def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> d
         ],
         "responses": [_response_values(facts) for facts in view.responses],
         **({"simulated": [_made(facts) for facts in simulated]} if simulated else {}),
-        "turns": [_turn_values(turn) for turn in view.turns],
+        "turns": [_turn_values(view, turn) for turn in view.turns],
         "verdict": None if view.worst is None else _verdict(view.worst.verdict),
         "findings": [_finding(noted) for noted in view.findings],
         **({} if filtered is None else {"filter": {"text": filtered[0], "responses": list(filtered[1])}}),
@@ -265,8 +273,19 @@ def _response_values(facts: ResponseFacts) -> dict[str, Any]:
         "turn": facts.turn,
         "segment": facts.segment,
         "state": facts.state.value if facts.state else None,
+        **_times(exchange),
         **({"fidelity": facts.fidelity.value} if facts.is_made else {}),
     }
+
+
+def _times(exchange: Exchange) -> dict[str, Any]:
+    """The times that were recorded; a time that was not is absent."""
+    times = times_of(exchange)
+    if times is None:
+        return {}
+    gap = times.largest_gap
+    known = {**times._asdict(), "clock": times.clock.value, "largest_gap": None if gap is None else gap._asdict()}
+    return {"times": {name: value for name, value in known.items() if value is not None}}
 
 
 def provider(facts: ResponseFacts) -> str | None:
@@ -290,7 +309,9 @@ def _call(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _turn_values(turn: TurnFacts) -> dict[str, Any]:
+def _turn_values(view: View, turn: TurnFacts) -> dict[str, Any]:
+    times = turn_times(view, turn)
+    known = {} if times is None else {**times._asdict(), "clock": times.clock.value}
     return {
         "id": turn.id,
         "conversation": turn.conversation,
@@ -304,6 +325,7 @@ def _turn_values(turn: TurnFacts) -> dict[str, Any]:
         "continuation_tokens": turn.ended.spend.continuation_tokens,
         "notice": turn.ended.notice,
         "verdict": _verdict(turn.verdict),
+        **({"times": {name: value for name, value in known.items() if value is not None}} if known else {}),
     }
 
 

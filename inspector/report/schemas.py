@@ -90,6 +90,38 @@ class UsageModel(_Model):
     reasoning_tokens: int | None
 
 
+_CLOCK = ("Whose times they are: `wire`, of the client that recorded the bytes; `recorder`, of the agent that "
+          "wrote the rows of a transcript.")
+
+
+class GapModel(_Model):
+    """The longest time in which no byte of an answer arrived."""
+
+    ms: float
+    at: int = Field(description="The byte of the body that came after it; the size of the body where none did.")
+
+
+class TimesModel(_Model):
+    """When a response came; what was not recorded is absent."""
+
+    clock: Literal["wire", "recorder"] = Field(description=_CLOCK)
+    started: str | None = Field(None, description="When the request was sent, or the first row written, as recorded.")
+    duration_ms: float | None = Field(None, description="From the request to the end of the answer.")
+    first_byte_ms: float | None = Field(None, description="From the request to the first byte of the body.")
+    largest_gap: GapModel | None = None
+    chunks: int | None = Field(None, description="In how many pieces the body arrived, where each has its time.")
+
+
+class TurnTimesModel(_Model):
+    """When a turn began and how long it took."""
+
+    clock: Literal["wire", "recorder"] = Field(description=_CLOCK)
+    started: str
+    duration_ms: float | None = Field(
+        None, description="From the first request to the end of the last answer; with clock `recorder`, from the first "
+                          "to the last row of its answers. Absent where it is not recorded.")
+
+
 class ResponseModel(_Model):
     """One provider response."""
 
@@ -114,6 +146,7 @@ class ResponseModel(_Model):
     segment: int = Field(description="Which segment of its answer it is, from 1.")
     state: str | None = Field(description="The machine's state after it was judged; null where it was not reached.")
     fidelity: Literal["LIVE", "SIMULATED"] | None = Field(None, description="Absent where it was recorded.")
+    times: TimesModel | None = Field(None, description="Absent where the recording holds no time.")
 
 
 class SimulationModel(_Model):
@@ -150,6 +183,7 @@ class TurnModel(_Model):
     continuation_tokens: int = Field(description="Those of cut responses and their continuations, which limits bound.")
     notice: str | None
     verdict: VerdictModel
+    times: TurnTimesModel | None = Field(None, description="Absent where it is not recorded when the turn began.")
 
 
 class FindingModel(_Model):

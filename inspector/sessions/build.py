@@ -257,6 +257,7 @@ def build(raw: RawExchange, path: str, options: Options, counts: redact.Counts |
         raw.started,
         raw.duration_ms,
         raw.chunks,
+        raw.first_byte_ms,
         again=raw.again,
         said=raw.said,
         messages=raw.messages,

@@ -71,6 +71,8 @@ class Exchange:
     duration_ms: float | None = None
     chunks: tuple[Chunk, ...] = ()
     """When the pieces of the body arrived; empty where that is not recorded."""
+    first_byte_ms: float | None = None
+    """When the first byte of the body arrived, where the recorder says that and not when each piece did."""
     recorder: str | None = None
     """The agent whose rows `body` holds; None where it holds the provider's bytes."""
     lines: tuple[int, ...] = ()
@@ -235,6 +237,7 @@ class RawExchange:
     """Whether the response body is in the file."""
     started: str | None = None
     duration_ms: float | None = None
+    first_byte_ms: float | None = None
     api: str | None = None
     """Where the file itself says it."""
     profile: str | None = None

@@ -79,6 +79,17 @@ def number(value: Any) -> float | None:
     return float(value)
 
 
+_BEFORE = ("blocked", "dns", "connect", "send", "wait")
+"""The phases of a HAR entry before the first byte of the answer; `ssl` is within `connect`."""
+
+
+def before_first_byte(timings: Any) -> float | None:
+    """Milliseconds from the request to the first byte of the answer, by a HAR entry's timings; None where unknown."""
+    if not isinstance(timings, dict) or (number(timings.get("wait")) or 0) <= 0:
+        return None  # -1 is HAR's word for unknown, and an entry that was made afterwards has zeros
+    return sum(max(0.0, number(timings.get(phase)) or 0.0) for phase in _BEFORE)
+
+
 def utf8_error(data: bytes) -> str | None:
     """Where `data` is no UTF-8, in one line; None where it is."""
     try:

@@ -108,7 +108,9 @@ class StepList(RowList):
 
     def row(self, index: int) -> Line:
         """A step or the heading of a turn."""
-        return steps.row(self.outline, index, self.step, self.remarks) if self.outline is not None else ()
+        if self.outline is None:
+            return ()
+        return steps.row(self.outline, index, self.step, self.remarks, self.scrollable_content_region.width)
 
     def selectable(self, index: int) -> bool:
         """Headings are passed over."""

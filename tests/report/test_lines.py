@@ -196,7 +196,7 @@ def test_a_step_says_where_it_stands_in_a_word_and_a_gutter(seen: View) -> None:
     outline = Outline(seen)
     lines = [text_of(steps.row(outline, outline.row_of(step), 4)) for step in range(6)]
     assert lines[0] == " │  1 → Request             cap 256"
-    assert lines[1] == " │  2 ✂ EvaluateStop        max_tokens"
+    assert lines[1] == " │  2 ✂ EvaluateStop        max_tokens 10 ms"
     assert lines[2] == " │  3 ◌ ContinuePending     0 of 3"
     assert lines[3] == " │  4 → RequestContinuation 1 anchor"
     assert [line[1] for line in lines] == ["│", "│", "│", "│", "▶", "┆"]
@@ -291,7 +291,9 @@ def test_events_stand_at_their_offsets(seen: View) -> None:
     assert what == f"{body.count(b'data: ')} events"
     assert [body[each.start - 6 : each.start] for each in slices] == [b"data: "] * len(slices)
     assert body[slices[-1].start : slices[-1].end] == b"[DONE]"
-    assert text_of(wire.wire(facts, "events").line(5)).startswith(f"{slices[0].start:>9,} ")
+    sheet = wire.wire(facts, "events")
+    assert text_of(sheet.line(3)) == "times whole after 10 ms · sent 2026-01-01T00:00:00Z"
+    assert text_of(sheet.line(6)).startswith(f"{slices[0].start:>9,} ")
 
 
 def test_raw_lines_are_all_of_the_body(seen: View) -> None:

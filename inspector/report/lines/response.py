@@ -14,6 +14,7 @@ from inspector.report.lines.calls import without_remedy
 from inspector.report.lines.machine_drawing import findings_of
 from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, field, joined, more, paragraphs, quoted, safe
 from inspector.report.lines.wire import place
+from inspector.report.times import time_phrases
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import Send
 from loop_core.turn.trace import Step
@@ -173,14 +174,16 @@ def _who(facts: ResponseFacts) -> list[Line]:
     model = answer.model or (exchange.request.model if exchange.request else None)
     status = "no HTTP status" if answer.http_status is None else f"HTTP {answer.http_status}"
     how = "streamed" if answer.streaming else "whole"
-    took = [] if exchange.duration_ms is None else [f"{exchange.duration_ms:,.0f} ms"]
-    parts = [exchange.api, provider(facts) or "host not recorded", model or "model not named", status, how, *took]
+    parts = [exchange.api, provider(facts) or "host not recorded", model or "model not named", status, how]
     lines = [field("provider", *joined([(safe(part),) for part in parts]))]
     seen = ", ".join(each.rule for each in exchange.profile_evidence)
     chosen = safe(f"  chosen by {seen}" if seen else "", Role.DIM)
     lines.append(field("profile", safe(exchange.profile.name, Role.STRONG), chosen))
     for lie in exchange.profile.lies:
         lines.append(more(Span("known: ", Role.WARN), safe(lie)))
+    times = time_phrases(exchange)
+    if times:
+        lines.append(field("times", *joined([(safe(each),) for each in times])))
     quota = answer.quota_metadata
     if quota is not None and quota.headers:
         left = [f"{name} {value}" for name, value in quota.headers.items()]

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import Line, Role, Span, safe
+from inspector.report.lines.spans import Line, Role, Span, safe, width_of
+from inspector.report.times import duration_text, times_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.transcripts.answer import inference_of
 from loop_core.judge.gate import Admission, Verdict
@@ -178,10 +179,16 @@ class Remarks:
 NO_REMARKS = Remarks()
 
 
-def row(outline: Outline, index: int, here: int, remarks: Remarks = NO_REMARKS) -> Line:
-    """One row of the list, the cursor standing on step `here`."""
+def row(
+    outline: Outline, index: int, here: int, remarks: Remarks = NO_REMARKS, width: int | None = None
+) -> Line:
+    """One row of the list, the cursor standing on step `here`; how long an answer took is left out of one too long."""
     block, step = outline.at(index)
-    return heading(outline, block) if step is None else step_line(outline.view, step, here, remarks)
+    if step is None:
+        return heading(outline, block)
+    line = step_line(outline.view, step, here, remarks)
+    timed = (*line, *_took(outline.view, step))
+    return timed if width is None or width_of(timed) <= width else line
 
 
 def heading(outline: Outline, block: Block) -> Line:
@@ -213,6 +220,17 @@ def step_line(view: View, index: int, here: int, remarks: Remarks = NO_REMARKS) 
         Span(f"{index + 1:>{digits}} ", Role.DIM), Span(f"{glyph} ", tone), Span(f"{name} ", words), *lost, *noted,
         *_refused(view, index, step), *detail(step),
     )
+
+
+def _took(view: View, index: int) -> Line:
+    """How long the answer took that a step evaluates, where that is recorded."""
+    step = view.steps[index]
+    if step.response is None or step.state is not State.EVALUATE_STOP:
+        return ()
+    times = times_of(view.replay.case.loaded.exchanges[step.response])
+    if times is None or times.duration_ms is None:
+        return ()
+    return (Span(f" {duration_text(times.duration_ms)}", Role.DIM),)
 
 
 def _refused(view: View, index: int, step: Step) -> Line:

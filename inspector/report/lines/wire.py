@@ -17,6 +17,7 @@ from inspector.report.facts import ResponseFacts
 from inspector.report.lines.diff import message_lines
 from inspector.report.lines.slices import Hex, Range, Slice, Slices
 from inspector.report.lines.spans import Line, Listed, Role, Sheet, Span, field, joined, paragraphs, safe
+from inspector.report.times import time_phrases
 from inspector.sessions.provenance import FactRead, Provenance
 from inspector.sessions.recording import Exchange
 from loop_core.values import At, ChatResponse, Evidence, ExchangePart, ToolCall
@@ -58,6 +59,9 @@ def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
         modes += [Span(f" {each} ", Role.HERE if each == mode else Role.DIM)]
     told = HINT if exchange.recorded and exchange.recorder is None else NONE
     lines: list[Line] = [joined(parts), (Span("shown as ", Role.DIM), *modes, Span(" v changes", Role.DIM)), told]
+    times = time_phrases(exchange)
+    if times:
+        lines.append((Span("times ", Role.DIM), *joined([(safe(each),) for each in times])))
     for seen in facts.evidence:
         lines.append((Span("read ", Role.DIM), safe(seen.rule, Role.KEY), Span(f" at {place(seen.at)}", Role.DIM)))
     return [*lines, ()]

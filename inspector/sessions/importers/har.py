@@ -289,6 +289,7 @@ def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> RawExchange
             headers,
             started=_text(entry.get("startedDateTime")),
             duration_ms=_number(entry.get("time")),
+            first_byte_ms=traffic.before_first_byte(entry.get("timings")),
             clean=clean and "encoding" not in content,
         )
         moved = _text(response.get("redirectURL"))

@@ -1,0 +1,180 @@
+"""When an exchange and a turn took place, as far as the recording says: duration, first byte, the largest gap.
+
+No time is invented: what is not recorded is None. A time is either one of the wire, taken while the provider's bytes
+arrived, or that of a transcript's row, which says when the recorder wrote the row and nothing about the provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple
+
+from inspector.report.facts import TurnFacts, View
+from inspector.sessions.recording import Exchange
+
+MOST_MS = 1e12
+"""A longer time, some thirty years, is taken for no time."""
+
+
+class ClockSource(StrEnum):
+    """Whose clock a time is of."""
+
+    WIRE = "wire"
+    """Of the client that recorded the provider's bytes."""
+    RECORDER = "recorder"
+    """Of the agent that wrote the rows of a transcript."""
+
+
+class StreamGap(NamedTuple):
+    """The longest time in which no byte of an answer arrived, and the byte that came after it (or the end)."""
+
+    ms: float
+    at: int
+
+
+class RecordedTimes(NamedTuple):
+    """What a recording says about the times of one exchange; at least one of them."""
+
+    clock: ClockSource
+    started: str | None = None
+    """When the request was sent, or its first row written, as the recording has it."""
+    duration_ms: float | None = None
+    """From the request to the end of the answer."""
+    first_byte_ms: float | None = None
+    """From the request to the first byte of the answer's body."""
+    largest_gap: StreamGap | None = None
+    chunks: int | None = None
+    """In how many pieces the body arrived, where it is known when each did."""
+
+
+def times_of(exchange: Exchange) -> RecordedTimes | None:
+    """The times of an exchange; None where the recording holds none, or nobody was asked."""
+    if exchange.simulated:
+        return None
+    if exchange.recorder is not None:
+        return RecordedTimes(ClockSource.RECORDER, exchange.started) if moment(exchange.started) is not None else None
+    started = exchange.started if moment(exchange.started) is not None else None
+    took, chunks = _length(exchange.duration_ms), exchange.chunks
+    first = _length(chunks[0].ms if chunks else exchange.first_byte_ms)
+    found = RecordedTimes(ClockSource.WIRE, started, took, first, _largest_gap(exchange), len(chunks) or None)
+    return None if found == RecordedTimes(ClockSource.WIRE) else found
+
+
+def _largest_gap(exchange: Exchange) -> StreamGap | None:
+    """The longest wait behind the first byte, that before the end of the answer among them."""
+    gaps = list(_gaps(exchange))
+    return max(gaps, key=lambda gap: gap.ms) if gaps else None
+
+
+def _gaps(exchange: Exchange) -> Iterator[StreamGap]:
+    chunks = exchange.chunks
+    if not all(_length(chunk.ms) is not None for chunk in chunks):
+        return
+    for before, after in pairwise(chunks):
+        if after.ms >= before.ms:
+            yield StreamGap(round(after.ms - before.ms, 3), before.end)
+    took = _length(exchange.duration_ms)
+    if chunks and took is not None and took > chunks[-1].ms:
+        yield StreamGap(round(took - chunks[-1].ms, 3), chunks[-1].end)
+
+
+class TurnTimes(NamedTuple):
+    """When a turn began and how long it took."""
+
+    clock: ClockSource
+    started: str
+    duration_ms: float | None = None
+    """By the wire: from the first request to the end of the last answer. By rows: from the first to the last one."""
+
+
+def turn_times(view: View, turn: TurnFacts) -> TurnTimes | None:
+    """The times of a turn as it was recorded; None where it is not recorded when it began."""
+    opening = view.responses[turn.responses[0]].exchange
+    closing = view.responses[turn.responses[-1]].exchange
+    start, last = moment(opening.started), moment(closing.started)
+    if start is None or opening.started is None or opening.simulated:
+        return None
+    clock = ClockSource.WIRE if opening.recorder is None else ClockSource.RECORDER
+    took = length(closing) if clock is ClockSource.WIRE else 0 if closing is not opening else None
+    if last is None or took is None or last + took < start:
+        return TurnTimes(clock, opening.started)
+    return TurnTimes(clock, opening.started, (last + took - start) / 1e6)
+
+
+# -- in words --------------------------------------------------------------------------------------------------------
+
+
+def duration_text(ms: float) -> str:
+    """A duration in a unit that fits: `320 ms`, `4.1 s`, `2 min 5 s`, `3 h 20 min`."""
+    if ms < 1_000:
+        return f"{ms:,.0f} ms"
+    seconds = ms / 1_000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, seconds = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,} h {minutes} min"
+
+
+def time_phrases(exchange: Exchange) -> list[str]:
+    """The times of an exchange, each in a few words; nothing where none is recorded."""
+    times = times_of(exchange)
+    if times is None:
+        return []
+    if times.clock is ClockSource.RECORDER:
+        return [f"row written {times.started}", f"{exchange.recorder}'s clock; when bytes came was not recorded"]
+    found: list[str] = []
+    if times.first_byte_ms is not None:
+        found.append(f"first byte after {duration_text(times.first_byte_ms)}")
+    if times.duration_ms is not None:
+        found.append(f"whole after {duration_text(times.duration_ms)}")
+    if times.largest_gap is not None:
+        gap = times.largest_gap
+        place = "before the end" if gap.at >= len(exchange.body) else f"at byte {gap.at:,}"
+        found.append(f"largest gap {duration_text(gap.ms)} {place}")
+    if times.started is not None:
+        found.append(f"sent {times.started}")
+    return found
+
+
+# -- moments and lengths in nanoseconds ------------------------------------------------------------------------------
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS = ((1e11, 10**9), (1e14, 10**6), (1e17, 10**3), (float("inf"), 1))
+"""Below this a number is of this many nanoseconds: seconds, then milliseconds, microseconds, nanoseconds."""
+
+
+def moment(written: str | None) -> int | None:
+    """A recorded time in nanoseconds since the epoch; None where there is none. Without a zone it is taken for UTC."""
+    if written is None:
+        return None
+    try:
+        number = float(written)
+    except ValueError:
+        try:
+            read = datetime.fromisoformat(written)
+        except ValueError:
+            return None
+        read = read if read.tzinfo else read.replace(tzinfo=UTC)
+        return _whole((read - _EPOCH) // timedelta(microseconds=1) * 1_000)
+    scale = next((unit for most, unit in _UNITS if number < most), 0)
+    return _whole(int(number * scale)) if number > 0 and scale else None
+
+
+def _whole(found: int) -> int | None:
+    return found if 0 < found < 2**63 else None
+
+
+def length(exchange: Exchange) -> int | None:
+    """How long an exchange took, in nanoseconds; None where that is not recorded."""
+    took = _length(exchange.duration_ms)
+    return None if took is None else int(took * 1_000_000)
+
+
+def _length(ms: float | None) -> float | None:
+    return ms if ms is not None and 0 <= ms < MOST_MS else None
