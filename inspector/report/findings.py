@@ -14,7 +14,7 @@ from inspector.replay import Replay, TurnRun
 from inspector.replay.case import Case, results_in
 from inspector.replay.tokens import impossible, text_bytes
 from inspector.sessions import provenance
-from inspector.sessions.recording import Link, TurnPlace
+from inspector.sessions.recording import Link, TurnPlace, TurnRecord
 from inspector.sessions.transcripts.answer import is_unrecorded
 from inspector.sessions.wordings import cut_result, known_hint, refusal
 from loop_core.judge.arguments import ArgumentShape, parse
@@ -73,20 +73,25 @@ def held_calls(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 def collect(replay: Replay) -> list[tuple[Noted, ...]]:
     """The findings of each turn, in order: what the recording shows of it, then how our machine went another way."""
-    case = replay.case
+    recorded = recorded_findings(replay.case)
+    return [(*noted, *another_way(replay, turn)) for turn, noted in zip(replay.turns, recorded, strict=True)]
+
+
+def recorded_findings(case: Case) -> list[tuple[Noted, ...]]:
+    """What the recording shows of each turn, in order."""
     unknown: set[tuple[str, str, str]] = set()
     children = _followers(case)
     late = _late_answers(case)
     found: list[tuple[Noted, ...]] = []
-    for turn in replay.turns:
+    for record in case.loaded.turns:
         noted: list[Noted] = []
-        for link in turn.record.links:
-            noted.extend(_of_response(case, link, turn.record.id, unknown))
+        for link in record.links:
+            noted.extend(_of_response(case, link, record.id, unknown))
             exchange = case.loaded.exchanges[link.index]
             after = late.get((exchange.path, exchange.entry), ())
-            noted.extend(_ran(case, link.index, children.get(link.index, ()), after, turn.record.id))
-        noted.extend(_taken(case, turn, children))
-        found.append((*noted, *another_way(replay, turn)))
+            noted.extend(_ran(case, link.index, children.get(link.index, ()), after, record.id))
+        noted.extend(_taken(case, record, children))
+        found.append(tuple(noted))
     return found
 
 
@@ -239,13 +244,13 @@ def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPar
     return named[min(position, len(named) - 1)] if named else None
 
 
-def _taken(case: Case, turn: TurnRun, children: Mapping[int, Sequence[Link]]) -> Iterable[Noted]:
-    last = turn.record.links[-1].index
+def _taken(case: Case, record: TurnRecord, children: Mapping[int, Sequence[Link]]) -> Iterable[Noted]:
+    last = record.links[-1].index
     word = case.judged[last].stop.normalized
     after = [child for child in children.get(last, ()) if child.place is TurnPlace.REQUEST]
     if word in CUT_WORDS and after and not any(_asks_again(case, child) for child in after):
         message = f"the answer was {word.value} and the conversation went on without the rest of it"
-        yield Noted(Finding("agent.took_cut_answer", Severity.ERROR, message), last, turn.record.id)
+        yield Noted(Finding("agent.took_cut_answer", Severity.ERROR, message), last, record.id)
 
 
 _AGAIN = re.compile(

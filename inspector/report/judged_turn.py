@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
-from inspector.replay.case import TURN_PLACES
+from inspector.replay.case import TURN_PLACES, Case
 from inspector.report.findings import RAN_CUT, Noted, held_calls
-from inspector.sessions.recording import Exchange, TurnPlace
+from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
 from inspector.sessions.transcripts.answer import inference_of, is_unrecorded
 from loop_core.judge.classify import Judgement
 from loop_core.judge.endings import SILENT, Ending
@@ -21,7 +21,7 @@ from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import GUARDS, TOTAL
 from loop_core.turn.moves import GUARD_PLACES, stopping_guard
 from loop_core.turn.state import ProviderResponse, Recut, RequestPlace, Send, Turn
-from loop_core.turn.trace import Fidelity
+from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Evidence, Message, Request, Stop
 
 # -- A simulated answer as an exchange -------------------------------------------------------------------------------
@@ -166,26 +166,35 @@ class JudgedTurn(NamedTuple):
 
 
 def judged_turn_of(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> JudgedTurn:
-    """A turn as it is judged; `noted` are its findings.
+    """A turn as it is judged; `noted` are its findings."""
+    steps = replay.trace.steps[turn.first : turn.decided + 1]
+    ended = steps[-1].turn
+    limit, live = _limit(replay, turn, ended), asked_live(replay, turn)
+    return judge_steps(replay.case, turn.record, steps, ended, noted, limit, live)
+
+
+def judge_steps(
+    case: Case, record: TurnRecord, steps: Sequence[Step], ended: Turn, noted: Sequence[Noted],
+    limit: tuple[str, int] | None, live: bool = False,
+) -> JudgedTurn:
+    """A turn as it is judged, from the steps in which our machine decided it and how it ended.
 
     Where a simulation or a live server answered our machine, what the recorded agent did is beside the point.
     """
-    ended = replay.trace.steps[turn.decided].turn
-    simulated = any(segment.response is None for answer in ended.answers for segment in answer)
-    simulated = simulated or asked_live(replay, turn)
-    answers = tuple(_answered(replay, turn) if simulated else ()) or tuple(_recorded(replay, turn))
+    simulated = live or any(segment.response is None for answer in ended.answers for segment in answer)
+    answers = tuple(_answered(case, record, steps) if simulated else ()) or tuple(_recorded(case, record))
     noted = () if simulated else noted
     rules = frozenset(note.finding.rule for note in noted)
-    places = {link.index: position for position, link in enumerate(turn.record.links)}
+    places = {link.index: position for position, link in enumerate(record.links)}
     ran = [(n.response, n.call) for n in noted if n.finding.rule == RAN_CUT]
     calls = tuple((places[index], call) for index, call in ran if index is not None and call is not None)
     calls = calls or tuple((position, v) for position, each in enumerate(answers) for v in held_calls(each.verdicts))
     worst = calls[-1][0] if RAN_CUT in rules and calls else _deciding(answers, ended)
     given_up = simulated and ended.terminal == "cancelled"
     word = Stop.CANCELLED if given_up else answers[worst].word
-    last = turn.record.links[-1].index
+    last = record.links[-1].index
     stopped = any(note.finding.rule == "transcript.stopped" and note.response == last for note in noted)
-    return JudgedTurn(ended, answers, simulated, rules, calls, worst, word, stopped, _limit(replay, turn, ended))
+    return JudgedTurn(ended, answers, simulated, rules, calls, worst, word, stopped, limit)
 
 
 _BY_LIMIT = frozenset(guard.terminal for guard in GUARDS)
@@ -211,22 +220,21 @@ def asked_live(replay: Replay, turn: TurnRun) -> bool:
     return turn.record.heard is not None and replay.trace.steps[turn.decided].fidelity is Fidelity.LIVE
 
 
-def _recorded(replay: Replay, turn: TurnRun) -> Iterator[TurnAnswer]:
+def _recorded(case: Case, record: TurnRecord) -> Iterator[TurnAnswer]:
     """Every response that was recorded of a turn."""
-    case = replay.case
-    for link in turn.record.links:
+    for link in record.links:
         index = link.index
         yield TurnAnswer(case.loaded.exchanges[index], case.judged[index], case.verdicts[index], link.place)
 
 
-def _answered(replay: Replay, turn: TurnRun) -> Iterator[TurnAnswer]:
-    """Every response that our machine got before it decided the turn."""
-    exchanges = replay.case.loaded.exchanges
-    for step in replay.trace.steps[turn.first : turn.decided + 1]:
+def _answered(case: Case, record: TurnRecord, steps: Sequence[Step]) -> Iterator[TurnAnswer]:
+    """Every response that our machine got in these steps."""
+    exchanges = case.loaded.exchanges
+    for step in steps:
         event, seen = step.event, step.turn.evaluation
         if isinstance(event, ProviderResponse) and seen is not None and step.before is not None:
             index = event.index
-            opening = exchanges[turn.record.links[0].index]
+            opening = exchanges[record.links[0].index]
             exchange = exchange_of(opening, event, step.before) if index is None else exchanges[index]
             yield TurnAnswer(exchange, event.judgement, seen.verdicts, place_of(step.before))
 

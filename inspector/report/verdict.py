@@ -285,10 +285,15 @@ def row_of(look: JudgedTurn) -> tuple[int, VerdictRow]:
     return next((rank, row) for rank, row in enumerate(ROWS) if row.holds(look))
 
 
-def good(look: JudgedTurn) -> bool:
-    """Whether a turn is shown as finished, without a doubt and by our machine too."""
+def verdict_word(look: JudgedTurn) -> tuple[str, bool]:
+    """The word of the verdict on a turn, and whether the turn is complete."""
     _, row = row_of(look)
-    return is_complete(row.severity, row.sure(look)) and look.ended.terminal == "completed"
+    return row.word, is_complete(row.severity, row.sure(look))
+
+
+def good(look: JudgedTurn) -> bool:
+    """Whether a turn is complete, and finished by our machine too."""
+    return verdict_word(look)[1] and look.ended.terminal == "completed"
 
 
 def _advice(

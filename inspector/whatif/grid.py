@@ -51,16 +51,17 @@ class End:
     """Where no guard stopped the turn: the smallest value of each limit that lets it get here, to the unit."""
     cut_unseen: bool = False
     """Whether a simulated budget cut an answer of it and the server calls that answer finished."""
-
-    @property
-    def completed(self) -> bool:
-        """Whether the turn came to its end by itself, and nothing of its answers is missing."""
-        return self.state is State.COMPLETE and not self.cut_unseen
+    verdict: str = ""
+    """The word of the verdict on the turn."""
+    complete: bool = False
+    """Whether the turn is complete by its verdict, no limit that is varied stopped it, and no budget cut it unseen."""
 
     @property
     def looks(self) -> State:
         """The state whose sign it is shown with."""
-        return State.ABORT_PARTIAL if self.cut_unseen and self.state is State.COMPLETE else self.state
+        if self.complete:
+            return State.COMPLETE
+        return State.ABORT_PARTIAL if self.state is State.COMPLETE else self.state
 
 
 @dataclass(frozen=True)

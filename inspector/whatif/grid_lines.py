@@ -111,7 +111,7 @@ def _smallest(tuned: Tuned, turn: int | None, most: int | None) -> Iterator[Line
 
 def completes(turn: TurnGrid) -> bool:
     """Whether a turn completes in every cell."""
-    return turn.steady and turn.ends[0].completed
+    return turn.steady and turn.ends[0].complete
 
 
 def turn_counts(steady: int, undone: int, left: int = 0) -> Iterator[Line]:
@@ -159,7 +159,7 @@ def grain(found: Edge, named: bool = False) -> Line:
 
 def _does(end: End) -> str:
     spent = f"{many(end.spent.output_tokens, 'output token')} in {many(end.spent.requests, 'request')}"
-    return f"completes for {spent}" if end.completed else f"ends as {word(end)} after {spent}"
+    return f"completes for {spent}" if end.complete else f"ends as {word(end)} after {spent}"
 
 
 def spent_line(end: End) -> Line:
@@ -249,6 +249,7 @@ def _cell_of_one(tuned: Tuned, cell: int, turn: int) -> Iterator[Line]:
         yield more(Span("the budget cut an answer over which this server says that it is finished", Role.WARN))
     if end.limit:
         yield more(Span(f"stopped by {SHORT.get(end.limit, end.limit)}", Role.WARN))
+    yield field("verdict", Span(end.verdict, Role.OK if end.complete else Role.WARN))
     yield from _spent(end)
     yield field("fidelity", Span(end.fidelity))
 

@@ -12,6 +12,7 @@ from inspector.config.settings import INITIAL, command, settings_of
 from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import one_line, plain, wrapped
 from inspector.report.table import Column, Table, attributes
+from inspector.report.verdict import identifier
 from inspector.whatif.axes import Value
 from inspector.whatif.grid import End, TurnGrid
 from inspector.whatif.grid_lines import sheet
@@ -49,6 +50,8 @@ ENDS: Table[End] = Table((
     Column("segments", lambda end: end.segments),
     *attributes(_SPENT, lambda end: end.spent),
     Column("fidelity", lambda end: end.fidelity),
+    Column("verdict", lambda end: identifier(end.verdict)),
+    Column("complete", lambda end: end.complete),
 ))
 """How a turn ends in a cell: the columns of CSV, and the keys of JSON."""
 
@@ -195,7 +198,7 @@ def _edge(found: Edge) -> dict[str, Any]:
 
 def _sums(ends: Sequence[End]) -> dict[str, int]:
     tokens, requests = cost(ends)
-    return {"completed": sum(end.completed for end in ends), "output_tokens": tokens, "requests": requests}
+    return {"completed": sum(end.complete for end in ends), "output_tokens": tokens, "requests": requests}
 
 
 def _point(point: BudgetPoint) -> dict[str, int]:

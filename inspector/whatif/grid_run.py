@@ -22,6 +22,7 @@ from struct import Struct
 from typing import Any
 
 from inspector.replay.case import Case
+from inspector.report.findings import Noted, recorded_findings
 from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid
 from inspector.whatif.sweep import Shapes, Sweep
 from loop_core.turn.limits import Spend
@@ -148,6 +149,8 @@ class Tuned:
     parts: int
     case: Case | None = None
     """What was run, to look between the values of the grid."""
+    noted: Sequence[tuple[Noted, ...]] = ()
+    """What the recording shows of each turn."""
 
     @property
     def cancelled(self) -> bool:
@@ -176,8 +179,13 @@ class Tuned:
 
     @cached_property
     def completed(self) -> list[int]:
-        """For each cell, how many turns complete."""
-        return self._sum(lambda end: end.completed)
+        """For each cell, how many turns are complete by their verdict, as the session counts them."""
+        return self._sum(lambda end: end.complete)
+
+    @cached_property
+    def incomplete(self) -> list[int]:
+        """For each cell, how many turns are not complete, though the recording goes on to their end."""
+        return self._sum(lambda end: not end.complete and end.state is not State.UNRECORDED)
 
     @cached_property
     def unrecorded(self) -> list[int]:
@@ -236,7 +244,8 @@ def tune(
     each = [range(number, number + 1) for number in range(len(groups))] if grid.base.simulate else [range(len(groups))]
     parts = len(records) * len(each)
     shapes: Shapes = {}
-    sweeps = [Sweep(case, record, grid, shapes) for record in records]
+    noted = recorded_findings(case)
+    sweeps = [Sweep(case, record, grid, of_turn, shapes) for record, of_turn in zip(records, noted, strict=True)]
     cells = [array("I", chain.from_iterable(groups[number].cells for number in numbers)) for numbers in each]
     turns = [_Collected(grid.size) for _ in records]
     whole = _Whole(cells[0]) if len(each) == 1 else None
@@ -264,7 +273,7 @@ def tune(
         TurnGrid(record.id, case.loaded.exchanges[record.links[0].index].path, tuple(turn.places), turn.codes)
         for record, turn in zip(records, turns, strict=True)
     )
-    return Tuned(grid, found, done, parts, case)
+    return Tuned(grid, found, done, parts, case, noted)
 
 
 def _worked(
@@ -321,9 +330,9 @@ class _Collected:
 
 def _plain(end: End) -> tuple[Any, ...]:
     return (end.state.value, end.terminal, end.limit, end.segments, tuple(end.spent), end.fidelity, end.needs,
-            end.cut_unseen)
+            end.cut_unseen, end.verdict, end.complete)
 
 
 def _end(told: Sequence[Any]) -> End:
-    state, terminal, limit, segments, spent, fidelity, needs, unseen = told
-    return End(State(state), terminal, limit, segments, Spend(*spent), fidelity, needs, unseen)
+    state, terminal, limit, segments, spent, *rest = told
+    return End(State(state), terminal, limit, segments, Spend(*spent), *rest)

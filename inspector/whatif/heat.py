@@ -192,16 +192,17 @@ WORDS: Mapping[str, str] = {
 
 
 def word(end: End) -> str:
-    """How a turn ends, in a word: the limit that stopped it, or why it ended."""
-    told = end.limit or ("cut_unseen" if end.cut_unseen else end.terminal)
+    """How a turn ends, in a word: the limit that stopped it, or why it ended; its verdict where that says more."""
+    if end.state is State.COMPLETE and not end.complete and not end.cut_unseen:
+        return end.verdict.lower()
+    told = "completed" if end.complete else end.limit or ("cut_unseen" if end.cut_unseen else end.terminal)
     return WORDS.get(told, told)
 
 
 def _outcome(tuned: Tuned, cell: int) -> Span:
-    """All turns together: how many complete, and the gravest state of the others."""
+    """All turns together: how many are complete, and the gravest state of the others."""
     done, all_turns = tuned.completed[cell], tuned.every
-    left = all_turns - done - tuned.unrecorded[cell]
-    state = State.ABORT_PARTIAL if left else State.UNRECORDED if done < all_turns else State.COMPLETE
+    state = State.ABORT_PARTIAL if tuned.incomplete[cell] else State.UNRECORDED if done < all_turns else State.COMPLETE
     glyph, role = STATE[state]
     return Span(f"{glyph} {done}/{all_turns}", role)
 
@@ -222,7 +223,7 @@ class _Shown(NamedTuple):
 
 
 SHOWS: Mapping[str, _Shown] = {
-    "outcome": _Shown(lambda tuned: tuned.completed, lambda end: end.completed, "turns that complete"),
+    "outcome": _Shown(lambda tuned: tuned.completed, lambda end: end.complete, "turns that complete"),
     "spend": _Shown(lambda tuned: tuned.tokens, lambda end: end.spent.output_tokens,
                     "output tokens of all responses"),
     "segments": _Shown(lambda tuned: tuned.segments, lambda end: end.segments,

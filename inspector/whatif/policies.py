@@ -15,7 +15,9 @@ from typing import NamedTuple
 from inspector.config.settings import Settings
 from inspector.replay import Replay, TurnRun, replay
 from inspector.replay.case import Case, seen_by_loop
-from inspector.report.findings import CUT_WORDS, held_calls
+from inspector.report.findings import CUT_WORDS, Noted, held_calls, recorded_findings
+from inspector.report.judged_turn import judged_turn_of
+from inspector.report.verdict import verdict_word
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.continuation import SeamRule
@@ -220,6 +222,8 @@ class Cell(NamedTuple):
     continuations: int
     step: int | None
     """The first step of this policy's run that differs from strict's, by its index; None where none does."""
+    complete: bool = False
+    """Whether the turn is complete by its verdict, as the session counts it; a decision is about the loop alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -240,6 +244,10 @@ class Matrix:
         """The turns, in the order of the rows."""
         return self.replays[0].turns
 
+    def complete(self, policy: int) -> int:
+        """How many turns are complete under a policy, by their verdict."""
+        return sum(row[policy].complete for row in self.rows)
+
     @property
     def fidelity(self) -> Fidelity:
         """How far its cells may be trusted at least."""
@@ -253,8 +261,20 @@ def matrix(case: Case, settings: Settings | None = None, policies: Sequence[Poli
     base = settings or Settings()
     chosen = (STRICT, *(p for p in (policies or POLICIES.values()) if p.name != STRICT.name))
     replays = tuple(replay(case, replace(base, policy=policy)) for policy in chosen)
-    rows = tuple(tuple(_cell(made, replays[0], row) for made in replays) for row in range(len(replays[0].turns)))
+    noted = recorded_findings(case)
+    rows = tuple(tuple(_cells(replays, row, of_turn)) for row, of_turn in enumerate(noted))
     return Matrix(replays, rows)
+
+
+def _cells(replays: Sequence[Replay], row: int, noted: Sequence[Noted]) -> Iterator[Cell]:
+    strict = replays[0]
+    complete = verdict_word(judged_turn_of(strict, strict.turns[row], noted))[1]
+    for made in replays:
+        cell = _cell(made, strict, row)
+        if cell.step is not None:  # else it goes as under strict, and has its verdict
+            yield cell._replace(complete=verdict_word(judged_turn_of(made, made.turns[row], noted))[1])
+        else:
+            yield cell._replace(complete=complete)
 
 
 def _cell(made: Replay, strict: Replay, row: int) -> Cell:

@@ -36,6 +36,9 @@ def _lines(made: Matrix) -> Iterator[str]:
     yield from heading(made)
     for number, row in enumerate(made.rows, start=1):
         yield f"{number:<6,}" + "".join(f"{short_word(cell):<{COLUMN}}" for cell in row).rstrip()
+    yield ""
+    counts = ", ".join(f"{policy.name} {made.complete(at):,}" for at, policy in enumerate(made.policies))
+    yield from wrap(f"complete by the verdict of each turn, of {len(made.rows):,}: {counts}", WIDTH)
     used = {cell.decision.word: cell.decision for row in made.rows for cell in row}
     if any(word != each.short for word, each in used.items()):
         yield ""
@@ -82,6 +85,7 @@ CELLS: Table[Cell] = Table((
     Column("why", lambda cell: cell.why),
     Column("continuations", lambda cell: cell.continuations),
     Column("first_difference", lambda cell: None if cell.step is None else cell.step + 1),
+    Column("complete", lambda cell: cell.complete),
 ))
 """What a policy did with a turn."""
 
@@ -97,6 +101,7 @@ def values(made: Matrix) -> dict[str, Any]:
                 "title": policy.title,
                 "cites": list(policy.cites),
                 "decisions": dict(Counter(row[column].decision.word for row in made.rows)),
+                "complete": made.complete(column),
             }
             for column, policy in enumerate(made.policies)
         ],
@@ -230,7 +235,8 @@ def sheet(made: Matrix, here: Place) -> Listed:
         field("decision", Span(cell.decision.word, ROLES[cell.decision.severity])),
         field("why", safe(cell.why)),
         field("from strict", Span(_cell_parts(cell.step))),
-        field("all turns", *joined([(Span(f"{word} {count:,}"),) for word, count in counts.most_common()])),
+        field("complete", Span(f"{made.complete(column):,} of {len(made.rows):,} turns, by the verdict of each")),
+        field("decisions", *joined([(Span(f"{word} {count:,}"),) for word, count in counts.most_common()])),
         field("policy", Span(policy.title)),
         (),
         *_beside(made, turn),

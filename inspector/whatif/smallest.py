@@ -85,21 +85,21 @@ def cost(ends: Iterable[End]) -> tuple[int, int]:
 
 def as_good(made: Sequence[End], ends: Sequence[End]) -> bool:
     """Whether turns do what they do in `ends`: whichever completes there completes, and they cost no more together."""
-    kept = all(now.completed for now, end in zip(made, ends, strict=True) if end.completed)
+    kept = all(now.complete for now, end in zip(made, ends, strict=True) if end.complete)
     return kept and cost(made) <= cost(ends)
 
 
 def edge(
-    case: Case, turns: Sequence[int], grid: Grid, values: Sequence[Value], worse: int, ends: Sequence[End]
+    tuned: Tuned, turns: Sequence[int], values: Sequence[Value], worse: int, ends: Sequence[End]
 ) -> Edge | None:
     """The edge between `worse`, with which the turns are not as good, and the budget of a cell, where they end as told.
 
     None where the cell has no max_tokens of its own.
     """
-    high = dict(zip(grid.names, values, strict=True)).get(INITIAL)
-    if high is None:
+    high = dict(zip(tuned.grid.names, values, strict=True)).get(INITIAL)
+    if high is None or tuned.case is None:
         return None
-    runs = _Runs(case, turns, grid, values)
+    runs = _Runs(tuned, tuned.case, turns, values)
     # A turn that ends the same at both sides is not asked in between; what is found is asked of all of them.
     few = [place for place, end in enumerate(ends) if not worse or runs.at(place, worse) != end]
     budget = _between(runs, few, worse, high, ends)
@@ -123,11 +123,13 @@ def _between(runs: _Runs, places: Sequence[int], worse: int, high: int, ends: Se
 class _Runs:
     """Turns under any max_tokens, all other limits as in one cell; each is run once for a budget."""
 
-    def __init__(self, case: Case, turns: Sequence[int], grid: Grid, values: Sequence[Value]) -> None:
+    def __init__(self, tuned: Tuned, case: Case, turns: Sequence[int], values: Sequence[Value]) -> None:
+        grid = tuned.grid
         self.case, self.values = case, dict(zip(grid.names, values, strict=True))
         self.grid = Grid(tuple(Axis(name, (value,)) for name, value in self.values.items()), grid.base)
         self.records = [case.loaded.turns[turn] for turn in turns]
-        self.sweeps = [Sweep(case, record, self.grid) for record in self.records]
+        self.sweeps = [Sweep(case, record, self.grid, tuned.noted[turn])
+                       for turn, record in zip(turns, self.records, strict=True)]
         self.ends: dict[tuple[int, int], End] = {}
 
     def at(self, place: int, budget: int) -> End:
@@ -147,7 +149,7 @@ class _Runs:
         """The coarsest grain of the turns that complete with a budget."""
         if not self.grid.base.simulate:
             return RESPONSES
-        done = [(place, end) for place, end in enumerate(self.all(budget)) if end.completed]
+        done = [(place, end) for place, end in enumerate(self.all(budget)) if end.complete]
         if not all(self._counted(place) for place, _ in done):
             return UNCOUNTED
         doubt = any(end.fidelity == Fidelity.SIMULATED and self._estimated(place, budget) for place, end in done)
@@ -200,7 +202,7 @@ def smallest(tuned: Tuned, turn: int) -> Smallest | None:
     seen = tuned.turns[turn]
     if not seen.ends:
         return None
-    ranks = {code: rank(end) for code, end in enumerate(seen.ends) if end.completed}
+    ranks = {code: rank(end) for code, end in enumerate(seen.ends) if end.complete}
     if not ranks:
         return Smallest(turn, None, _last(seen), ())
     least = min(ranks.values())
@@ -225,7 +227,7 @@ def _edge(tuned: Tuned, turns: Sequence[int], cell: int) -> Edge | None:
         made = [end for turn in seen if (end := turn.end(other)) is not None]
         if len(made) == len(ends) == len(turns) and not as_good(made, ends):
             worse = value
-    return edge(tuned.case, turns, grid, values, worse, ends) if len(ends) == len(turns) else None
+    return edge(tuned, turns, values, worse, ends) if len(ends) == len(turns) else None
 
 
 def _last(seen: TurnGrid) -> End:
@@ -256,6 +258,8 @@ def why_not(tuned: Tuned, end: End) -> str:
         return f"{end.limit} stops it, which this grid does not vary"
     if end.cut_unseen:
         return "the grid's largest max_tokens cuts it, and the server calls the cut answer finished"
+    if end.state is State.COMPLETE:
+        return f"its verdict is {end.verdict}, whatever the budget"
     return f"it ends in {end.state.value} ({end.terminal}), whatever the budget"
 
 

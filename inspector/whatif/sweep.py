@@ -14,8 +14,11 @@ from typing import NamedTuple, TypeAlias
 
 from inspector.config.settings import INITIAL
 from inspector.replay import bounded_by, first_run
-from inspector.replay.case import Case, limits_for
+from inspector.replay.case import Case, limits_for, spoken
 from inspector.replay.known import is_cut
+from inspector.report.findings import Noted
+from inspector.report.judged_turn import judge_steps
+from inspector.report.verdict import verdict_word
 from inspector.sessions.recording import TurnRecord
 from inspector.whatif.axes import TOKENS, Value, size_of
 from inspector.whatif.grid import APART, End, Grid, Group
@@ -58,6 +61,8 @@ class GuardCheck(NamedTuple):
     spent: Spend
     segments: int
     fidelity: str
+    step: int
+    """The step at which it is, by its place in the run."""
     ended: bool = False
     """Whether the answer had ended, and the guard only allows to ask for its first words once more."""
 
@@ -66,6 +71,7 @@ class GuardCheck(NamedTuple):
 class Stem:
     """A run under the laxest limits."""
 
+    steps: Sequence[Step]
     looks: tuple[GuardCheck, ...]
     end: End
     last: int
@@ -80,7 +86,7 @@ class Stem:
 
 def stem(steps: Sequence[Step], simulated: bool = False) -> Stem:
     """The stem that a run makes; how much of the total a `simulated` one needs is not told, since answers go by it."""
-    looks = tuple(look for step in steps if (look := _look(step)) is not None)
+    looks = tuple(look for number, step in enumerate(steps) if (look := _look(step, number)) is not None)
     turn = steps[-1].turn
     lacks = turn.policy.lacks
     limit, last = "", len(looks) * len(GUARDS)
@@ -98,7 +104,7 @@ def stem(steps: Sequence[Step], simulated: bool = False) -> Stem:
     unseen = any(answer.cut_unseen for answer in answers)
     end = End(state, turn.terminal or "", limit, segments(turn), turn.spend, fidelity, needs, unseen)
     uncut = not unseen and all(look.place == "tools" for look in looks) and not any(map(is_cut, answers))
-    return Stem(looks, end, last, _largest(answers), uncut, lacks)
+    return Stem(steps, looks, end, last, _largest(answers), uncut, lacks)
 
 
 def _largest(answers: Sequence[ProviderResponse]) -> int | None:
@@ -111,7 +117,7 @@ def segments(turn: Turn) -> int:
     return sum(len(answer) for answer in turn.answers)
 
 
-def _look(step: Step) -> GuardCheck | None:
+def _look(step: Step, number: int) -> GuardCheck | None:
     turn = step.turn
     place = GUARD_PLACES.get(turn.state)
     if place is None:
@@ -120,7 +126,7 @@ def _look(step: Step) -> GuardCheck | None:
     if turn.state is State.RESUME and turn.last_send is not None:  # looked at before this request was counted
         spent = spent._replace(requests=spent.requests - 1, resumes=spent.resumes - 1)
     ended = turn.signal is Signal.ANCHOR_MISSING
-    return GuardCheck(place, turn.state, spent, segments(turn), step.fidelity.value, ended)
+    return GuardCheck(place, turn.state, spent, segments(turn), step.fidelity.value, number, ended)
 
 
 def _needs(looks: Sequence[GuardCheck], lacks: Container[str], more: int) -> tuple[tuple[str, int], ...]:
@@ -169,8 +175,13 @@ _LEADS: Mapping[tuple[State, str], State] = {
 """Where a guard in a state leads, by its terminal reason."""
 
 
+def steps_to(made: Stem, rank: int) -> Sequence[Step]:
+    """The steps before the end that a rank stands for."""
+    return made.steps if rank >= made.last else made.steps[: made.looks[rank // len(GUARDS)].step + 1]
+
+
 def end_at(made: Stem, rank: int) -> End:
-    """The end that a rank stands for."""
+    """The end that a rank stands for; its verdict is not known yet."""
     if rank >= made.last:
         return made.end
     index, number = divmod(rank, len(GUARDS))
@@ -197,6 +208,8 @@ class Sweep:
     case: Case
     record: TurnRecord
     grid: Grid
+    noted: Sequence[Noted] = ()
+    """What the recording shows of the turn."""
     shapes: Shapes = field(default_factory=dict)
     """May be shared by the turns of one grid."""
     enough: list[tuple[int, Stem]] = field(default_factory=list)
@@ -219,11 +232,24 @@ class Sweep:
             ranks, own = self._shape(group, made, along[id(made)])
             for rank in ranks:
                 if (id(made), rank) not in met:
-                    met[id(made), rank] = ends.setdefault(end_at(made, rank), len(ends))
+                    met[id(made), rank] = ends.setdefault(self._end(made, rank), len(ends))
             places = [met[id(made), rank] for rank in ranks]
             straight = places == list(range(len(places)))
             codes.append(own.tobytes() if straight else array("I", map(places.__getitem__, own)).tobytes())
         return tuple(ends), b"".join(codes)
+
+    def _end(self, made: Stem, rank: int) -> End:
+        """An end with the verdict on it, which is that of a run which ends there."""
+        end, steps = end_at(made, rank), steps_to(made, rank)
+        ended = steps[-1].turn._replace(terminal=end.terminal)
+        limit = (end.limit, 0) if end.limit else None
+        word, complete = verdict_word(judge_steps(self._case, self.record, steps, ended, self.noted, limit))
+        stopped = end.cut_unseen or end.limit in self.grid.names
+        return replace(end, verdict=word, complete=complete and not stopped)
+
+    @cached_property
+    def _case(self) -> Case:
+        return spoken(self.case, self.grid.base.profile)
 
     # -- what is in force --------------------------------------------------------------------------------------------
 

@@ -12,13 +12,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from inspector.config.settings import INITIAL, Settings
-from inspector.replay import first_run
 from inspector.whatif import smallest as edge
 from inspector.whatif.axes import Axis
 from inspector.whatif.grid import End, Grid
 from inspector.whatif.grid_run import tune
 from inspector.whatif.smallest import cost, knee, rank, smallest
-from inspector.whatif.sweep import stem
 from tests.scenes.recordings import ASKS, asked, chat, lines, user
 from tests.whatif.test_simulation import WORDS, case_of, stream
 from tests.whatif.test_sweep import brute, stories
@@ -38,7 +36,7 @@ def test_the_smallest_budget_is_as_many_tokens_as_the_answer_has():
     assert (found.edge.budget, found.edge.grain) == (13, "to the token")
     assert rank(found.at_edge) == (13, 1)
     assert found.edge.below[0].spent.requests == 1
-    assert not found.edge.below[0].completed, "no attempts"
+    assert not found.edge.below[0].complete, "no attempts"
     assert found.limits[INITIAL] == 13
 
 
@@ -74,7 +72,7 @@ def test_a_budget_as_recorded_has_no_edge():
 def test_the_edge_costs_no_more_than_the_cell_and_one_token_less_does(exchanges, budgets):
     case = case_of(*exchanges)
     tuned = tune(case, grid(*sorted(budgets)), jobs=1)
-    for number, record in enumerate(case.loaded.turns):
+    for number in range(len(case.loaded.turns)):
         found = smallest(tuned, number)
         if found is None or found.edge is None:
             continue
@@ -82,8 +80,8 @@ def test_the_edge_costs_no_more_than_the_cell_and_one_token_less_does(exchanges,
         for budget, wanted in ((found.edge.budget, True), (found.edge.budget - 1, False)):
             if budget:
                 given_ = tuned.grid.settings_with({**chosen, INITIAL: budget})
-                end = stem(first_run(case, record, given_)).end
-                assert (end.completed and rank(end) <= rank(found.end)) is wanted, budget
+                end = brute(case, given_)[number]
+                assert (end.complete and rank(end) <= rank(found.end)) is wanted, budget
 
 
 # -- all turns together ----------------------------------------------------------------------------------------------
@@ -104,7 +102,7 @@ def test_what_is_enough_for_all_turns_is_known_to_the_token():
     assert (found.budget, found.edge.grain) == (21, "to the token")
     assert (found.edge.turns, found.edge.worse) == ((0, 1, 2), (1,))
     assert cost(found.edge.ends) == (7 + 21 + 13, 3)
-    assert [end.completed for end in found.edge.below] == [True, False, True], "no attempts"
+    assert [end.complete for end in found.edge.below] == [True, False, True], "no attempts"
 
 
 def test_the_coarsest_grain_is_that_of_all_turns():
@@ -134,7 +132,7 @@ def test_no_budget_at_all_is_better_than_the_one_that_is_enough_for_all(sizes, b
     every = {budget: brute(case, tuned.grid.settings_with({**chosen, INITIAL: budget}))
              for budget in range(1, chosen[INITIAL] + 1)}
     whole = {budget: cost(ends) for budget, ends in every.items()
-             if all(end.completed for end, best in zip(ends, every[chosen[INITIAL]], strict=True) if best.completed)}
+             if all(end.complete for end, best in zip(ends, every[chosen[INITIAL]], strict=True) if best.complete)}
     least = min(whole.values())
     assert found.budget == min(budget for budget, spent in whole.items() if spent == least)
     assert cost(found.edge.ends) == least

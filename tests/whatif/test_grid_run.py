@@ -126,7 +126,7 @@ def test_sums_are_those_of_the_ends(case):
     made = tune(case, GRID)
     for cell in range(GRID.size):
         ends = [turn.end(cell) for turn in made.turns]
-        assert made.completed[cell] == sum(end.completed for end in ends)
+        assert made.completed[cell] == sum(end.complete for end in ends)
         assert made.tokens[cell] == sum(end.spent.output_tokens for end in ends)
         assert made.segments[cell] == sum(end.segments for end in ends)
         assert made.unrecorded[cell] == sum(end.terminal == "unrecorded" for end in ends)

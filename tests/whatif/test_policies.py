@@ -17,9 +17,12 @@ from inspector.replay.case import Case, open_case
 from inspector.report.explain import text as explained
 from inspector.report.facts import view
 from inspector.report.lines.calls import Fate, verdict_by_policy
-from inspector.report.lines.spans import Role, cells, text_of
+from inspector.report.lines.spans import Role, cells, plain, text_of
 from inspector.sessions import open_paths
 from inspector.whatif import policies_report
+from inspector.whatif.axes import parse_axes
+from inspector.whatif.grid import Grid
+from inspector.whatif.grid_run import tune
 from inspector.whatif.policies import DECISIONS, Matrix, matrix
 from inspector.whatif.policies_report import step_at
 from inspector.whatif.tree import branch
@@ -307,7 +310,7 @@ def test_the_document() -> None:
     assert made["turns"][0]["decisions"][6] == {
         "policy": "botnexus", "decision": "ran a cut call", "severity": "error", "continuations": 0,
         "why": "write_to_file runs with the 79 characters that came, under max_tokens, which it takes for tool_call",
-        "first_difference": 2,
+        "first_difference": 2, "complete": False,
     }
 
 
@@ -397,3 +400,23 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(document["policies"]) == len(POLICIES)
     wrong = CliRunner().invoke(main, ["policies", path, "--policy", "lax"])
     assert "unknown policy 'lax'" in str(wrong.exception)
+
+
+def test_the_session_the_grid_and_the_policies_count_the_same_complete_turns() -> None:
+    """Over every sample at once: among them a whole call whose results were not recorded, and ends of every kind."""
+    case = open_case(open_paths([str(path) for path in sorted(SAMPLES.glob("*.jsonl"))]))
+    seen = view(replay(case))
+    assert 5 < seen.complete < len(seen.turns)
+    limits = Limits()
+    grid = Grid(parse_axes([f"attempts={limits.continuation_max_attempts}", "max_tokens=recorded"]))
+    tuned = tune(case, grid, jobs=1)
+    assert tuned.completed == [seen.complete]
+    made = matrix(case)
+    assert made.complete(0) == seen.complete
+    told = policies_report.values(made)
+    assert told["policies"][0]["complete"] == seen.complete
+    assert [turn["decisions"][0]["complete"] for turn in told["turns"]] == [
+        turn.verdict.complete for turn in seen.turns]
+    assert f"by the verdict of each turn, of {len(seen.turns)}: strict {seen.complete}," in policies_report.text(made)
+    assert f"complete       {seen.complete} of {len(seen.turns)} turns, by the verdict" in plain(
+        [policies_report.sheet(made, (0, 0)).line(at) for at in range(len(policies_report.sheet(made, (0, 0))))])

@@ -66,7 +66,7 @@ def test_a_repair_is_a_budget_of_its_own():
 def end(tokens: int, done: bool = True) -> End:
     state, why = (State.COMPLETE, "completed") if done else (State.ABORT_PARTIAL, "retry_limit")
     limit, spent = "" if done else "continuation_max_attempts", Spend(requests=1, output_tokens=tokens)
-    return End(state, why, limit, 1, spent, "RECORDED")
+    return End(state, why, limit, 1, spent, "RECORDED", complete=done)
 
 
 def grid_of(*turns: list[End | None]) -> Tuned:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from inspector.config.settings import Settings
 from inspector.replay import first_run, replay
 from inspector.replay.case import Case, open_case
+from inspector.report.facts import view
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from inspector.whatif.axes import Axis
@@ -48,16 +49,17 @@ def case_of(*exchanges: dict) -> Case:
 
 
 def brute(case: Case, settings: Settings) -> list[End]:
-    """The ends of all turns from a whole replay, as `TurnFacts` would have them."""
+    """The ends of all turns from a whole replay, as `TurnFacts` has them."""
     made = replay(case, settings)
     ends = []
-    for turn in made.turns:
+    for turn, facts in zip(made.turns, view(made).turns, strict=True):
         step = made.trace.steps[turn.decided]
         count = sum(len(answer) for answer in step.turn.answers)
         unseen = any(isinstance(own.event, ProviderResponse) and own.event.cut_unseen
                      for own in made.trace.steps[turn.first : turn.decided + 1])
         ends.append(End(step.turn.outcome or step.turn.state, step.turn.terminal or "", "", count, step.turn.spend,
-                        step.fidelity.value, cut_unseen=unseen))
+                        step.fidelity.value, cut_unseen=unseen, verdict=facts.verdict.word,
+                        complete=facts.verdict.complete and not unseen))
     return ends
 
 
@@ -65,8 +67,9 @@ def same_everywhere(case: Case, grid: Grid, jobs: int = 1) -> None:
     tuned = tune(case, grid, jobs)
     for cell in range(grid.size):
         found = [turn.end(cell) for turn in tuned.turns]
-        expected = brute(case, grid.settings(cell))
-        assert [end._replace(limit="", needs=()) for end in found] == expected, grid.values(cell)
+        expected = [replace(end, complete=end.complete and of_turn.limit not in grid.names)
+                    for end, of_turn in zip(brute(case, grid.settings(cell)), found, strict=True)]
+        assert [replace(end, limit="", needs=()) for end in found] == expected, grid.values(cell)
 
 
 # -- the guards ------------------------------------------------------------------------------------------------------
@@ -209,7 +212,7 @@ def test_each_limit_stops_a_turn_just_where_it_is_reached(name):
     same_everywhere(case, grid)
     ends = [tune(case, grid).turns[0].end(cell) for cell in range(grid.size)]
     assert dict(zip(expected, (end.segments for end in ends), strict=True)) == expected
-    stopped = {end.limit for end in ends if not end.completed and end.terminal != "unrecorded"}
+    stopped = {end.limit for end in ends if not end.complete and end.terminal != "unrecorded"}
     assert stopped == (set() if name == "max_tokens" else {name})
 
 

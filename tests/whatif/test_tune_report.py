@@ -121,9 +121,9 @@ def test_one_turn_of_a_cell_tells_its_end_its_spend_and_its_fidelity():
     told = plain(cell_sheet(tuned("attempts=3,5"), 0, turn=0)).split("\n")
     assert told[:4] == ["attempts=3", "turn 1         t1", "ends in        ■ AbortPartial  retry_limit",
                         "               stopped by attempts"]
-    assert told[4] == "segments       4"
-    assert told[5].startswith("output         160 tokens, ")
-    assert told[6].startswith("of cut answers 160 tokens, ")
+    assert told[4:6] == ["verdict        LIMIT REACHED", "segments       4"]
+    assert told[6].startswith("output         160 tokens, ")
+    assert told[7].startswith("of cut answers 160 tokens, ")
     assert told[-1] == "fidelity       RECORDED"
     assert plain(cell_sheet(tuned("attempts=3,5", cancelled=lambda: True), 0, turn=1)).endswith("not run")
 
