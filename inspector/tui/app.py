@@ -126,7 +126,7 @@ PLAIN = """
 .-plain #about, .-plain #detail { border-top: ascii $border; }
 .-plain #form, .-plain #help { border: ascii $primary; }
 .-plain #live-form, .-plain #budget, .-plain #body-box { border: ascii $primary; }
-.-plain #calls-box, .-plain #result-box { border: ascii $primary; }
+.-plain #whole, .-plain #calls-box, .-plain #result-box { border: ascii $primary; }
 .-plain #body-text, .-plain #result-text, .-plain #calls-box TextView { scrollbar-size: 0 0; }
 .-plain TuneScreen #answers, .-plain TuneScreen.-below #cell { border-top: ascii $border; }
 .-plain TuneScreen.-beside #cell { border-left: ascii $border; }

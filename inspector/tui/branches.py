@@ -69,8 +69,7 @@ class Branches(SessionPart):
         stage.step = min(stage.step, max(0, len(run.view.steps) - 1))
         self.remarks.show()
         stage.outline = run.outline
-        verdict = stage.query_one(VerdictPanel)
-        verdict.run, verdict.view = run.name, run.view
+        stage.query_one(VerdictPanel).run = run.name
         if compare:
             self.panes.against = "run"
         if compare and run.branch is not None:
@@ -177,7 +176,7 @@ class Branches(SessionPart):
         elif advice.set is not None:
             self.branch(dict(advice.set))
         else:
-            how = " · e, answers from live, asks" if advice.live else ""
+            how = " · e, source live, asks" if advice.live else ""
             self.stage.note = f"turn {number}, not tried: {one_line(advice.text)}{how}"
 
     def action_rerun(self) -> None:

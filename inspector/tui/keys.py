@@ -30,13 +30,14 @@ from loop_core.errors import CallerError
 NAMES: Mapping[str, str] = {
     "space": "space", "backspace": "⌫", "enter": "enter", "escape": "esc", "pagedown": "PgDn", "pageup": "PgUp",
     "home": "Home", "end": "End", "down": "↓", "up": "↑", "left": "←", "right": "→",
-    "colon": ":", "slash": "/", "question_mark": "?", "left_square_bracket": "[", "right_square_bracket": "]",
+    "colon": ":", "exclamation_mark": "!", "slash": "/", "question_mark": "?",
+    "left_square_bracket": "[", "right_square_bracket": "]",
     "left_curly_bracket": "{", "right_curly_bracket": "}", "f1": "F1", "plus": "+", "minus": "-", "equals_sign": "=",
     "comma": ",", "full_stop": ".", "less_than_sign": "<", "greater_than_sign": ">",
 }
 
 BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.body", "live.again", "live.say",
-       "step.forward", "step.back", "event.next", "limits", "advice", "policies.open", "policies.next",
+       "step.forward", "step.back", "attention", "event.next", "limits", "advice", "policies.open", "policies.next",
        "providers.open", "providers.next", "providers.more", "providers.each", "providers.policy", "filter", "search",
        "run.next", "tune",
        "mode", "continue", "breakpoints", "copy", "export", "turn.next", "command", "search.next", "copy.command",
@@ -132,12 +133,14 @@ class KeyBar(Panel):
         self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
-        """The note, or the keys."""
-        if self.note:
-            return [(Span(" "), safe(self.note, Role.WARN))]
-        return [tuple(span for _, spans in self._fitting(width) for span in spans)]
+        """The note, then the keys for which there is room."""
+        said = self._said()
+        return [(*said, *(span for _, spans in self._fitting(width - width_of(said)) for span in spans))]
 
-    def _fitting(self, width: int) -> list[tuple[ActiveBinding, Line]]:
+    def _said(self) -> Line:
+        return (Span(" "), safe(self.note, Role.WARN), Span("  ")) if self.note else ()
+
+    def _fitting(self, room: int) -> list[tuple[ActiveBinding, Line]]:
         """The keys that fit, whole; the last two places are kept for help and leaving."""
         last = len(self.app.screen_stack) == 1
         every = [
@@ -145,14 +148,16 @@ class KeyBar(Panel):
             for key, found in shown_keys(self.screen)
         ]
         kept = list(every)
-        while len(kept) > 2 and sum(width_of(spans) for _, spans in kept) > width:
-            del kept[-3 if len(kept) > 2 else -1]
-        return kept
+        while len(kept) > 2 and sum(width_of(spans) for _, spans in kept) > room:
+            del kept[-3]
+        return kept if not self.note or sum(width_of(spans) for _, spans in kept) <= room else []
 
     def on_click(self, event: Click) -> None:
         """Does what the key that was clicked does."""
-        position = 0
-        for found, spans in self._fitting(self.size.width):
+        position = width_of(self._said())
+        if event.x < position:
+            return
+        for found, spans in self._fitting(self.size.width - position):
             position += width_of(spans)
             if event.x < position:
                 self.post_message(ActionWanted(found.binding.action, found.node))

@@ -27,6 +27,9 @@ from inspector.tui.paint import Paint, paint_of
 from inspector.tui.panels import WrappedLines, note
 from inspector.tui.text_view import TextView
 
+HEADINGS = 2
+"""Rows above the first of a group that come into sight with it."""
+
 
 class RowList(ScrollView, can_focus=True):
     """Rows with a cursor on one of them."""
@@ -126,9 +129,11 @@ class RowList(ScrollView, can_focus=True):
         self.show_cursor()
 
     def show_cursor(self) -> None:
-        """Scrolls as little as needed, without animation; the row above the first is its heading."""
+        """Scrolls as little as needed, without animation; the rows above the first of a group are its headings."""
         top, height = int(self.scroll_offset.y), self.size.height
-        above = self.cursor - 1 if self.cursor and not self.selectable(self.cursor - 1) else self.cursor
+        above = self.cursor
+        while above and self.cursor - above < HEADINGS and not self.selectable(above - 1):
+            above -= 1
         if height <= 0 or (top <= above and self.cursor < top + height):
             return
         margin = height // 3  # seldom enough that most keys draw two rows

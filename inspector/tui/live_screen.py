@@ -99,6 +99,9 @@ class LiveScreen(SessionScreen):
         """However the app ends, the recording is closed."""
         await self.driver.close()
 
+    def open(self) -> None:
+        """A turn begins at its first step."""
+
     def restore(self) -> None:
         """Nothing is kept of a session that is still being made."""
         if self.finished:
@@ -144,7 +147,6 @@ class LiveScreen(SessionScreen):
         if self.step > last:
             self.step = last
         self.outline = self.run.outline
-        self.query_one(VerdictPanel).view = self.run.view
         if at_end:
             self.step = last
 
@@ -261,7 +263,7 @@ class LiveScreen(SessionScreen):
         self.outline = self.run.outline
         self.step = last
         verdict = self.query_one(VerdictPanel)
-        verdict.live, verdict.paths, verdict.run, verdict.view = (), opened.label, self.run.name, self.run.view
+        verdict.live, verdict.paths, verdict.run = (), opened.label, self.run.name
         self.show()
         self.refresh_bindings()
         if not problem:

@@ -20,11 +20,11 @@ from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Input
 
-from inspector.report.facts import View
 from inspector.report.lines import header
 from inspector.report.lines.header import status
 from inspector.report.lines.spans import Line, Role, Span, joined, spread, width_of, wrapped
 from inspector.report.lines.steps import Outline
+from inspector.tui.messages import ActionWanted
 from inspector.tui.paint import paint_of
 
 # -- A widget of a few lines that are made again only when something they show has changed ---------------------------
@@ -39,7 +39,7 @@ class Panel(Widget):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
         self._lines: Sequence[Line] | None = None
-        self._width = 0
+        self._laid = Size(0, 0)
         self._base = Style()
 
     def on_mount(self) -> None:
@@ -54,7 +54,7 @@ class Panel(Widget):
     def changed(self) -> None:
         """What the lines show has changed: those that differ are drawn again."""
         old, width = self._lines, self.size.width
-        if old is None or self._width != width or not self.is_mounted:
+        if old is None or self._laid != self.size or not self.is_mounted:
             self._lines = None
             self.refresh()
             return
@@ -71,8 +71,8 @@ class Panel(Widget):
     def render_line(self, y: int) -> Strip:
         """One row."""
         width, base = self.size.width, self._base
-        if self._lines is None or self._width != width:
-            self._lines, self._width = self.make(width), width
+        if self._lines is None or self._laid != self.size:
+            self._lines, self._laid = self.make(width), self.size
         line = self._lines[y] if y < len(self._lines) else ()
         return paint_of(self.app).strip(line, width, base)
 
@@ -99,43 +99,48 @@ class Status(Panel):
 
 
 # -- The first lines of the session screen ---------------------------------------------------------------------------
-# The verdict, then what is looked at and how the other turns fare.
-
-TIGHTER = 4
-"""Cells by which the verdict is shortened until it fits its rows."""
-ROWS = 3
-"""Rows of the header, so that nothing below it ever moves."""
-
+# The verdict, then what is looked at and how the other turns fare. They are as high as the stylesheet says, whatever
+# they hold, so that nothing below them ever moves.
 
 class VerdictPanel(Panel):
-    """The verdict of the run that is shown."""
+    """The verdict on the turn at the cursor; a click opens it whole."""
 
-    SHOWS = ("live", "view", "run")
-    view: reactive[View | None] = reactive(None, init=False, repaint=False)
+    SHOWS = ("live", "outline", "run")
+    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    step: reactive[int] = reactive(0, init=False, repaint=False)
     run: reactive[str] = reactive("original", init=False, repaint=False)
     paths: reactive[tuple[str, ...]] = reactive((), init=False, repaint=False)
     live: reactive[Line] = reactive((), init=False, repaint=False)
     """What is under way in a live turn; it stands where the verdict will."""
 
+    def watch_step(self, old: int, new: int) -> None:
+        """Another turn has another verdict."""
+        outline = self.outline
+        if outline is not None and outline.blocks and outline.block_of(old).turn != outline.block_of(new).turn:
+            self.changed()
+
     def make(self, width: int) -> Sequence[Line]:
-        """The verdict over two rows where it needs them; the last row says what is looked at."""
-        if self.view is None:
+        """The verdict over all rows but the last, which says what is looked at."""
+        if self.outline is None:
             return ()
-        measure = paint_of(self.app).measure
-        rows = wrapped(self.live or header.verdict(self.view), width, measure)
-        room = width * (ROWS - 1)
-        while len(rows) > ROWS - 1 and not self.live and room > width:  # what breaks at spaces needs a little more
-            rows, room = wrapped(header.verdict(self.view, room), width, measure), room - TIGHTER
-        if len(rows) > ROWS - 1:
-            rest = [span for row in rows[ROWS - 2 :] for span in (*row, Span(" "))]
-            rows = [*rows[: ROWS - 2], tuple(rest)]
-        source = header.source(self.paths, self.view, self.run)
-        counts = () if self.live else header.counts(self.view)
+        measure, rows, view = paint_of(self.app).measure, self.size.height - 1, self.outline.view
+        block = self.outline.block_of(self.step) if self.outline.blocks else None
+        if self.live:
+            said = wrapped(self.live, width, measure)
+            said = [*said[: rows - 1], joined(said[rows - 1 :], " ")]
+        else:
+            said = header.verdict_rows(view, view.turns[block.turn] if block else None, width, rows, measure)
+        source = header.source(self.paths, view, self.run, self.outline.file_of(block) if block else "")
+        counts = () if self.live else header.counts(view)
         if width_of(source, measure) + width_of(counts, measure) + 2 <= width:
             last = spread(counts, source, width, measure)
         else:
             last = joined([counts, source])
-        return [*rows, *([()] * (ROWS - 1 - len(rows))), last]
+        return [*said, *([()] * (rows - len(said))), last]
+
+    def on_click(self) -> None:
+        """Opens it whole."""
+        self.post_message(ActionWanted("screen.verdict", self.screen))
 
 
 # -- A field that holds one of a few words: left and right go through them, a letter to the next one that begins so --

@@ -118,7 +118,7 @@ class RemarkBook(SessionPart):
         self.show()
         if store.lost or notices:
             self.stage.note = store.failure or notices[0]
-        elif counts and not self.stage.note:
+        elif counts and self.stage.note in ("", self.stage.greeting):
             self.stage.note = f"kept from before: {', '.join(counts)}" + (" · R shows the runs" if branches else "")
 
     def _keep(self, act: Callable[[Store], None]) -> str:

@@ -13,6 +13,7 @@ from textual.containers import Container, Horizontal
 
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import text_of
+from inspector.tui.attention import Attention
 from inspector.tui.branches import Branches, Comparisons
 from inspector.tui.delivery import deliver, picture
 from inspector.tui.keys import KeyBar
@@ -92,14 +93,16 @@ class Exports(SessionPart):
 
 
 NARROW, WIDE, ROOMY = 110, 120, 140
+HIGH = 30
 
 
 class SessionScreen(SessionStage):
     """One session under any number of runs."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (HIGH, "-high")]  # noqa: RUF012
     PARTS: ClassVar[tuple[type[SessionPart], ...]] = (
-        Stepping, RemarkBook, LiveAttempt, Branches, Comparisons, Tracing, Panes, Exports)
+        Stepping, Attention, RemarkBook, LiveAttempt, Branches, Comparisons, Tracing, Panes, Exports)
     """In the order in which the help lists their keys."""
     BINDINGS: ClassVar[list[BindingType]] = [binding for part in PARTS for binding in part.BINDINGS]
 
@@ -110,11 +113,13 @@ class SessionScreen(SessionStage):
         self.branches = Branches(self, self.panes, self.remarks)
         self.stepping = Stepping(self, self.remarks, self.branches.branch)
         self.tracing = Tracing(self, self.panes)
-        self.adopt(self.stepping, self.remarks, self.branches.live, self.branches,
+        self.attention = Attention(self)
+        self.adopt(self.stepping, self.attention, self.remarks, self.branches.live, self.branches,
                    Comparisons(self, self.branches), self.tracing, self.panes, Exports(self, self.panes))
         # The class that the breakpoints will give anyway; with it from the start, styles are worked out once.
-        columns = get_terminal_size().columns
+        columns, rows = get_terminal_size()
         self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= columns][-1])
+        self.add_class([name for least, name in self.VERTICAL_BREAKPOINTS if least <= rows][-1])
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """There is nothing to give up where nothing is asked."""
@@ -140,19 +145,24 @@ class SessionScreen(SessionStage):
     def verdict(self) -> VerdictPanel:
         """The header."""
         verdict = VerdictPanel(id="verdict")
-        verdict.set_reactive(VerdictPanel.view, self.run.view)
         verdict.set_reactive(VerdictPanel.paths, self.opened.label)
-        return verdict
+        return verdict.data_bind(SessionScreen.outline, SessionScreen.step)
 
     def on_mount(self) -> None:
-        """Opens on the first step, with the list focused where it is visible, or at a given place."""
+        """Opens at a given place, else where attention is needed; the list is focused where it is visible."""
         self.show()
-        if self._begins is not None:
+        if self._begins is None:
+            self.open()
+        else:
             self.go(self._begins.step, "")
             if self._begins.tab in {tab.name for tab in TABS}:
                 self.panes.action_tab(self._begins.tab)
         self.panes.fit(self.app.size.width < NARROW)
         self.call_after_refresh(self.restore)
+
+    def open(self) -> None:
+        """Goes to where a session is looked at first."""
+        self.attention.open()
 
     def restore(self) -> None:
         """Reads what was kept of this session."""

@@ -200,6 +200,8 @@ class SessionStage(Screen[None]):
         super().__init__()
         self.opened, self.runs = opened, SessionRuns(opened)
         self.parts: tuple[SessionPart, ...] = ()
+        self.greeting = ""
+        """What was said when the session was opened; whatever else there is to say takes its place."""
         self.set_reactive(SessionStage.outline, self.run.outline)
         self.set_reactive(SessionStage.listed, self.run.outline)
 

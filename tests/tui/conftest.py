@@ -22,13 +22,14 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 @pytest.fixture
 def app_on(tmp_path: Path) -> Callable[..., object]:
-    """The app on a file of entries, opened as the command line does it."""
+    """The app on a file of entries, opened as the command line does it, at the first step."""
     from inspector.tui.app import LoopInspector
-    from inspector.tui.session_files import ReadingOptions, load
+    from inspector.tui.session_files import ReadingOptions, ScreenPlace, load
     from tests.scenes.app import story
 
     def made(entries: list | None = None, **options: object) -> LoopInspector:
         path = str(story(tmp_path, entries))
+        options = {"begins": ScreenPlace((path,)), **options}
         return LoopInspector([path], opened_already=load([path], ReadingOptions()), **options)
 
     return made

@@ -135,7 +135,7 @@ async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake
         assert "One, two, " in told(pilot.app)
         assert "NEXT REQUEST" in told(pilot.app)
         assert "continuation 1" in page(pilot.app)
-        assert "RequestContinuation LIVE att 1/3 tok 25%" in page(pilot.app)
+        assert "RequestContinuation LIVE \"length\" → max_tokens a1/3 t25%" in page(pilot.app)
         await pilot.press("d")
         await until(pilot, waits(pilot, Finish))
         assert "the turn ended: completed" in page(pilot.app)

@@ -30,7 +30,7 @@ from inspector.tui.session_files import ReadingOptions, load
 app = LoopInspector(sys.argv[1:], opened_already=load(sys.argv[1:], ReadingOptions()))
 async def main():
     async with app.run_test(size=(120, 40)):
-        assert "step 1/" in "".join(strip.text for strip in app.screen._compositor.render_strips())
+        assert "step 22/" in "".join(strip.text for strip in app.screen._compositor.render_strips())
 asyncio.run(main())
 print("\\n".join(sys.modules))
 """

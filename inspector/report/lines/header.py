@@ -7,34 +7,70 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.report.facts import View
+from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.merged import reason
-from inspector.report.lines.spans import Line, Role, Span, joined, safe, width_of
+from inspector.report.lines.spans import Line, Measure, Role, Span, cells, clip, joined, safe, width_of, wrapped
 from inspector.report.lines.steps import Outline, role_of
 from loop_core.turn.limits import Spend
-from loop_core.turn.state import State, Turn
+from loop_core.turn.state import Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
 ADVICE_KEPT = 60
-"""Cells that an advice has at least, where it and the sentence do not fit both."""
+"""Cells that an advice has at least, where it and the sentence do not fit both and this is not more than half."""
 
 
-def verdict(view: View, room: int | None = None) -> Line:
-    """The verdict line: the word, where, what happened, what to change; in so many cells, where `room` is given."""
-    worst = view.worst
-    if worst is None:
+def verdict(view: View, turn: TurnFacts | None = None, room: int | None = None) -> Line:
+    """The verdict line of a turn, the worst where none is given: the word, where, what happened, what to change.
+
+    It takes no more than so many cells, where `room` is given.
+    """
+    turn = turn or view.worst
+    if turn is None:
         return (Span("NOTHING READ", Role.ERROR), Span("  "), safe(problem(view) or "no LLM traffic was found"))
-    seen = worst.verdict
-    spans = [Span(f"{seen.glyph} {seen.word}", role_of(seen)), Span("  "),
-             Span(f"turn {view.number(worst)} of {len(view.turns)}", Role.STRONG), Span(" · ", Role.DIM)]
-    sentence, advice = safe(seen.sentence), safe(seen.advice.text, Role.KEY) if seen.advice else None
+    seen = turn.verdict
+    head = head_of(view, turn)
     dot = Span(" · ", Role.DIM)
+    sentence, advice = safe(seen.sentence), advice_of(turn)
     if room is not None:
-        left = room - width_of(tuple(spans))
-        kept = 0 if advice is None else max(min(width_of((dot, advice)), ADVICE_KEPT), left - width_of((sentence,)))
-        sentence = safe(seen.sentence, width=max(ADVICE_KEPT, left - kept))
-        advice = None if seen.advice is None else safe(seen.advice.text, Role.KEY, max(1, kept - width_of((dot,))))
-    return (*spans, sentence) if advice is None else (*spans, sentence, dot, advice)
+        left = room - width_of(head)
+        least = min(width_of((dot, *advice)), ADVICE_KEPT, left // 2) if advice else 0
+        kept = max(least, left - width_of((sentence,))) if advice else 0
+        sentence = safe(seen.sentence, width=max(1, left - kept))
+        advice = clip(advice, max(1, kept - width_of((dot,))))
+    return (*head, sentence, dot, *advice) if advice else (*head, sentence)
+
+
+def head_of(view: View, turn: TurnFacts) -> Line:
+    """What a verdict line begins with: the word, and the turn's number."""
+    seen = turn.verdict
+    return (Span(f"{seen.glyph} {seen.word}", role_of(seen)), Span("  "),
+            Span(f"turn {view.number(turn):,} of {len(view.turns):,}", Role.STRONG), Span(" · ", Role.DIM))
+
+
+def advice_of(turn: TurnFacts) -> Line:
+    """What to change; empty where there is nothing."""
+    return (safe(turn.verdict.advice.text, Role.KEY),) if turn.verdict.advice else ()
+
+
+WHOLE: Line = (Span(" V shows all", Role.STRONG),)
+"""Stands at the end of a verdict that was cut, and names the key that shows the rest."""
+TIGHTER = 4
+"""Cells by which the verdict is shortened until it fits its rows."""
+
+
+def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, measure: Measure = cells) -> list[Line]:
+    """The verdict over no more than so many rows, the advice on a row of its own where there is room for that."""
+    if turn is not None and advice_of(turn):
+        sentence = (*head_of(view, turn), safe(turn.verdict.sentence))
+        apart = [row for line in (sentence, (Span("what to change  ", Role.DIM), *advice_of(turn)))
+                 for row in wrapped(line, width, measure)]
+        if len(apart) <= rows:
+            return apart
+    found = wrapped(verdict(view, turn), width, measure)
+    room = width * rows - width_of(WHOLE)
+    while len(found) > rows and room > width:  # what breaks at spaces needs a little more
+        found, room = wrapped((*verdict(view, turn, room), *WHOLE), width, measure), room - TIGHTER
+    return found[:rows]
 
 
 def problem(view: View) -> str | None:
@@ -55,12 +91,12 @@ def counts(view: View) -> Line:
     return joined(each)
 
 
-def source(paths: Sequence[str], view: View, branch: str) -> Line:
-    """What is looked at: the files, the run, and what could not be read."""
+def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Line:
+    """What is looked at: the run, the file (`file`, where there are several), and what could not be read."""
     parts: list[list[Span]] = [[safe(f"run {branch}", Role.STRONG if branch != "original" else Role.DIM)]]
     title = next((given.about.title for given in view.inputs if given.about and given.about.title), "")
     shown = paths[0].rsplit("/", 1)[-1] if paths else "session"
-    parts.append([safe(title or shown, Role.DIM, 60)])
+    parts.append([safe(file, Role.STRONG, 60) if file else safe(title or shown, Role.DIM, 60)])
     if len(view.inputs) > 1:
         parts.append([Span(f"{len(view.inputs):,} inputs", Role.DIM)])
     wrong = problem(view)
@@ -145,7 +181,7 @@ def short(turn: Turn, tight: bool = False) -> Line:
 
 
 # -- The status line -------------------------------------------------------------------------------------------------
-# Where the cursor is, in which state, how far it can be trusted, and what was spent.
+# Where the cursor is, in which state, why the answer at hand stopped, how far it can be trusted, and what was spent.
 
 ESTIMATED = "ESTIMATED"
 """Stands behind SIMULATED where a budget cut an answer at a place that is not known to the character."""
@@ -153,7 +189,7 @@ FIDELITY = {Fidelity.RECORDED: Role.OK, Fidelity.SIMULATED: Role.WARN, Fidelity.
 
 
 def status(outline: Outline, index: int, width: int, filtered: str = "", coming: str = "") -> Line:
-    """The line for step `index`; what does not fit is left out (the tabs show the fidelity too).
+    """The line for step `index`; what does not fit is left out, the stop reason last (the tabs show the fidelity too).
 
     `coming` is what has come of an answer that is still under way.
     """
@@ -172,19 +208,20 @@ def status(outline: Outline, index: int, width: int, filtered: str = "", coming:
         place.append((safe(filtered, Role.MARK),))
     if coming:
         place.append((Span(coming, Role.WARN),))
-    gauge = short(step.turn)
+    gauge, word = short(step.turn), _word(step)
     out: Line = (Span("out ", Role.DIM), Span(f"{step.turn.spend.output_tokens:,}"))
-    word = _word(step)
     live = [trust] if step.fidelity is Fidelity.LIVE else []  # what costs money says so at any width
-    for parts in ([*place, trust, *([word] if word else []), out, gauge], [*place, trust, out, gauge],
-                  [*place, *live, out, gauge], [*place, *live, gauge]):
-        line = joined(parts)
+    short_place = [part[-1:] for part in place]
+    for separator, parts in (
+        (" · ", [*place, trust, word, out, gauge]), (" · ", [*place, *live, word, out, gauge]),
+        (" · ", [*place, *live, word, gauge]), (" ", [*place, *live, word, gauge]),
+        (" ", [*place, *live, word, short(step.turn, tight=True)]),
+        (" ", [*short_place, *live, word, short(step.turn, tight=True)]), (" ", [*short_place, *live, word]),
+    ):
+        line = joined(parts, separator)
         if width_of(line) <= width:
             return line
-    line = joined([*place, *live, gauge], " ")
-    if width_of(line) <= width:
-        return line
-    return joined([*(part[-1:] for part in place), *live, short(step.turn, tight=True)], " ")
+    return joined([*short_place[:2], *live, word, *short_place[2:]], " ")
 
 
 def fidelity(step: Step) -> Span:
@@ -194,7 +231,8 @@ def fidelity(step: Step) -> Span:
 
 
 def _word(step: Step) -> Line:
+    """The stop reason of the answer at hand, the provider's word and ours."""
     seen = step.turn.evaluation
-    if seen is None or step.state is not State.EVALUATE_STOP:
-        return ()
+    if seen is None:
+        return (Span("no answer yet", Role.DIM),)
     return reason(seen.response.raw_stop_reason, seen.judgement.stop.normalized.value)

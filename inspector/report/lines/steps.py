@@ -9,11 +9,12 @@ Further down: where every step stands.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from os.path import commonpath, dirname, relpath
 from typing import NamedTuple
 
-from inspector.report.facts import View
+from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, Role, Span, safe, width_of
 from inspector.report.times import duration_text, times_of
@@ -33,39 +34,84 @@ from loop_core.values import Severity, Stop
 class Block(NamedTuple):
     """One run of one turn: a heading row, then its steps."""
 
-    row: int
     first: int
     end: int
     turn: int
     """The turn's index in the view."""
     run: int
+    path: str
+    """The file that the turn was read from."""
 
 
 class Outline:
-    """The blocks of a view in order, with their rows."""
+    """The blocks of a view in order, with their rows; where the file changes, its name has a row of its own."""
 
     def __init__(self, view: View) -> None:
         self.view = view
         self.blocks = tuple(_blocks(view))
-        self._rows = [block.row for block in self.blocks]
         self._firsts = [block.first for block in self.blocks]
-        last = self.blocks[-1] if self.blocks else None
-        self.rows = last.row + 1 + last.end - last.first if last else 0
+        self._files = _names({block.path for block in self.blocks})
+        self._lay([(block, block.end - block.first) for block in self.blocks])
+
+    def _lay(self, shown: Sequence[tuple[Block, int]]) -> None:
+        """Gives each block that has steps to show its rows."""
+        self._shown = [block for block, _ in shown]
+        self._rows: list[int] = []
+        self._places: list[int] = []
+        """The first row of each block, and how many steps are shown before it."""
+        self._heads: list[int] = []
+        self.rows, place, before = 0, 0, ""
+        for block, steps in shown:
+            heads = 1 + (len(self._files) > 1 and block.path != before)
+            self._rows.append(self.rows)
+            self._places.append(place)
+            self._heads.append(heads)
+            self.rows, place, before = self.rows + heads + steps, place + steps, block.path
+
+    def file_of(self, block: Block) -> str:
+        """The file of a turn; empty where there is only one."""
+        return self._files[block.path] if len(self._files) > 1 else ""
 
     def block_of(self, step: int) -> Block:
         """The run that a step belongs to."""
         return self.blocks[max(0, bisect_right(self._firsts, step) - 1)]
 
+    def keeps(self, step: int) -> bool:
+        """Whether a row shows the step."""
+        return True
+
+    def kept_in(self, turn: TurnFacts) -> bool:
+        """Whether a row shows a step of the turn."""
+        return self.nearest(turn.run.first, turn.run.first, turn.run.end) is not None
+
+    def nearest(self, step: int, first: int, end: int) -> int | None:
+        """The step, else the next one behind it, else the last before it that is shown, of those from `first` on."""
+        return step
+
+    def _place(self, step: int) -> int:
+        """How many steps are shown before a step, or before the nearest one that is shown."""
+        return step
+
+    def _step_at(self, place: int) -> int:
+        """The step that is shown after so many others."""
+        return place
+
     def row_of(self, step: int) -> int:
         """The row that shows a step."""
-        block = self.block_of(step)
-        return block.row + 1 + step - block.first
+        place = self._place(step)
+        number = max(0, bisect_right(self._places, place) - 1)
+        return self._rows[number] + self._heads[number] + place - self._places[number] if self._rows else 0
 
     def at(self, row: int) -> tuple[Block, int | None]:
-        """What a row shows: a block's heading (None), or one of its steps."""
-        block = self.blocks[max(0, bisect_right(self._rows, row) - 1)]
-        step = row - block.row - 1
-        return block, None if step < 0 else block.first + step
+        """What a row shows: a heading of a block (None), or one of its steps."""
+        number = max(0, bisect_right(self._rows, row) - 1)
+        place = row - self._rows[number] - self._heads[number]
+        return self._shown[number], None if place < 0 else self._step_at(self._places[number] + place)
+
+    def names_file(self, row: int) -> bool:
+        """Whether a row is the heading of a file."""
+        number = max(0, bisect_right(self._rows, row) - 1)
+        return row == self._rows[number] and self._heads[number] > 1
 
     def moved(self, step: int, by: int) -> int:
         """The step `by` rows on, no further than the first and the last."""
@@ -76,45 +122,47 @@ class Outline:
         steps = self.view.steps
         index = step + direction
         while 0 <= index < len(steps):
-            if is_interesting(steps[index]):
+            if self.keeps(index) and is_interesting(steps[index]):
                 return index
             index += direction
         return None
 
     def turn_start(self, step: int, direction: int) -> int | None:
-        """The first step of the next turn (1), or of this one or the one before (-1)."""
-        block = self.block_of(step)
-        firsts = [b.first for b in self.blocks if b.run == 0 and (b.first > step if direction > 0 else b.first < step)]
-        if direction > 0:
-            return firsts[0] if firsts else None
-        return firsts[-1] if firsts else (block.first if step > block.first else None)
+        """The first step of the next turn (1), or of this one or the one before (-1), as far as they are shown."""
+        starts = [self._step_at(place) for number, place in enumerate(self._places)
+                  if not number or self._shown[number].turn != self._shown[number - 1].turn]
+        at = bisect_right(starts, step) if direction > 0 else bisect_left(starts, step) - 1
+        return starts[at] if 0 <= at < len(starts) else None
 
 
 class Narrowed(Outline):
     """The rows of some steps only, each turn with its heading; everything else is asked of the whole."""
 
     def __init__(self, whole: Outline, kept: Sequence[int]) -> None:
-        self.view, self.blocks, self._firsts = whole.view, whole.blocks, whole._firsts
+        self.view, self.blocks, self._firsts, self._files = whole.view, whole.blocks, whole._firsts, whole._files
         self.kept = tuple(kept)
-        shown = [
-            (block, first) for block in self.blocks
-            if (first := bisect_left(self.kept, block.first)) < bisect_left(self.kept, block.end)
-        ]
-        self._shown = [block for block, _ in shown]
-        self._from = [first for _, first in shown]
-        self._rows = [first + number for number, first in enumerate(self._from)]
-        self.rows = len(self.kept) + len(shown)
+        counted = [(block, bisect_left(self.kept, block.end) - bisect_left(self.kept, block.first))
+                   for block in self.blocks]
+        self._lay([(block, steps) for block, steps in counted if steps])
 
-    def row_of(self, step: int) -> int:
-        """The row of a step, or of the nearest one after it that is kept, else of the last."""
-        place = min(bisect_left(self.kept, step), len(self.kept) - 1)
-        return max(0, place + bisect_right(self._from, place))
+    def keeps(self, step: int) -> bool:
+        """Whether the step is among those that are kept."""
+        place = bisect_left(self.kept, step)
+        return place < len(self.kept) and self.kept[place] == step
 
-    def at(self, row: int) -> tuple[Block, int | None]:
-        """What a row shows."""
-        number = max(0, bisect_right(self._rows, row) - 1)
-        place = row - self._rows[number] - 1
-        return self._shown[number], None if place < 0 else self.kept[self._from[number] + place]
+    def nearest(self, step: int, first: int, end: int) -> int | None:
+        """The kept step that stands for another one of the same stretch."""
+        place = bisect_left(self.kept, step)
+        for near in (place, place - 1):
+            if 0 <= near < len(self.kept) and first <= self.kept[near] < end:
+                return self.kept[near]
+        return None
+
+    def _place(self, step: int) -> int:
+        return max(0, min(bisect_left(self.kept, step), len(self.kept) - 1))
+
+    def _step_at(self, place: int) -> int:
+        return self.kept[place]
 
     def moved(self, step: int, by: int) -> int:
         """The step `by` kept ones on, no further than the first and the last of them."""
@@ -126,18 +174,28 @@ class Narrowed(Outline):
         return self.kept[min(max(place + by, 0), len(self.kept) - 1)]
 
 
+def _names(paths: Collection[str]) -> Mapping[str, str]:
+    """What each file is called: its path below the folder that holds all of them."""
+    if len(paths) < 2:
+        return {path: path for path in paths}
+    try:
+        common = commonpath([dirname(path) for path in paths])
+    except ValueError:  # a relative path beside an absolute one
+        return {path: path for path in paths}
+    return {path: relpath(path, common) if common else path for path in paths}
+
+
 def _blocks(view: View) -> list[Block]:
     found: list[Block] = []
-    row = 0
+    exchanges = view.replay.case.loaded.exchanges
     for number, facts in enumerate(view.turns):
-        run = facts.run
+        run, path = facts.run, exchanges[facts.responses[0]].path if facts.responses else ""
         starts = [run.first]
         if run.runs > 1:
             steps = view.steps
             starts += [i for i in range(run.first + 1, run.end) if steps[i].run != steps[i - 1].run]
         for order, (first, end) in enumerate(zip(starts, [*starts[1:], run.end], strict=True)):
-            found.append(Block(row, first, end, number, order))
-            row += 1 + end - first
+            found.append(Block(first, end, number, order, path))
     return found
 
 
@@ -185,7 +243,8 @@ def row(
     """One row of the list, the cursor standing on step `here`; how long an answer took is left out of one too long."""
     block, step = outline.at(index)
     if step is None:
-        return heading(outline, block)
+        named = outline.names_file(index)
+        return (safe(f" {outline.file_of(block)}", Role.STRONG),) if named else heading(outline, block)
     line = step_line(outline.view, step, here, remarks)
     timed = (*line, *_took(outline.view, step))
     return timed if width is None or width_of(timed) <= width else line

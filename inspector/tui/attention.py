@@ -1,0 +1,123 @@
+"""Which turns of a session need attention, and the verdict on one of them in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from inspector.report.facts import TurnFacts, View
+from inspector.report.lines import header
+from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, field, more, safe
+from inspector.report.lines.steps import SEVERITY, Outline
+from inspector.tui.panels import note
+from inspector.tui.stage import SessionPart, SessionStage
+from inspector.tui.text_view import TextView
+
+
+class Attention(SessionPart):
+    """The turns whose verdict says that something is wrong, the worst first."""
+
+    TITLE_OF_KEYS = "Verdicts"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("!", "attention", "attention", id="attention",
+                tooltip="The next turn that needs attention, the worst first: the step that its verdict is about"),
+        Binding("V", "verdict", "verdict", show=False, id="verdict",
+                tooltip="The whole verdict on this turn, with its advice and findings, and how the other turns fare"),
+    ]
+
+    def __init__(self, stage: SessionStage) -> None:
+        super().__init__(stage)
+        self._sorted: tuple[View, Sequence[int]] | None = None
+        """The view that was looked at last, and the places of its turns that need attention."""
+
+    def worst_first(self, view: View) -> Sequence[int]:
+        """The places of the turns that need attention."""
+        if self._sorted is None or self._sorted[0] is not view:
+            found = [at for at, turn in enumerate(view.turns) if not turn.verdict.clean]
+            self._sorted = view, sorted(found, key=lambda at: view.turns[at].verdict.rank)
+        return self._sorted[1]
+
+    def action_attention(self) -> None:
+        """Goes to the next of them, and from the last to the first."""
+        stage, view, listed = self.stage, self.stage.run.view, self.stage.listed or self.stage.run.outline
+        among = " that the filter keeps" if stage.filtered else ""
+        turns = [at for at in self.worst_first(view) if listed.kept_in(view.turns[at])]
+        if not turns:
+            stage.note = f"no turn{among} needs attention"
+            return
+        here = stage.run.outline.block_of(stage.step).turn
+        place = (turns.index(here) + 1) % len(turns) if here in turns else 0
+        turn = view.turns[turns[place]]
+        stage.go(listed.nearest(view.deciding_step(turn), turn.run.first, turn.run.end), "")
+        word = f"turn {turns[place] + 1:,}: {turn.verdict.word}"
+        stage.note = (f"{place + 1:,} of {len(turns):,} turns{among} that need attention · {word}" if len(turns) > 1
+                      else f"the only turn{among} that needs attention · {word}")
+
+    def open(self) -> None:
+        """Opens a session on the step that the verdict on its worst turn is about, where one needs attention."""
+        view = self.stage.run.view
+        found = self.worst_first(view)
+        step = view.deciding_step(view.turns[found[0]]) if found else 0
+        if step:
+            self.stage.go(step, "")
+            self.stage.greeting = f"opened where turn {found[0] + 1:,} was decided · :1 is the first step"
+            self.stage.note = self.stage.greeting
+
+    def action_verdict(self) -> None:
+        """Opens the verdict on the turn at the cursor."""
+        stage = self.stage
+        outline = stage.run.outline
+        block = outline.block_of(stage.step) if outline.blocks else None
+        turn = outline.view.turns[block.turn] if block is not None else None
+        lines = verdict_lines(outline, turn, header.source(stage.opened.label, outline.view, stage.run.name,
+                                                           outline.file_of(block) if block is not None else ""))
+        stage.app.push_screen(VerdictSheet(lines))
+
+
+def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> list[Line]:
+    """Everything that is said about a turn, then how many turns have which verdict."""
+    view = outline.view
+    if turn is None:
+        return [header.verdict(view), EMPTY, source]
+    lines: list[Line] = [header.head_of(view, turn)[:-1], EMPTY, field("what", safe(turn.verdict.sentence))]
+    advice = header.advice_of(turn)
+    if advice:
+        runs = turn.verdict.advice is not None and turn.verdict.advice.set is not None
+        lines += [field("what to change ", *advice), *([more(Span("F makes this run", Role.DIM))] if runs else [])]
+    for order, noted in enumerate(turn.noted):
+        said = safe(noted.finding.message, SEVERITY[noted.finding.severity])
+        lines += [field("findings", said) if not order else more(said), more(Span(noted.finding.rule, Role.DIM))]
+    lines += [EMPTY, field("all turns", *header.counts(view)), field("of", *source)]
+    return lines
+
+
+class VerdictSheet(ModalScreen[None]):
+    """A verdict in full."""
+
+    DEFAULT_CSS = """
+    VerdictSheet { align: center middle; background: $background 60%; }
+    #whole { width: 100; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
+    #whole { background: $surface; border: round $primary; }
+    #whole TextView { height: auto; max-height: 30; background: $surface; scrollbar-size-vertical: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,V", "dismiss", "close", tooltip="Close", id="verdict.leave"),
+    ]
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def compose(self) -> ComposeResult:
+        """A title, the lines, the keys."""
+        with Vertical(id="whole"):
+            yield note("Verdict", Role.TITLE)
+            text = TextView()
+            text.set_reactive(TextView.sheet, Listed(self._lines))
+            yield text
+            yield note("↑ ↓ scroll · esc closes")

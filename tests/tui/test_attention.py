@@ -1,0 +1,144 @@
+"""The verdict on the turn at the cursor, the turns that need attention, and where a session opens."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from inspector.report.lines import header
+from inspector.report.lines.spans import text_of, width_of
+from inspector.report.lines.steps import Outline
+from inspector.tui.app import LoopInspector
+from inspector.tui.attention import VerdictSheet
+from inspector.tui.session_files import ReadingOptions, load
+from inspector.tui.session_screen import SessionScreen
+from tests.scenes.app import assistant, body, continued, entry, page, ran_a_cut_call, seen, story, told, user
+
+AppOn = Callable[..., LoopInspector]
+DECIDED = 21
+"""The step that the verdict on the second turn is about: where its cut call was evaluated."""
+
+
+def fine(text: str) -> list[dict[str, Any]]:
+    """A turn without any trouble."""
+    return [entry([user(text)], body(assistant("Yes."), "stop", 2))]
+
+
+def session(pilot: Pilot[Any]) -> SessionScreen:
+    assert isinstance(pilot.app.screen, SessionScreen)
+    return pilot.app.screen
+
+
+async def test_a_session_opens_where_its_worst_turn_was_decided(app_on: AppOn) -> None:
+    async with app_on(begins=None).run_test(size=(80, 24)) as pilot:
+        assert session(pilot).step == DECIDED
+        assert "opened where turn 2 was decided · :1 is the first step" in page(pilot.app)
+        await pilot.press(":", "1", "enter")
+        assert session(pilot).step == 0
+
+
+async def test_a_session_in_which_all_is_well_opens_at_its_first_step(app_on: AppOn) -> None:
+    async with app_on([*fine("a"), *fine("b")], begins=None).run_test(size=(80, 24)) as pilot:
+        assert session(pilot).step == 0
+        await pilot.press("!")
+        assert "no turn needs attention" in page(pilot.app)
+
+
+async def test_an_exclamation_mark_goes_through_what_needs_attention_worst_first(app_on: AppOn) -> None:
+    entries = [*fine("a"), *continued(), *ran_a_cut_call(), *fine("b")]
+    async with app_on(entries).run_test(size=(100, 24)) as pilot:
+        view = session(pilot).run.view
+        await pilot.press("!")
+        assert session(pilot).step == view.deciding_step(view.turns[2])
+        assert "1 of 2 turns that need attention · turn 3: CUT CALL RUN" in page(pilot.app)
+        await pilot.press("space", "!")
+        assert session(pilot).step == view.deciding_step(view.turns[1])
+        assert "2 of 2 turns that need attention · turn 2: LIMIT REACHED" in page(pilot.app)
+        await pilot.press("!")
+        assert session(pilot).step == view.deciding_step(view.turns[2])
+
+
+async def test_an_exclamation_mark_stays_inside_the_filter(app_on: AppOn) -> None:
+    async with app_on([*continued(), *ran_a_cut_call()]).run_test(size=(100, 24)) as pilot:
+        await pilot.press("f", *"turn=1 state:ContinuePending", "enter", "!")
+        assert session(pilot).listed is not None
+        assert session(pilot).listed.keeps(session(pilot).step)
+        assert "the only turn that the filter keeps that needs attention · turn 1" in page(pilot.app)
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 35), (160, 45)])
+async def test_the_header_is_about_the_turn_at_the_cursor(app_on: AppOn, size: tuple[int, int]) -> None:
+    async with app_on().run_test(size=size) as pilot:
+        verdict = pilot.app.screen.query_one("#verdict").region
+        assert "✂ LIMIT REACHED  turn 1 of 2" in seen(pilot.app)[0]
+        assert "1 ✖ CUT CALL RUN · 1 ✂ LIMIT REACHED" in seen(pilot.app)[verdict.bottom - 1]
+        await pilot.press("]")
+        assert "✖ CUT CALL RUN  turn 2 of 2" in seen(pilot.app)[0]
+        assert "1 ✖ CUT CALL RUN · 1 ✂ LIMIT REACHED" in seen(pilot.app)[verdict.bottom - 1]
+        assert pilot.app.screen.query_one("#verdict").region == verdict, "nothing below it moves"
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (160, 45)])
+async def test_the_whole_verdict_is_one_key_or_click_away(app_on: AppOn, size: tuple[int, int]) -> None:
+    async with app_on(begins=None).run_test(size=size) as pilot:
+        turn = session(pilot).run.view.turns[1]
+        head = " ".join(row.strip() for row in seen(pilot.app)[:2])
+        assert ("V shows all" in head) is (size[0] < 100), "a verdict that is cut names the key"
+        await pilot.press("V")
+        assert isinstance(pilot.app.screen, VerdictSheet)
+        said = told(pilot.app)
+        assert turn.verdict.advice is not None
+        for words in (turn.verdict.sentence, turn.verdict.advice.text, "1 ✖ CUT CALL RUN", "run original"):
+            assert words in said
+        assert all(noted.finding.message in said for noted in turn.noted)
+        shown = " ".join(page(pilot.app).replace("│", " ").split())
+        assert all(word in shown for word in turn.verdict.advice.text.split())
+        await pilot.press("escape")
+        await pilot.click("#verdict", offset=(5, 0))
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, VerdictSheet)
+
+
+@pytest.mark.parametrize("width", range(50, 200, 7))
+@pytest.mark.parametrize("rows", [2, 3])
+def test_a_verdict_fits_its_rows_with_its_advice(tmp_path: Path, width: int, rows: int) -> None:
+    view = load([str(story(tmp_path))], ReadingOptions()).original.view
+    for turn in view.turns:
+        found = header.verdict_rows(view, turn, width, rows)
+        assert len(found) <= rows
+        assert all(width_of(row) <= width for row in found)
+        text = " ".join(text_of(row).strip() for row in found)
+        assert text.startswith(f"{turn.verdict.glyph} {turn.verdict.word}  turn {view.number(turn)} of 2")
+        assert turn.verdict.advice is not None
+        assert turn.verdict.advice.text[:12] in text
+        assert text.endswith((turn.verdict.advice.text[-20:], "V shows all"))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+async def test_several_files_are_named_in_the_header_and_the_list(tmp_path: Path, size: tuple[int, int]) -> None:
+    (tmp_path / "deep").mkdir()
+    paths = [str(story(tmp_path, ran_a_cut_call(), "one.har")), str(story(tmp_path, fine("b"), "deep/two.har"))]
+    async with LoopInspector(paths, opened_already=load(paths, ReadingOptions())).run_test(size=size) as pilot:
+        assert "one.har" in seen(pilot.app)[2]
+        await pilot.press("]")
+        assert "deep/two.har" in seen(pilot.app)[2]
+        await pilot.press("8")
+        rows = [row for row in seen(pilot.app)[3:-2] if row.strip()]
+        names = [at for at, row in enumerate(rows) if row[:40].strip(" │▕") in ("one.har", "deep/two.har")]
+        turns = [at for at, row in enumerate(rows) if row.startswith((" turn 1  ", " turn 2  "))]
+        assert [at + 1 for at in names] == turns
+        await pilot.press("k")
+        assert session(pilot).run.outline.block_of(session(pilot).step).turn == 0, "headings are passed over"
+
+
+def test_the_rows_of_an_outline_are_numbered_with_the_files_in_it(tmp_path: Path) -> None:
+    paths = [str(story(tmp_path, entries, name)) for name, entries in (
+        ("a.har", continued()), ("b.har", ran_a_cut_call()), ("c.har", fine("c")))]
+    outline = Outline(load(paths, ReadingOptions()).original.view)
+    shown = [outline.at(row) for row in range(outline.rows)]
+    assert [step for _, step in shown if step is not None] == list(range(len(outline.view.steps)))
+    assert all(shown[outline.row_of(step)][1] == step for step in range(len(outline.view.steps)))
+    assert sum(outline.names_file(row) for row in range(outline.rows)) == 3
+    assert [outline.file_of(block) for block in outline.blocks if not block.run] == ["a.har", "b.har", "c.har"]
