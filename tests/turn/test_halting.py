@@ -14,6 +14,7 @@ from loop_core.judge.gate import Admission
 from loop_core.turn.costs import REFUSALS
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
+from loop_core.turn.loop import ScriptedSource, steps_from
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, ProviderResponse, State
 from loop_core.turn.trace import Step, Trace, step_key
@@ -54,16 +55,24 @@ def paths(
     limits: Limits, among: Sequence[str] = KINDS, **more: Any
 ) -> Iterator[tuple[tuple[str, ...], Trace]]:
     """Every sequence of responses that a turn can meet, to its end: those that it still waits after are continued."""
-    waiting: list[tuple[str, ...]] = [()]
+    waiting: list[tuple[tuple[str, ...], tuple[Step, ...]]] = [((), drive((), limits, **more).steps[:-1])]
     while waiting:
-        longer: list[tuple[str, ...]] = []
-        for names in waiting:
+        longer: list[tuple[tuple[str, ...], tuple[Step, ...]]] = []
+        for names, before in waiting:
             for name in among:
-                trace = drive([ABC[n] for n in (*names, name)], limits, **more)
+                # A turn is a value: it goes on from the request that its last sequence left unanswered.
+                trace = Trace((*before, *steps_from(before[-1], ScriptedSource([ABC[name]]))))
                 if last(trace).terminal == "unrecorded":
-                    longer.append((*names, name))
+                    longer.append(((*names, name), trace.steps[:-1]))
                 yield (*names, name), trace
         waiting = longer
+
+
+def test_a_sequence_that_goes_on_is_the_one_that_is_driven_from_its_beginning() -> None:
+    for names, trace in paths(LEAST):
+        if len(names) > 3:
+            return
+        assert trace.steps == drive([ABC[name] for name in names], LEAST).steps, names
 
 
 def check_safety(trace: Trace) -> None:
