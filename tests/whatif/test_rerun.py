@@ -177,7 +177,7 @@ def outcome(made: Replay) -> list:
 simulating = st.builds(lambda settings, on: replace(settings, simulate=on, profile=None), choices, st.booleans())
 
 
-@hypothesis_settings(max_examples=150, deadline=None)
+@hypothesis_settings(max_examples=75, deadline=None)
 @given(stories, simulating, simulating, simulating, st.data())
 def test_simulated_or_not_it_is_what_a_replay_from_nothing_would_be(exchanges, one, two, three, data):
     original = shown(*exchanges, settings=one)

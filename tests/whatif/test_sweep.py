@@ -216,13 +216,13 @@ def test_each_limit_stops_a_turn_just_where_it_is_reached(name):
     assert stopped == (set() if name == "max_tokens" else {name})
 
 
-@hypothesis_settings(max_examples=250, deadline=None)
+@hypothesis_settings(max_examples=100, deadline=None)
 @given(stories, grids, bases)
 def test_each_cell_is_what_a_replay_of_its_own_gives(exchanges, axes, base):
     same_everywhere(case_of(*exchanges), Grid(axes, base))
 
 
-@hypothesis_settings(max_examples=250, deadline=None)
+@hypothesis_settings(max_examples=100, deadline=None)
 @given(stories, st.lists(st.integers(1, 120), min_size=1, max_size=6, unique=True), bases)
 def test_each_simulated_cell_is_what_a_replay_of_its_own_gives(exchanges, budgets, base):
     """What a budget does not cut is simulated once, for all larger ones."""
