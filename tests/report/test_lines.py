@@ -10,7 +10,7 @@ from inspector.config.settings import Settings, settings_of
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import View, view
-from inspector.report.lines import calls, diff, header, machine_drawing, response, steps, wire
+from inspector.report.lines import body_slices, calls, diff, header, machine_drawing, response, steps, wire
 from inspector.report.lines.diff import sides
 from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, ascii_line, ascii_text
 from inspector.report.lines.merged import merged
@@ -287,7 +287,7 @@ def test_the_bytes_of_the_stop_reason_are_marked_in_every_form(seen: View, mode:
 def test_events_stand_at_their_offsets(seen: View) -> None:
     facts = seen.responses[0]
     body = facts.exchange.body
-    slices, what = wire.event_slices(facts.exchange)
+    slices, what = body_slices.event_slices(facts.exchange)
     assert what == f"{body.count(b'data: ')} events"
     assert [body[each.start - 6 : each.start] for each in slices] == [b"data: "] * len(slices)
     assert body[slices[-1].start : slices[-1].end] == b"[DONE]"
@@ -298,13 +298,13 @@ def test_events_stand_at_their_offsets(seen: View) -> None:
 
 def test_raw_lines_are_all_of_the_body(seen: View) -> None:
     body = seen.responses[0].exchange.body
-    pieces = wire.raw_lines(body)
+    pieces = body_slices.raw_lines(body)
     assert b"\n".join(body[each.start : each.end] for each in pieces) == body.rstrip(b"\n") + b"\n"
 
 
 def test_pretty_json_changes_no_byte_and_leaves_none_out() -> None:
     body = json.dumps({"a": [1, {"b": "x, {y} [z]"}, []], "c": {}, "d": None, "e": "\\\""}).encode()
-    pieces = wire.pretty(body)
+    pieces = body_slices.pretty(body)
     assert b"".join(body[each.start : each.end] for each in pieces).replace(b" ", b"") == body.replace(b" ", b"")
     rows = [" " * each.indent + body[each.start : each.end].decode() for each in pieces]
     assert rows == ["{", '  "a": [', "    1,", "    {", '      "b": "x, {y} [z]"', "    },", "    []", "  ],",
@@ -313,21 +313,21 @@ def test_pretty_json_changes_no_byte_and_leaves_none_out() -> None:
 
 @pytest.mark.parametrize("body", [b'{"a": [1, 2', b'{"a": "cut', b"}}]]", b"", b"[,]"])
 def test_broken_json_is_shown_too(body: bytes) -> None:
-    assert b"".join(body[each.start : each.end] for each in wire.pretty(body)) == body.replace(b", ", b",")
+    assert b"".join(body[each.start : each.end] for each in body_slices.pretty(body)) == body.replace(b", ", b",")
 
 
 def test_long_lines_are_broken_between_characters() -> None:
     body = ("é漢" * 5_000).encode()
-    pieces = wire.raw_lines(body)
+    pieces = body_slices.raw_lines(body)
     assert b"".join(body[each.start : each.end] for each in pieces) == body
-    assert all(each.end - each.start <= wire.CHUNK for each in pieces)
+    assert all(each.end - each.start <= body_slices.CHUNK for each in pieces)
     for each in pieces:
         body[each.start : each.end].decode()
 
 
 def test_the_height_of_a_slice_is_that_of_its_rows() -> None:
     body = ("plain text " * 40 + "\n" + "漢字" * 90 + "\n\x1b[31m" + "x" * 200 + "\n").encode() + b"\xff\xfe"
-    pieces = [Slice(0, 440, 4, "label"), *wire.raw_lines(body)]
+    pieces = [Slice(0, 440, 4, "label"), *body_slices.raw_lines(body)]
     sheet = Slices([(Span("head"),)], body, pieces, [(5, 9)], (Span("end"),))
     for width in (20, 33, 80, 200):
         for index in range(len(sheet)):
@@ -338,8 +338,8 @@ def test_the_height_of_a_slice_is_that_of_its_rows() -> None:
 
 def test_a_large_body_is_made_into_lines_only_where_it_is_looked_at() -> None:
     body = b"x" * 50_000_000
-    sheet = Slices([], body, wire.raw_lines(body), [(25_000_000, 25_000_008)], EMPTY)
-    assert len(sheet) == -(-50_000_000 // wire.CHUNK) + 1
+    sheet = Slices([], body, body_slices.raw_lines(body), [(25_000_000, 25_000_008)], EMPTY)
+    assert len(sheet) == -(-50_000_000 // body_slices.CHUNK) + 1
     assert sheet.height(0, 80) > 1
     assert "".join(marked([sheet.line(sheet.focus)], Role.MARK)) == "x" * 8
     hexed = Hex([], body, [(25_000_000, 25_000_008)], EMPTY)
@@ -348,7 +348,7 @@ def test_a_large_body_is_made_into_lines_only_where_it_is_looked_at() -> None:
 
 def test_searching_bytes_finds_forward_and_back() -> None:
     body = b"alpha\nbeta\nALPHA\ngamma"
-    sheet = Slices([(Span("alpha in the head"),)], body, wire.raw_lines(body), [], (Span("end"),))
+    sheet = Slices([(Span("alpha in the head"),)], body, body_slices.raw_lines(body), [], (Span("end"),))
     assert [sheet.find("alpha", start, 1) for start in range(5)] == [0, 1, 3, 3, None]
     assert [sheet.find("alpha", start, -1) for start in (4, 3, 2, 1, 0)] == [3, 3, 1, 1, 0]
     assert sheet.find("end", 0, 1) == 5

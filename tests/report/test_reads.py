@@ -9,7 +9,7 @@ import pytest
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, View, view
-from inspector.report.lines import response, wire
+from inspector.report.lines import body_slices, response, wire
 from inspector.report.lines.slices import Bytes, Hex, Slice, Slices
 from inspector.report.lines.spans import EMPTY, Role, Span, text_of
 from inspector.report.lines.wire import (
@@ -184,7 +184,7 @@ def test_a_cell_of_a_line_is_a_byte_of_the_body() -> None:
 
 def test_a_line_with_wide_characters_is_taken_whole() -> None:
     body = "漢字 wide".encode()
-    sheet = Slices([], body, wire.raw_lines(body), [], EMPTY)
+    sheet = Slices([], body, body_slices.raw_lines(body), [], EMPTY)
     assert sheet.spot(0, 0, 12, 80) == (0, len(body))
 
 
@@ -233,7 +233,7 @@ def test_the_lines_of_a_response_know_their_facts(seen: View) -> None:
 def test_each_event_is_a_tree_at_its_offsets(seen: View) -> None:
     facts = seen.responses[0]
     body = facts.exchange.body
-    slices, what = wire.parsed_slices(facts.exchange)
+    slices, what = body_slices.parsed_slices(facts.exchange)
     assert what == f"{body.count(b'data: ')} events"
     lines = [" " * each.indent + body[each.start : each.end].decode() for each in slices]
     assert lines[:8] == ["{", '  "id": "c",', '  "model": "gpt-5-mini",', '  "choices": [', "    {",
@@ -244,9 +244,9 @@ def test_each_event_is_a_tree_at_its_offsets(seen: View) -> None:
 
 def test_what_lies_behind_the_bound_is_shown_as_sent(seen: View, monkeypatch: pytest.MonkeyPatch) -> None:
     exchange = seen.responses[0].exchange
-    events, _ = wire.events_of(exchange)
+    events, _ = body_slices.events_of(exchange)
     monkeypatch.setattr(wire, "PRETTY", events[1].end)
-    slices, what = wire.parsed_slices(exchange)
+    slices, what = body_slices.parsed_slices(exchange)
     assert what.endswith(f"; behind {events[1].end:,} bytes as sent")
     assert [each for each in slices if each.start >= events[2].start] == events[2:]
 
@@ -256,7 +256,7 @@ def test_what_lies_behind_the_bound_is_shown_as_sent(seen: View, monkeypatch: py
 
 def test_a_fact_of_fifty_thousand_slices_marks_a_line_at_the_price_of_the_line() -> None:
     body = b'"ab" ' * 50_000
-    sheet = Slices([EMPTY], body, wire.raw_lines(body), [], EMPTY, 0)
+    sheet = Slices([EMPTY], body, body_slices.raw_lines(body), [], EMPTY, 0)
     reads = [(at, at + 4) for at in range(0, len(body), 5)]
     other = sheet.picking((Span("x"),), reads, reads[25_000])
     started = time.process_time()

@@ -1,0 +1,175 @@
+"""A body split into slices, each a line of a view: its lines, its events with their labels, its JSON as a tree.
+
+The framing of the wire format says where events begin and end. No byte is changed.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+
+from inspector.report.lines.slices import Slice
+from inspector.report.lines.spans import safe
+from inspector.sessions.recording import Exchange
+from loop_core.wire import wire as wire_format
+from loop_core.wire.framing import SEPARATOR, SSE, Framing, TextSequence, Whole
+
+CHUNK = 4_096
+"""Bytes of a line; a longer one is broken, so that showing a part of it costs what the part costs."""
+PRETTY = 512 * 1024
+"""Bytes of a body whose JSON is parsed; what lies behind them is shown as it was sent."""
+
+
+def raw_lines(body: bytes, start: int = 0, last: int | None = None, label: str = "") -> list[Slice]:
+    """The lines of a body, long ones broken between characters."""
+    found: list[Slice] = []
+    last = len(body) if last is None else last
+    while start < last:
+        newline = body.find(b"\n", start, last)
+        end = last if newline < 0 else newline
+        found.extend(pieces(body, start, end, 0, label))
+        start, label = end + 1, ""
+    return found
+
+
+def pieces(body: bytes, start: int, end: int, indent: int = 0, label: str = "") -> list[Slice]:
+    """A range as slices of at most `CHUNK` bytes that end between two characters."""
+    if end - start <= CHUNK:
+        return [Slice(start, end, indent, label)]
+    found: list[Slice] = []
+    while start < end:
+        stop = min(end, start + CHUNK)
+        while stop < end and stop > start + 1 and body[stop] & 0xC0 == 0x80:
+            stop -= 1
+        found.append(Slice(start, stop, indent, label))
+        start, label = stop, ""
+    return found
+
+
+def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
+    """The frames of a stream, each in one piece, or the one JSON value, and what they are called."""
+    if exchange.recorder is not None:
+        return row_slices(exchange), f"{len(exchange.lines):,} rows of {exchange.recorder}"
+    framing = framing_of(exchange)
+    if framing is None:
+        return [Slice(0, len(exchange.body))], "one JSON value"
+    frames = [*framing.feed(exchange.body), *framing.flush()]
+    found: list[Slice] = []
+    ends = [chunk.end for chunk in exchange.chunks]
+    for payload, name, start, end in frames:
+        at = exchange.body.find(payload, start, end) if payload else -1
+        low, high = (at, at + len(payload)) if at >= 0 else (start, end)
+        when = _when(exchange, ends, end)
+        told = f"message {exchange.messages[len(found)]:,}" if len(found) < len(exchange.messages) else _named(name)
+        found.append(Slice(low, high, 0, " ".join(word for word in (when, told) if word)))
+    return found, f"{len(frames):,} {_CALLED.get(type(framing).__name__, 'values')}"
+
+
+_CALLED: Mapping[str, str] = {
+    "SSE": "events", "NDJSON": "lines", "EventStream": "frames", "TextSequence": "frames of a WebSocket",
+}
+"""Framing -> what its pieces are called."""
+
+
+def event_slices(exchange: Exchange) -> tuple[list[Slice], str]:
+    """The frames of a stream, a line each; one JSON value is parsed."""
+    events, what = events_of(exchange)
+    if exchange.recorder is None and framing_of(exchange) is None:
+        return _parsed(exchange.body, events, what)
+    return [piece for each in events for piece in pieces(exchange.body, *each)], what
+
+
+def parsed_slices(exchange: Exchange) -> tuple[list[Slice], str]:
+    """The JSON of each frame as a tree."""
+    return _parsed(exchange.body, *events_of(exchange))
+
+
+def _parsed(body: bytes, events: Sequence[Slice], what: str) -> tuple[list[Slice], str]:
+    """Events as trees, as far as `PRETTY` reaches; those behind it a line each."""
+    found: list[Slice] = []
+    whole = True
+    for each in events:
+        whole = whole and each.end <= PRETTY
+        parse = whole and _JSON.match(body, each.start, each.end) is not None
+        found += (pretty if parse else raw_lines)(body, each.start, each.end, each.label)
+    return found, what if whole else f"{what}; behind {PRETTY:,} bytes as sent"
+
+
+def _raw(exchange: Exchange) -> tuple[list[Slice], str]:
+    return raw_lines(exchange.body), ""
+
+
+def row_slices(exchange: Exchange) -> list[Slice]:
+    """The rows of a transcript, each with its line in the file."""
+    found: list[Slice] = []
+    start = 0
+    for number in exchange.lines:
+        newline = exchange.body.find(b"\n", start)
+        end = len(exchange.body) if newline < 0 else newline
+        found.append(Slice(start, end, 0, f"line {number:,}"))
+        start = end + 1
+    return found
+
+
+def _named(name: str | None) -> str:
+    return safe(name).text if name else ""
+
+
+def _when(exchange: Exchange, ends: Sequence[int], end: int) -> str:
+    index = bisect_left(ends, end)
+    return f"+{exchange.chunks[index].ms:,.0f}ms" if index < len(ends) else ""
+
+
+def framing_of(exchange: Exchange) -> Framing | None:
+    """The framing that splits this body; None where it is one JSON value."""
+    decoder = wire_format(exchange.api).decoder
+    head = exchange.body[:256].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head[:1] in (b"{", b"["):
+        framing = decoder.object_framing if head[:1] == b"{" else decoder.array_framing
+        return None if framing is Whole else framing()
+    if head.startswith(SEPARATOR):
+        return TextSequence()
+    if head.startswith((b"error:", b"data", b"event", b"id:", b"retry", b":")):
+        return SSE()
+    return decoder.binary_framing() if decoder.binary_framing is not None and exchange.response.streaming else None
+
+
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[{}\[\],]|[^"{}\[\],\s]+', re.DOTALL)
+
+
+_JSON = re.compile(rb"\s*(?:\{|\[(?!DONE))")
+
+
+def pretty(body: bytes, first: int = 0, last: int | None = None, label: str = "") -> list[Slice]:
+    """A JSON text with line breaks of ours between its tokens; no byte of a token is changed, and none is left out."""
+    found: list[Slice] = []
+    depth, start, end = 0, -1, -1
+    for token in _TOKEN.finditer(body, first, len(body) if last is None else last):
+        mark = token.group()
+        if mark in (b"}", b"]"):
+            empty = start >= 0 and body[start:end].rstrip()[-1:] in (b"{", b"[")
+            if start >= 0 and not empty:
+                found.extend(pieces(body, start, end, depth * 2))
+                start = -1
+            depth = max(0, depth - 1)
+            start, end = (start if start >= 0 else token.start()), token.end()
+            continue
+        if start >= 0 and body[start:end][-1:] in (b"{", b"["):
+            found.extend(pieces(body, start, end, (depth - 1) * 2))
+            start = -1
+        start, end = (start if start >= 0 else token.start()), token.end()
+        if mark in (b"{", b"["):
+            depth += 1
+        elif mark == b",":
+            found.extend(pieces(body, start, end, depth * 2))
+            start = -1
+    if start >= 0:
+        found.extend(pieces(body, start, end, depth * 2))
+    return [found[0]._replace(label=label), *found[1:]] if found else [Slice(first, first, 0, label)]
+
+
+BODY_FORMS: Mapping[str, Callable[[Exchange], tuple[list[Slice], str]]] = {
+    "events": event_slices, "parsed": parsed_slices, "raw": _raw,
+}
+"""Form -> the lines of a body, and what they are called."""
