@@ -45,6 +45,8 @@ LOOKS: Mapping[Role, Look] = {
     Role.READ: ("primary", "underline"),
     Role.PICKED: ("primary", "bold reverse"),
     Role.MATCH: ("", "reverse"),
+    Role.STRING: ("secondary", ""),
+    Role.NUMBER: ("primary", ""),
 }
 
 

@@ -279,4 +279,4 @@ class TextView(ScrollView, can_focus=True):
     def _made(self, line: int, width: int, measure: Measure) -> Sequence[Line]:
         if self.wrap:
             return self.sheet.rows(line, width, measure, self.needle)
-        return [matched(self.sheet.line(line), self.needle)]
+        return [matched(self.sheet.unbroken(line), self.needle)]

@@ -245,7 +245,7 @@ def test_each_event_is_a_tree_at_its_offsets(seen: View) -> None:
 def test_what_lies_behind_the_bound_is_shown_as_sent(seen: View, monkeypatch: pytest.MonkeyPatch) -> None:
     exchange = seen.responses[0].exchange
     events, _ = body_slices.events_of(exchange)
-    monkeypatch.setattr(wire, "PRETTY", events[1].end)
+    monkeypatch.setattr(body_slices, "PRETTY", events[1].end)
     slices, what = body_slices.parsed_slices(exchange)
     assert what.endswith(f"; behind {events[1].end:,} bytes as sent")
     assert [each for each in slices if each.start >= events[2].start] == events[2:]

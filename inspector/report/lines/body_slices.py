@@ -9,14 +9,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 
-from inspector.report.lines.slices import Slice
+from inspector.report.lines.slices import CHUNK, Slice
 from inspector.report.lines.spans import safe
 from inspector.sessions.recording import Exchange
 from loop_core.wire import wire as wire_format
 from loop_core.wire.framing import SEPARATOR, SSE, Framing, TextSequence, Whole
 
-CHUNK = 4_096
-"""Bytes of a line; a longer one is broken, so that showing a part of it costs what the part costs."""
 PRETTY = 512 * 1024
 """Bytes of a body whose JSON is parsed; what lies behind them is shown as it was sent."""
 
@@ -133,6 +131,12 @@ def framing_of(exchange: Exchange) -> Framing | None:
     if head.startswith((b"error:", b"data", b"event", b"id:", b"retry", b":")):
         return SSE()
     return decoder.binary_framing() if decoder.binary_framing is not None and exchange.response.streaming else None
+
+
+def holds_json(exchange: Exchange) -> bool:
+    """Whether the body is JSON, or events of JSON, as far as its beginning shows."""
+    head = exchange.body[:256].removeprefix(b"\xef\xbb\xbf").lstrip()
+    return head[:1] in (b"{", b"[") or exchange.recorder is not None or framing_of(exchange) is not None
 
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[{}\[\],]|[^"{}\[\],\s]+', re.DOTALL)

@@ -10,17 +10,24 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from itertools import groupby
 from typing import NamedTuple, Self
 
+from inspector.report.lines.json_roles import InString, after, json_pieces
 from inspector.report.lines.spans import Line, Measure, Role, Span, cells, clip, matched, one_line, text_of, wrapped
 
 OFFSET = 9
 """Columns of an offset."""
 HANG = OFFSET + 1
 """Columns before the bytes of a row."""
+
+
+CHUNK = 4_096
+"""Bytes of a line; a longer one is broken, so that showing a part of it costs what the part costs."""
+LOOKED_BACK = 128
+"""Lines of a broken one that are searched for where its strings begin; further on it is shown without roles."""
 
 
 class Slice(NamedTuple):
@@ -33,6 +40,7 @@ class Slice(NamedTuple):
 
 
 Range = tuple[int, int]
+RoleRange = tuple[int, int, Role]
 _ODD = re.compile(rb"[^\x20-\x7e]")
 """A byte that may not take exactly one cell."""
 
@@ -73,6 +81,14 @@ class Bytes:
         """The line that shows a byte."""
         raise NotImplementedError
 
+    def line(self, index: int) -> Line:
+        """One logical line."""
+        raise NotImplementedError
+
+    def unbroken(self, index: int) -> Line:
+        """The line as it is displayed where lines are not wrapped."""
+        return self.line(index)
+
     def span(self, index: int) -> Range | None:
         """The bytes of a line; None where it shows none."""
         raise NotImplementedError
@@ -81,7 +97,7 @@ class Bytes:
         """The bytes at a row and column of a line, as near as can be told."""
         raise NotImplementedError
 
-    def roles(self, start: int, end: int) -> list[tuple[int, int, Role]]:
+    def roles(self, start: int, end: int) -> list[RoleRange]:
         """What is marked between two bytes, the picked bytes last."""
         found = [(low, high, Role.MARK) for low, high in self.marks if low < end and high > start]
         first = max(0, bisect_right(self._read, (start, 0)) - 1)
@@ -104,10 +120,12 @@ class Slices(Bytes):
 
     def __init__(
         self, head: Sequence[Line], body: bytes, slices: Sequence[Slice], marks: Sequence[Range], tail: Line,
-        told: int | None = None,
+        told: int | None = None, is_json: bool = False,
     ) -> None:
         super().__init__(head, body, marks, tail, told)
         self.slices = slices
+        self.is_json = is_json
+        self._inside: dict[int, InString] = {}
         self._starts = [each.start for each in slices]
         self.focus = self._focus()
 
@@ -155,14 +173,14 @@ class Slices(Bytes):
             return self.head[index]
         return self.tail if position >= len(self.slices) else self._line(self.slices[position])
 
-    def _line(self, piece: Slice) -> Line:
+    def _line(self, piece: Slice, known: Iterable[RoleRange] = ()) -> Line:
         label = (Span(f"{piece.label} ", Role.KEY),) if piece.label else ()
         indent = (Span(" " * piece.indent),) if piece.indent else ()
-        return (Span(f"{piece.start:>{OFFSET},} ", Role.DIM), *label, *indent, *self._spans(piece))
+        return (Span(f"{piece.start:>{OFFSET},} ", Role.DIM), *label, *indent, *self._spans(piece, known))
 
-    def _spans(self, piece: Slice) -> Iterator[Span]:
-        """The bytes of a slice in the roles that they have."""
-        marks = self.roles(piece.start, piece.end)
+    def _spans(self, piece: Slice, known: Iterable[RoleRange]) -> Iterator[Span]:
+        """The bytes of a slice in the roles that are known, the marks over them."""
+        marks = [*known, *self.roles(piece.start, piece.end)]
         if not marks:
             yield Span(text_of_bytes(self.body[piece.start : piece.end]))
             return
@@ -170,11 +188,42 @@ class Slices(Bytes):
         for low, high, role in marks:
             first, last = (max(0, min(at, piece.end) - piece.start) for at in (low, high))
             painted[first:last] = [role] * (last - first)
-        at = piece.start
+        data, at = self.body[piece.start : piece.end], 0
+        plain = None if _ODD.search(data) else data.decode("ascii")
         for role, run in groupby(painted):
             end = at + sum(1 for _ in run)
-            yield Span(text_of_bytes(self.body[at:end]), role)
+            yield Span(text_of_bytes(data[at:end]) if plain is None else plain[at:end], role)
             at = end
+
+    def _json_roles(self, piece: Slice) -> Iterator[RoleRange]:
+        """What the bytes of a slice are, where the body is JSON."""
+        inside = self._inside_at(self._slice_at(piece.start)) if self.is_json else None
+        if inside is None:
+            return
+        text, following = (self.body[low:high].decode("latin-1")
+                           for low, high in ((piece.start, piece.end), (piece.end, piece.end + 16)))
+        for start, end, role in json_pieces(text, inside, following):
+            yield piece.start + start, piece.start + end, role
+
+    def _inside_at(self, position: int) -> InString | None:
+        """Whether a slice begins inside a string: the rest of a long line may; None where that takes too long."""
+        first = position
+        while first not in self._inside and self._goes_on(first):
+            first -= 1
+            if position - first > LOOKED_BACK:
+                return None
+        inside = self._inside.setdefault(first, InString.NO)
+        for index in range(first, position):
+            start, end, *_ = self.slices[index]
+            inside = self._inside[index + 1] = after(self.body[start:end].decode("latin-1"), inside)
+        return inside
+
+    def _goes_on(self, position: int) -> bool:
+        """Whether a slice is the rest of the line that the slice before it begins."""
+        if not position:
+            return False
+        before = self.slices[position - 1]
+        return before.end == self.slices[position].start and before.end - before.start > CHUNK - 4
 
     def _even(self, piece: Slice) -> bool:
         """Whether each byte of a slice takes one cell."""
@@ -190,7 +239,15 @@ class Slices(Bytes):
         if index == self.told:
             return [matched(clip(self.line(index), width, measure), needle)]
         inside = 0 <= index - len(self.head) < len(self.slices)
-        return wrapped(self.line(index), width, measure, at_spaces=not inside, needle=needle)
+        return wrapped(self.unbroken(index), width, measure, at_spaces=not inside, needle=needle)
+
+    def unbroken(self, index: int) -> Line:
+        """The line with the roles of JSON, which are only worked out for what is displayed."""
+        position = index - len(self.head)
+        if not 0 <= position < len(self.slices):
+            return self.line(index)
+        piece = self.slices[position]
+        return self._line(piece, self._json_roles(piece))
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """How many rows the line takes, for plain bytes without making it."""
@@ -199,7 +256,7 @@ class Slices(Bytes):
             return len(self.rows(index, width, measure))
         piece = self.slices[position]
         if width <= HANG * 2 or not self._even(piece):
-            return len(self.rows(index, width, measure))
+            return len(wrapped(self._line(piece), width, measure, at_spaces=False))
         size = self._prefix(piece) + piece.end - piece.start
         return 1 if size <= width else 1 + -(-(size - width) // (width - HANG))
 

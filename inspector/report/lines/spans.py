@@ -1,8 +1,7 @@
 """Lines of styled text as plain values, and the sheets that hold them: what every screen and linear report lays out.
 
-A `Line` is a tuple of spans, a span is text and a role. Roles say what a text is, never how it looks: a screen gives
-each a colour, a headless report drops them. Knows no terminal, no Textual and no Rich. Text that comes from a
-transcript is made inert before it becomes a span; `said` does both.
+A `Line` is a tuple of spans, a span is text and a role. A role says what a text is, never how it looks: a screen gives
+it a colour, a headless report drops it. Text of a transcript is made inert before it becomes a span; `safe` does both.
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ from typing import NamedTuple, Protocol
 from unicodedata import combining, east_asian_width
 
 # -- Hostile text made inert -----------------------------------------------------------------------------------------
-# Nothing that a transcript holds reaches a terminal as a command.
-# Control characters, escape sequences, bidirectional overrides and other invisible format characters are shown as
-# visible marks. Line breaks and tabs stay. Markup is no concern here: no renderer of this project parses any.
+# Nothing that a transcript holds reaches a terminal as a command: control and invisible format characters are shown as
+# marks. Line breaks and tabs stay. Markup is no concern here: no renderer of this project parses any.
 
 _FORMAT = (
     "\x80-\x9f"  # C1: an 8-bit terminal takes 0x9B for ESC [
@@ -89,6 +87,8 @@ class Role(StrEnum):
     """Those of them that are looked at now."""
     MATCH = "match"
     """Found by a search."""
+    STRING = "string"
+    NUMBER = "number"
 
 
 class Span(NamedTuple):
@@ -326,8 +326,7 @@ def plain(lines: Sequence[Line]) -> str:
 
 
 # -- A sheet: the content of one view as lines that are made when they are asked for ---------------------------------
-# `Listed` holds lines that are there already; the wire views make theirs from bytes, so that a body of any size costs
-# nothing until it is looked at, and then only what is visible.
+# `Listed` holds lines that are there; a wire view makes its own from bytes, when they are looked at.
 
 
 class Sheet(Protocol):
@@ -340,6 +339,9 @@ class Sheet(Protocol):
 
     def line(self, index: int) -> Line:
         """One logical line."""
+
+    def unbroken(self, index: int) -> Line:
+        """The line as it is displayed where lines are not wrapped."""
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """The line wrapped to a width, every occurrence of `needle` marked."""
@@ -369,6 +371,10 @@ class Listed:
         """One logical line."""
         return self.lines[index]
 
+    def unbroken(self, index: int) -> Line:
+        """The same."""
+        return self.lines[index]
+
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """The line wrapped to a width, every occurrence of `needle` marked."""
         return wrapped(self.line(index), width, measure, needle=needle)
@@ -389,9 +395,5 @@ class Listed:
 def scan(sheet: Sheet, needle: str, start: int, step: int) -> int | None:
     """Looks through the lines of a sheet one by one."""
     wanted = needle.lower()
-    index = start
-    while 0 <= index < len(sheet):
-        if wanted in text_of(sheet.line(index)).lower():
-            return index
-        index += step
-    return None
+    lines = range(start, len(sheet) if step > 0 else -1, step) if 0 <= start < len(sheet) else ()
+    return next((index for index in lines if wanted in text_of(sheet.line(index)).lower()), None)

@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts
-from inspector.report.lines.body_slices import BODY_FORMS, CHUNK
+from inspector.report.lines.body_slices import BODY_FORMS, holds_json
 from inspector.report.lines.diff import message_lines
-from inspector.report.lines.slices import Hex, Range, Slices
-from inspector.report.lines.spans import Line, Listed, Role, Sheet, Span, field, joined, paragraphs, safe
+from inspector.report.lines.json_roles import JsonLines
+from inspector.report.lines.slices import CHUNK, Hex, Range, Slices
+from inspector.report.lines.spans import Line, Listed, Role, Sheet, Span, field, joined, safe
 from inspector.report.times import time_phrases
 from inspector.sessions.provenance import FactRead, Provenance
 from inspector.sessions.recording import Exchange
@@ -41,7 +42,8 @@ def wire(facts: ResponseFacts, mode: str) -> Sheet:
     if mode == "hex":
         return Hex(_head(facts, mode, ""), exchange.body, marks, tail, TOLD)
     slices, what = BODY_FORMS[mode](exchange)
-    return Slices(_head(facts, mode, what), exchange.body, slices, marks, tail, TOLD)
+    is_json = holds_json(exchange) and (mode != "raw" or b"\0" not in exchange.body[:64])  # no binary frames
+    return Slices(_head(facts, mode, what), exchange.body, slices, marks, tail, TOLD, is_json)
 
 
 def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
@@ -108,7 +110,7 @@ def _unrecorded(facts: ResponseFacts) -> list[Line]:
     return [(Span(made, Role.WARN),), *(line for each in request.messages for line in message_lines(each))]
 
 
-def request_sheet(facts: ResponseFacts) -> Listed:
+def request_sheet(facts: ResponseFacts) -> Sheet:
     """What was asked: the address, the headers, and the body as recorded."""
     exchange = facts.exchange
     lines: list[Line] = [
@@ -126,7 +128,7 @@ def request_sheet(facts: ResponseFacts) -> Listed:
         return Listed(lines)
     text = json.dumps(exchange.request_json, ensure_ascii=False, indent=2)
     lines.append((Span("request body", Role.TITLE),))
-    return Listed([*lines, *paragraphs(text)], copied=lambda: text)
+    return JsonLines(lines, text)
 
 
 # -- Facts and the bytes they were read from -------------------------------------------------------------------------

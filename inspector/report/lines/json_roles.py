@@ -1,0 +1,157 @@
+"""The role of each piece of a JSON text. No value is parsed, so that a broken or cut text has roles too.
+
+A piece of a text may begin inside a string; `InString` says so. Knows neither bytes nor formats: bytes are given as
+Latin-1, one character a byte, so that places are offsets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from inspector.report.lines.spans import LONGEST, Line, Measure, Role, Span, cells, inert, paragraphs, text_of, wrapped
+
+
+class InString(IntEnum):
+    """Whether the first character of a piece is inside a string."""
+
+    NO = 0
+    YES = 1
+    ESCAPED = 2
+    """Inside, and behind a backslash."""
+
+
+class JsonPiece(NamedTuple):
+    """Characters `start` to `end`, and what they are."""
+
+    start: int
+    end: int
+    role: Role
+
+
+_REST = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*(?:"|(\\?)\Z)', re.DOTALL)
+"""The rest of a string, up to its quote or the end of the piece; a backslash at the very end is a group."""
+_STRING = re.compile(f'"{_REST.pattern}', re.DOTALL)
+_TOKEN = re.compile(
+    rf'(?P<string>{_STRING.pattern})'
+    r"|(?P<number>(?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])|\b(?:true|false|null)\b)"
+    r"|(?P<mark>[{}\[\],:]+)", re.DOTALL)
+_NAMED = re.compile(r"\s*:")
+ROLES = {"string": Role.STRING, "number": Role.NUMBER, "mark": Role.DIM}
+"""Group of `_TOKEN` -> role; a string before a colon is a name."""
+
+
+def json_pieces(text: str, inside: InString = InString.NO, following: str = "") -> Iterator[JsonPiece]:
+    """The pieces of a text that are something; `following` is what comes behind the text, for the name at its end."""
+    begin = 0
+    if inside is not InString.NO:
+        rest = _REST.match(text, 1 if inside is InString.ESCAPED else 0)
+        begin = len(text) if rest is None else rest.end()
+        yield JsonPiece(0, begin, Role.STRING)
+    for token in _TOKEN.finditer(text, begin):
+        start, end = token.span()
+        role = ROLES[token.lastgroup or "mark"]
+        if role is Role.STRING and _NAMED.match(text if end < len(text) else following, end if end < len(text) else 0):
+            role = Role.KEY
+        yield JsonPiece(start, end, role)
+
+
+def after(text: str, inside: InString = InString.NO) -> InString:
+    """Whether the character behind a piece is inside a string."""
+    if not text:
+        return inside
+    at = 0
+    if inside is not InString.NO:
+        rest = _REST.match(text, 1 if inside is InString.ESCAPED else 0)
+        if rest is None or rest[1] is not None:
+            return InString.ESCAPED if rest is not None and rest[1] else InString.YES
+        at = rest.end()
+    strings = deque(_STRING.finditer(text, at), maxlen=1)
+    if not strings or strings[0][1] is None:
+        return InString.NO
+    return InString.ESCAPED if strings[0][1] else InString.YES
+
+
+# -- a JSON text of ours as lines ------------------------------------------------------------------------------------
+
+
+class JsonLines:
+    """A sheet of lines, then of a JSON text with a line break behind every value; a line is made when it is shown."""
+
+    def __init__(self, head: Sequence[Line], text: str) -> None:
+        self.focus = 0
+        self._head, self._text = list(head), text
+        self._lines: list[str] = []
+        self._inside: dict[int, InString] = {}
+        for line in inert(text).split("\n"):
+            if len(line) <= LONGEST:
+                self._lines.append(line)
+            else:
+                self._break(line)
+
+    def _break(self, line: str) -> None:
+        """Takes a long line in parts, and remembers which of them begin inside a string."""
+        inside = InString.NO
+        for (part,) in paragraphs(line):
+            self._inside[len(self._lines)] = inside
+            self._lines.append(part.text)
+            inside = after(part.text, inside)
+
+    def __len__(self) -> int:
+        return len(self._head) + len(self._lines)
+
+    def line(self, index: int) -> Line:
+        """One line, without the roles of its pieces."""
+        if index < len(self._head):
+            return self._head[index]
+        indent, value = self._parted(index - len(self._head))
+        return indent, Span(value)
+
+    def unbroken(self, index: int) -> Line:
+        """The line with each piece of JSON in its role, which is only worked out for what is displayed."""
+        position = index - len(self._head)
+        if position < 0:
+            return self._head[index]
+        indent, value = self._parted(position)
+        found, at = list[Span](), 0
+        for start, end, role in json_pieces(value, self._inside.get(position, InString.NO)):
+            found += [Span(value[at:start]), Span(value[start:end], role)]
+            at = end
+        found.append(Span(value[at:]))
+        return (indent, *(span for span in found if span.text))
+
+    def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
+        """The line wrapped to a width."""
+        return wrapped(self.unbroken(index), width, measure, needle=needle)
+
+    def _parted(self, position: int) -> tuple[Span, str]:
+        """The blanks before a value, under which its further rows hang, and the value."""
+        line = self._lines[position]
+        value = line.lstrip(" ")
+        return Span(line[: len(line) - len(value)]), value
+
+    def height(self, index: int, width: int, measure: Measure = cells) -> int:
+        """How many rows the line takes: roles change nothing of it."""
+        if index < len(self._head):
+            return len(wrapped(self._head[index], width, measure))
+        line = self._lines[index - len(self._head)]
+        if line.isascii() and len(line) <= width:
+            return 1
+        return len(wrapped(self.line(index), width, measure))
+
+    def find(self, needle: str, start: int, step: int) -> int | None:
+        """The next line that holds `needle`."""
+        wanted = needle.lower()
+        for index in range(start, len(self) if step > 0 else -1, step):
+            position = index - len(self._head)
+            text = text_of(self._head[index]) if position < 0 else self._lines[position]
+            if wanted in text.lower():
+                return index
+        return None
+
+    def copied(self) -> str:
+        """The whole text."""
+        return self._text
