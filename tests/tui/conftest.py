@@ -1,9 +1,14 @@
 """Takes the terminal's wishes and the user's recent files out of every test."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from textual import events
+from textual.app import App
+from textual.keys import _character_to_key
+from textual.widgets import Input
 
 
 @pytest.fixture(autouse=True)
@@ -18,6 +23,27 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
     monkeypatch.setattr("inspector.tui.session_files.state_file", lambda: tmp_path / "state" / "recent.json")
+
+
+@pytest.fixture(autouse=True)
+def _typing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Characters for a field come as fast as a terminal sends them; the app is waited for once behind the last.
+
+    Textual's pilot waits 40 ms or more behind every key: 5 s for a path of 80 characters.
+    """
+    one_by_one = App._press_keys
+
+    async def press(self: App[object], keys: Iterable[str]) -> None:
+        waiting = list(keys)
+        while waiting:
+            characters = list(takewhile(lambda key: len(key) == 1, waiting)) if isinstance(self.focused, Input) else []
+            for key in characters[:-1]:
+                self._driver.send_message(events.Key(_character_to_key(key), key))
+            now = max(len(characters), 1)
+            await one_by_one(self, waiting[now - 1 : now])
+            del waiting[:now]
+
+    monkeypatch.setattr(App, "_press_keys", press)
 
 
 @pytest.fixture
