@@ -134,7 +134,7 @@ ENGINE: tuple[Table, ...] = (
     Table("inspector.export.conventions", "INSTRUMENTS", "tests/export/test_otel_sdk.py"),
     Table("inspector.export.otel_spans", "FAILED", "tests/export/test_spans.py", names=("spans.FAILED",)),
     Table("inspector.export.otel_spans", "PEACEFUL", "tests/export/test_spans.py"),
-    Table("inspector.export.conventions", "_UNITS", "tests/export/test_spans.py"),
+    Table("inspector.report.times", "_UNITS", "tests/export/test_spans.py"),
     Table("inspector.export.otel_sdk", "PROTOCOLS", "tests/export/test_otel_sdk.py"),
     Table("inspector.live.target", "SPELLINGS", "tests/live/test_grafting.py"),
     Table("inspector.live.target", "KEPT_HEADERS", "tests/live/test_target.py"),
@@ -508,10 +508,13 @@ def prepare() -> None:
     storage = os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = tempfile.mkdtemp(prefix="mutants-hypothesis-")
     atexit.register(shutil.rmtree, storage, ignore_errors=True)
     import _hypothesis_pytestplugin  # noqa: F401 - imported once here, not once a row
+    import httpx  # noqa: F401
     import hypothesis.strategies  # noqa: F401
     import jsonschema_rs  # noqa: F401
-    import pydantic_core  # noqa: F401
+    import pydantic  # noqa: F401
     import pytest_asyncio.plugin  # noqa: F401
+    import textual.app  # noqa: F401
+    import yaml  # noqa: F401
 
     gc.freeze()  # what all processes share need not be searched in each
 
