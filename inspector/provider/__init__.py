@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from inspector.provider.server import Provider, serving
 
 _HOMES = {
-    "Seen": "incoming", "read": "reading", "shipped": "reading", "Provider": "server", "serving": "server",
+    "Seen": "connection", "read": "reading", "shipped": "reading", "Provider": "server", "serving": "server",
     "Answer": "scenarios", "Kind": "scenarios", "Placed": "scenarios", "Story": "scenarios",
 }
 """Public name -> its module, imported when first used: the table of dialects needs no server, aiohttp nor pydantic."""
