@@ -678,8 +678,10 @@ def test_how_what_waits_looks(
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", ["streams", "calls"])
 def test_how_what_comes_looks(
-    fake: Fake, tmp_path: Path, snap_compare: Callable[..., bool], name: str, size: tuple[int, int]
+    fake: Fake, tmp_path: Path, snap_compare: Callable[..., bool], name: str, size: tuple[int, int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("inspector.report.lines.steps.times_of", lambda exchange: None)  # another time in every run
     held = Held(answer(A, "One, two, three, four, five, and so on to the end of it.", Stop.END_TURN), 3)
     calls = streams(A, answer(A, "", Stop.TOOL_CALL, CALL, OTHER))
     fake.answers = [CUT, held] if name == "streams" else [calls]
