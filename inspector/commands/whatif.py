@@ -94,6 +94,9 @@ if TYPE_CHECKING:
 @click.option("--branch", "base", metavar="RUN", help="Start from a saved run, by its name or key.")
 @click.option("--against", metavar="RUN", help="Compare with this run: original, or a saved one.")
 @click.option("--save", is_flag=True, help="Keep the run among the saved branches of the session.")
+@click.option("--edit", "edits", multiple=True, metavar="TURN.INPUT=TEXT",
+              help="Give a turn another text: 2.user=…, 2.result=…, 2.3=… (its third input), 2.3=@FILE. Nothing "
+                   "recorded answers the edited request.")
 @click.option("--live", is_flag=True, help="Ask the provider again, for one turn; says first where and for how much.")
 @click.option("--turn", type=click.IntRange(1), metavar="N", help="Live: the turn, from its first request on.")
 @click.option("--base-url", "base_url", metavar="URL", default="", help="Live: another server than the recorded one.")
@@ -107,7 +110,7 @@ def replay(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, assignments: Sequence[str],
     from_step: int | None, simulate: bool, base: str | None, against: str | None, save: bool, as_json: bool,
     live: bool, turn: int | None, base_url: str, model: str | None, key_env: str | None, tools: str | None, yes: bool,
-    insecure_http: Sequence[str],
+    insecure_http: Sequence[str], edits: Sequence[str],
 ) -> None:
     """Runs recorded turns again under other limits or another policy, beside the original.
 
@@ -115,6 +118,7 @@ def replay(
     """
     from inspector.config.settings import parse_stretches
     from inspector.whatif import branch_report
+    from inspector.whatif.edited_inputs import edit_stretches
     from inspector.whatif.tree import ORIGINAL, Tree
 
     others = {"--turn": turn, "--base-url": base_url, "--model": model, "--key-env": key_env, "--tools": tools,
@@ -133,9 +137,10 @@ def replay(
     start = tree.find(base or ORIGINAL)
     other = tree.find(against) if against else start  # looked up before anybody is asked
     code = 0
+    if edits:
+        first = tree.tried(start, [each for each in stretches if each[0] is None])
+        stretches = _with_edits(stretches, edit_stretches(first.view.replay, edits, from_step))
     if live and store is not None:
-
-
         way = Way(base_url, model, key_env, tools, insecure_http)
         node, code = run_live_branch(tree, start, stretches, from_step, turn, way, store, save, yes)
     else:
@@ -158,6 +163,16 @@ def replay(
     else:
         commands.write(branch_report.text(made))
     sys.exit(commands.complain(loaded) or code)
+
+
+def _with_edits(
+    stretches: Sequence[tuple[int | None, dict[str, str]]], edits: Sequence[tuple[int, dict[str, str]]]
+) -> list[tuple[int | None, dict[str, str]]]:
+    """The settings with what is edited, each from its step on."""
+    found = {since: dict(each) for since, each in stretches}
+    for since, each in edits:
+        found[since] = {**found.get(since, {}), **each}
+    return sorted(found.items(), key=lambda each: -1 if each[0] is None else each[0])
 
 
 def _recalled(original: View, stretches: Sequence[tuple[int | None, dict[str, str]]], store: Store) -> list[str]:

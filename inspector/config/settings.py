@@ -21,6 +21,30 @@ INITIAL = "max_tokens"
 """The setting beside the limits that is asked for most: the initial output cap."""
 
 
+EDIT = "edit."
+"""What the name of an edited input begins with among the settings: `edit.2.3` is input 3 of turn 2."""
+
+
+class TurnEdit(NamedTuple):
+    """Another text for an input of a turn: for a message of its first request, or for the result of a tool."""
+
+    turn: int
+    """From 1."""
+    input: int
+    """From 1, in the order in which the turn was given them."""
+    text: str
+
+    @property
+    def id(self) -> str:
+        """The turn's id."""
+        return f"t{self.turn}"
+
+    @property
+    def name(self) -> str:
+        """What it is called among the settings."""
+        return f"{EDIT}{self.turn}.{self.input}"
+
+
 REPLAYED = Limits(max_empty_retries=0)
 """The limits of a replay: what was not recorded is not asked for once more."""
 
@@ -49,6 +73,8 @@ class Settings:
     """Whether an answer with nothing visible is one that was asked for; None: as the policy says."""
     live: str | None = None
     """The live run that answered from here on, by its name."""
+    edits: tuple[TurnEdit, ...] = ()
+    """What turns are given otherwise than it was recorded."""
 
     @property
     def belief(self) -> Policy:
@@ -91,6 +117,16 @@ def live_run(text: str) -> str:
     if _RUN.fullmatch(text.strip()) is None:
         raise CallerError(f"live: {text!r} names no live run; expected a name such as 20260131-235959-000000")
     return text.strip()
+
+
+_EDIT = re.compile(r"edit\.(\d{1,9})\.(\d{1,9})")
+
+
+def _edit(name: str, text: str) -> TurnEdit:
+    found = _EDIT.fullmatch(name)
+    if found is None:
+        raise CallerError(f"{name}: expected the number of a turn and of one of its inputs, such as edit.2.3")
+    return TurnEdit(int(found[1]), int(found[2]), text)
 
 
 def _one_of(name: str, words: Mapping[str, Any], text: str) -> Any:
@@ -144,16 +180,19 @@ CHOICES: Mapping[str, SettingChoice] = {
 
 
 def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
-    """`base` with `NAME=VALUE` assignments: any limit, and the names of `CHOICES`.
+    """`base` with `NAME=VALUE` assignments: any limit, the names of `CHOICES`, and edited inputs (`edit.TURN.INPUT`).
 
     Raises:
         CallerError: an unknown name, or a value out of range.
     """
-    named_limits = {name: value for name, value in assignments.items() if name not in CHOICES}
+    edits = {name: _edit(name, value) for name, value in assignments.items() if name.startswith(EDIT)}
+    named_limits = {name: value for name, value in assignments.items() if name not in CHOICES and name not in edits}
     others = {name: CHOICES[name].read(value) for name, value in assignments.items() if name in CHOICES}
     others = _answered(others, base)
     limits = base.limits.with_values(named_limits)
-    return replace(base, limits=limits, explicit=base.explicit | named_limits.keys(), **others)
+    every = {edit.name: edit for edit in base.edits} | edits
+    explicit = base.explicit | named_limits.keys()
+    return replace(base, limits=limits, explicit=explicit, edits=tuple(every.values()), **others)
 
 
 def settings_asked(assignments: Mapping[str, str], base: Settings) -> Settings:
@@ -206,6 +245,7 @@ def name_of(before: Settings, after: Settings) -> str:
     if after.live is not None and before.live != after.live:
         day, time, _ = after.live.split("-")
         words.append(f"live {day} {time[:2]}:{time[2:4]}:{time[4:]}")
+    words += [f"input {edit.input} of turn {edit.turn} edited" for edit in after.edits if edit not in before.edits]
     return ", ".join(words) or "unchanged"
 
 
@@ -215,6 +255,7 @@ def assignments(settings: Settings, before: Settings | None = None) -> dict[str,
     found = {name: str(value) for name, value in _limits(settings)
              if name in settings.explicit - before.explicit or value != getattr(before.limits, name)}
     found |= {name: _written(name, settings) for name in CHOICES if getattr(settings, name) != getattr(before, name)}
+    found |= {edit.name: edit.text for edit in settings.edits if edit not in before.edits}
     if INITIAL in found and settings.max_tokens is not None and "live" not in found:
         found.pop("simulate", None)  # which another max_tokens brings along
         return found if settings.simulate else {**found, "simulate": "no"}
@@ -243,6 +284,8 @@ def command(
                 words += ["--policy", value]
             elif name == "simulate" and value == "yes" and (first == 0 or alone):
                 words += ["--simulate"]
+            elif name.startswith(EDIT):
+                words += ["--edit", f"{name.removeprefix(EDIT)}={'@' if value.startswith('@') else ''}{value}"]
             else:
                 words += ["--set", f"{name}={value}" + ("" if first == 0 or alone else f"@{first + 1}")]
         before = held
@@ -273,7 +316,8 @@ def parse_stretches(given: Sequence[str], from_step: int | None = None) -> list[
 def record_of(settings: Settings) -> dict[str, Any]:
     """The settings as plain values, for a file; what is as by default is left out."""
     every = assignments(settings)
-    inherited = {name: every.pop(name) for name in [*every] if name not in CHOICES and name not in settings.explicit}
+    inherited = {name: every.pop(name) for name in [*every]
+                 if name not in CHOICES and name not in settings.explicit and not name.startswith(EDIT)}
     return {name: value for name, value in (("set", every), ("inherited", inherited)) if value}
 
 

@@ -15,6 +15,7 @@ from inspector.live.headless import refuse_secrets
 from inspector.live.target import Cost, Target, cost_of, estimate, grafted, left_of, target_of
 from inspector.replay import Replay, plan_of
 from inspector.replay.case import LIVE
+from inspector.replay.edits import edited_request, pending_edits
 from inspector.replay.rerun import BranchStart, cap_of, case_since, start_of
 from inspector.report.lines.spans import one_line
 from inspector.sessions.recording import Exchange
@@ -75,11 +76,14 @@ def branch_request(
     request = outgoing(ahead.turn, send) if send is not None else ahead.turn.request
     body = body_of(request, target.profile)  # what cannot be sent is told before anything is
     refuse_secrets(body, target.server)
-    of_turn = [parent.case.loaded.exchanges[link.index] for link in (*start.turn.record.links, *start.turn.record.left)]
+    record = start.turn.record
+    edits = pending_edits(parent.case, record, settings)
+    exchanges = (parent.case.loaded.exchanges[link.index] for link in (*record.links, *record.left))
+    of_turn = [replace(each, request=edited_request(each.request, edits)) for each in exchanges if each.request]
     opened = len(opening.request.messages) if opening.request else 0
     results = TurnResults(recorded_results(of_turn, opened), given, opened)
     left = left_of(first.turn, any(isinstance(each, Send) for each in first.effects), results.any)
-    counted = _counted(parent, start, target, model, base)
+    counted = None if edits else _counted(parent, start, target, model, base)
     tokens = counted if counted is not None else estimate(len(json.dumps(body, ensure_ascii=False)))
     limits = first.turn.limits
     said = limits.context_guard_chars if given is not None and given.tools else min(

@@ -306,6 +306,9 @@ def _value(recorded: Any, before: Any, after: Any) -> Any:
     if isinstance(recorded, Mapping) and isinstance(after, Mapping):
         return grafted(recorded, before if isinstance(before, Mapping) else {}, after)
     if _list(recorded) and _list(before) and _list(after):
+        if len(recorded) == len(before) == len(after):
+            return [own if one == other else _value(own, one, other)
+                    for own, one, other in zip(recorded, before, after, strict=True)]
         same = next((at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one != other),
                     min(len(before), len(after)))
         if same == len(before):

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.config.settings import Settings, live_limits
 from inspector.replay.case import LIVE, Case, judge_response, limits_for, reach, seen_by_loop, source_of, spoken
+from inspector.replay.edits import edited_request, edited_source, pending_edits, stops_at_edit
 from inspector.sessions.recording import Link, TurnRecord
 from loop_core.turn import costs, moves
 from loop_core.turn.history import Ability
-from loop_core.turn.loop import Plan, opening_step, steps_from
+from loop_core.turn.loop import Plan, TurnSource, opening_step, steps_from
 from loop_core.turn.policy import Signal, word_of
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity, Step, Trace
@@ -136,8 +137,8 @@ def played(case: Case, record: TurnRecord, links: Sequence[Link], settings: Sett
     while links:
         ran = run(case, record, links, settings, number)
         made.extend(ran)
-        if len(links) == 1:
-            break  # a run looks at one answer at least
+        if len(links) == 1 or stops_at_edit(ran):
+            break  # a run looks at one answer at least; what answered other requests is no part of an edited turn
         links, number = links[used(case, record, links, settings, ran) :], number + 1
     return made
 
@@ -172,6 +173,9 @@ def plan_of(
     if wanted is not None and (settings.simulate or live):  # a recording was made at its own
         bound_by = None if live else bounded_by(request.max_tokens, wanted)
         request = replace(request, max_tokens=wanted)
+    if settings.edits:
+        edits = pending_edits(case, record, settings)
+        request = edited_request(request, [each for each in edits if each[0].exchange == link.index])
     limits = limits_for(case, opening.path, settings)
     ability = _PREFILLS if opening.profile.prefill != "none" else _ASKS
     provider = opening.profile.name
@@ -199,7 +203,9 @@ def run(
     left = after is not None and _recuts(after)  # and it does not come back
     recorded = source_of(case, record, links)
     simulate = (settings.simulate or left) and recorded.answers
-    source = _simulated(case, record, links, settings) if simulate else recorded
+    source: TurnSource = _simulated(case, record, links, settings) if simulate else recorded
+    if settings.edits:
+        source = edited_source(case, links, pending_edits(case, record, settings), source)
     if after is not None:
         return list(steps_from(resumed(after, request, plan), source))
     opening = opening_step(record.id, request, plan)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import TypeVar
 
-from inspector.config.settings import Settings
+from inspector.config.settings import Settings, TurnEdit
 from inspector.replay import (
     Replay,
     TurnRun,
@@ -37,12 +37,13 @@ from inspector.replay.case import (
     source_of,
     spoken,
 )
+from inspector.replay.edits import input_of, round_of, stops_at_edit
 from inspector.sessions.build import spoken_by
 from inspector.sessions.recording import Conversation, Link, TurnPlace, TurnRecord
 from loop_core.errors import CallerError
 from loop_core.turn.loop import Plan, opening_step, steps_from
 from loop_core.turn.policy import Signal
-from loop_core.turn.state import ProviderResponse, Send, Turn
+from loop_core.turn.state import ProviderResponse, Send, ToolResults, Turn
 from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Request
 
@@ -277,11 +278,38 @@ def _again(case: Case, old: TurnRun, settings: Settings, start: int) -> tuple[St
         if end > start:
             at = max(first, start)
             ran = run(case, record, links, settings, number, steps[at - 1] if at > first else None)
+            if stops_at_edit(ran):
+                return (*steps[:at], *ran)
             rest = links[used(case, record, links, settings, [*steps[first:at], *ran]) :]
             return (*steps[:at], *ran, *played(case, record, rest, settings, number + 1))
         links = links[used(case, record, links, settings, steps[first:end]) :]
         first, number = end, number + 1
     return steps
+
+
+def edit_step(replay: Replay, edit: TurnEdit) -> int:
+    """The step at which a run is given an input, by its index: the one from which an edit of it holds.
+
+    Raises:
+        CallerError: there is no such turn or input, or this run ends before it is given.
+    """
+    turn = next((each for each in replay.turns if each.record.id == edit.id), None)
+    if turn is None:
+        raise CallerError(f"turn {edit.turn}: this run has the turns 1 to {len(replay.turns):,}")
+    given = input_of(replay.case, turn.record, str(edit.input))
+    steps, links, first = turn.steps, seen_by_loop(replay.case, turn.record), 0
+    while first < len(steps) and links:
+        end = _end_of_run(steps, first)
+        if links[0].index == given.exchange:
+            return turn.first + first
+        number = round_of(links, given.exchange)
+        for at in range(first, end):
+            before = steps[at].before
+            if isinstance(steps[at].event, ToolResults) and before is not None and before.spend.tool_steps == number:
+                return turn.first + at
+        links = links[used(replay.case, turn.record, links, replay.settings, steps[first:end]) :]
+        first = end
+    raise CallerError(f"input {edit.input} of turn {edit.turn}, {given.what}: this run ends before it is given")
 
 
 def _shared(old: tuple[Step, ...], new: tuple[Step, ...]) -> tuple[Step, ...]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import TURN_PLACES, Case
+from inspector.replay.edits import stops_at_edit
 from inspector.report.findings import RAN_CUT, Noted, held_calls
 from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
 from inspector.sessions.transcripts.answer import inference_of, is_unrecorded
@@ -99,6 +100,8 @@ class JudgedTurn(NamedTuple):
     """Whether a transcript notes after the turn's last answer that it was stopped."""
     limit: tuple[str, int] | None = None
     """The limit that ended the turn, and its value; None where none did."""
+    edited: bool = False
+    """Whether the run ended because what the turn was given was edited."""
 
     @property
     def exchange(self) -> Exchange:
@@ -167,7 +170,8 @@ class JudgedTurn(NamedTuple):
 
 def judged_turn_of(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> JudgedTurn:
     """A turn as it is judged; `noted` are its findings."""
-    steps = replay.trace.steps[turn.first : turn.decided + 1]
+    last = turn.end - 1 if stops_at_edit(turn.steps) else turn.decided
+    steps = replay.trace.steps[turn.first : last + 1]
     ended = steps[-1].turn
     limit, live = _limit(replay, turn, ended), asked_live(replay, turn)
     return judge_steps(replay.case, turn.record, steps, ended, noted, limit, live)
@@ -179,9 +183,11 @@ def judge_steps(
 ) -> JudgedTurn:
     """A turn as it is judged, from the steps in which our machine decided it and how it ended.
 
-    Where a simulation or a live server answered our machine, what the recorded agent did is beside the point.
+    Where a simulation or a live server answered our machine, or nobody because what the turn was given was edited, what
+    the recorded agent did is beside the point.
     """
-    simulated = live or any(segment.response is None for answer in ended.answers for segment in answer)
+    edited = stops_at_edit(steps)
+    simulated = live or edited or any(segment.response is None for answer in ended.answers for segment in answer)
     answers = tuple(_answered(case, record, steps) if simulated else ()) or tuple(_recorded(case, record))
     noted = () if simulated else noted
     rules = frozenset(note.finding.rule for note in noted)
@@ -194,7 +200,7 @@ def judge_steps(
     word = Stop.CANCELLED if given_up else answers[worst].word
     last = record.links[-1].index
     stopped = any(note.finding.rule == "transcript.stopped" and note.response == last for note in noted)
-    return JudgedTurn(ended, answers, simulated, rules, calls, worst, word, stopped, limit)
+    return JudgedTurn(ended, answers, simulated, rules, calls, worst, word, stopped, limit, edited)
 
 
 _BY_LIMIT = frozenset(guard.terminal for guard in GUARDS)

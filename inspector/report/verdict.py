@@ -119,6 +119,11 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "agent.took_cut_answer" in look.rules,
         lambda look: f"{say.cut_call(look)}; the agent went on without the rest",
         situation),
+    VerdictRow("EDITED, NOT ASKED", "∅", "-", Severity.WARNING,
+        lambda look: look.edited,
+        lambda look: f"{say.who(look)} was never asked this: what the turn is given was edited, and no recorded answer "
+        "is an answer to it",
+        lambda look: "ask it live (answers from live, --live)"),
     VerdictRow("CALL HELD", "▣", "#", Severity.ERROR,
         lambda look: look.cut_call is not None and not look.repaired and (look.word in HOLDING or look.cut),
         say.cut_call, situation),
@@ -271,7 +276,7 @@ def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVer
     look = judged_turn_of(replay, turn, noted)
     rank, row = row_of(look)
     said, advice = row.say(look), _advice(replay, turn, noted, look, row.advise(look))
-    if look.simulated:
+    if look.simulated and not look.edited:
         end = "; what it asks for next was never recorded" if look.ended.outcome is State.UNRECORDED else ""
         if end and asked_live(replay, turn):
             end = f"; {look.ended.notice}"

@@ -22,6 +22,7 @@ from inspector.report.lines.spans import (
     safe,
 )
 from inspector.whatif.branch_report import live_sources
+from inspector.whatif.edited_inputs import edit_lines
 from inspector.whatif.step_pairs import first_difference_of
 from inspector.whatif.tree import Branch
 from loop_core.turn.state import State, Turn
@@ -95,6 +96,7 @@ def _changed(made: Branch) -> list[Line]:
         lines.append(field("initial", Span("max_tokens "), *changed(was_cap, now_cap)))
         if not new.simulate and new.live is None:
             lines.append(more(Span("over a recording this changes nothing", Role.DIM)))
+    lines += [field("edited", safe(line.removeprefix("edited: "), Role.WARN)) for line in edit_lines(made)]
     lines += [field("asked", safe(line)) for line in live_sources(made)]
     if old.policy != new.policy:
         lines.append(field("policy", *changed(old.policy.name, new.policy.name)))
@@ -115,6 +117,8 @@ def parting(made: Branch, turn: TurnFacts | None = None) -> Line:
     at = pair.right if pair.right is not None else pair.left or 0
     where: Line = (Span(f"step {at + 1} ", Role.STRONG), Span(f"in turn {made.view.number(turn)}: ", Role.DIM))
     then, now = _state(old), _state(new)
+    if then == now and _why(old) == _why(new):
+        return (*where, Span(f"{now} differs in what it is given or has spent"))
     if then == now:
         then, now = f"{then} ({_why(old)})", f"{now} ({_why(new)})"
     return (*where, *changed(then, now))

@@ -15,6 +15,7 @@ from inspector.report.explain import document
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.header import output
 from inspector.report.lines.spans import inert, one_line
+from inspector.whatif.edited_inputs import edit_lines, edit_values
 from inspector.whatif.step_pairs import first_difference_of
 from inspector.whatif.store import Store
 from inspector.whatif.tree import ORIGINAL, Branch, Node, Tree, tree_prefix
@@ -36,12 +37,13 @@ def _lines(made: Branch) -> Iterator[str]:
         return
     yield f"{made.name}: {summary(made)}"
     yield f"fidelity: {fidelity(made)}; {_ends(made)}"
+    yield from (one_line(line) for line in edit_lines(made))
     yield from (f"asked live: {one_line(line)}" for line in live_sources(made))
     yield from (f"token boundaries: {line}" for line in boundaries(made))
     if made.difference is not None:
-        yield f"first difference: step {made.difference + 1}, {_step(made.original, made.difference)} became " + _step(
-            made.view, made.difference
-        )
+        old, new = (_step(view, made.difference) for view in (made.original, made.view))
+        became = f"{old} is given another text" if old == new else f"{old} became {new}"
+        yield f"first difference: step {made.difference + 1}, {became}"
     alike = []
     for then, now in zip(made.original.turns, made.view.turns, strict=True):
         if first_difference_of(then.run, now.run) is None:
@@ -174,6 +176,7 @@ def values(made: Branch) -> dict[str, Any]:
         "first_live": next((index + 1 for index, step in enumerate(made.view.steps)
                             if step.fidelity is Fidelity.LIVE), None),
         "asked_live": live_sources(made),
+        **edit_values(made),
         "token_boundaries": sorted({recut.basis for recut in _recuts(made)}),
         "estimated": [{"step": step + 1, "least": recut.apart[0], "most": recut.apart[1]}
                       for step, recut in _estimated(made) if recut.apart is not None],

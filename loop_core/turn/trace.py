@@ -30,6 +30,7 @@ from loop_core.turn.state import (
     Send,
     State,
     Tick,
+    ToolResults,
     Turn,
 )
 from loop_core.values import Stop
@@ -282,7 +283,7 @@ def next_step(previous: Step, event: Event, fidelity: Fidelity | None = None) ->
 
 
 def step_key(step_: Step) -> tuple[Any, ...]:
-    """What makes two steps of two runs the same: state, signal, response, spent and effects, not identity.
+    """What makes two steps of two runs the same: state, signal, response, spent, effects and what the model is given.
 
     Two servers that were asked live have each its own answers, whatever number those have in their runs.
     """
@@ -293,8 +294,9 @@ def step_key(step_: Step) -> tuple[Any, ...]:
     runs = tuple(tuple((v.call.name, v.call.arguments, v.admission) for v in e.batch)
                  for e in step_.effects if isinstance(e, RunTools))
     ends = tuple(e.terminal for e in step_.effects if isinstance(e, Finish))
+    given = turn.history if event is None else event.results if type(event) is ToolResults else None
     return (turn.id, step_.run, turn.state, turn.signal, step_.response, turn.spend, turn.terminal, sends, runs, ends,
-            heard)
+            heard, given)
 
 
 def first_difference(left: Trace, right: Trace) -> int | None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inspector.commands import open_view
-from inspector.config.settings import Settings
+from inspector.config.settings import Settings, settings_of
 from inspector.report import filters
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
@@ -181,6 +181,18 @@ def test_a_cut_answer_that_the_agent_took_for_whole():
     assert first.sentence.endswith('ended with "length", 20 of 20 tokens; the agent went on without the rest')
     assert first.advice.text == f"raise max_tokens; {UNKNOWN}"
     assert second.word == "COMPLETE"
+
+
+def test_a_turn_that_is_given_another_text_was_never_asked():
+    """Not even where the call that came before the edit was held: nothing recorded decides such a turn."""
+    edited = settings_of({"edit.1.1": "Write something else."}, Settings())
+    turn = only(shown(asked(ASKS, chat("Here.", "length", call(CUT))), settings=edited))
+    assert (turn.verdict.word, turn.verdict.severity) == ("EDITED, NOT ASKED", Severity.WARNING)
+    assert turn.verdict.sentence == (
+        "openai_chat (openai) was never asked this: what the turn is given was edited, and no recorded answer is an "
+        "answer to it")
+    assert turn.verdict.advice is not None
+    assert turn.verdict.advice.text == "ask it live (answers from live, --live)"
 
 
 def test_a_cut_answer_at_the_end_of_the_recording():

@@ -1,0 +1,182 @@
+"""What a turn was given, input by input, and runs in which one of them is another text: a message, a tool's result.
+
+Nothing that was recorded answers a request that was changed. A run with an edit takes recorded answers up to the first
+request that holds the edited text, and ends there as Unrecorded; only a live run gets an answer to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from inspector.config.settings import Settings
+from inspector.replay.case import Case, seen_by_loop
+from inspector.sessions.recording import Link, TurnPlace, TurnRecord
+from loop_core.errors import CallerError
+from loop_core.turn.loop import TurnSource
+from loop_core.turn.state import Event, NotRecorded, RunTools, Send, ToolResults, Turn
+from loop_core.turn.trace import Step
+from loop_core.values import Message, Request, Role, TextPart, ToolResultPart
+
+EDITED = "What the model is given was edited: no recorded answer is an answer to it."
+"""Why the recording answers no further."""
+
+
+class TurnInput(NamedTuple):
+    """One text that a turn was given: a message of its first request, or a tool's result in a later one."""
+
+    number: int
+    """From 1, within the turn."""
+    exchange: int
+    """The exchange whose request first holds it, by its index."""
+    message: int
+    """Its message, by its index in that request."""
+    part: TextPart | ToolResultPart
+    place: int
+    """The part, by its index in the message."""
+    what: str
+    """What it is, in words: `user message`, `result of read_file`."""
+
+    @property
+    def text(self) -> str:
+        """What was given."""
+        return self.part.text
+
+
+def turn_inputs(case: Case, record: TurnRecord) -> list[TurnInput]:
+    """Everything that a turn was given, in order: the texts of its first request, then the results of its calls."""
+    found: list[TurnInput] = []
+    for position, link in enumerate(seen_by_loop(case, record)):
+        request = case.loaded.exchanges[link.index].request
+        if request is None or (position and link.place is not TurnPlace.TOOL_RESULT):
+            continue
+        names = {call.id: call.name for message in request.messages for call in message.tool_calls}
+        for at in range(_fresh(request.messages) if position else 0, len(request.messages)):
+            message = request.messages[at]
+            for place, part in enumerate(message.parts):
+                if isinstance(part, ToolResultPart) or (isinstance(part, TextPart) and not position):
+                    found.append(TurnInput(len(found) + 1, link.index, at, part, place, _what(message, part, names)))
+    return found
+
+
+def _fresh(messages: Sequence[Message]) -> int:
+    """Where the messages after the last answer begin."""
+    return next((at + 1 for at in reversed(range(len(messages))) if messages[at].role is Role.ASSISTANT), 0)
+
+
+def _what(message: Message, part: TextPart | ToolResultPart, names: Mapping[str | None, str]) -> str:
+    if isinstance(part, ToolResultPart):
+        name = part.name or (names.get(part.call_id) if part.call_id is not None else None)
+        return f"result of {name or 'a tool'}"
+    return f"{message.role.value} message"
+
+
+def input_of(case: Case, record: TurnRecord, wanted: str) -> TurnInput:
+    """The input that is named: its number, `user` for what the user said last, `result` for the only tool result.
+
+    Raises:
+        CallerError: the turn has no such input.
+    """
+    inputs = turn_inputs(case, record)
+    fits = [each for each in inputs if wanted == str(each.number)]
+    if wanted == "user":
+        fits = [each for each in inputs if each.what == "user message"][-1:]
+    elif wanted == "result":
+        fits = [each for each in inputs if isinstance(each.part, ToolResultPart)]
+    if len(fits) == 1:
+        return fits[0]
+    raise CallerError(f"{'more than one' if fits else 'no'} input {wanted!r} in turn {record.id.removeprefix('t')}")
+
+
+def pending_edits(case: Case, record: TurnRecord, settings: Settings) -> list[tuple[TurnInput, str]]:
+    """The inputs of a turn that the settings change, with their new texts; one that was asked live so is none."""
+    wanted = {edit.input: edit.text for edit in settings.edits if edit.id == record.id}
+    if not wanted:
+        return []
+    return [(each, wanted[each.number]) for each in turn_inputs(case, record)
+            if each.number in wanted and each.text != wanted[each.number]]
+
+
+def edited_request(request: Request, edits: Sequence[tuple[TurnInput, str]]) -> Request:
+    """The request with the other texts, wherever it holds what they replace at the same place."""
+    messages = list(request.messages)
+    for given, text in edits:
+        if given.message < len(messages) and messages[given.message].parts[given.place : given.place + 1] == (
+                given.part,):
+            parts = list(messages[given.message].parts)
+            parts[given.place] = _with_text(given.part, text)
+            messages[given.message] = messages[given.message]._replace(parts=tuple(parts))
+    return replace(request, messages=tuple(messages))
+
+
+def _with_text(part: TextPart | ToolResultPart, text: str) -> TextPart | ToolResultPart:
+    return TextPart(text) if isinstance(part, TextPart) else part._replace(text=text, json=None)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class EditedSource:
+    """A source of answers under which some inputs are others: it answers no request that holds them."""
+
+    source: TurnSource
+    results: Mapping[int, Mapping[int, str]]
+    """The new texts of tool results: by the round of tools, and by the place among its results."""
+    rounds: int
+    """After how many rounds of tools the first edited request is sent."""
+
+    def respond(self, send: Send, turn: Turn) -> Event:
+        """The answer, where nothing that the request holds was edited."""
+        return NotRecorded(EDITED) if turn.spend.tool_steps >= self.rounds else self.source.respond(send, turn)
+
+    def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        """The results, the edited ones with their new text."""
+        event, texts = self.source.run_tools(effect, turn), self.results.get(turn.spend.tool_steps)
+        if texts is None or not isinstance(event, ToolResults):
+            return event
+        return event._replace(results=tuple(
+            part._replace(text=texts[at], json=None) if at in texts else part for at, part in enumerate(event.results)))
+
+    def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        """What the source has."""
+        return self.source.follow_up(turn)
+
+
+def edited_source(case: Case, links: Sequence[Link], edits: Sequence[tuple[TurnInput, str]], source: TurnSource) -> (
+        TurnSource):
+    """The source of a run over these links, as far as the edits let it answer."""
+    results: dict[int, dict[int, str]] = {}
+    rounds: list[int] = []
+    for given, text in edits:
+        if given.exchange == links[0].index:
+            rounds.append(0)
+            continue
+        number = round_of(links, given.exchange)
+        if number is not None:
+            results.setdefault(number, {})[_among_results(case, given)] = text
+            rounds.append(number + 1)
+    return EditedSource(source, results, min(rounds)) if rounds else source
+
+
+def round_of(links: Sequence[Link], exchange: int) -> int | None:
+    """Which round of tools, from 0, the request of an exchange gives the results of, within the run of these links."""
+    number = -1
+    for link in links[1:]:
+        number += link.place is TurnPlace.TOOL_RESULT
+        if link.index == exchange:
+            return number if link.place is TurnPlace.TOOL_RESULT else None
+    return None
+
+
+def _among_results(case: Case, given: TurnInput) -> int:
+    """The place of a result among all results of its request."""
+    request = case.loaded.exchanges[given.exchange].request
+    messages = request.messages if request is not None else ()
+    before = [part for message in messages[_fresh(messages) : given.message] for part in message.results]
+    own = messages[given.message].parts[: given.place]
+    return len(before) + sum(isinstance(part, ToolResultPart) for part in own)
+
+
+def stops_at_edit(steps: Sequence[Step]) -> bool:
+    """Whether a run ended because a request was edited."""
+    event = steps[-1].event if steps else None
+    return isinstance(event, NotRecorded) and event.why == EDITED

@@ -1,0 +1,123 @@
+"""Edited inputs of turns as an operator names them, and what a run says of them: what was edited, how far is answered.
+
+`TURN.INPUT=TEXT` names one: `2.3=new text`, `2.user=@prompt.txt`, `2.result=` for an empty one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from inspector.config.settings import TurnEdit
+from inspector.replay import Replay
+from inspector.replay.edits import TurnInput, input_of, stops_at_edit, turn_inputs
+from inspector.replay.rerun import edit_step
+from inspector.report.lines.spans import one_line
+from inspector.sessions.recording import TurnRecord
+from inspector.whatif.tree import Branch
+from loop_core.errors import CallerError
+
+SHOWN = 60
+"""Characters of an input that a list of them shows."""
+
+
+class EditedInput(NamedTuple):
+    """An input that a run was given otherwise than it was recorded."""
+
+    turn: int
+    """From 1."""
+    given: TurnInput
+    text: str
+    """What stands in its place."""
+
+
+def edit_of(replay: Replay, text: str) -> TurnEdit:
+    """The edit that `TURN.INPUT=TEXT` names; `@FILE` for the text reads a file, `@@` stands for a single @.
+
+    Raises:
+        CallerError: it names none, or the file cannot be read.
+    """
+    place, equals, value = text.partition("=")
+    number, _, wanted = place.strip().removeprefix("t").partition(".")
+    record = next((turn.record for turn in replay.turns if turn.record.id == f"t{number}"), None)
+    if not equals or record is None:
+        raise CallerError(f"--edit {one_line(place)}: expected TURN.INPUT=TEXT, such as 2.user=@prompt.txt, and a turn "
+                          f"from 1 to {len(replay.turns):,}")
+    try:
+        given = input_of(replay.case, record, wanted)
+    except CallerError as why:
+        raise CallerError(f"--edit {one_line(place)}: {why}; it is given {listed(replay, record)}") from None
+    return TurnEdit(int(number), given.number, _text(value))
+
+
+def _text(value: str) -> str:
+    if not value.startswith("@"):
+        return value
+    if value.startswith("@@"):
+        return value[1:]
+    try:
+        return Path(value[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as why:
+        raise CallerError(f"{value[1:]}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
+
+
+def listed(replay: Replay, record: TurnRecord) -> str:
+    """All inputs of a turn in a line each, or in one."""
+    return "; ".join(f"{each.number} {each.what} “{one_line(each.text, SHOWN)}”"
+                     for each in turn_inputs(replay.case, record))
+
+
+def edit_stretches(replay: Replay, given: Sequence[str], from_step: int | None) -> list[tuple[int, dict[str, str]]]:
+    """What each edit sets, and from which step (its index) on: from where the run is given the input.
+
+    Raises:
+        CallerError: one of them names no input, or one that this run is not given.
+    """
+    found: dict[int, dict[str, str]] = {}
+    for text in given:
+        edit = edit_of(replay, text)
+        since = edit_step(replay, edit)
+        if from_step is not None and from_step - 1 > since:
+            raise CallerError(f"--edit {edit.turn}.{edit.input}: it is given at step {since + 1}, before --from-step")
+        found.setdefault(since if from_step is None else from_step - 1, {})[edit.name] = edit.text
+    return sorted(found.items())
+
+
+def edited_inputs(made: Branch) -> list[EditedInput]:
+    """The inputs that a run is given otherwise, with what was recorded."""
+    replay = made.view.replay
+    records = {turn.record.id: turn.record for turn in made.original.replay.turns}
+    found: list[EditedInput] = []
+    for edit in replay.settings.edits:
+        record = records.get(edit.id)
+        inputs = [] if record is None else turn_inputs(made.original.replay.case, record)
+        if 0 < edit.input <= len(inputs):
+            found.append(EditedInput(edit.turn, inputs[edit.input - 1], edit.text))
+    return found
+
+
+def stop_steps(replay: Replay) -> list[int]:
+    """The steps (their indices) at which the recording stops answering because an input was edited."""
+    return [turn.end - 1 for turn in replay.turns if stops_at_edit(turn.steps)]
+
+
+def edit_lines(made: Branch) -> list[str]:
+    """What was edited, a line each, and where the recording stops answering for that."""
+    found = [f"edited: turn {each.turn}, input {each.given.number} ({each.given.what}), {len(each.given.text):,} "
+             f"characters became {len(each.text):,}" for each in edited_inputs(made)]
+    stops = stop_steps(made.view.replay)
+    if found and stops:
+        where = ", ".join(f"step {step + 1}" for step in stops)
+        found.append(f"the recording stops answering at {where}: nobody was asked the edited request")
+    return found
+
+
+def edit_values(made: Branch) -> dict[str, Any]:
+    """The same for a JSON document."""
+    stops = stop_steps(made.view.replay)
+    return {
+        "edited": [{"turn": each.turn, "input": each.given.number, "what": each.given.what,
+                    "before": each.given.text, "after": each.text} for each in edited_inputs(made)],
+        "recording_stops_at": stops[0] + 1 if stops else None,
+    }
