@@ -202,7 +202,7 @@ def start(typed: LiveOptions, settings: Settings) -> LiveStart:
     if typed.reduce_schemas:
         request = with_reduced_tools(request)
     request, _ = planned(request, server, settings)
-    path = typed.record or _new_file(api)
+    path = typed.record or new_recording(api)
     if os.path.exists(path) and os.path.getsize(path):
         raise CallerError(f"--record {path}: the file is there already; a recording begins a new one")
     return LiveStart(request, server, settings, answers, path)
@@ -255,6 +255,7 @@ def _aws(region: str | None) -> AwsSigner:
     return AwsSigner(region)
 
 
-def _new_file(api: str) -> str:
+def new_recording(api: str) -> str:
+    """The path of a recording that is about to be made."""
     name = f"{datetime.now():%Y%m%d-%H%M%S-%f}-{api}.jsonl"
     return str(data_folder(os.environ) / "live" / name)

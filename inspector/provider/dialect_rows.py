@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any
 from inspector.config.settings import Settings
 from inspector.provider.dialect_writing import is_streamed, response_pieces
 from inspector.provider.dialects import DIALECTS, Dialect, Peer, peers
-from inspector.provider.scenarios import COMPLETE, TOOLS, PlayedScenario, Scenario, play
+from inspector.provider.scenarios import (
+    COMPLETE,
+    TOOLS,
+    Answer,
+    DeclaredTool,
+    FirstAnswer,
+    PlayedScenario,
+    Scenario,
+    Story,
+    play,
+)
 from inspector.replay import Replay, replay
 from inspector.replay.case import Case, open_case
 from inspector.sessions.build import Unbuilt, build
@@ -67,6 +77,8 @@ def body(dialect: Dialect, played: PlayedScenario, stream: bool) -> dict[str, An
     )
     return {**body_of(request, PROFILES[dialect.profile]), **dialect.asks}
 
+AFTERWARDS = "Done."
+"""What the model says when its calls were answered."""
 MS = 40.0
 """Milliseconds between two pieces of a stream."""
 
@@ -182,6 +194,19 @@ def _told(dialect: Dialect, played: PlayedScenario, settings: Settings) -> Table
                  bool(response.tool_calls), judged.stop.normalized)
     return DialectRow(dialect, played, run, sent, call_state(played, exchange),
                       losses(played, response.parts), decision, runs_cut, said)
+
+
+def story_of_row(row: DialectRow) -> Story:
+    """A scenario for the scripted provider: first the row's own bytes, then what the model meant, in its dialect."""
+    parts, exchange = row.played.scenario.parts, row.exchange
+    answer = Answer("".join(_texts(parts, ReasoningPart)), "".join(_texts(parts, TextPart)), tuple(_calls(parts)))
+    kind = next((value for name, value in exchange.headers if name == "content-type"), "application/json")
+    scenario = row.played.scenario
+    return Story(
+        row.dialect.model, scenario.title, (answer, *((Answer(text=AFTERWARDS),) if answer.calls else ())),
+        tuple(DeclaredTool(tool) for tool in TOOLS), prompt=scenario.prompt, max_tokens=row.played.budget,
+        first=FirstAnswer(exchange.response.http_status or 200, kind, row.sent),
+    )
 
 
 # -- the session -----------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from pydantic import (
 
 from inspector.provider.dialects import dialects_named
 from inspector.provider.faults import FAULTS, Takes
-from inspector.provider.scenarios import Answer, DeclaredTool, Kind, Placed, Story
+from inspector.provider.scenarios import FOLDER, Answer, DeclaredTool, Kind, Placed, Story
 from loop_core.errors import CallerError
 from loop_core.values import Tool, ToolCall
 
@@ -172,7 +172,6 @@ def _call(call: Call) -> ToolCall:
     sent = call.arguments
     return ToolCall(None, call.name, sent if isinstance(sent, str) else json.dumps(sent, ensure_ascii=False))
 
-FOLDER = Path(__file__).parent / "scenarios"
 DEEPEST = 64
 """Levels of nesting: a scenario needs few, and a parser spends its stack on thousands."""
 MOST_BYTES = 1024 * 1024

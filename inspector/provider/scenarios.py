@@ -11,11 +11,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from loop_core.errors import CallerError
 from loop_core.values import ReasoningPart, ResponsePart, TextPart, Tool, ToolCall
 from loop_core.wire.serving import Moment
+
+FOLDER = Path(__file__).parent / "scenarios"
+"""The scenario files that come with the program."""
 
 
 class Kind(StrEnum):
@@ -66,6 +70,15 @@ class DeclaredTool:
     result: str = "done"
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class FirstAnswer:
+    """An answer as bytes."""
+
+    status: int
+    content_type: str
+    frames: tuple[bytes, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Story:
     """One scenario."""
@@ -85,6 +98,8 @@ class Story:
     """The end state that our own loop reaches under `max_tokens`."""
     ends_in: dict[str, str] = field(default_factory=dict)
     """Wire format -> another end state there."""
+    first: FirstAnswer | None = None
+    """What the first request of all gets, whatever it asks for; no file can say it."""
 
 
 # -- Where an answer ends when its budget is spent -------------------------------------------------------------------
@@ -263,6 +278,11 @@ SCENARIOS: Mapping[str, Scenario] = {each.name: each for each in (
     Scenario("stream-breaks", "the connection is lost inside a call", (_WORDS, _WRITE), 256, Moment.BROKEN, 32),
 )}
 """By name, the one that is shown without a name first."""
+
+
+def scenario_names() -> tuple[str, ...]:
+    """The names of the scenario files that come with the program."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
 
 
 def scenario_named(name: str) -> Scenario:

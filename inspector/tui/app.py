@@ -41,6 +41,7 @@ from loop_core.errors import CallerError, LoopError
 
 if TYPE_CHECKING:
     from inspector.live.headless import LiveStart
+    from inspector.live.scripted import ScriptedTurn
 
 
 # -- The two themes of the app ---------------------------------------------------------------------------------------
@@ -240,20 +241,20 @@ class LoopInspector(TypedAhead):
 
     # -- live turns ----------------------------------------------------------------------------------------------
 
-    def _live_screen(self, start: LiveStart) -> Screen[Any]:
+    def _live_screen(self, start: LiveStart | ScriptedTurn) -> Screen[Any]:
         from inspector.tui.live_screen import LiveScreen
 
         return LiveScreen(start)
 
     def action_live(self) -> None:
         """Asks for a live turn."""
-        from inspector.tui.live_forms import LiveForm
+        from inspector.tui.turn_form import LiveForm
 
         self.push_screen(LiveForm(self.reading.settings), self._begin)
 
-    def _begin(self, start: LiveStart | None) -> None:
-        if start is not None:
-            self.push_screen(self._live_screen(start))
+    def _begin(self, begun: LiveStart | ScriptedTurn | None) -> None:
+        if begun is not None:
+            self.push_screen(self._live_screen(begun))
 
     # -- opening -------------------------------------------------------------------------------------------------
 

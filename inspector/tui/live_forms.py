@@ -1,9 +1,8 @@
-"""The forms of a live turn: whom to ask and what, the budget of the request that waits, its body as JSON."""
+"""The forms of a live turn under way: the budget of the request that waits, and its body as JSON."""
 
 from __future__ import annotations
 
 import json
-import shlex
 from typing import Any, ClassVar, NoReturn
 
 from textual import on
@@ -13,104 +12,13 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, TextArea
 
-from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments
+from inspector.config.settings import CHOICES, INITIAL, parse_assignments
 from inspector.live.driver import Driver
-from inspector.live.headless import LiveOptions, LiveStart, start
 from inspector.report.lines.spans import Role, safe
 from inspector.tui.limits_form import OTHERS
-from inspector.tui.panels import Cycle, WrappedLines, field_keys, field_name, line_input, lines, note
+from inspector.tui.panels import WrappedLines, field_keys, field_name, line_input, lines, note
 from loop_core.errors import CallerError, LoopError
-from loop_core.formats import FORMATS
 from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
-from loop_core.wire.profiles import PROFILES
-
-BY_ADDRESS = "by address"
-ROWS: tuple[tuple[str, str, str], ...] = (
-    ("model", "model", "by the server's name for it"),
-    ("base", "base URL", "empty for the provider's own; http://127.0.0.1:8080"),
-    ("prompt", "prompt", "what the user says"),
-    ("messages", "or messages from", "a JSON file: a list of messages, or a whole request body"),
-    ("tools", "tools", "a JSON file, or MODULE:ATTR with Python callables"),
-    ("results", "tool results from", "a recording that answers the calls"),
-    ("key_env", "key from", "the environment variable of a server of your own"),
-    ("assignments", "limits", "max_tokens=64 continuation_max_attempts=5"),
-)
-"""Field of `Typed`, its name on the form, and what may stand there."""
-EVERY = ("api", "profile", *(name for name, _, _ in ROWS))
-
-
-class LiveForm(ModalScreen[LiveStart | None]):
-    """Asks for a live turn; gives None where the operator leaves."""
-
-    DEFAULT_CSS = """
-    LiveForm { align: center middle; background: $background 60%; }
-    #live-form { width: 90; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
-    #live-form { background: $surface; border: round $primary; }
-    .line { height: 1; }
-    .line .name { width: 20; }
-    .line Input { width: 1fr; background: $panel; }
-    .line Input:focus { background: $cursor; }
-    .line Cycle { width: 1fr; height: 1; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "leave", tooltip="Leave without asking anybody", id="begin.leave"),
-        *field_keys("begin"),
-        Binding("enter", "begin", "begin", tooltip="Begin the turn: nothing is sent yet", id="begin.begin"),
-    ]
-
-    def __init__(self, settings: Settings, typed: LiveOptions | None = None) -> None:
-        super().__init__()
-        self._settings = settings
-        self._typed_before = typed or LiveOptions(next(iter(FORMATS)), "")
-
-    def compose(self) -> ComposeResult:
-        """A row for each."""
-        before = self._typed_before
-        with Vertical(id="live-form"):
-            yield note("A live turn: each effect waits for you", Role.TITLE)
-            with Horizontal(classes="line"):
-                yield field_name("wire format")
-                yield Cycle(tuple(FORMATS), before.api, id="api")
-            with Horizontal(classes="line"):
-                yield field_name("who speaks")
-                yield Cycle((BY_ADDRESS, *sorted(PROFILES)), before.profile or BY_ADDRESS, id="profile")
-            for name, words, hint in ROWS:
-                with Horizontal(classes="line"):
-                    yield field_name(words)
-                    value = getattr(before, name) or ""
-                    yield line_input(value if isinstance(value, str) else shlex.join(value), hint, name)
-            yield lines("keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY… each for its own host",
-                        "live-note")
-            yield note("enter begins: nothing is sent yet · esc leaves · ↑ ↓ fields · ← → words")
-
-    def on_mount(self) -> None:
-        """The format first."""
-        self.query_one("#api").focus()
-
-    @on(Input.Submitted)
-    def action_begin(self) -> None:
-        """Begins, unless something cannot be used."""
-        try:
-            begun = start(self._typed(), self._settings)
-        except LoopError as why:
-            self.query_one("#live-note", WrappedLines).lines = [(safe(f"✖ {why}", Role.ERROR),)]
-            return
-        self.dismiss(begun)
-
-    def _typed(self) -> LiveOptions:
-        values = {name: self.query_one(f"#{name}", Input).value.strip() for name, _, _ in ROWS}
-        if not values["model"]:
-            raise CallerError("the model is not named")
-        if bool(values["prompt"]) is bool(values["messages"]):
-            raise CallerError("expected either a prompt or a file of messages")
-        profile = self.query_one("#profile", Cycle).value
-        return LiveOptions(
-            self.query_one("#api", Cycle).value, values["model"], values["base"],
-            None if profile == BY_ADDRESS else profile, values["prompt"] or None, values["messages"] or None,
-            values["tools"] or None, values["results"] or None, assignments=values["assignments"].split(),
-            key_env=values["key_env"] or None,
-        )
-
 
 # -- The form for what waits: the budget of the request, and the limits of the turn from now on ----------------------
 # A value is checked by the engine's own rule; one under which the turn would have gone another way before is refused.

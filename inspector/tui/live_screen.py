@@ -15,6 +15,7 @@ from textual.timer import Timer
 from inspector.live.driver import Driver
 from inspector.live.growing_views import FLOWING, Streams
 from inspector.live.headless import EXITS, LiveStart
+from inspector.live.scripted import ScriptedTurn
 from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import coming, exchanges, live_view, now, recorded_case, waiting
 from inspector.report.lines.spans import EMPTY, Line, Listed, Sheet
@@ -46,7 +47,9 @@ class LiveScreen(SessionScreen):
     coming: reactive[str] = reactive("", init=False, repaint=False)
     """What has come of the answer under way, in short."""
 
-    def __init__(self, start: LiveStart, line: Reached | None = None) -> None:
+    def __init__(self, begun: LiveStart | ScriptedTurn, line: Reached | None = None) -> None:
+        self._scripted = begun if isinstance(begun, ScriptedTurn) else None
+        start = begun.start if isinstance(begun, ScriptedTurn) else begun
         self.driver = Driver(start, self._changed, line)
         self._titled = f"{start.request.model}, live"
         self._streams: Streams | None = None
@@ -94,10 +97,19 @@ class LiveScreen(SessionScreen):
         self.query_one(Status).data_bind(LiveScreen.coming)
         self._frames = self.set_interval(FRAME, self._frame, pause=True)
         self._renew()
+        if self._scripted is not None and self._scripted.runs:
+            self.controls.action_live_run()
 
     async def on_unmount(self) -> None:
-        """However the app ends, the recording is closed."""
-        await self.driver.close()
+        """However the app ends, the recording is closed, and so is a provider that was started for the turn."""
+        try:
+            await self.driver.close()
+        finally:
+            self._end_server()
+
+    def _end_server(self) -> None:
+        if self._scripted is not None:
+            self._scripted.server.close()
 
     def open(self) -> None:
         """A turn begins at its first step."""
@@ -239,7 +251,7 @@ class LiveScreen(SessionScreen):
         self.controls.finished = True
         if self._frames is not None:
             self._frames.stop()
-        self.controls.work(self.driver.close())
+        self.controls.work(self._end())
         path, problem = self.driver.path, ""
         recorder = self.driver.acts.recorder
         try:
@@ -269,6 +281,10 @@ class LiveScreen(SessionScreen):
         if not problem:
             self.restore()
         self.note = problem or f"recorded in {path}"
+
+    async def _end(self) -> None:
+        await self.driver.close()
+        self._end_server()
 
     @property
     def exit_code(self) -> int:

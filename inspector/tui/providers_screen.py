@@ -27,6 +27,7 @@ from inspector.tui.lists import Choose, CursorTable, TableScreen
 from inspector.tui.messages import RowOpened, SessionWanted
 from inspector.tui.paint import paint_of
 from inspector.tui.session_files import OpenSession, run_of
+from loop_core.errors import LoopError
 
 
 @dataclass
@@ -42,7 +43,9 @@ class Dialects(CursorTable):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "open", id="providers.open",
-                tooltip="Open this provider's answer as a session"),
+                tooltip="Open this provider's answer as a simulated session"),
+        Binding("L", "screen.play", "play live", id="providers.play",
+                tooltip="Play this row live: the app starts the provider, asks it and shows the turn; no key"),
         Binding("l,right", "screen.scenario(1)", "scenario", tooltip="The next scenario", id="providers.next"),
         Binding("h,left", "screen.scenario(-1)", "Scenario before", show=False, tooltip="The scenario before",
                 id="providers.previous"),
@@ -254,17 +257,36 @@ class ProvidersScreen(TableScreen):
         self._fold()
         self.note = "every dialect has its line" if self.asked.each else "dialects that say the same share a line"
 
+    def _selected_row(self) -> DialectRow | None:
+        """The row at the cursor, where it is one that can be opened; else says why not."""
+        entry = self._dialects.selected
+        if entry is None or self._answered is None or self._same_rows(self._answered) != self._same_rows(self.asked):
+            self.note = "the dialects are being run: once more"
+            return None
+        if not isinstance(entry.row, DialectRow):
+            self.note = "nothing is known of how it says so: there is no session to open, and nothing to play"
+            return None
+        return entry.row
+
+    def action_play(self) -> None:
+        """Plays the row live: its own bytes first, then what its server would answer to our machine."""
+        from inspector.live.scripted import row_turn
+        from inspector.tui.live_screen import LiveScreen
+
+        row = self._selected_row()
+        if row is None:
+            return
+        try:
+            self.app.push_screen(LiveScreen(row_turn(row, self.asked.settings)))
+        except LoopError as why:
+            self.note = str(why)
+
     @on(RowOpened)
     def _row_opened(self, message: RowOpened) -> None:
         """The dialect's answer as a session on top."""
         message.stop()
-        entry = self._dialects.selected
-        if entry is None or self._answered is None or self._same_rows(self._answered) != self._same_rows(self.asked):
-            self.note = "the dialects are being run: once more"
-            return
-        row = entry.row
-        if not isinstance(row, DialectRow):
-            self.note = "nothing is known of how it says so: there is no session to open"
+        row = self._selected_row()
+        if row is None or self._answered is None:
             return
         title = f"no provider was asked: {row.played.scenario.name}, {row.name.replace('/', ' ')}"
         self.post_message(SessionWanted(OpenSession(

@@ -27,11 +27,13 @@ from inspector.sessions import open_paths
 from inspector.tui.app import LoopInspector
 from inspector.tui.lists import Choose
 from inspector.tui.live_controls import CallsForm, ResultEditor
-from inspector.tui.live_forms import BodyEditor, BudgetForm, LiveForm, NotJSONError, body_of
+from inspector.tui.live_forms import BodyEditor, BudgetForm, NotJSONError, body_of
 from inspector.tui.live_screen import LiveScreen
+from inspector.tui.panels import Cycle
 from inspector.tui.picker import PickerScreen
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_view import TextView
+from inspector.tui.turn_form import LiveForm
 from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.values import Stop, ToolCall, Usage
@@ -539,6 +541,7 @@ async def test_the_form_begins_a_turn_from_the_picker_and_says_what_is_wrong(
         await pilot.press("L")
         await pilot.pause()
         assert isinstance(app.screen, LiveForm)
+        app.screen.query_one("#scenario", Cycle).value = "a real server"
         await pilot.press("enter")
         assert "✖ the model is not named" in page(app)
         for name, value in (("model", "m"), ("base", fake.url), ("prompt", "Count."), ("assignments", "max_tokens=x")):
@@ -672,7 +675,12 @@ FORMS = {"waits": (), "budget": ("i",), "body": ("I",), "form": ("L",)}
 def test_how_what_waits_looks(
     fake: Fake, tmp_path: Path, snap_compare: Callable[..., bool], name: str, size: tuple[int, int]
 ) -> None:
-    assert snap_compare(live(tooled(fake, tmp_path, base=NOWHERE)), press=FORMS[name], terminal_size=size)
+    async def opened(pilot: Pilot[Any]) -> None:
+        await pilot.press(*FORMS[name])
+        if name == "form":
+            await until(pilot, lambda: "The budget ends inside a call" in page(pilot.app))
+
+    assert snap_compare(live(tooled(fake, tmp_path, base=NOWHERE)), run_before=opened, terminal_size=size)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")

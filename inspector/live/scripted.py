@@ -1,0 +1,109 @@
+"""A live turn against the scripted provider: a server on a free port of this machine that lives as long as the turn.
+
+No key is needed and nothing leaves the machine. What is played is a scenario, or a row of the table of dialects, whose
+bytes are the first answer as they stand in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from inspector.config.settings import Settings, live_limits, parse_assignments
+from inspector.live.answers import Answers
+from inspector.live.headless import LiveOptions, LiveStart, new_recording, planned, start
+from loop_core.client.address import Server
+from loop_core.errors import CallerError
+from loop_core.turn.tools import Toolbox, ToolFunction
+from loop_core.values import Tool
+
+if TYPE_CHECKING:
+    from inspector.provider.dialect_rows import DialectRow
+    from inspector.provider.scenarios import DeclaredTool, Story
+
+
+class ScriptedServer:
+    """A scripted provider that runs until it is closed, at the latest until the program ends."""
+
+    def __init__(self, story: Story, dialect: str | None = None) -> None:
+        from inspector.provider.server import serving
+
+        self._stack = ExitStack()
+        provider = self._stack.enter_context(serving(story, profile=dialect))
+        self.url = provider.url
+        self.bases: Mapping[str, str] = provider.bases
+        """Wire format -> base URL."""
+
+    def close(self) -> None:
+        """Ends it; once is enough."""
+        self._stack.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedTurn:
+    """What a turn begins with, and the server that it asks."""
+
+    start: LiveStart
+    server: ScriptedServer
+    runs: bool = False
+    """Whether it runs to its end without waiting for keys."""
+
+
+def scenario_turn(story: Story, typed: LiveOptions, settings: Settings) -> ScriptedTurn:
+    """A turn over a scenario; `typed.profile` says which server it behaves as.
+
+    Raises:
+        LoopError: something that was typed cannot be used; no server runs then.
+    """
+    own = parse_assignments(typed.assignments)
+    cap = [] if story.max_tokens is None or "max_tokens" in own else [f"max_tokens={story.max_tokens}"]
+    server = ScriptedServer(story, typed.profile or story.profile)
+    try:
+        asked = replace(typed, model=story.name, base=server.bases[typed.api], prompt=typed.prompt or story.prompt,
+                        messages=None, tools=None, results=None, key_env=None,
+                        assignments=[*typed.assignments, *cap])
+        begun = start(asked, settings)
+        keyless = replace(begun.server, key="", sign=None)
+        tools, answers = _tools(story.tools)
+        request, _ = planned(replace(begun.request, tools=tools), keyless, begun.settings)
+    except BaseException:
+        server.close()
+        raise
+    return ScriptedTurn(replace(begun, request=request, server=keyless, answers=answers), server)
+
+
+def row_turn(row: DialectRow, settings: Settings) -> ScriptedTurn:
+    """A turn that begins with the request of a row, whose answer is that row.
+
+    Raises:
+        LoopError: it cannot be begun; no server runs then.
+    """
+    from inspector.provider.dialect_rows import story_of_row
+
+    request = row.exchange.request
+    if request is None:
+        raise CallerError("the row has no request")
+    story = story_of_row(row)
+    settings = replace(settings, limits=live_limits(settings), max_tokens=None)
+    server = ScriptedServer(story, row.name.partition("/")[2])
+    try:
+        speaker = Server(row.dialect.api, server.bases[row.dialect.api], profile=row.dialect.profile)
+        _, answers = _tools(story.tools)
+        request, _ = planned(request, speaker, settings)
+    except BaseException:
+        server.close()
+        raise
+    begun = LiveStart(request, speaker, settings, answers, new_recording(row.dialect.api))
+    return ScriptedTurn(begun, server, runs=True)
+
+
+def _tools(declared: Sequence[DeclaredTool]) -> tuple[tuple[Tool, ...], Answers]:
+    """The tools of a scenario, each with its one result."""
+    def run(result: str) -> ToolFunction:
+        return lambda arguments: result
+
+    answers = Answers()
+    answers.toolbox = Toolbox({each.tool.name: run(each.result) for each in declared})
+    return tuple(each.tool for each in declared), answers

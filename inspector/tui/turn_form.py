@@ -1,0 +1,220 @@
+"""The form that a live turn begins with: a scenario that the app plays itself, or a real server, and what is asked.
+
+A scenario needs no key, no address and no second terminal: the scripted provider is started with the turn and ends
+with it. What was typed last is there again the next time; no credential is ever kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from inspector.config.files import FILE, private_folder, replace_all, state_folder
+from inspector.config.settings import Settings
+from inspector.live.headless import LiveOptions, LiveStart, start
+from inspector.live.inputs import secrets_of
+from inspector.live.scripted import ScriptedTurn, scenario_turn
+from inspector.provider.scenarios import scenario_names
+from inspector.report.lines.spans import Role, safe
+from inspector.sessions import redact
+from inspector.tui.panels import Cycle, WrappedLines, field_keys, field_name, line_input, lines, note
+from loop_core.errors import CallerError, LoopError
+from loop_core.formats import FORMATS
+from loop_core.wire.profiles import PROFILES
+
+if TYPE_CHECKING:
+    from inspector.provider.scenarios import Story
+
+SERVER = "a real server"
+FIRST = "cut-call"
+"""The scenario that the form opens with where nothing was typed before."""
+BY_ADDRESS = "by address"
+ROWS: tuple[tuple[str, str, str], ...] = (
+    ("model", "model", "by the server's name for it"),
+    ("base", "base URL", "empty for the provider's own; http://127.0.0.1:8080"),
+    ("prompt", "prompt", "what the user says"),
+    ("messages", "or messages from", "a JSON file: a list of messages, or a whole request body"),
+    ("tools", "tools", "a JSON file, or MODULE:ATTR with Python callables"),
+    ("results", "tool results from", "a recording that answers the calls"),
+    ("key_env", "key from", "the environment variable of a server of your own"),
+    ("assignments", "limits", "max_tokens=64 continuation_max_attempts=5"),
+)
+"""Field of `LiveOptions`, its name on the form, and what may stand there."""
+OF_BOTH = ("prompt", "assignments")
+"""Fields that a scenario takes too; it has its own model, address and tools."""
+KEYS = "keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY… each for its own host"
+
+
+class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
+    """Asks for a live turn; gives None where the operator leaves."""
+
+    DEFAULT_CSS = """
+    LiveForm { align: center middle; background: $background 60%; }
+    #live-form { width: 90; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
+    #live-form { background: $surface; border: round $primary; }
+    .line { height: 1; }
+    .line .name { width: 20; }
+    .line Input { width: 1fr; background: $panel; }
+    .line Input:focus { background: $cursor; }
+    .line Cycle { width: 1fr; height: 1; }
+    LiveForm.-scripted .of-server { display: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "leave", tooltip="Leave without asking anybody", id="begin.leave"),
+        *field_keys("begin"),
+        Binding("enter", "begin", "begin", tooltip="Begin the turn: nothing is sent yet", id="begin.begin"),
+    ]
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self._settings = settings
+        self._before = last_typed()
+        self._stories: Mapping[str, Story] = {}
+        """The scenarios, once they are read."""
+
+    def compose(self) -> ComposeResult:
+        """A row for each."""
+        before = self._before
+        with Vertical(id="live-form"):
+            yield note("A live turn: each effect waits for you", Role.TITLE)
+            for name, words, choices, first in (
+                ("scenario", "who answers", (SERVER, *scenario_names()), FIRST),
+                ("api", "wire format", tuple(FORMATS), next(iter(FORMATS))),
+                ("profile", "behaves as", (BY_ADDRESS, *sorted(PROFILES)), BY_ADDRESS),
+            ):
+                with Horizontal(classes="line"):
+                    yield field_name(words)
+                    value = before.get(name, first)
+                    yield Cycle(choices, value if value in choices else first, id=name)
+            for name, words, hint in ROWS:
+                with Horizontal(classes="line" if name in OF_BOTH else "line of-server"):
+                    yield field_name(words)
+                    yield line_input(before.get(name, ""), hint, name)
+            yield lines(KEYS, "live-note")
+            yield note("enter begins: nothing is sent yet · esc leaves · ↑ ↓ fields · ← → words")
+
+    def on_mount(self) -> None:
+        """Who answers first."""
+        self.query_one("#scenario").focus()
+        self._turned()
+        self._read()
+
+    @work(thread=True)
+    def _read(self) -> None:
+        """Reads the scenarios; the form is there before."""
+        from inspector.provider.reading import shipped
+
+        self.app.call_from_thread(self._have, shipped())
+
+    def _have(self, stories: Mapping[str, Story]) -> None:
+        self._stories = stories
+        if self.is_attached:
+            self._describe()
+
+    @property
+    def _scenario(self) -> str | None:
+        """The scenario that is chosen; None for a real server."""
+        value = self.query_one("#scenario", Cycle).value
+        return None if value == SERVER else value
+
+    @on(Cycle.Changed, "#scenario")
+    def _turned(self) -> None:
+        """A scenario, or a server: each has its own fields."""
+        self.set_class(self._scenario is not None, "-scripted")
+        self._describe()
+
+    def _describe(self) -> None:
+        """What the scenario does, and what it asks where nothing is typed."""
+        prompt, limits = self.query_one("#prompt", Input), self.query_one("#assignments", Input)
+        hints = {name: hint for name, _, hint in ROWS}
+        told, prompt.placeholder, limits.placeholder = KEYS, hints["prompt"], hints["assignments"]
+        story = self._stories.get(self._scenario or "")
+        if self._scenario is not None and story is None:
+            told = ""
+        if story is not None:
+            told = f"{story.story} Played on a free port of this machine: no key, and it ends with the turn."
+            prompt.placeholder = story.prompt
+            limits.placeholder = f"max_tokens={story.max_tokens}" if story.max_tokens else hints["assignments"]
+        self._say(told, Role.DIM)
+
+    def _say(self, text: str, role: Role) -> None:
+        self.query_one("#live-note", WrappedLines).lines = [(safe(text, role),)]
+
+    @on(Input.Submitted)
+    def action_begin(self) -> None:
+        """Begins, unless something cannot be used."""
+        try:
+            begun = self._begun()
+        except LoopError as why:
+            self._say(f"✖ {why}", Role.ERROR)
+            return
+        keep_typed(self._values())
+        self.dismiss(begun)
+
+    def _values(self) -> dict[str, str]:
+        """What stands in each field."""
+        words = {name: self.query_one(f"#{name}", Cycle).value for name in ("scenario", "api", "profile")}
+        return {**words, **{name: self.query_one(f"#{name}", Input).value.strip() for name, _, _ in ROWS}}
+
+    def _begun(self) -> LiveStart | ScriptedTurn:
+        values = self._values()
+        profile = None if values["profile"] == BY_ADDRESS else values["profile"]
+        try:
+            limits = shlex.split(values["assignments"])
+        except ValueError as why:
+            raise CallerError(f"limits: {why}") from None
+        if self._scenario is not None:
+            from inspector.provider.reading import shipped
+
+            typed = LiveOptions(values["api"], "", "", profile, values["prompt"] or None, assignments=limits)
+            return scenario_turn(shipped()[self._scenario], typed, self._settings)
+        if not values["model"]:
+            raise CallerError("the model is not named")
+        if bool(values["prompt"]) is bool(values["messages"]):
+            raise CallerError("expected either a prompt or a file of messages")
+        return start(LiveOptions(
+            values["api"], values["model"], values["base"], profile, values["prompt"] or None,
+            values["messages"] or None, values["tools"] or None, values["results"] or None, assignments=limits,
+            key_env=values["key_env"] or None,
+        ), self._settings)
+
+
+# -- What was typed last ---------------------------------------------------------------------------------------------
+# In the state folder. A field that may hold a credential is left out as a whole.
+
+
+def last_typed() -> dict[str, str]:
+    """The fields as they were typed last; empty where that is not known."""
+    try:
+        value = json.loads((state_folder() / "live-form.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {name: text for name, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}
+
+
+def keep_typed(values: Mapping[str, str]) -> None:
+    """Remembers the fields, if they can be written."""
+    kept = {name: value for name, value in values.items() if value and not _secret(name, value)}
+    try:
+        target = state_folder() / "live-form.json"
+        private_folder(target.parent)
+        replace_all({target: json.dumps(kept).encode()}, FILE)
+    except OSError:
+        return
+
+
+def _secret(name: str, value: str) -> bool:
+    """Whether a field may hold a credential: a key typed in place of its variable's name is one too."""
+    if name == "key_env" and value not in os.environ:
+        return True
+    return redact.text(value) != value or any(secret in value for secret in secrets_of(os.environ))

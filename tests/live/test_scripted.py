@@ -1,0 +1,85 @@
+"""Live turns against the scripted provider that is started for them: a row of the table as it stands, a scenario."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from inspector.config.settings import Settings
+from inspector.live.headless import LiveOptions, run_live
+from inspector.live.scripted import ScriptedTurn, row_turn, scenario_turn
+from inspector.provider import shipped
+from inspector.provider.dialect_rows import DialectRow, rows
+from inspector.provider.scenarios import SCENARIOS
+from inspector.replay import Replay
+from loop_core.errors import LoopError
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path))
+    monkeypatch.setenv("LOOP_INSPECTOR_API_KEY", "sk-live-0123456789abcdefghij")
+
+
+def played(turn: ScriptedTurn) -> Replay:
+    """The turn to its end; its server is gone then."""
+    begun = turn.start
+    try:
+        return run_live(begun.request, begun.server, begun.settings, begun.answers, begun.path).replay
+    finally:
+        turn.server.close()
+
+
+def listens(url: str) -> bool:
+    with socket.socket() as made:
+        return made.connect_ex(("127.0.0.1", urlsplit(url).port or 0)) == 0
+
+
+@pytest.mark.parametrize("name", ["call-cut", "call-then-text", "paused", "malformed-call", "stream-breaks"])
+def test_a_row_that_is_played_live_is_the_row(name: str) -> None:
+    """One dialect of each outcome: what comes over the wire is read, judged and gated as in the table."""
+    chosen = {(row.exchange.response.raw_stop_reason, row.judged.stop.normalized, row.decision, row.dialect.api): row
+              for row in rows(SCENARIOS[name]) if isinstance(row, DialectRow)}
+    for row in chosen.values():
+        made = played(row_turn(row, Settings()))
+        case = made.case
+        first = case.loaded.exchanges[0]
+        assert first.response.raw_stop_reason == row.exchange.response.raw_stop_reason, row.name
+        assert case.judged[0].stop.normalized is row.judged.stop.normalized, row.name
+        assert [verdict.admission for verdict in case.verdicts[0]] == [
+            verdict.admission for verdict in row.verdicts], row.name
+        assert first.response.text == row.exchange.response.text, row.name
+
+
+def test_a_scenario_runs_to_the_end_that_it_names_without_a_key() -> None:
+    story = shipped()["cut-call"]
+    turn = scenario_turn(story, LiveOptions("openai_chat", ""), Settings())
+    assert turn.start.server.key == ""
+    assert [tool.name for tool in turn.start.request.tools] == ["write_file"]
+    assert turn.start.server.base.startswith("http://127.0.0.1:")
+    assert listens(turn.server.url)
+    made = played(turn)
+    assert made.trace.steps[-1].turn.terminal == story.ends == "completed"
+    assert not listens(turn.server.url)
+    turn.server.close()  # once more does nothing
+
+
+def test_what_cannot_be_begun_leaves_no_server_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    urls = []
+    made = "inspector.live.scripted.ScriptedServer"
+    from inspector.live.scripted import ScriptedServer
+
+    class Noted(ScriptedServer):
+        def __init__(self, *given: object) -> None:
+            super().__init__(*given)  # type: ignore[arg-type]
+            urls.append(self.url)
+
+    monkeypatch.setattr(made, Noted)
+    with pytest.raises(LoopError):
+        scenario_turn(shipped()["text"], LiveOptions("openai_chat", "", assignments=["max_tokens=x"]), Settings())
+    with pytest.raises(LoopError):
+        scenario_turn(shipped()["text"], LiveOptions("openai_chat", "", assignments=["max_tokens=0"]), Settings())
+    assert not any(map(listens, urls))

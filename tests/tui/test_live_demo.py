@@ -1,0 +1,184 @@
+"""A live turn without a key, an address or a second terminal: a scenario of the form, a row of the providers."""
+
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from inspector.tui.app import LoopInspector
+from inspector.tui.live_screen import LiveScreen
+from inspector.tui.panels import Cycle
+from inspector.tui.providers_screen import ProvidersScreen
+from inspector.tui.session_screen import SessionScreen
+from inspector.tui.turn_form import LiveForm, keep_typed, last_typed
+from tests.scenes.app import page, told
+
+SIZE = (80, 24)
+KEY = "sk-live-0123456789abcdefghij"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+async def until(pilot: Pilot[Any], met: Callable[[], bool]) -> None:
+    for _ in range(1_500):
+        if met():
+            await pilot.pause()
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(f"it never came to that:\n{page(pilot.app)}")
+
+
+def listens(url: str) -> bool:
+    with socket.socket() as made:
+        return made.connect_ex(("127.0.0.1", urlsplit(url).port or 0)) == 0
+
+
+def live(pilot: Pilot[Any]) -> LiveScreen:
+    assert isinstance(pilot.app.screen, LiveScreen)
+    return pilot.app.screen
+
+
+async def test_two_keys_begin_a_scenario_and_its_end_ends_the_server() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("L")
+        await pilot.pause()
+        form = app.screen
+        assert isinstance(form, LiveForm)
+        await until(pilot, lambda: "The budget ends inside a call" in page(app))
+        shown = page(app)
+        assert "who answers         < cut-call >" in shown
+        assert "no key" in shown
+        assert "base URL" not in shown
+        assert "Write the report to a file." in shown
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        screen = live(pilot)
+        server = screen.driver.start.server
+        assert server.key == ""
+        assert listens(server.base)
+        assert "WAITS  to send the first request" in page(app)
+        assert server.base in told(app)
+        await pilot.press("D")
+        await until(pilot, lambda: screen.finished)
+        assert screen.driver.stepper.last.turn.terminal == "completed"
+        await until(pilot, lambda: not listens(server.base))
+
+
+async def test_leaving_the_app_in_the_middle_of_a_turn_ends_the_server() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("L")
+        await pilot.pause()
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        base = live(pilot).driver.start.server.base
+        await pilot.press("d")
+        await pilot.press("ctrl+q")
+    assert not listens(base)
+
+
+async def test_a_screen_that_fails_ends_the_server_too() -> None:
+    app, bases = LoopInspector(), []
+
+    def fails() -> None:
+        raise RuntimeError("drawn no more")
+
+    async def crash() -> None:
+        async with app.run_test(size=SIZE) as pilot:
+            await pilot.press("L")
+            await pilot.pause()
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+            bases.append(live(pilot).driver.start.server.base)
+            app.screen.call_later(fails)
+            await pilot.pause(0.5)
+
+    with pytest.raises(RuntimeError):
+        await crash()
+    assert bases
+    assert not listens(bases[0])
+
+
+async def test_the_form_has_the_last_values_again_and_a_real_server_has_its_own_fields() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("L")
+        await pilot.pause()
+        await pilot.press("t")  # a letter goes to the next scenario that begins with it
+        await pilot.pause()
+        assert app.screen.query_one("#scenario", Cycle).value == "text"
+        app.screen.query_one("#prompt", Input).value = "What happened?"
+        app.screen.query_one("#assignments", Input).value = "max_tokens=20 x"
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "✖ " in page(app)
+        app.screen.query_one("#assignments", Input).value = "max_tokens=20"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        assert '"What happened?"' in told(app)
+        assert '"max_tokens": 20' in told(app)
+        await pilot.press("D")
+        await until(pilot, lambda: live(pilot).finished)
+        await pilot.press("L")
+        await pilot.pause()
+        assert app.screen.query_one("#scenario", Cycle).value == "text"
+        assert app.screen.query_one("#prompt", Input).value == "What happened?"
+        app.screen.query_one("#scenario", Cycle).value = "a real server"
+        await pilot.pause()
+        assert "base URL" in page(app)
+        assert "OPENAI_API_KEY" in page(app)
+
+
+def test_no_credential_is_ever_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "correct-horse-battery-9")
+    monkeypatch.setenv("OTHER", "x")
+    keep_typed({"prompt": f"use {KEY}", "base": "http://me:hunter2secret@example.org", "model": "m", "key_env": KEY,
+                "tools": "correct-horse-battery-9.json", "api": "openai_chat"})
+    assert last_typed() == {"model": "m", "api": "openai_chat"}
+    keep_typed({"key_env": "MY_KEY"})
+    assert last_typed() == {"key_env": "MY_KEY"}
+    files = list(tmp_path.rglob("live-form.json"))
+    assert len(files) == 1
+    assert files[0].stat().st_mode & 0o077 == 0
+    files[0].write_text(json.dumps([1]))
+    assert last_typed() == {}
+
+
+async def test_a_provider_s_row_is_played_live_and_opened_as_simulated() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=(160, 45)) as pilot:
+        await pilot.press("P")
+        await until(pilot, lambda: "vllm" in page(app))
+        screen = app.screen
+        assert isinstance(screen, ProvidersScreen)
+        table = screen._dialects
+        at = next(index for index in range(table.count) if table.selectable(index)
+                  and "vllm" in table.shown[index].row.name)  # type: ignore[union-attr]
+        table.wanted(at)
+        row = table.selected.row  # type: ignore[union-attr]
+        await pilot.press("L")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        played = live(pilot)
+        base = played.driver.start.server.base
+        await until(pilot, lambda: played.finished)
+        first = played.run.view.responses[0]
+        assert first.exchange.response.raw_stop_reason == row.exchange.response.raw_stop_reason  # type: ignore[union-attr]
+        assert first.judged.stop.normalized is row.judged.stop.normalized  # type: ignore[union-attr]
+        await until(pilot, lambda: not listens(base))
+        await pilot.press("q")
+        await pilot.pause()
+        assert app.screen is screen
+        await pilot.press("enter")
+        await until(pilot, lambda: type(app.screen) is SessionScreen)
+        assert "SIMULATED" in page(app)
