@@ -23,7 +23,8 @@ from textual.widgets import Input
 from inspector.replay.case import Case
 from inspector.report.lines.spans import Role, one_line
 from inspector.sessions.intake import heavy
-from inspector.tui.messages import ActionWanted, NotingScreen, PathWanted, PlacedScreen, SessionWanted, TurnScreen
+from inspector.tui.leaving import LeavingApp, PassingScreen
+from inspector.tui.messages import ActionWanted, NoteWanted, NotingScreen, PathWanted, PlacedScreen, SessionWanted
 from inspector.tui.paint import Paint
 from inspector.tui.panels import note
 from inspector.tui.session_files import (
@@ -93,14 +94,17 @@ WAITS, PAUSE = 50, 0.02
 """How often a field is waited for, and the seconds between two looks."""
 
 
-class TypedAhead(App[int]):
+class TypedAhead(LeavingApp):
     """Hands such keys on, in their order."""
 
     _early: tuple[Key, ...] = ()
 
     def on_key(self, event: Key) -> None:
         """Takes a key that nothing below has used."""
-        if not isinstance(self.screen, ModalScreen) or event.key in self.screen.active_bindings:
+        if not isinstance(self.screen, ModalScreen):
+            self._say_unused(event)
+            return
+        if event.key in self.screen.active_bindings:
             return
         if self._early or self.focused is None:
             event.prevent_default()
@@ -111,6 +115,17 @@ class TypedAhead(App[int]):
             event.prevent_default()
             self.focused.insert_text_at_cursor(event.character or "")
 
+    def _say_unused(self, event: Key) -> None:
+        """A key without a meaning says so; one that has its meaning at other times says which."""
+        if event.key in self.screen.active_bindings or isinstance(self.focused, Input):
+            return
+        from inspector.tui.keys import name_of
+
+        declared = self.screen._bindings.key_to_bindings.get(event.key, [])
+        does = next((f"has no use now: {each.tooltip}" for each in declared if each.tooltip), "does nothing here")
+        # Later: Textual still tries the bindings behind this, and whatever is tried takes the last note away.
+        self.call_later(self.tell, f"{name_of(event.key)} {does} · ? lists the keys")
+
     def _hand_on(self, waits: int) -> None:
         if self.focused is None and waits:
             self.set_timer(PAUSE, lambda: self._hand_on(waits - 1))
@@ -120,7 +135,7 @@ class TypedAhead(App[int]):
             for event in early:
                 self.post_message(Key(event.key, event.character))
 
-READ, UNREADABLE = 0, 2
+UNREADABLE = 2
 PLAIN = """
 .-plain #steps { border-right: ascii $border; }
 .-plain #machine, .-plain #spent { border-left: ascii $border; }
@@ -158,8 +173,6 @@ class LoopInspector(TypedAhead):
     COMMANDS: ClassVar[set[type | Callable[[], type]]] = {_commands, _system_commands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "keys", "help", tooltip="Every key, by where it works", id="help"),
-        Binding("q,escape", "back", "back", tooltip="Back to where you came from; from there, quit", id="back"),
-        Binding("ctrl+q", "quit", "Quit", show=False, tooltip="Quit at once", id="quit", priority=True),
         Binding("ctrl+p", "command_palette", "All commands", show=False, tooltip="All commands, by name", id="palette"),
         Binding("L", "live", "live turn", show=False, id="live",
                 tooltip="A live turn: ask a provider or a local model, each effect by hand"),
@@ -267,7 +280,7 @@ class LoopInspector(TypedAhead):
         try:
             self._show(load(paths, self.reading), first=False, keep=message.remember)
         except LoopError as why:
-            self._tell(str(why))
+            self.tell(one_line(str(why)))
 
     @on(SessionWanted)
     def _session_wanted(self, message: SessionWanted) -> None:
@@ -288,7 +301,7 @@ class LoopInspector(TypedAhead):
             self.errors = (why,)
             self.exit(UNREADABLE)
         else:
-            self._tell(why)
+            self.tell(one_line(why))
 
     def _show(self, read: OpenSession, *, first: bool, keep: bool) -> None:
         if not read.original.view.steps:
@@ -296,7 +309,7 @@ class LoopInspector(TypedAhead):
                 self.errors = read.errors or ("no LLM traffic was found",)
                 self.exit(UNREADABLE)
             else:
-                self._tell(read.errors[0] if read.errors else "no LLM traffic was found there")
+                self.tell(one_line(read.errors[0] if read.errors else "no LLM traffic was found there"))
             return
         if keep:
             remember(read.paths)
@@ -313,43 +326,21 @@ class LoopInspector(TypedAhead):
         """The session that is open, and the place in it; None where none is."""
         return next((screen.where for screen in reversed(self.screen_stack) if isinstance(screen, PlacedScreen)), None)
 
-    def _tell(self, text: str) -> None:
-        if isinstance(self.screen, NotingScreen):
-            self.screen.note = one_line(text)
-
     # -- keys ----------------------------------------------------------------------------------------------------
 
     async def run_action(self, action: Any, *arguments: Any, **options: Any) -> bool:
         """Takes the last note away before anything new is done."""
         if isinstance(self.screen, NotingScreen) and self.screen.note and not str(action).startswith("app.command"):
-            self._tell("")
+            self.tell("")
         return await super().run_action(action, *arguments, **options)
+
+    @on(NoteWanted)
+    def _note_wanted(self, message: NoteWanted) -> None:
+        self.tell(message.text)
 
     @on(ActionWanted)
     async def _action_wanted(self, message: ActionWanted) -> None:
         await self.run_action(message.action, message.node)
-
-    async def action_back(self) -> None:
-        """Back, then quit; a turn that runs is asked about first."""
-        if isinstance(self.screen, TurnScreen) and self.screen.asks_to_leave():
-            return
-        # A loading screen only leads to a session: Textual cannot switch away from an app's first screen.
-        if len(self.screen_stack) > 1 and not isinstance(self.screen_stack[-2], LoadingScreen):
-            self.pop_screen()
-        else:
-            self._leave_app()
-
-    async def action_quit(self) -> None:
-        """Quits at once; turns that run are cancelled, and their recordings closed."""
-        for screen in self.screen_stack:
-            if isinstance(screen, TurnScreen):
-                await screen.abandon()
-        self._leave_app()
-
-    def _leave_app(self) -> None:
-        """A turn that was begun from the command line says how it ended."""
-        first = self.screen_stack[0]
-        self.exit(READ, first.exit_code if isinstance(first, TurnScreen) else READ)
 
     def action_keys(self) -> None:
         """Shows all keys."""
@@ -377,7 +368,7 @@ def _light_terminal() -> bool:
 # -- What is seen while a large file is read -------------------------------------------------------------------------
 
 
-class LoadingScreen(Screen[None]):
+class LoadingScreen(PassingScreen):
     """Says what is being read."""
 
     def __init__(self, paths: Sequence[str]) -> None:

@@ -44,16 +44,15 @@ class Attention(SessionPart):
 
     def action_attention(self) -> None:
         """Goes to the next of them, and from the last to the first."""
-        stage, view, listed = self.stage, self.stage.run.view, self.stage.listed or self.stage.run.outline
-        among = " that the filter keeps" if stage.filtered else ""
-        turns = [at for at in self.worst_first(view) if listed.kept_in(view.turns[at])]
+        stage, view, rows, among = self.stage, self.stage.run.view, self.stage.rows, self.stage.rows.within
+        turns = [at for at in self.worst_first(view) if rows.kept_in(view.turns[at])]
         if not turns:
             stage.note = f"no turn{among} needs attention"
             return
         here = stage.run.outline.block_of(stage.step).turn
         place = (turns.index(here) + 1) % len(turns) if here in turns else 0
         turn = view.turns[turns[place]]
-        stage.go(listed.nearest(view.deciding_step(turn), turn.run.first, turn.run.end), "")
+        stage.go(rows.nearest(view.deciding_step(turn), turn.run.first, turn.run.end), "")
         word = f"turn {turns[place] + 1:,}: {turn.verdict.word}"
         stage.note = (f"{place + 1:,} of {len(turns):,} turns{among} that need attention · {word}" if len(turns) > 1
                       else f"the only turn{among} that needs attention · {word}")

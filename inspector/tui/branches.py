@@ -86,7 +86,9 @@ class Branches(SessionPart):
         if turn is None:
             stage.note = self.lost_or(f"run {run.name}: nothing differs")
             return
-        stage.step = turn.run.decided
+        # Inside the filter, where it keeps a step of the turn: it stays over another run.
+        ends = stage.rows.nearest(turn.run.decided, turn.run.first, turn.run.end)
+        stage.step = turn.run.decided if ends is None else ends
         number, end = run.view.number(turn), whatif.ending(turn)
         stage.note = self.lost_or(f"run {run.name}: turn {number} ends in {end} · o goes between runs")
 

@@ -19,7 +19,7 @@ from inspector.report.filters import FilterError
 from inspector.report.lines.spans import Line, Role, Span, safe
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
-from inspector.tui.panels import Note, note
+from inspector.tui.panels import note
 from loop_core.judge.gate import Admission
 
 # -- Breakpoints as values -------------------------------------------------------------------------------------------
@@ -142,7 +142,6 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
         with Vertical(id="breakpoints"):
             yield note("Breakpoints", Role.TITLE)
             yield self._list
-            yield note("", id="stops-note")
             yield note("space on/off · a type one · d remove · esc close, then c runs to the next")
 
     def on_mount(self) -> None:
@@ -185,18 +184,19 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
         """Asks for an expression."""
         from inspector.tui.questions import Prompt
 
-        self.app.push_screen(Prompt("break at", "stop:max_tokens held · state:Abort* · budget>=80%"), self._typed)
+        def refusal(text: str) -> str:
+            try:
+                filter_of(text.strip())
+            except FilterError as why:
+                return str(why) if text.strip() else ""
+            return ""
+
+        hint = "stop:max_tokens held · state:Abort* · budget>=80%"
+        self.app.push_screen(Prompt("break at", hint, refusal=refusal), self._typed)
 
     def _typed(self, text: str | None) -> None:
-        if text is None or not text.strip():
-            return
-        try:
-            filter_of(text.strip())
-        except FilterError as why:
-            self.query_one("#stops-note", Note).line = (safe(str(why), Role.ERROR),)
-            return
-        self.query_one("#stops-note", Note).line = ()
-        self._add(text.strip())
+        if text is not None and text.strip():
+            self._add(text.strip())
 
     def _add(self, text: str) -> None:
         if all(each.text != text for each in self._list.stops):

@@ -22,6 +22,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
 from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, safe, text_of, width_of
+from inspector.tui.leaving import goes_back
 from inspector.tui.messages import ActionWanted
 from inspector.tui.panels import Panel, line_input, note
 from inspector.tui.text_view import TextView
@@ -141,7 +142,7 @@ class KeyBar(Panel):
 
     def _fitting(self, room: int) -> list[tuple[ActiveBinding, Line]]:
         """The keys that fit, whole; the last two places are kept for help and leaving."""
-        last = len(self.app.screen_stack) == 1
+        last = not goes_back(self.app)
         every = [
             (found, _entry(key, "quit" if last and found.binding.id == "back" else found.binding.description))
             for key, found in shown_keys(self.screen)

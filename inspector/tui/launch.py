@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from inspector.config.settings import Settings
 from inspector.report.lines.spans import one_line
 from inspector.sessions.intake import heavy
-from inspector.tui.app import READ, UNREADABLE, LoopInspector
+from inspector.tui.app import UNREADABLE, LoopInspector
 from inspector.tui.keys import check_keys
+from inspector.tui.leaving import READ
 from inspector.tui.session_files import STDIN, OpenSession, ReadingOptions, load, place_from
 
 if TYPE_CHECKING:

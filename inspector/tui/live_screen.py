@@ -23,7 +23,7 @@ from inspector.tui.keys import name_of
 from inspector.tui.live_controls import MEANS, TurnControls
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.panels import Status, VerdictPanel
-from inspector.tui.session_files import OpenSession, remember, run_of, session_of
+from inspector.tui.session_files import OpenSession, ScreenPlace, remember, run_of, session_of
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.stage import SessionPart, SessionRuns
 from inspector.tui.text_view import TextView
@@ -57,7 +57,7 @@ class LiveScreen(SessionScreen):
         self._due = False
         self._left_to_wait = ""
         self._drawn: tuple[object, ...] = ()
-        super().__init__(self._as_it_stands())
+        super().__init__(self._as_it_stands(), ScreenPlace(()))
         self.controls = TurnControls(self, self.driver, self._changed)
         self.adopt(self.controls)
         self.action_give_up = self._give_up
@@ -110,9 +110,6 @@ class LiveScreen(SessionScreen):
     def _end_server(self) -> None:
         if self._scripted is not None:
             self._scripted.server.close()
-
-    def open(self) -> None:
-        """A turn begins at its first step."""
 
     def restore(self) -> None:
         """Nothing is kept of a session that is still being made."""

@@ -97,6 +97,13 @@ class SessionWanted(Message):
 
 
 @dataclass
+class NoteWanted(Message):
+    """A widget has something to say at the foot of the screen."""
+
+    text: str
+
+
+@dataclass
 class ActionWanted(Message):
     """The user clicked a key in the key bar."""
 

@@ -5,7 +5,7 @@ Further down: the line of the filter, and that of a grid's axes, which say what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from textual import on
@@ -18,21 +18,23 @@ from textual.timer import Timer
 from textual.widgets import Input, Label
 
 from inspector.report.lines.spans import Role, safe
-from inspector.tui.panels import Note, line_input, note
+from inspector.tui.panels import Note, WrappedLines, line_input, note
 from loop_core.errors import CallerError
 
 
 class WordSuggester(Suggester):
     """Completes the last word of a line by the first of these that begins so."""
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Sequence[str], after: Mapping[str, Sequence[str]] | None = None) -> None:
+        """`after`: the words that complete what follows a first word."""
         super().__init__(case_sensitive=True)
-        self._words = words
+        self._words, self._after = words, after or {}
 
     async def get_suggestion(self, value: str) -> str | None:
         """The line, completed."""
         before, space, begun = value.rpartition(" ")
-        found = next((word for word in self._words if begun and word.startswith(begun)), None)
+        words = self._after.get(before, self._words)
+        found = next((word for word in words if begun and word.startswith(begun)), None)
         return None if found is None else f"{before}{space}{found}"
 
 
@@ -44,18 +46,23 @@ class Prompt(ModalScreen[str | None]):
     #prompt { height: 1; background: $panel; }
     #prompt-word { width: auto; background: $primary; color: $background; text-style: bold; }
     #prompt-input { width: 1fr; background: $panel; }
+    #prompt-refusal { background: $panel; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "leave", tooltip="Leave without doing anything", id="prompt.leave"),
         Binding("tab", "complete", "complete", tooltip="Take what is proposed", id="prompt.complete", priority=True),
     ]
 
-    def __init__(self, word: str, hint: str, value: str = "", words: WordSuggester | None = None) -> None:
+    def __init__(self, word: str, hint: str, value: str = "", words: WordSuggester | None = None,
+                 refusal: Callable[[str], str] | None = None) -> None:
+        """`refusal` says why a line cannot be taken, empty where it can: the line then stays open."""
         super().__init__()
         self._word, self._hint, self._value, self._words = word, hint, value, words
+        self._refusal = refusal
 
     def compose(self) -> ComposeResult:
-        """The word and the line."""
+        """Why the line was not taken, the word and the line."""
+        yield WrappedLines(id="prompt-refusal")
         with Horizontal(id="prompt"):
             yield Label(f" {self._word} ", id="prompt-word", markup=False)
             yield line_input(self._value, self._hint, "prompt-input", self._words)
@@ -66,8 +73,11 @@ class Prompt(ModalScreen[str | None]):
             self.dismiss(event.value)
 
     def accepts(self, text: str) -> bool:
-        """Whether the line may be handed over; one that may not be says why itself."""
-        return True
+        """Whether the line may be handed over; one that may not be stays open under the reason."""
+        why = self._refusal(text) if self._refusal is not None else ""
+        told = f"{why} · enter tries again, esc leaves"
+        self.query_one("#prompt-refusal", WrappedLines).lines = [(safe(told, Role.ERROR),)] if why else ()
+        return not why
 
     def action_complete(self) -> None:
         """Takes what is proposed, as the cursor key at the end of the line does."""

@@ -42,7 +42,8 @@ class RemarkBook(SessionPart):
     def __init__(self, stage: SessionStage) -> None:
         super().__init__(stage)
         self.breakpoints: tuple[Breakpoint, ...] = ()
-        self._expression = ""
+        self._expression = self._last = ""
+        """The filter in force, and the last that was: it is offered again."""
         self._by_run: dict[str, Remarks] = {}
         """Marks and notes of every run, by its key."""
 
@@ -143,7 +144,7 @@ class RemarkBook(SessionPart):
 
         before = self._expression
         self.stage.app.push_screen(
-            FilterPrompt(before, self._narrow), lambda typed: self._filter_chosen(before, typed))
+            FilterPrompt(before or self._last, self._narrow), lambda typed: self._filter_chosen(before, typed))
 
     def _filter_chosen(self, before: str, typed: str | None) -> None:
         outcome = self._narrow(before if typed is None else typed)
@@ -154,6 +155,7 @@ class RemarkBook(SessionPart):
         """Keeps the steps that match; what to say of it. A mistake leaves the list as it is."""
         stage = self.stage
         if not text.strip():
+            self._last = self._expression or self._last
             self._expression, stage.filtered, stage.listed = "", "", stage.run.outline
             return "all steps are shown"
         from inspector.report import filters
@@ -172,6 +174,21 @@ class RemarkBook(SessionPart):
         if stage.step not in set(kept):
             stage.step = narrowed.moved(stage.step, 1)
         return count
+
+    def close_open(self) -> bool:
+        """Takes the filter away; whether there was one."""
+        if not self._expression:
+            return False
+        self.stage.note = f"{self._narrow('')} · f offers the filter again"
+        return True
+
+    def keep_in_sight(self) -> None:
+        """Takes the filter away where the cursor was sent to a step outside it: every pane shows the same step."""
+        stage = self.stage
+        listed = stage.listed
+        if self._expression and listed is not None and listed.view is stage.run.view and not listed.keeps(stage.step):
+            self._narrow("")
+            stage.note = "the filter is taken away: this step is outside it · f offers it again"
 
     def filter_again(self) -> None:
         """Another run: the same filter over its steps."""
@@ -220,10 +237,10 @@ class RemarkBook(SessionPart):
     def action_to_mark(self, by: int) -> None:
         """Goes to another marked step."""
         here = self.stage.step
-        ahead = sorted(step for step in self.marks if (step > here if by > 0 else step < here))
-        where = "after" if by > 0 else "before"
-        self.stage.go((ahead[0] if by > 0 else ahead[-1]) if ahead else None,
-                      f"no mark {where} this step; m marks one")
+        ahead = sorted(step for step in self.marks
+                       if (step > here if by > 0 else step < here) and self.stage.rows.keeps(step))
+        where = f"{'after' if by > 0 else 'before'} this step{self.stage.rows.within}"
+        self.stage.go((ahead[0] if by > 0 else ahead[-1]) if ahead else None, f"no mark {where}; m marks one")
 
     def action_note(self) -> None:
         """Asks for a note on the step."""

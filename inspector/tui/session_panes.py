@@ -144,6 +144,17 @@ class Panes(SessionPart):
         self.stage.set_class(not zoomed and not steps, "-zoom-text")
         self.stage.set_class(not zoomed and steps, "-zoom-steps")
 
+    def close_open(self) -> bool:
+        """Shows all panes again, else takes the marks of a search away; whether there was either."""
+        if self.stage.has_class("-zoom-text") or self.stage.has_class("-zoom-steps"):
+            self.stage.remove_class("-zoom-text", "-zoom-steps")
+            return True
+        if not self._needle:
+            return False
+        self._needle = self._text.needle = ""
+        self.stage.note = "the search is closed"
+        return True
+
     # -- in which form -------------------------------------------------------------------------------------------
 
     def action_mode(self) -> None:
@@ -208,7 +219,8 @@ class Panes(SessionPart):
         if not self._needle:
             return
         if self._steps.has_focus:
-            self.stage.go(self._steps.find(self._needle, by, again), f"{self._needle!r} is in no step")
+            nowhere = f"{self._needle!r} is in no step{self.stage.rows.within}"
+            self.stage.go(self._steps.find(self._needle, by, again), nowhere)
         elif not self._text.find(by, again):
             self.stage.note = f"{self._needle!r} is not in this view"
 
@@ -306,6 +318,8 @@ class Tracing(SessionPart):
             self._traced(lambda found: self._what_became(found, message))
         elif self.panes.tab == "response" and any(self._facts_of(message)):
             self._traced(lambda found: self._bytes_of(found, message))
+        elif not message.width:
+            self.stage.note = "enter leads from a fact to its bytes in Response (2), and back in Wire (3)"
 
     def _what_became(self, found: Provenance, message: LinesPointed) -> None:
         from inspector.report.lines.slices import Bytes

@@ -15,6 +15,7 @@ from inspector.report.lines import glyphs
 from inspector.report.lines.spans import text_of
 from inspector.tui.attention import Attention
 from inspector.tui.branches import Branches, Comparisons
+from inspector.tui.command_line import CommandLine
 from inspector.tui.delivery import deliver, picture
 from inspector.tui.keys import KeyBar
 from inspector.tui.live_run import LiveAttempt
@@ -102,7 +103,7 @@ class SessionScreen(SessionStage):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-low"), (HIGH, "-high")]  # noqa: RUF012
     PARTS: ClassVar[tuple[type[SessionPart], ...]] = (
-        Stepping, Attention, RemarkBook, LiveAttempt, Branches, Comparisons, Tracing, Panes, Exports)
+        Stepping, CommandLine, Attention, RemarkBook, LiveAttempt, Branches, Comparisons, Tracing, Panes, Exports)
     """In the order in which the help lists their keys."""
     BINDINGS: ClassVar[list[BindingType]] = [binding for part in PARTS for binding in part.BINDINGS]
 
@@ -111,10 +112,11 @@ class SessionScreen(SessionStage):
         self._begins = begins
         self.panes, self.remarks = Panes(self), RemarkBook(self)
         self.branches = Branches(self, self.panes, self.remarks)
-        self.stepping = Stepping(self, self.remarks, self.branches.branch)
+        self.stepping = Stepping(self, self.remarks)
         self.tracing = Tracing(self, self.panes)
         self.attention = Attention(self)
-        self.adopt(self.stepping, self.attention, self.remarks, self.branches.live, self.branches,
+        self.adopt(self.stepping, CommandLine(self, self.branches.branch), self.attention, self.remarks,
+                   self.branches.live, self.branches,
                    Comparisons(self, self.branches), self.tracing, self.panes, Exports(self, self.panes))
         # The class that the breakpoints will give anyway; with it from the start, styles are worked out once.
         columns, rows = get_terminal_size()
@@ -152,17 +154,13 @@ class SessionScreen(SessionStage):
         """Opens at a given place, else where attention is needed; the list is focused where it is visible."""
         self.show()
         if self._begins is None:
-            self.open()
+            self.attention.open()
         else:
             self.go(self._begins.step, "")
             if self._begins.tab in {tab.name for tab in TABS}:
                 self.panes.action_tab(self._begins.tab)
         self.panes.fit(self.app.size.width < NARROW)
         self.call_after_refresh(self.restore)
-
-    def open(self) -> None:
-        """Goes to where a session is looked at first."""
-        self.attention.open()
 
     def restore(self) -> None:
         """Reads what was kept of this session."""
@@ -185,6 +183,7 @@ class SessionScreen(SessionStage):
 
     def watch_step(self) -> None:
         """Another step: another sheet, perhaps, and what was noted there."""
+        self.remarks.keep_in_sight()
         self.show()
         if self.step in self.remarks.notes:
             self.note = f"{glyphs.NOTE} {self.remarks.notes[self.step]}"
@@ -201,7 +200,7 @@ class SessionScreen(SessionStage):
 
     @on(StepMoved)
     def _step_moved(self, message: StepMoved) -> None:
-        self.go(self.stepping.moved(message.by), "")
+        self.stepping.action_step(message.by)
 
     @on(TabWanted)
     def _tab_wanted(self, message: TabWanted) -> None:

@@ -150,6 +150,8 @@ class StepList(RowList):
         start = self.step + (direction if again else 0)
         for far in range(count):
             step = (start + far * direction) % count
+            if not self.outline.keeps(step):
+                continue
             if needle.lower() in text_of(steps.step_line(self.outline.view, step, self.step, self.remarks)).lower():
                 return step
         return None

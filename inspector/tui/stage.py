@@ -210,6 +210,11 @@ class SessionStage(Screen[None]):
         """The run that is shown."""
         return self.runs.current
 
+    @property
+    def rows(self) -> Outline:
+        """The steps among which the cursor moves: all, or those that the filter keeps."""
+        return self.listed or self.run.outline
+
     def say(self, text: str) -> None:
         """Says something at the foot, until the next key."""
         self.note = text
@@ -244,3 +249,7 @@ class SessionPart:
 
     def __init__(self, stage: SessionStage) -> None:
         self.stage = stage
+
+    def close_open(self) -> bool:
+        """Closes what the part has open; whether anything was."""
+        return False

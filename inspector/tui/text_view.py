@@ -19,7 +19,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from inspector.report.lines.spans import Line, Listed, Measure, Role, Sheet, matched, width_of
-from inspector.tui.messages import LinesPointed
+from inspector.tui.messages import LinesPointed, NoteWanted
 from inspector.tui.paint import paint_of
 
 NOTHING: Sheet = Listed([])
@@ -132,6 +132,10 @@ class TextView(ScrollView, can_focus=True):
 
     def action_columns(self, by: int) -> None:
         """Scrolls sideways."""
+        if self.wrap:
+            how = " · w stops that" if "w" in self.screen.active_bindings else ""
+            self.post_message(NoteWanted(f"nothing lies left or right: long lines are wrapped{how}"))
+            return
         self.scroll_to(x=self.scroll_offset.x + by, animate=False, force=True)
 
     def action_page(self, by: int) -> None:

@@ -1,6 +1,7 @@
 """Every key of the session screen does what its binding says, at one pane and at three."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +15,12 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import BreakpointList
 from inspector.tui.keys import HelpScreen, active_keys, shown_keys
 from inspector.tui.lists import RowList
+from inspector.tui.picker import PickerScreen
+from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import StepList
 from inspector.tui.text_view import TextView
-from tests.scenes.app import PARTS, assistant, entry, page, seen, stream, told, user
+from tests.scenes.app import PARTS, assistant, entry, page, ran_a_cut_call, seen, story, stream, told, user
 
 AppOn = Callable[..., LoopInspector]
 ONE_PANE, THREE = (80, 24), (160, 45)
@@ -116,8 +119,10 @@ async def test_a_number_jumps(app_on: AppOn, typed: str, step: int) -> None:
 async def test_a_number_that_is_no_step_is_told(app_on: AppOn, typed: str) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("space", ":", typed[0], *typed[1:], "enter")
-        assert session(pilot).step == 1
+        assert pilot.app.screen.query_one(Input).value == typed, "the line stays open for correction"
         assert "is no step: 1 to 28" in page(pilot.app)
+        await pilot.press(*["backspace"] * len(typed), "5", "enter")
+        assert session(pilot).step == 4
 
 
 async def test_a_setting_after_a_colon_is_run(app_on: AppOn) -> None:
@@ -128,8 +133,9 @@ async def test_a_setting_after_a_colon_is_run(app_on: AppOn) -> None:
         assert session(pilot).run.view.turns[0].final_state.value == "Complete"
         await pilot.press(":", *"set max_tokens=160 simulate=yes@2", "enter")
         assert "all hold from one step on" in page(pilot.app)
-        await pilot.press(":", *"policy=nobody", "enter")
-        assert "nobody" in page(pilot.app)
+        await pilot.press("ctrl+u", *"policy=nobody", "enter")
+        assert "'policy=nobody': " in page(pilot.app)
+        await pilot.press("escape")
         assert len(session(pilot).runs.every) == 2
 
 
@@ -158,8 +164,38 @@ async def test_a_command_that_is_none_is_told_with_what_was_meant(app_on: AppOn)
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press(":", *"breekpoints", "enter")
         assert "'breekpoints' is no command here; did you mean breakpoints" in page(pilot.app)
-        await pilot.press(":", *"turn", "enter")
+        await pilot.press("ctrl+u", *"turn.", "enter")
         assert "did you mean turn.next, turn.previous?" in page(pilot.app)
+
+
+async def test_a_turn_is_gone_to_by_its_number(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press(":", *"turn 3", "enter")
+        assert "turn 3: expected 1 to 2 · enter tries again, esc leaves" in page(pilot.app)
+        await pilot.press("backspace", "2", "enter")
+        assert session(pilot).step == 20
+
+
+async def test_a_file_is_gone_to_by_a_part_of_its_name(tmp_path: Path) -> None:
+    paths = [str(story(tmp_path, ran_a_cut_call(), name)) for name in ("alpha.har", "beta.har", "betamax.har")]
+    async with LoopInspector(paths, opened_already=load(paths, ReadingOptions())).run_test(size=ONE_PANE) as pilot:
+        files = session(pilot).run.outline.files
+        await pilot.press(":", *"file bet", "enter")
+        assert "2 files begin or are called so: beta.har, betamax.har" in page(pilot.app)
+        await pilot.press("escape", ":", *"file max", "enter")
+        assert session(pilot).step == files["betamax.har"]
+        await pilot.press(":", *"file al")
+        await pilot.pause()
+        await pilot.press("tab", "enter")
+        assert session(pilot).step == files["alpha.har"]
+        await pilot.press(":", *"file alfa", "enter")
+        assert "no file is called 'alfa'; did you mean alpha.har" in page(pilot.app)
+
+
+async def test_one_file_is_not_looked_for(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press(":", *"file story", "enter")
+        assert "there is only one file" in page(pilot.app)
 
 
 async def test_escape_leaves_a_prompt(app_on: AppOn) -> None:
@@ -256,6 +292,66 @@ async def test_search_says_when_nothing_is_found(app_on: AppOn) -> None:
         assert "nothing was searched yet" in page(pilot.app)
         await pilot.press("/", *"xyzzy", "enter")
         assert "'xyzzy' is not in this view" in page(pilot.app)
+
+
+async def test_search_in_the_list_stays_inside_the_filter(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        screen, steps = session(pilot), pilot.app.screen.query_one(StepList)
+        await pilot.press("f", *"state:EvaluateStop", "enter", "/", *"max_tokens", "enter")
+        found = []
+        for _ in range(8):
+            found.append(screen.step)
+            assert screen.run.view.steps[screen.step].state.value == "EvaluateStop"
+            row = seen(pilot.app)[steps.region.y + steps.cursor - int(steps.scroll_offset.y)]
+            assert f"▶ {screen.step + 1:>2} " in row, "the cursor stands on the step that the other panes show"
+            assert f"step {screen.step + 1}/28" in seen(pilot.app)[-2]
+            await pilot.press("n")
+        assert len(set(found)) > 2
+        await pilot.press("/", *"Unrecorded", "enter")
+        assert "'Unrecorded' is in no step that the filter keeps" in page(pilot.app)
+
+
+async def test_search_in_the_text_leaves_every_pane_on_its_step(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        screen, steps = session(pilot), pilot.app.screen.query_one(StepList)
+        await pilot.press("f", *"held", "enter", "tab", "/", *"write_file", "enter", "n")
+        assert screen.rows.keeps(screen.step)
+        row = seen(pilot.app)[steps.region.y + steps.cursor - int(steps.scroll_offset.y)]
+        assert f"▶ {screen.step + 1:>2} " in row
+        assert "write_file" in page(pilot.app)
+
+
+@pytest.mark.parametrize("keys", ["}", "]", "space", "G", "!"])
+async def test_keys_that_move_stay_inside_the_filter(app_on: AppOn, keys: str) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("f", *"state:Request", "enter")
+        for _ in range(4):
+            await pilot.press(keys)
+            assert session(pilot).filtered
+            assert session(pilot).rows.keeps(session(pilot).step)
+
+
+async def test_a_step_outside_the_filter_takes_it_away(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("f", *"held", "enter", ":", "3", "enter")
+        assert session(pilot).step == 2
+        assert not session(pilot).filtered
+        assert "the filter is taken away: this step is outside it" in page(pilot.app)
+        assert "▶  3 " in page(pilot.app)
+
+
+async def test_a_key_without_a_use_says_so(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        for key, said in (("J", "J does nothing here · ? lists the keys"),
+                          ("A", "A has no use now: Give up the live run that is under way"),
+                          ("l", "nothing lies left or right: long lines are wrapped · w stops that"),
+                          ("enter", "enter leads from a fact to its bytes in Response (2)")):
+            await pilot.press(key)
+            await pilot.pause()
+            assert said in page(pilot.app), key
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("k")
+        assert "this is the first step" in page(pilot.app)
 
 
 async def test_search_in_the_list_goes_to_the_step(app_on: AppOn) -> None:
@@ -420,6 +516,61 @@ async def test_q_goes_back_then_quits(app_on: AppOn) -> None:
         assert isinstance(pilot.app.screen, SessionScreen)
         await pilot.press("q")
         assert pilot.app.return_value == 0
+
+
+@pytest.mark.parametrize("size", [(60, 20), ONE_PANE, THREE])
+async def test_escape_never_leaves_the_program(app_on: AppOn, size: tuple[int, int]) -> None:
+    async with app_on().run_test(size=size) as pilot:
+        await pilot.press("escape", "escape")
+        assert pilot.app.is_running
+        assert "nothing is open that esc could close · q leaves" in page(pilot.app)
+
+
+async def test_escape_closes_what_is_open_one_at_a_time(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        screen = session(pilot)
+        await pilot.press("f", *"held", "enter", "tab", "/", *"segment", "enter", "z", "escape")
+        assert not screen.has_class("-zoom-text")
+        await pilot.press("escape")
+        assert pilot.app.screen.query_one(TextView).needle == ""
+        assert screen.filtered
+        await pilot.press("escape")
+        assert not screen.filtered
+        assert "all steps are shown · f offers the filter again" in page(pilot.app)
+        await pilot.press("f", "enter")
+        assert screen.filtered.startswith("held")
+
+
+async def test_escape_goes_back_to_the_list_that_a_session_was_opened_from(tmp_path: Path) -> None:
+    async with LoopInspector().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("o", *str(story(tmp_path)), "enter")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, SessionScreen)
+        await pilot.press("escape")
+        assert isinstance(pilot.app.screen, PickerScreen)
+        await pilot.press("escape")
+        assert pilot.app.is_running
+        assert "q leaves" in page(pilot.app)
+
+
+async def test_control_c_leaves_where_it_comes_twice(app_on: AppOn, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("ctrl+c")
+        assert "press ctrl+c again to leave" in page(pilot.app)
+        monkeypatch.setattr("inspector.tui.leaving.AGAIN", -1.0)
+        await pilot.press("ctrl+c")
+        assert pilot.app.is_running, "too late"
+        monkeypatch.setattr("inspector.tui.leaving.AGAIN", 60.0)
+        await pilot.press(":", "ctrl+c")
+        assert pilot.app.return_value == 0
+
+
+async def test_control_c_copies_what_is_selected_in_a_field(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press(":", *"turn", "shift+home", "ctrl+c", "ctrl+c")
+        assert pilot.app.is_running
+        assert pilot.app.clipboard == "turn"
 
 
 async def test_control_q_quits_from_anywhere(app_on: AppOn) -> None:

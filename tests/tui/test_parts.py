@@ -13,6 +13,7 @@ from textual.screen import Screen
 
 from inspector.tui.branches import Branches
 from inspector.tui.breakpoints import Breakpoint
+from inspector.tui.command_line import CommandLine
 from inspector.tui.live_screen import LiveScreen
 from inspector.tui.remarks import RemarkBook
 from inspector.tui.session_files import ReadingOptions, load
@@ -20,14 +21,21 @@ from inspector.tui.session_panes import Panes
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.stage import SessionRuns, SessionStage
 from inspector.tui.stepping import Stepping
+from loop_core.errors import CallerError
 from tests.scenes.app import story
 
 
+class Stage(SimpleNamespace):
+    """Values in the place of reactives."""
+
+    rows = property(SessionStage.rows.fget)
+
+
 @pytest.fixture
-def stage(tmp_path: Path) -> SimpleNamespace:
+def stage(tmp_path: Path) -> Stage:
     """What a part finds on its screen: the session, a step, a line to speak."""
     opened = load([str(story(tmp_path))], ReadingOptions())
-    made = SimpleNamespace(opened=opened, runs=SessionRuns(opened), run=opened.original, step=0, note="", filtered="",
+    made = Stage(opened=opened, runs=SessionRuns(opened), run=opened.original, step=0, note="", filtered="",
                            listed=None, step_remarks=None, narrow=False)
     made.go = lambda step, otherwise: SessionStage.go(made, step, otherwise)
     made.say = lambda text: SessionStage.say(made, text)
@@ -40,7 +48,7 @@ def branching(found: list[Any]) -> Callable[[dict[str, str], int | None], None]:
 
 
 def test_stepping_goes_by_steps_and_turns_and_says_where_it_ends(stage: Any) -> None:
-    part = Stepping(stage, RemarkBook(stage), branching([]))
+    part = Stepping(stage, RemarkBook(stage))
     part.action_step(-1)
     assert stage.note == "this is the first step"
     part.action_step(1)
@@ -57,7 +65,7 @@ def test_stepping_goes_by_steps_and_turns_and_says_where_it_ends(stage: Any) -> 
 def test_stepping_stops_at_the_breakpoints_of_the_book(stage: Any) -> None:
     book = RemarkBook(stage)
     book.breakpoints = (Breakpoint("held"),)
-    part = Stepping(stage, book, branching([]))
+    part = Stepping(stage, book)
     part.action_proceed(1)
     assert stage.note == "breakpoint: held"
     stops = [stage.step]
@@ -67,12 +75,12 @@ def test_stepping_stops_at_the_breakpoints_of_the_book(stage: Any) -> None:
 
 def test_what_follows_a_colon_is_a_step_or_settings(stage: Any) -> None:
     found: list[Any] = []
-    part = Stepping(stage, RemarkBook(stage), branching(found))
-    part._command("3", {})
+    part = CommandLine(stage, branching(found))
+    part.read("3", {})()
     assert stage.step == 2
-    part._command("999", {})
-    assert "is no step" in stage.note
-    part._command("max_tokens=80", {})
+    with pytest.raises(CallerError, match="is no step"):
+        part.read("999", {})
+    part.read("max_tokens=80", {})()
     assert found == [({"max_tokens": "80"}, None)]
 
 

@@ -127,7 +127,7 @@ async def test_a_breakpoint_is_typed_switched_and_removed(app_on: AppOn) -> None
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("b", "a", *"helt", "enter")
         assert "unknown term 'helt'; did you mean held?" in page(pilot.app)
-        await pilot.press("a", *"held", "enter", "space")
+        await pilot.press("ctrl+u", *"held", "enter", "space")
         assert "○ off held" in page(pilot.app)
         await pilot.press("escape", "c")
         assert session(pilot).step == 27  # it is off
@@ -172,10 +172,10 @@ def test_a_held_key_runs_faster_but_never_far(steps: int, most: int, monkeypatch
     from inspector.tui import stepping
 
     listed = SimpleNamespace(moved=lambda step, by: step + by)
-    stage = SimpleNamespace(step=0, listed=listed, run=SimpleNamespace(view=SimpleNamespace(steps=range(steps))))
+    stage = SimpleNamespace(step=0, rows=listed, run=SimpleNamespace(view=SimpleNamespace(steps=range(steps))))
     now = [0.0]
     monkeypatch.setattr(stepping, "monotonic", lambda: now[0])
-    part = stepping.Stepping(stage, SimpleNamespace(), lambda assignments, since: None)
+    part = stepping.Stepping(stage, SimpleNamespace())
     strides = []
     for _ in range(80):
         now[0] += 0.03

@@ -30,6 +30,9 @@ async def test_a_number_that_is_struck_at_once_arrives(app_on: AppOn, text: str,
             if isinstance(pilot.app.screen, SessionScreen) and (pilot.app.screen.step or text == ":999\r"):
                 break
         await pilot.pause(0.1)
+        if text == ":999\r":
+            assert pilot.app.screen.query_one(Input).value == "999", "it is no step, and stays open"
+            await pilot.press("escape")
         assert isinstance(pilot.app.screen, SessionScreen)
         assert pilot.app.screen.step == step
         assert pilot.app.screen.panes.tab == "merged", "a figure is no tab once a colon was struck"

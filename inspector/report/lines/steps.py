@@ -46,6 +46,9 @@ class Block(NamedTuple):
 class Outline:
     """The blocks of a view in order, with their rows; where the file changes, its name has a row of its own."""
 
+    within = ""
+    """What is said behind `no step`."""
+
     def __init__(self, view: View) -> None:
         self.view = view
         self.blocks = tuple(_blocks(view))
@@ -67,6 +70,14 @@ class Outline:
             self._places.append(place)
             self._heads.append(heads)
             self.rows, place, before = self.rows + heads + steps, place + steps, block.path
+
+    @property
+    def files(self) -> Mapping[str, int]:
+        """The name of each file, and its first step."""
+        found: dict[str, int] = {}
+        for block in self.blocks:
+            found.setdefault(self._files[block.path], block.first)
+        return found
 
     def file_of(self, block: Block) -> str:
         """The file of a turn; empty where there is only one."""
@@ -137,6 +148,8 @@ class Outline:
 
 class Narrowed(Outline):
     """The rows of some steps only, each turn with its heading; everything else is asked of the whole."""
+
+    within = " that the filter keeps"
 
     def __init__(self, whole: Outline, kept: Sequence[int]) -> None:
         self.view, self.blocks, self._firsts, self._files = whole.view, whole.blocks, whole._firsts, whole._files

@@ -1,0 +1,150 @@
+"""What is typed after a colon: a step's number, a turn, a file, settings to run again under, or what any key does."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import ClassVar
+
+from textual.binding import ActiveBinding, Binding, BindingType
+
+from inspector.report.lines.spans import one_line
+from inspector.tui.stage import SessionPart, SessionStage
+from loop_core.errors import CallerError, LoopError
+
+Act = Callable[[], None]
+MOST_NAMED = 4
+"""Names that are listed where several are meant."""
+
+
+class CommandLine(SessionPart):
+    """Reads a line before it is done: one that says nothing stays open, with the reason beside it."""
+
+    TITLE_OF_KEYS = "Stepping"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(":", "command", "go to", id="command",
+                tooltip="A step's number, turn 3, file NAME, settings such as max_tokens=80, or what any key does"),
+    ]
+
+    def __init__(self, stage: SessionStage, branch: Callable[[dict[str, str], int | None], None]) -> None:
+        """`branch` runs again under other settings, from a step on."""
+        super().__init__(stage)
+        self._branch = branch
+
+    def action_command(self) -> None:
+        """Asks for a line, which it completes."""
+        from inspector.config.settings import CHOICES
+        from inspector.tui.keys import active_keys
+        from inspector.tui.questions import Prompt, WordSuggester
+        from loop_core.turn.limits import RANGES, SCOPES
+        from loop_core.turn.presets import POLICIES
+
+        # Looked up before the prompt opens, so that the keys of the focused list are among them.
+        every = {str(found.binding.id): found for _, found in active_keys(self.stage.app.screen)}
+        able = {name: found for name, found in every.items() if name != "command"}
+        choices = {name: choice.words for name, choice in CHOICES.items()}
+        values = {**choices, "attempts_scope": SCOPES, "policy": tuple(POLICIES), "simulate": ("yes", "no")}
+        settings = [f"{name}={value}" for name in (*RANGES, *values) for value in values.get(name) or ("",)]
+        words = WordSuggester([*PLACES, *sorted(able), *settings], {"file": list(self.stage.run.outline.files)})
+        hint = f"1 to {len(self.stage.run.view.steps):,} · turn 2 · file NAME · max_tokens=80 · the name of a command"
+
+        def refusal(line: str) -> str:
+            try:
+                self.read(line, able)
+            except CallerError as why:
+                return one_line(str(why))
+            return ""
+
+        prompt = Prompt(":", hint, words=words, refusal=refusal)
+        self.stage.app.push_screen(prompt, lambda typed: self.read(typed or "", able)())
+
+    def read(self, line: str, able: Mapping[str, ActiveBinding]) -> Act:
+        """What a line does; `able` is what keys do, by the names of their bindings.
+
+        Raises:
+            CallerError: it says nothing that could be done here.
+        """
+        line = line.strip()
+        number = _number(line)
+        word, _, rest = line.partition(" ")
+        if not line:
+            return lambda: None
+        if number is not None:
+            return self._step(line, number)
+        if word in PLACES and "=" not in line:
+            return self._going(PLACES[word](self.stage, rest.strip()))
+        return self._settings(line) if "=" in line else self._action(line, able)
+
+    def _step(self, line: str, number: int) -> Act:
+        last = len(self.stage.run.view.steps)
+        if not 1 <= number <= last:
+            raise CallerError(f"{line!r} is no step: 1 to {last:,}")
+        return self._going(number - 1)
+
+    def _going(self, step: int) -> Act:
+        return lambda: self.stage.go(step, "")
+
+    def _settings(self, line: str) -> Act:
+        """Runs again under these settings, as `inspector replay --set` takes them."""
+        from inspector.config.settings import parse_stretches, settings_of
+
+        try:
+            stretches = parse_stretches(shlex.split(line.removeprefix("set ")))
+            if len(stretches) != 1:
+                raise CallerError("expected settings that all hold from one step on")
+            ((since, assignments),) = stretches
+            settings_of(assignments, self.stage.run.view.replay.settings)
+        except (LoopError, ValueError) as why:
+            raise CallerError(f"{line!r}: {why}") from None
+        return lambda: self._branch(assignments, since)
+
+    def _action(self, line: str, able: Mapping[str, ActiveBinding]) -> Act:
+        """Does what a key would do; the beginning of its name is enough where no other begins so."""
+        found = [line] if line in able else [name for name in able if name.startswith(line)]
+        if len(found) != 1:
+            near = found or get_close_matches(line, [*able, *PLACES], 3, 0.6)
+            meant = f"; did you mean {', '.join(near[:MOST_NAMED])}?" if near else ""
+            raise CallerError(f"{line!r} is no command here{meant}")
+        binding = able[found[0]]
+
+        def press() -> None:
+            self.stage.run_worker(self.stage.app.run_action(binding.binding.action, binding.node))
+
+        return press
+
+
+def _number(text: str) -> int | None:
+    plain = text.replace(",", "").replace("_", "")
+    return int(plain) if plain.isdecimal() else None
+
+
+def _turn(stage: SessionStage, text: str) -> int:
+    """The first step of a turn, by its number."""
+    turns, number = stage.run.view.turns, _number(text)
+    if number is None or not 1 <= number <= len(turns):
+        raise CallerError(f"turn {text or 'without a number'}: expected 1 to {len(turns):,}")
+    return turns[number - 1].run.first
+
+
+def _file(stage: SessionStage, text: str) -> int:
+    """The first step of a file, by the beginning of its name or a part of it that no other file has."""
+    files = stage.run.outline.files
+    if len(files) < 2:
+        raise CallerError("there is only one file")
+    wanted = text.lower()
+    looks: tuple[Callable[[str], bool], ...] = (
+        lambda name: name.lower() == wanted, lambda name: name.lower().startswith(wanted),
+        lambda name: name.lower().rpartition("/")[2].startswith(wanted), lambda name: wanted in name.lower())
+    found = next((names for look in looks if (names := [name for name in files if look(name)])), [])
+    if len(found) == 1:
+        return files[found[0]]
+    if not found:
+        near = get_close_matches(text, files, 3, 0.4)
+        raise CallerError(f"no file is called {text!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+    more = f" and {len(found) - MOST_NAMED:,} more" if len(found) > MOST_NAMED else ""
+    raise CallerError(f"{len(found):,} files begin or are called so: {', '.join(found[:MOST_NAMED])}{more}")
+
+
+PLACES: Mapping[str, Callable[[SessionStage, str], int]] = {"turn": _turn, "file": _file}
+"""Word after the colon -> the step that what follows it leads to."""

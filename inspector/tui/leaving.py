@@ -1,0 +1,93 @@
+"""Closing, going back, leaving the program: `esc` never leaves it, `q` does from the first screen, `ctrl+c` twice."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any, ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Input
+
+from inspector.tui.messages import NotingScreen, TurnScreen
+
+READ = 0
+"""The exit code of a program that has shown what it was asked for."""
+AGAIN = 3.0
+"""Seconds within which a second `ctrl+c` leaves."""
+
+
+class PassingScreen(Screen[None]):
+    """A screen that only leads to another: nobody comes back to it."""
+
+
+def goes_back(app: App[Any]) -> bool:
+    """Whether there is a screen to come back to. Textual cannot switch away from an app's first screen."""
+    return len(app.screen_stack) > 1 and not isinstance(app.screen_stack[-2], PassingScreen)
+
+
+class LeavingApp(App[int]):
+    """An app of screens that were opened from one another."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "back", "back", tooltip="Back to where you came from; from there, leave the program", id="back"),
+        Binding("escape", "close", "Close", show=False, id="close",
+                tooltip="Close what is open, else back to where you came from; never leaves the program"),
+        Binding("ctrl+q", "quit", "Quit", show=False, tooltip="Leave the program at once", id="quit", priority=True),
+        Binding("ctrl+c", "interrupt", "Leave", show=False, id="interrupt", priority=True,
+                tooltip="Leave the program, pressed twice; in a field, copy what is selected"),
+    ]
+    _interrupted = -AGAIN
+    """When `ctrl+c` was pressed last."""
+
+    async def action_back(self) -> None:
+        """Back, then out of the program; a turn that runs is asked about first."""
+        if isinstance(self.screen, TurnScreen) and self.screen.asks_to_leave():
+            return
+        if goes_back(self):
+            self.pop_screen()
+        else:
+            self._leave_app()
+
+    async def action_close(self) -> None:
+        """Closes what is open, else goes back."""
+        if any(part.close_open() for part in reversed(getattr(self.screen, "parts", ()))):
+            return
+        if goes_back(self):
+            await self.action_back()
+        else:
+            self.tell("nothing is open that esc could close · q leaves")
+
+    def action_interrupt(self) -> None:
+        """Leaves where it comes twice in a row; a turn that runs is asked about first."""
+        field = self.focused
+        if isinstance(field, Input) and field.selected_text:
+            field.action_copy()
+            return
+        now = monotonic()
+        if now - self._interrupted > AGAIN:
+            self._interrupted = now
+            self.tell("press ctrl+c again to leave")
+            return
+        if not any(isinstance(screen, TurnScreen) and screen.asks_to_leave() for screen in self.screen_stack):
+            self._leave_app()
+
+    async def action_quit(self) -> None:
+        """Quits at once; turns that run are cancelled, and their recordings closed."""
+        for screen in self.screen_stack:
+            if isinstance(screen, TurnScreen):
+                await screen.abandon()
+        self._leave_app()
+
+    def _leave_app(self) -> None:
+        """A turn that was begun from the command line says how it ended."""
+        first = self.screen_stack[0]
+        self.exit(READ, first.exit_code if isinstance(first, TurnScreen) else READ)
+
+    def tell(self, text: str) -> None:
+        """Says something at the foot of the screen, or over one that has no place for it."""
+        if isinstance(self.screen, NotingScreen):
+            self.screen.note = text
+        elif text:
+            self.notify(text, timeout=AGAIN, markup=False)
