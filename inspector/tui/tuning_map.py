@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ from textual.strip import Strip
 
 from inspector.config.settings import Settings, command
 from inspector.replay.case import Case
+from inspector.report.lines.glyphs import MARKED
 from inspector.report.lines.header import EMPTY as LEFT
 from inspector.report.lines.header import FULL, output
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, clip, safe, spread
@@ -29,7 +30,7 @@ from inspector.whatif.grid import Asked
 from inspector.whatif.grid_lines import about, answers, cell_sheet, headline, many, named
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import Tuned, tune
-from inspector.whatif.heat import HERE, SHOWS, SIMULATED, Plane, key, marks, plane
+from inspector.whatif.heat import HERE, KNEE, SHOWS, SIMULATED, Plane, key, marks, plane
 from inspector.whatif.smallest import Knee, Smallest, knee, smallest, why_not
 from loop_core.turn.trace import Fidelity
 
@@ -168,14 +169,15 @@ class TuningTable:
         return (*shows, Span("   "), Span(f"turn {single + 1} of {len(turns):,}", Role.STRONG), Span("  "),
                 safe(turns[single].id, Role.DIM, 40))
 
-    def marks(self) -> list[Span]:
+    def marks(self, short: bool) -> list[Span]:
         """What stands in each cell."""
-        return marks(self.tuned, self.show, self.turn)
+        return marks(self.tuned, self.show, self.turn, short=short)
 
     def legend(self) -> list[Line]:
         """What the marks mean."""
         more = f"  {SIMULATED} {Fidelity.SIMULATED}" if any(self.tuned.simulated) else ""
-        best = "  ◆ the smallest budget" if self.best() else ""
+        names = (f"{MARKED} the smallest budget", f"{KNEE} the knee")
+        best = "".join(f"  {name}" for _, name in zip(self.best(), names, strict=False))
         return [(Span(f"{key(self.show, self.single is not None)}{more}{best}  {HERE} here", Role.DIM),)]
 
     def answers(self) -> list[Line]:
@@ -258,14 +260,17 @@ class HeatMap(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
         self._axes: tuple[Axis, ...] = ()
+        self._made: Callable[[bool], Sequence[Span]] = lambda short: ()
         self._marks: Sequence[Span] = ()
-        self._marked: Collection[int] = ()
+        self._best: Sequence[int] = ()
         self._plane: Plane | None = None
         self._base = Style()
 
-    def show(self, axes: tuple[Axis, ...], marks: Sequence[Span], marked: Collection[int]) -> None:
-        """Other cells, or other marks in them."""
-        self._axes, self._marks, self._marked = axes, marks, marked
+    def show(
+        self, axes: tuple[Axis, ...], marks: Callable[[bool], Sequence[Span]], best: Sequence[int]
+    ) -> None:
+        """Other cells, or other marks in them; `marks` gives them in full or short."""
+        self._axes, self._made, self._best = axes, marks, best
         self._lay()
 
     def watch_room(self) -> None:
@@ -296,7 +301,8 @@ class HeatMap(ScrollView, can_focus=True):
         offset = event.get_content_offset(self)
         if self._plane is None or offset is None:
             return
-        found = self._plane.cell_at(offset.x, int(self.scroll_offset.y) + offset.y)
+        aside = int(self.scroll_offset.x) if offset.x >= self._plane.left else 0
+        found = self._plane.cell_at(offset.x + aside, int(self.scroll_offset.y) + offset.y)
         if found is not None:
             self.cell = found
             if event.chain > 1:
@@ -305,15 +311,20 @@ class HeatMap(ScrollView, can_focus=True):
     # -- drawing -------------------------------------------------------------------------------------------------
 
     def on_resize(self) -> None:
-        """As many cells beside each other as there is room for."""
+        """More or less of the map is seen."""
         self._lay()
 
     def _lay(self) -> None:
         width = self.scrollable_content_region.width
         if self._axes and width > 0:
-            self._plane = plane(self._axes, self._marks, width)
-            self.styles.height = max(1, min(self._plane.height, self.room))
-            self.virtual_size = Size(width, self._plane.height)
+            self._marks = self._made(False)
+            laid = plane(self._axes, self._marks, None)
+            if laid.width > width:
+                self._marks = self._made(True)
+                laid = plane(self._axes, self._marks, None)
+            self._plane = laid
+            self.styles.height = max(1, min(laid.height, self.room))
+            self.virtual_size = Size(max(width, laid.width), laid.height)
             self.show_cursor()
         self.refresh()
 
@@ -329,7 +340,12 @@ class HeatMap(ScrollView, can_focus=True):
         """Scrolls as little as needed; the heading of the cursor's columns never hides it."""
         if self._plane is None or self.size.height <= 0:
             return
-        y = self._plane.place(self.cell)[1]
+        x, y = self._plane.place(self.cell)
+        left, seen = x - self._plane.left, self.scrollable_content_region.width - self._plane.left
+        aside = int(self.scroll_offset.x)
+        if left < aside or left + self._plane.wide > aside + seen:
+            self.scroll_to(x=left if left < aside else left + self._plane.wide - seen, animate=False, force=True)
+            self.refresh()
         top, height = int(self.scroll_offset.y), self.size.height
         above = y - 1 if self._plane.headed(y) < y - 1 else max(0, y - self._plane.heads - self._plane.title)
         if above < top or y >= top + height:
@@ -343,7 +359,10 @@ class HeatMap(ScrollView, can_focus=True):
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """One visible line; the first one is the heading of its columns, where that is scrolled away."""
+        """One visible line; the first one is the heading of its columns, where that is scrolled away.
+
+        The names of the rows stay at the left when the cells are scrolled sideways.
+        """
         made, width = self._plane, self.scrollable_content_region.width
         line = int(self.scroll_offset.y) + y
         if made is None or line >= made.height:
@@ -351,11 +370,27 @@ class HeatMap(ScrollView, can_focus=True):
         if y == 0:
             line = made.headed(line)
         paint = paint_of(self.app)
-        strip = paint.strip(made.line(line, self._marks, self.cell, self._marked), width, self._base)
+        spans = made.line(line, self._marks, self.cell, self._best)
+        aside = int(self.scroll_offset.x) if made.scrolls(line) else 0
+        whole = paint.strip(spans, max(width, made.width), self._base)
+        if made.heads_columns(line):
+            whole = self._with_edges(whole, aside, width, made)
+        strip = Strip.join([whole.crop(0, made.left), whole.crop(made.left + aside, width + aside)])
         left, row = made.place(self.cell)
         if row != line:
             return strip
+        left -= aside
         right = min(left + made.wide - 1, width)
         look = paint.cursor + Style(bold=self.has_focus)
         cell = Strip(Segment.apply_style(strip.crop(left, right), post_style=look), right - left)
         return Strip.join([strip.crop(0, left), cell, strip.crop(right, width)])
+
+    def _with_edges(self, whole: Strip, aside: int, width: int, made: Plane) -> Strip:
+        """A line of headings with a mark at each side at which there are more columns."""
+        style = self._base + Style(bold=True)
+        if made.width > width + aside:
+            last = width + aside - 1
+            whole = Strip.join([whole.crop(0, last), Strip([Segment(">", style)]), whole.crop(last + 1)])
+        if aside:
+            whole = Strip.join([whole.crop(0, made.left - 1), Strip([Segment("<", style)]), whole.crop(made.left)])
+        return whole

@@ -181,7 +181,7 @@ class TuneScreen(Screen[int | None]):
 
     def _show(self) -> None:
         """Another grid, turn or measure."""
-        self._map.show(self.table.grid.axes, self.table.marks(), self.table.best())
+        self._map.show(self.table.grid.axes, self.table.marks, self.table.best())
         self._legend.lines = self.table.legend()
         self._answers.sheet = Listed(self.table.answers())
         self._moved()

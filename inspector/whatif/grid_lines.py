@@ -127,7 +127,7 @@ def smallest_lines(tuned: Tuned, found: Smallest) -> Iterator[Line]:
     glyph, role = STATE[found.end.looks]
     who = safe(f"  ({tuned.turns[found.turn].id})", Role.DIM, 24)
     if found.cell is None:
-        yield field(name, Span(f"{glyph} ", role), Span(why_not(tuned, found.end), role), who)
+        yield field(name, Span(f"{glyph} ", role), Span(why_not(tuned, found.end)), who)
         known = spent_line(found.end) if found.end.segments else (Span("no answer to its first request is known"),)
         yield more(Span("in the largest cell: ", Role.DIM), *known)
         return
@@ -216,7 +216,7 @@ def cell_lines(tuned: Tuned, cell: int, most: int | None = None) -> Iterator[Lin
     ends = [(number, end) for number, end in told if end is not None]
     for number, end in ends[:most]:
         glyph, role = STATE[end.looks]
-        yield field(f"turn {number}", Span(f"{glyph} {word(end)}  ", role), *spent_line(end))
+        yield field(f"turn {number}", Span(f"{glyph} ", role), Span(f"{word(end)}  "), *spent_line(end))
     yield from turn_counts(steady, len(told) - len(ends), len(ends) - len(ends[:most]))
 
 

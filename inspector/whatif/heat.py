@@ -7,7 +7,7 @@ Further down: where each cell of a map stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,12 +21,14 @@ from loop_core.turn.trace import Fidelity
 
 # -- Where each cell of a map stands ---------------------------------------------------------------------------------
 # Rows and columns are the last two axes, one block for each choice of the others.
-# Columns that do not fit stand in a further chunk below. Places are worked out, never kept, so that a map of any size
-# costs what is seen of it.
+# In text, columns that do not fit stand in a further chunk below; a screen has one chunk and scrolls sideways.
+# Places are worked out, never kept, so that a map of any size costs what is seen of it.
 
-GAP = 2
+GAP = 1
 HERE = "◀"
 """Stands behind the cell of the cursor."""
+KNEE = "◇"
+"""Stands behind the knee, where that is not the smallest budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,11 @@ class Plane:
     def columns(self) -> Axis | None:
         """The axis that goes to the right; none where there is but one axis."""
         return self.axes[-1] if len(self.axes) > 1 else None
+
+    @property
+    def width(self) -> int:
+        """Columns of the screen that the widest line takes."""
+        return self.left + min(self.many, self.across) * self.wide
 
     @property
     def across(self) -> int:
@@ -119,6 +126,14 @@ class Plane:
         row = self._at(y)[2]
         return y - row - 1 if row >= 0 else y
 
+    def scrolls(self, y: int) -> bool:
+        """Whether a line moves sideways with the cells; names of axes and titles do not."""
+        return self._at(y)[2] >= -1
+
+    def heads_columns(self, y: int) -> bool:
+        """Whether a line names the values of the columns."""
+        return self.columns is not None and self._at(y)[2] == -1
+
     def _at(self, y: int) -> tuple[int, int, int]:
         """The block, the chunk and the row of a line; rows below 0 are headings."""
         block, y = divmod(y, self.block)
@@ -135,11 +150,11 @@ class Plane:
 
     # -- drawing -----------------------------------------------------------------------------------------------------
 
-    def line(self, y: int, marks: Sequence[Span], here: int | None = None, marked: Collection[int] = ()) -> Line:
-        """One line, with what stands in each cell; the cell `here` and those that are `marked` stand out."""
+    def line(self, y: int, marks: Sequence[Span], here: int | None = None, best: Sequence[int] = ()) -> Line:
+        """One line, with what stands in each cell; the cell `here`, the smallest budget and the knee are marked."""
         block, chunk, row = self._at(y)
         if row >= 0:
-            return self._cells(self._first(block, row), chunk, row, marks, here, marked)
+            return self._cells(self._first(block, row), chunk, row, marks, here, best)
         if row == -1:
             heads = [self.columns.value_text(self.columns.values[at]) if self.columns is not None else ""
                      for at in self._shown(chunk)]
@@ -150,14 +165,16 @@ class Plane:
         return (Span(self._chosen(block), Role.TITLE),) if row == -self.heads - 1 else EMPTY
 
     def _cells(
-        self, first: int, chunk: int, row: int, marks: Sequence[Span], here: int | None, marked: Collection[int]
+        self, first: int, chunk: int, row: int, marks: Sequence[Span], here: int | None, best: Sequence[int]
     ) -> Line:
         spans = [Span(f"{self.rows.value_text(self.rows.values[row]):<{self.left}}", Role.KEY)]
         for column in self._shown(chunk):
             cell = first + column
             told, role = marks[cell]
-            text = f"{told}{HERE if cell == here else MARKED if cell in marked else ''}"
-            spans += [Span(text, Role.HERE if cell == here else role), Span(" " * (self.wide - len(text)))]
+            mark = "" if cell not in best else MARKED if cell == best[0] else KNEE
+            rest = f"{told[1:]}{mark}{HERE if cell == here else ''}"
+            spans += [Span(told[:1], role), Span(rest, Role.HERE if cell == here else Role.PLAIN),
+                      Span(" " * (self.wide - len(told[:1] + rest)))]
         return tuple(spans)
 
     def _chosen(self, block: int) -> str:
@@ -168,14 +185,16 @@ class Plane:
         return ", ".join(reversed(found))
 
 
-def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int) -> Plane:
-    """The places of cells that hold these marks, at most `width` columns wide."""
+def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None) -> Plane:
+    """The places of cells that hold these marks, at most `width` columns wide; None: as wide as they are."""
     rows, columns = (axes[-2], axes[-1]) if len(axes) > 1 else (axes[0], None)
-    left = max(len(rows.short), *(len(rows.value_text(value)) for value in rows.values)) + GAP
-    widest = max((len(mark.text) for mark in marks), default=0) + len(HERE)
+    left = max(len(rows.short), *(len(rows.value_text(value)) for value in rows.values)) + 2 * GAP
+    widest = max((len(mark.text) for mark in marks), default=0) + len(MARKED) + len(HERE)
     heads = (len(columns.value_text(value)) for value in columns.values) if columns is not None else ()
     wide = max((widest, *heads)) + GAP
-    return Plane(axes, left, wide, max(1, (width - left) // wide))
+    every = len(columns.values) if columns is not None else 1
+    return Plane(axes, left, wide, every if width is None else max(1, (width - left + GAP) // wide))
+
 
 SIMULATED = "~"
 SHADES = "░▒▓█"
@@ -199,12 +218,12 @@ def word(end: End) -> str:
     return WORDS.get(told, told)
 
 
-def _outcome(tuned: Tuned, cell: int) -> Span:
+def _outcome(tuned: Tuned, cell: int, short: bool) -> Span:
     """All turns together: how many are complete, and the gravest state of the others."""
     done, all_turns = tuned.completed[cell], tuned.every
     state = State.ABORT_PARTIAL if tuned.incomplete[cell] else State.UNRECORDED if done < all_turns else State.COMPLETE
     glyph, role = STATE[state]
-    return Span(f"{glyph} {done}/{all_turns}", role)
+    return Span(f"{glyph} {done}" if short else f"{glyph} {done}/{all_turns}", role)
 
 
 def _shaded(value: int, most: int) -> Span:
@@ -232,14 +251,14 @@ SHOWS: Mapping[str, _Shown] = {
 """What a map may show."""
 
 
-def marks(tuned: Tuned, show: str, turn: int | None = None) -> list[Span]:
-    """What stands in each cell: of all turns together, or of one."""
+def marks(tuned: Tuned, show: str, turn: int | None = None, *, short: bool = False) -> list[Span]:
+    """What stands in each cell: of all turns together, or of one; `short` leaves out how many turns there are."""
     if turn is None and len(tuned.turns) == 1:
         turn = 0
-    return _all(tuned, show) if turn is None else _one(tuned, show, turn)
+    return _all(tuned, show, short) if turn is None else _one(tuned, show, turn)
 
 
-def _all(tuned: Tuned, show: str) -> list[Span]:
+def _all(tuned: Tuned, show: str, short: bool) -> list[Span]:
     values = SHOWS[show].total(tuned)
     most = max(values, default=0)
     found: list[Span] = []
@@ -247,7 +266,7 @@ def _all(tuned: Tuned, show: str) -> list[Span]:
         if not tuned.whole(cell):
             found.append(Span("", Role.AHEAD))
             continue
-        mark = _outcome(tuned, cell) if show == "outcome" else _shaded(value, most)
+        mark = _outcome(tuned, cell, short) if show == "outcome" else _shaded(value, most)
         found.append(mark if not tuned.simulated[cell] else Span(mark.text + SIMULATED, mark.role))
     return found
 
@@ -282,5 +301,7 @@ def key(show: str, single: bool) -> str:
 def heat(tuned: Tuned, show: str, turn: int | None = None, width: int = WIDTH, here: int | None = None) -> list[Line]:
     """The map, at most `width` columns wide; the cell `here` is marked."""
     spans = marks(tuned, show, turn)
+    if plane(tuned.grid.axes, spans, None).width > width:
+        spans = marks(tuned, show, turn, short=True)
     made = plane(tuned.grid.axes, spans, width)
     return [made.line(y, spans, here) for y in range(made.height)]

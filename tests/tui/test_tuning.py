@@ -80,7 +80,7 @@ async def test_it_shows_the_map_the_cell_the_answer_and_how_far_to_trust_them(
         assert "1 OF 2 COMPLETE  at most, from attempts=5, cont_tokens=1,000 on" in shown
         assert "4         ■ 0/2" in shown
         assert values(screen) == (5, 1000), "the cursor stands on the smallest budget"
-        assert "5         ■ 0/2   ∅ 1/2◀" in shown
+        assert "5         ■ 0/2   ∅ 1/2◆◀" in shown, "it opens on the smallest budget, whose mark is seen"
         assert "RECORDED in 4" in shown
         assert "SIMULATED" not in shown
         assert "✓ done  6 segments · 340 output tokens" in shown
@@ -126,7 +126,33 @@ async def test_the_cursor_is_always_in_sight_under_its_heading(app_on: AppOn) ->
             attempts, tokens = values(screen)
             assert here[0].split()[0] == str(attempts)
             heading = [row for row in rows[: rows.index(here[0])] if row.split()[:1] == ["attempts"]][-1]
-            assert heading[here[0].index("◀") - 6 :].split()[0] == str(tokens), keys
+            begins = max(here[0].rfind(glyph, 0, here[0].index("◀")) for glyph in "■∅✓")
+            assert heading[begins:].split()[0] == str(tokens), keys
+            assert len([row for row in rows if row.split()[:1] == ["attempts"]]) == 1, "no second block"
+
+
+async def test_columns_that_do_not_fit_are_scrolled_to_under_fixed_names(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        screen = await opened(pilot, "attempts=1..3 tokens=1..30")
+        await pilot.press("g")
+        heading = next(row for row in seen(pilot.app) if row.split()[:1] == ["attempts"])
+        assert heading.split()[1] == "1"
+        assert heading.rstrip().endswith(">")
+        assert "<" not in heading
+        await pilot.press(*["l"] * 20)
+        await pilot.pause()
+        assert values(screen) == (1, 21)
+        rows = seen(pilot.app)
+        at = next(place for place, row in enumerate(rows) if row.split()[:1] == ["attempts"])
+        assert "<" in rows[at]
+        assert rows[at].rstrip().endswith(">")
+        assert [row.split()[0] for row in rows[at + 1 : at + 4]] == ["1", "2", "3"]
+        x = rows[at].index(" 19 ") + 1
+        await pilot.click("#map", offset=(x - 1, 3))
+        assert values(screen) == (2, 19), "a click counts what was scrolled"
+        await pilot.press(*["l"] * 11)
+        await pilot.pause()
+        assert ">" not in next(row for row in seen(pilot.app) if row.split()[:1] == ["attempts"])
 
 
 async def test_v_goes_through_the_measures(app_on: AppOn) -> None:

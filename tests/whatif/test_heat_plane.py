@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inspector.report.lines.spans import Span, text_of
+from inspector.report.lines.glyphs import MARKED
+from inspector.report.lines.spans import Role, Span, text_of
 from inspector.whatif.axes import NAMES, Axis
 from inspector.whatif.heat import GAP, HERE, plane
 
@@ -62,14 +63,30 @@ def test_one_axis_goes_down():
 
 
 def test_a_cell_is_named_by_the_heading_of_its_chunk():
-    made, marks = laid([2, 5], len("attempts") + GAP + 2 * (len("c0" + HERE) + GAP))
+    made, marks = laid([2, 5], len("attempts") + 2 * GAP + 2 * (len("c0" + MARKED + HERE) + GAP))
     assert made.many == 2
     for cell in range(10):
         heading = text_of(made.line(made.headed(made.place(cell)[1]), marks))
         assert heading[made.place(cell)[0] :].split()[0] == str(cell % 5 + 1)
 
 
-@pytest.mark.parametrize(("cell", "ends"), [(0, "c0◀"), (1, "c1◆")])
-def test_the_cursor_and_the_marked_cells_have_a_glyph(cell, ends):
+@pytest.mark.parametrize(("cell", "ends"), [(0, "c0◆◀"), (1, "c1◇")])
+def test_the_cursor_the_smallest_budget_and_the_knee_have_a_glyph(cell, ends):
     made, marks = laid([2], 80)
-    assert text_of(made.line(made.place(cell)[1], marks, here=0, marked=[0, 1])).rstrip().endswith(ends)
+    assert text_of(made.line(made.place(cell)[1], marks, here=0, best=[0, 1])).rstrip().endswith(ends)
+
+
+@pytest.mark.parametrize("glyphs", [("✓", Role.OK), ("■", Role.ERROR)])
+def test_a_state_colours_its_glyph_and_no_number(glyphs):
+    made, _ = laid([1], 80)
+    line = made.line(made.place(0)[1], [Span(f"{glyphs[0]} 3/7", glyphs[1])])
+    assert [(span.text, span.role) for span in line[1:3]] == [glyphs, (" 3/7", Role.PLAIN)]
+
+
+def test_a_screen_has_one_block_however_many_columns_there_are():
+    made, _ = laid([2, 40], None)
+    assert made.height == 4
+    assert made.width == made.left + 40 * made.wide
+    assert [made.scrolls(y) for y in range(4)] == [False, True, True, True]
+    assert [made.heads_columns(y) for y in range(4)] == [False, True, False, False]
+    assert made.cell_at(made.place(79)[0], 3) == 79
