@@ -17,6 +17,7 @@ from inspector.tui.attention import Attention
 from inspector.tui.branches import Branches, Comparisons
 from inspector.tui.command_line import CommandLine
 from inspector.tui.delivery import deliver, picture
+from inspector.tui.edited_input import EditedInputs
 from inspector.tui.keys import KeyBar
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.messages import LinesPointed, RowOpened, StepMoved, StepWanted, TabWanted
@@ -103,7 +104,8 @@ class SessionScreen(SessionStage):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-low"), (HIGH, "-high")]  # noqa: RUF012
     PARTS: ClassVar[tuple[type[SessionPart], ...]] = (
-        Stepping, CommandLine, Attention, RemarkBook, LiveAttempt, Branches, Comparisons, Tracing, Panes, Exports)
+        Stepping, CommandLine, Attention, RemarkBook, LiveAttempt, Branches, EditedInputs, Comparisons, Tracing, Panes,
+        Exports)
     """In the order in which the help lists their keys."""
     BINDINGS: ClassVar[list[BindingType]] = [binding for part in PARTS for binding in part.BINDINGS]
 
@@ -117,7 +119,8 @@ class SessionScreen(SessionStage):
         self.attention = Attention(self)
         self.adopt(self.stepping, CommandLine(self, self.branches.branch), self.attention, self.remarks,
                    self.branches.live, self.branches,
-                   Comparisons(self, self.branches), self.tracing, self.panes, Exports(self, self.panes))
+                   EditedInputs(self, self.branches), Comparisons(self, self.branches), self.tracing, self.panes,
+                   Exports(self, self.panes))
         # The class that the breakpoints will give anyway; with it from the start, styles are worked out once.
         columns, rows = get_terminal_size()
         self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= columns][-1])

@@ -22,7 +22,7 @@ from inspector.report.lines.spans import (
     safe,
 )
 from inspector.whatif.branch_report import live_sources
-from inspector.whatif.edited_inputs import edit_lines
+from inspector.whatif.edited_inputs import edit_lines, edited_inputs
 from inspector.whatif.step_pairs import first_difference_of
 from inspector.whatif.tree import Branch
 from loop_core.turn.state import State, Turn
@@ -46,7 +46,7 @@ def against_original(made: Branch, step: int | None = None) -> Listed:
     others = [(old, new) for old, new in zip(made.original.turns, made.view.turns, strict=True)
               if new is not turn and differs(old, new)]
     lines = [title, (), *_turn(made, original_of(made, turn), turn), field("parts at", *parting(made, turn)),
-             *_changed(made), *_texts(made, turn)]
+             *_changed(made), *_edits(made), *_texts(made, turn)]
     for old, new in others:
         lines += [(), *_turn(made, old, new)]
     return Listed(lines)
@@ -177,6 +177,15 @@ def spend(old: Turn, new: Turn) -> Line:
          Span("" if most is None else f" of {most:,}", Role.DIM))
         for (_, name, was, _), (_, _, now, most) in pairs
     ])
+
+
+def _edits(made: Branch) -> list[Line]:
+    """The texts that were given otherwise than they were recorded."""
+    lines: list[Line] = []
+    for each in edited_inputs(made):
+        lines += [(), (Span("given", Role.TITLE), safe(f"  {each.given.what} of turn {each.turn}", Role.DIM)),
+                  *text_diff(each.given.text, each.text)]
+    return lines
 
 
 def _texts(made: Branch, turn: TurnFacts) -> list[Line]:
