@@ -38,7 +38,7 @@ SHOTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("tune", (SAMPLE,), ("u", "wait")),
     ("policies", (SAMPLE,), ("p", "wait", "}", "down")),
     ("providers", (), ("P", "wait", "down", "down")),
-    ("picker", (), ()),
+    ("turns", ("sample_sessions",), ("wait",)),
 )
 PAGE = "browser"
 BROWSER = (
@@ -165,7 +165,7 @@ def main(names: list[str]) -> None:
             os.environ["HOME"] = tempfile.mkdtemp()  # nobody's own transcripts and recent files are in a picture
             svg = asyncio.run(exported(paths, keys, size))
             drawn(svg, ROOT / "docs" / "images" / f"{name}-{size[0]}x{size[1]}.png", browser)
-    for size in SIZES:
+    for size in SIZES if not names or "live" in names else ():
         drawn(asyncio.run(streaming(size)), ROOT / "docs" / "images" / f"live-{size[0]}x{size[1]}.png", browser)
 
 

@@ -1,6 +1,6 @@
 """The command line: argument parsing and exit codes, nothing else.
 
-    inspector [PATH…]            opens the app; without a path, a picker with the embedded samples
+    inspector [PATH…]            opens the app; without a path, a table of your sessions and the samples
     inspector serve [PATH…]      the same app in a browser, on this machine only
     inspector explain PATH…      the same facts as linear text, or as one JSON document
     inspector replay PATH…       a re-run over the recording with other limits or another policy

@@ -20,7 +20,7 @@ from inspector import commands
 @commands.POLICY
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
 def view_command(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, plain: bool) -> None:
-    """Opens the app on recorded sessions; without a path, on a picker."""
+    """Opens the app on recorded sessions; without a path, on a table of those found here."""
     import os
 
     os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported: smoother keys for no more CPU
@@ -39,11 +39,14 @@ def view_command(paths: Sequence[str], api: str | None, profile: str | None, pol
 @commands.reading
 @commands.POLICY
 @click.option("--filter", "wanted", metavar="EXPR", help="Only what it finds: 'stop:max_tokens held tool:write_*'.")
+@click.option("--all", "everything", is_flag=True,
+              help="Every turn; of several files, only those that need attention are told without it.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/2).")
 def explain(
-    paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, wanted: str | None, as_json: bool
+    paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, wanted: str | None,
+    everything: bool, as_json: bool,
 ) -> None:
-    """Explains recorded sessions as linear text, the verdict first."""
+    """Explains recorded sessions as linear text, the verdict first; several files, as a table of their turns first."""
     found = None
     if wanted is not None:
         from inspector.report import filters
@@ -56,9 +59,10 @@ def explain(
 
         commands.write_json(document(shown, None if found is None or only is None else (found.text, only)))
     else:
-        from inspector.report.explain import ReadOptions, text
+        from inspector.report.explain import ReadOptions, sessions_in, text
 
-        commands.write(text(shown, only, ReadOptions(paths, api, profile)))
+        commands.write(text(shown, only, ReadOptions(paths, api, profile),
+                            everything=everything or sessions_in(shown) < 2))
     sys.exit(commands.complain(loaded))
 
 

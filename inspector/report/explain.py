@@ -23,14 +23,35 @@ _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 
 def text(
-    view: View, only: Sequence[int] | None = None, read: ReadOptions | None = None, with_bytes: bool = False
+    view: View, only: Sequence[int] | None = None, read: ReadOptions | None = None, with_bytes: bool = False,
+    everything: bool = True,
 ) -> str:
     """The whole report; with `only`, of the turns and responses with these indices.
 
     `read` is how the session was read: with it the command that does what is advised stands below an advice. With
-    `with_bytes` the bytes that decided a turn stand below it, for a reader who does not have the recording.
+    `with_bytes` the bytes that decided a turn stand below it, for a reader who does not have the recording. Without
+    `everything` a table of the turns stands first, and turns that need no attention are in its counts alone.
     """
-    return "\n".join(_lines(view, None if only is None else frozenset(only), read, with_bytes)) + "\n"
+    wanted = None if only is None else frozenset(only)
+    first = () if everything else _overview(view, wanted)
+    return "\n".join([*first, *_lines(view, wanted, read, with_bytes, everything)]) + "\n"
+
+
+def sessions_in(view: View) -> int:
+    """How many files with answers a view was read from."""
+    return sum(given.responses > 0 for given in view.inputs)
+
+
+def _overview(view: View, only: Set[int] | None) -> Iterator[str]:
+    from inspector.report.turn_rows import rows_of  # a report of one file needs neither
+    from inspector.report.turn_table import overview
+
+    rows = rows_of(view)
+    turns = [row for row, turn in zip(rows, view.turns, strict=False)
+             if only is None or not only.isdisjoint(turn.responses)]
+    unread = rows[len(view.turns):] if only is None else []
+    yield from overview([*turns, *unread], everything=False)
+    yield ""
 
 
 class ReadOptions(NamedTuple):
@@ -54,7 +75,9 @@ def twin(view: View, turn: TurnFacts, read: ReadOptions) -> str:
     return f"{command(read.paths, replay.settings, read.api, read.profile)} --live --turn {view.number(turn)}"
 
 
-def _lines(view: View, only: Set[int] | None, read: ReadOptions | None, with_bytes: bool) -> Iterator[str]:
+def _lines(
+    view: View, only: Set[int] | None, read: ReadOptions | None, with_bytes: bool, everything: bool
+) -> Iterator[str]:
     yield one_line(view.headline())
     if len(view.turns) > 1:
         yield "turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts())
@@ -69,7 +92,7 @@ def _lines(view: View, only: Set[int] | None, read: ReadOptions | None, with_byt
         yield f"filter: {len(only)} of {len(view.responses)} responses match"
     for number, turn in enumerate(view.turns, start=1):
         indices = [index for index in turn.responses if only is None or index in only]
-        if indices:
+        if indices and (everything or not turn.verdict.clean):
             yield ""
             yield from _turn(view, number, turn, indices, findings, read)
             yield from _deciding_bytes(view, turn) if with_bytes else ()

@@ -63,6 +63,14 @@ class ResponseFacts:
         return wire(self.exchange.api).handovers(self.exchange.response.parts)
 
     @property
+    def agent(self) -> str:
+        """Who asked: the agent whose transcript it is, or what the request called itself; empty where neither says."""
+        if self.exchange.recorder is not None:
+            return self.exchange.recorder
+        named = (value for name, value in self.exchange.request_headers if name.lower() == "user-agent")
+        return next(named, "").split(" ")[0].split("/")[0]
+
+    @property
     def is_made(self) -> bool:
         """Whether it is in no recording of another agent: simulated, or asked live from a step on."""
         return self.live or self.simulated

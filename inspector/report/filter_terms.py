@@ -9,12 +9,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at, answered
 from inspector.report.findings import CUT_WORDS, RAN
 from loop_core.judge.gate import Admission
 from loop_core.turn.trace import Step, limit_usage
+
+
+class FilterPlace(Protocol):
+    """What a filter looks at: a step of a session, or an answer of a row of the turns table."""
+
+    @property
+    def source(self) -> object:
+        """What the answers are numbered in: tests of an answer are made once for each."""
+
+    @property
+    def answer(self) -> int | None:
+        """Which answer is at hand; None before any."""
+
+    def words(self, name: str) -> Iterable[str]:
+        """The values of a row of `WORDS`."""
+
+    def flag(self, name: str) -> bool:
+        """Whether a row of `FLAGS` holds."""
+
+    def number(self, name: str, share: bool) -> float | None:
+        """The value of a row of `NUMBERS`, or its share of the limit in percent; None where there is none."""
+
+    def text(self, name: str) -> str:
+        """The text of a row of `PATTERNS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +73,35 @@ class StepContext:
     def turn(self) -> TurnFacts:
         """The turn that the step belongs to."""
         return self.view.turn_of(self.index)
+
+    @property
+    def source(self) -> View:
+        """The session."""
+        return self.view
+
+    def words(self, name: str) -> Iterable[str]:
+        """The values of a row of `WORDS`."""
+        row, facts = WORDS[name], self.response if WORDS[name].of_response else None
+        if row.of_response is not None:
+            return row.of_response(self.view, facts) if facts is not None else ()
+        return row.of_step(self) if row.of_step is not None else ()
+
+    def flag(self, name: str) -> bool:
+        """Whether a row of `FLAGS` holds."""
+        row, facts = FLAGS[name], self.response if FLAGS[name].of_response else None
+        if row.of_response is not None:
+            return facts is not None and row.of_response(self.view, facts)
+        return row.of_step is not None and row.of_step(self)
+
+    def number(self, name: str, share: bool) -> float | None:
+        """The value of a row of `NUMBERS`, or its share of the limit in percent; None where there is none."""
+        row = NUMBERS[name]
+        return row.share(self) if share and row.share is not None else row.value(self)
+
+    def text(self, name: str) -> str:
+        """The text of a row of `PATTERNS`."""
+        facts = self.response
+        return PATTERNS[name].text(facts) if facts is not None else ""
 
 
 class Word(NamedTuple):
@@ -124,6 +177,8 @@ WORDS: Mapping[str, Word] = {
     "api": Word("the wire format", lambda view, facts: (facts.exchange.api,)),
     "model": Word("the model", lambda view, facts: _present(
         facts.exchange.response.model, facts.exchange.request.model if facts.exchange.request else None)),
+    "agent": Word("who asked: the agent whose transcript it is, or what the request called itself",
+                  lambda view, facts: _present(facts.agent)),
     "finding": Word("a finding about the response: finding:agent.*",
                     lambda view, facts: _rules(view).get(facts.index, ())),
     "next": Word("what the recorded agent did next", lambda view, facts: (facts.recorded_next,)),
@@ -151,6 +206,9 @@ FLAGS: Mapping[str, Flag] = {
     "ran": Flag("the recorded agent ran a held call", _found(*RAN)),
     "unverified": Flag("nothing shows that a segment goes on from the text before it", None,
                        lambda look: bool(look.step.turn.doubtful_seams)),
+    "attention": Flag("the verdict on the turn is an error or a warning", None,
+                      lambda look: not look.turn.verdict.clean),
+    "complete": Flag("the turn ended well, without a doubt", None, lambda look: look.turn.verdict.complete),
     "marked": Flag("you marked the step", None, lambda look: look.index in look.marks),
     "changed": Flag("the step does not come from the recording", None,
                     lambda look: look.step.fidelity.value != "RECORDED"),
@@ -183,6 +241,11 @@ def _output(look: StepContext) -> float | None:
     return None if usage is None else usage.output_tokens
 
 
+def _cap(look: StepContext) -> float | None:
+    request = look.response.exchange.request if look.response else None
+    return None if request is None else request.max_tokens
+
+
 NUMBERS: Mapping[str, Number] = {
     "attempt": _spent("attempts", "continuations of the turn"),
     "tokens": Number("output tokens of the turn so far", lambda look: look.step.turn.spend.output_tokens),
@@ -195,6 +258,7 @@ NUMBERS: Mapping[str, Number] = {
     "turn": Number("the turn's number", lambda look: look.view.replay.turn_at(look.index) + 1),
     "segment": Number("which segment of its answer the response is",
                       lambda look: look.response.segment if look.response else None),
+    "cap": Number("the output tokens that the request allows", _cap),
     "out": Number("output tokens of the response", _output),
     "size": Number("bytes of the response's body",
                    lambda look: len(look.response.exchange.body) if look.response else None),

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import translate
 
-from inspector.report.facts import ResponseFacts, View
-from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, StepContext
+from inspector.report.facts import View
+from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, FilterPlace, StepContext
 from loop_core.errors import CallerError
 
 
@@ -29,8 +29,7 @@ class FilterError(CallerError):
         super().__init__(f"column {column}: {message}")
 
 
-Test = Callable[[StepContext], bool]
-OfResponse = Callable[[View, ResponseFacts], bool]
+Test = Callable[[FilterPlace], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,9 @@ class Filter:
 
     text: str
     matches: Test
-    """Whether a step is wanted. Keeps what it learned of each response of one view."""
+    """Whether a place is wanted. Keeps what it learned of each answer of one session."""
+    patterns: frozenset[str] = frozenset()
+    """The texts that it looks into, by the letters of `PATTERNS`."""
 
 
 OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -79,7 +80,8 @@ def parse(text: str) -> Filter:
     test, rest = _either(tokens, 0, len(text) + 1)
     if rest < len(tokens):
         raise FilterError(tokens[rest].at, f"{tokens[rest].mark!r} closes nothing")
-    return Filter(text.strip(), test)
+    patterns = frozenset(seen["pattern"] for seen in _TOKEN.finditer(text) if seen["pattern"])
+    return Filter(text.strip(), test, patterns)
 
 
 # -- the grammar -----------------------------------------------------------------------------------------------------
@@ -166,8 +168,28 @@ def _value(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text
 
 
+def _values() -> Iterator[tuple[str, str]]:
+    """The words that rows print, and the terms that find them."""
+    from inspector.report.verdict import ROWS
+    from loop_core.formats import FORMATS
+    from loop_core.turn.state import State
+    from loop_core.turn.trace import Fidelity
+    from loop_core.values import Stop
+
+    yield from ((f"stop:{each.value}", each.value) for each in Stop)
+    yield from ((f"state:{each.value}", each.value) for each in State)
+    yield from ((f"api:{each}", each) for each in FORMATS)
+    yield from ((f"verdict:{word}", word) for row in ROWS for word in row.word.replace(",", "").split())
+    yield from ((f"fidelity:{each.value}", each.value) for each in Fidelity)
+
+
 def _unknown(name: str) -> str:
-    near = get_close_matches(name, (*FLAGS, *WORDS, *NUMBERS), 1)
+    """What is said of a term that does not exist: the term that finds the word, else the nearest."""
+    terms = {each.lower(): each for each in (*FLAGS, *WORDS, *NUMBERS)}
+    values = {word.lower(): term for term, word in _values()}
+    offers = {**values, **terms}
+    found = offers.get(name.lower())
+    near = [found] if found is not None else [offers[each] for each in get_close_matches(name.lower(), offers, 1)]
     return f"unknown term {name!r}" + (f"; did you mean {near[0]}?" if near else "; ? lists the terms")
 
 
@@ -176,25 +198,19 @@ def _flag(name: str, column: int) -> Test:
     if row is None:
         known = name in WORDS or name in NUMBERS
         raise FilterError(column, f"{name} wants a value, such as {name}:…" if known else _unknown(name))
-    if row.of_response is not None:
-        return _of_response(row.of_response)
-    assert row.of_step is not None  # noqa: S101 - a row looks at one or the other
-    return row.of_step
+    return _once(lambda look: look.flag(name)) if row.of_response is not None else lambda look: look.flag(name)
 
 
 def _word(name: str, op: str, value: str, column: int) -> Test:
     if not value:
         raise FilterError(column, f"{name} wants a value; {name}:* is any")
     wanted = re.compile(translate(value), re.IGNORECASE)
-    row = WORDS[name]
-    if row.of_response is not None:
-        values_of = row.of_response
-        test = _of_response(lambda view, facts: any(wanted.match(each) for each in values_of(view, facts)))
-    else:
-        assert row.of_step is not None  # noqa: S101 - a row looks at one or the other
-        of_step = row.of_step
-        test = lambda look: any(wanted.match(each) for each in of_step(look))  # noqa: E731 - a closure like the others
-    return (lambda look: not test(look)) if op == "!=" else test
+
+    def test(look: FilterPlace) -> bool:
+        return any(wanted.match(each) for each in look.words(name))
+
+    test_once = _once(test) if WORDS[name].of_response is not None else test
+    return (lambda look: not test_once(look)) if op == "!=" else test_once
 
 
 def _number(name: str, op: str, value: str, column: int) -> Test:
@@ -205,10 +221,9 @@ def _number(name: str, op: str, value: str, column: int) -> Test:
     row, wanted, compare = NUMBERS[name], float(plain.rstrip("%")), OPERATORS[op]
     if share and row.share is None:
         raise FilterError(column, f"{name} has no limit to be a share of")
-    read = row.share if share and row.share is not None else row.value
 
-    def test(look: StepContext) -> bool:
-        found = read(look)
+    def test(look: FilterPlace) -> bool:
+        found = look.number(name, share)
         return found is not None and compare(found, wanted)
 
     return test
@@ -224,24 +239,23 @@ def _pattern(name: str, regex: str, column: int, regex_column: int) -> Test:
             wanted = re.compile(regex, re.IGNORECASE | re.DOTALL)
     except re.error as why:
         raise FilterError(regex_column + (why.pos or 0), f"the regular expression is wrong: {why.msg}") from None
-    return _of_response(lambda view, facts: wanted.search(row.text(facts)) is not None)
+    return _once(lambda look: wanted.search(look.text(name)) is not None)
 
 
-def _of_response(test: OfResponse) -> Test:
-    """A test that is made once for each response of a view."""
+def _once(test: Test) -> Test:
+    """A test of the answer at hand, made once for each answer; False before the first."""
     known: dict[int, bool] = {}
-    of: list[View] = []
+    of: list[object] = []
 
-    def look_up(look: StepContext) -> bool:
+    def look_up(look: FilterPlace) -> bool:
         at = look.answer
         if at is None:
             return False
-        if not of or of[0] is not look.view:
+        if not of or of[0] is not look.source:
             known.clear()
-            of[:] = [look.view]
+            of[:] = [look.source]
         if at not in known:
-            facts = look.response
-            known[at] = facts is not None and test(look.view, facts)
+            known[at] = test(look)
         return known[at]
 
     return look_up

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from glob import escape, glob
+from typing import NamedTuple
 
 from inspector.config import files
 from inspector.sessions import intake
@@ -39,6 +40,18 @@ STDIN = "-"
 _EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
 _PASSED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv"})
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+OpenedFile = tuple[Input, list[Exchange]]
+"""A file that was asked for, and what was read of it."""
+
+
+class FileGroup(NamedTuple):
+    """Files that are one session, or one that could not be read: opened together, they give the same again."""
+
+    paths: tuple[str, ...]
+    loaded: Loaded
+    done: int
+    """How many files were looked at so far, of `total`."""
+    total: int
 
 
 def open_paths(
@@ -49,24 +62,74 @@ def open_paths(
     Raises:
         CallerError: there is no such API or profile.
     """
+    options = _options(api, profile)
+    return _loaded([one for path in paths for one in _open(path, options, stdin)])
+
+
+def open_each(
+    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None
+) -> Iterator[FileGroup]:
+    """Reads files and folders one after the other, so that only one session is held at a time.
+
+    The exchanges that a logger spread over the files of a folder come last, a folder at a time.
+
+    Raises:
+        CallerError: there is no such API or profile.
+    """
+    options = _options(api, profile)
+    shut: list[Skipped] = []
+    every = [name for path in paths for name in _expanded(path, shut)]
+    for folder in shut:
+        yield _unread_group(folder.why.split(": ", 1)[0], folder.why, 0, len(every))
+    spread: dict[str, list[OpenedFile]] = {}
+    beside: set[str] = set()
+    for done, (name, listed) in enumerate(every, start=1):
+        if name in beside:
+            continue
+        skipped, found = _of_folder(name, options) if listed else ("", list(_open(name, options, stdin)))
+        if skipped:
+            yield _unread_group(name, skipped, done, len(every))
+            continue
+        beside.update(source.path for source, _ in found[1:])
+        if _spread(found[0]):
+            spread.setdefault(os.path.dirname(name), []).extend(found)
+        else:
+            yield FileGroup((name,), _loaded(found), done, len(every))
+    for group in spread.values():
+        yield FileGroup(tuple(source.path for source, _ in group), _loaded(group), len(every), len(every))
+
+
+def _unread_group(name: str, why: str, done: int, total: int) -> FileGroup:
+    return FileGroup((name,), Loaded((Input(name, "unknown", 0, error=why),), (), ()), done, total)
+
+
+def _options(api: str | None, profile: str | None) -> Options:
     if api is not None:
         wire(api)
     if profile is not None:
         profile_named(profile)
-    options = Options(api, profile, intake.Room())
+    return Options(api, profile, intake.Room())
+
+
+def _spread(one: OpenedFile) -> bool:
+    """Whether a logger wrote this pair alone, so that a conversation lies over the files of its folder."""
+    source, found = one
+    return source.format == "pairs" and len(found) == 1
+
+
+def _loaded(opened: Sequence[OpenedFile]) -> Loaded:
+    """What was read, threaded: each file by itself, and those over which a conversation is spread together."""
     inputs: list[Input] = []
     exchanges: list[Exchange] = []
     groups: dict[str, list[int]] = {}
-    for path in paths:
-        for source, found in _open(path, options, stdin):
-            start = len(exchanges)
-            exchanges.extend(found)
-            inputs.append(source)
-            if found:
-                # A logger that writes one pair a file spreads a conversation over the folder.
-                alone = source.format == "pairs" and len(found) == 1
-                group = f"folder {os.path.dirname(path)}" if alone else f"file {len(inputs)}"
-                groups.setdefault(group, []).extend(range(start, len(exchanges)))
+    for source, found in opened:
+        start = len(exchanges)
+        exchanges.extend(found)
+        inputs.append(source)
+        if found:
+            spread = _spread((source, found))
+            group = f"folder {os.path.dirname(source.path)}" if spread else f"file {len(inputs)}"
+            groups.setdefault(group, []).extend(range(start, len(exchanges)))
     if any(exchange.recorder is not None for exchange in exchanges):
         # Only for the transcript of an agent: with it comes a wire format, 2.4 ms of the start.
         from inspector.sessions.transcripts.ending_rules import settle
@@ -90,7 +153,7 @@ def _inherit(exchanges: list[Exchange], conversations: Sequence[Conversation]) -
                 exchanges[link.index] = replace(one, request=request)
 
 
-def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[tuple[Input, list[Exchange]]]:
+def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[OpenedFile]:
     try:
         if path != STDIN:
             files.check_bounds(path)
@@ -106,8 +169,14 @@ def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[tuple[In
         return
     source, found = _read(path, data, options)
     yield source, found
+    yield from _beside(source, options)
+
+
+def _beside(source: Input, options: Options) -> Iterator[OpenedFile]:
+    """The files that belong to one: the transcripts of subagents stand in a folder of its name."""
     pattern = IMPORTERS[source.format].beside if source.format in IMPORTERS else ""
-    for name in sorted(glob(os.path.join(escape(os.path.splitext(path)[0]), pattern))) if pattern else ():
+    stem = escape(os.path.splitext(source.path)[0])
+    for name in sorted(glob(os.path.join(stem, pattern))) if pattern else ():
         try:
             files.check_bounds(name)
             yield _read(name, intake.file_bytes(name), options)
@@ -124,31 +193,16 @@ def _failed(path: str, why: str, format_name: str = "unknown", skipped: tuple[Sk
     return Input(path, format_name, 0, skipped, error=f"{name}: {why}")
 
 
-def _folder(path: str, options: Options) -> Iterator[tuple[Input, list[Exchange]]]:
+def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
     """One input for each session in the folder, and one for the folder itself, which counts the other files."""
     skipped: list[Skipped] = []
-    sessions: list[tuple[Input, list[Exchange]]] = []
+    sessions: list[OpenedFile] = []
     for number, name in enumerate(_files(path, skipped)):
-        try:
-            if not stat.S_ISREG(os.stat(name).st_mode):
-                skipped.append(Skipped(number, f"{name}: no regular file"))
-                continue
-            files.check_bounds(name)
-            with open(name, "rb") as file:
-                head = file.read(HEAD)
-            known = bool(head) and choose(_plain(head), name) is not None
-            data = intake.file_bytes(name, head) if known else b""
-        except (OSError, intake.BoundError) as why:
-            skipped.append(Skipped(number, f"{name}: {_unread(why)}"))
-            continue
-        if not known:
-            skipped.append(Skipped(number, f"{name}: no session"))
-            continue
-        source, found = _read(name, data, options)
-        if source.error is not None and not found:
-            skipped.append(Skipped(number, source.error))
+        why, found = _of_folder(name, options, alone=True)
+        if why:
+            skipped.append(Skipped(number, why))
         else:
-            sessions.append((source, found))
+            sessions += found
     looked = len(skipped) + len(sessions)
     if sessions:
         yield Input(path, "folder", 0, tuple(skipped)), []
@@ -160,6 +214,35 @@ def _folder(path: str, options: Options) -> Iterator[tuple[Input, list[Exchange]
             ),
             [],
         )
+
+
+def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, list[OpenedFile]]:
+    """A file of a folder: why it is none of a session, or what was read of it, and of those beside it."""
+    try:
+        if not stat.S_ISREG(os.stat(name).st_mode):
+            return f"{name}: no regular file", []
+        files.check_bounds(name)
+        with open(name, "rb") as file:
+            head = file.read(HEAD)
+        known = bool(head) and choose(_plain(head), name) is not None
+        data = intake.file_bytes(name, head) if known else b""
+    except (OSError, intake.BoundError) as why:
+        return f"{name}: {_unread(why)}", []
+    if not known:
+        return f"{name}: no session", []
+    source, found = _read(name, data, options)
+    if source.error is not None and not found:
+        return source.error, []
+    return "", [(source, found), *(() if alone else _beside(source, options))]
+
+
+def _expanded(path: str, shut: list[Skipped]) -> Iterator[tuple[str, bool]]:
+    """The files of a folder, or the path itself; with each, whether a folder listed it. `shut` gets what cannot be."""
+    if path == STDIN or not os.path.isdir(path):
+        yield path, False
+        return
+    found = [(name, True) for name in _files(path, shut)]
+    yield from found or [(path, False)]  # an empty folder says so itself
 
 
 def _files(path: str, skipped: list[Skipped]) -> Iterator[str]:
@@ -185,7 +268,7 @@ def _plain(head: bytes) -> bytes:
         return head
 
 
-def _read(path: str, data: bytes, options: Options) -> tuple[Input, list[Exchange]]:
+def _read(path: str, data: bytes, options: Options) -> OpenedFile:
     if not data.strip():
         return _failed(path, f"empty: {_EXPECTED}"), []
     plain = unpack(data, room=options.room) if data[:2] == b"\x1f\x8b" else data
@@ -229,7 +312,7 @@ def _rare(head: bytes) -> bool:
     return odd * 4 > len(head[:1024])
 
 
-def _decoded(path: str, format_name: str, reading: FileReading, options: Options) -> tuple[Input, list[Exchange]]:
+def _decoded(path: str, format_name: str, reading: FileReading, options: Options) -> OpenedFile:
     exchanges = list(reading.exchanges)
     refused: list[tuple[RawExchange, Unbuilt]] = []
     for raw in reading.raws:

@@ -24,7 +24,16 @@ from inspector.replay.case import Case
 from inspector.report.lines.spans import Role, one_line
 from inspector.sessions.intake import heavy
 from inspector.tui.leaving import LeavingApp, PassingScreen
-from inspector.tui.messages import ActionWanted, NoteWanted, NotingScreen, PathWanted, PlacedScreen, SessionWanted
+from inspector.tui.messages import (
+    ActionWanted,
+    NoteWanted,
+    NotingScreen,
+    PathWanted,
+    PlacedScreen,
+    SessionWanted,
+    TurnsRead,
+    TurnWanted,
+)
 from inspector.tui.paint import Paint
 from inspector.tui.panels import note
 from inspector.tui.session_files import (
@@ -136,10 +145,12 @@ class TypedAhead(LeavingApp):
                 self.post_message(Key(event.key, event.character))
 
 UNREADABLE = 2
+TOLD = 20
+"""Files that could not be read of which each is named when the program ends."""
 PLAIN = """
 .-plain #steps { border-right: ascii $border; }
 .-plain #machine, .-plain #spent { border-left: ascii $border; }
-.-plain #about, .-plain #detail { border-top: ascii $border; }
+.-plain #about, .-plain #turns-about, .-plain #detail { border-top: ascii $border; }
 .-plain #form, .-plain #help { border: ascii $primary; }
 .-plain #live-form, .-plain #budget, .-plain #body-box { border: ascii $primary; }
 .-plain #whole, .-plain #calls-box, .-plain #result-box { border: ascii $primary; }
@@ -147,7 +158,7 @@ PLAIN = """
 .-plain TuneScreen #answers, .-plain TuneScreen.-below #cell { border-top: ascii $border; }
 .-plain TuneScreen.-beside #cell { border-left: ascii $border; }
 .-plain #map, .-plain #answers, .-plain #cell { scrollbar-size: 0 0; }
-.-plain #text, .-plain #steps, .-plain #choices, .-plain #help TextView { scrollbar-size: 0 0; }
+.-plain #text, .-plain #steps, .-plain #turns, .-plain #help TextView { scrollbar-size: 0 0; }
 .-plain CursorTable, .-plain #detail { scrollbar-size: 0 0; }
 """
 """For `--ascii`: what Textual itself would draw with other characters."""
@@ -183,6 +194,7 @@ class LoopInspector(TypedAhead):
         self, paths: Sequence[str] = (), *, case: Case | None = None, opened_already: OpenSession | None = None,
         reading: ReadingOptions | None = None, plain: bool = False, theme: str | None = None,
         keys: Mapping[str, str] | None = None, live: LiveStart | None = None, begins: ScreenPlace | None = None,
+        as_table: bool = False,
     ) -> None:
         super().__init__()
         self.reading = reading or ReadingOptions()
@@ -193,6 +205,8 @@ class LoopInspector(TypedAhead):
         """What the command line opened: put among the recent files once it is seen."""
         self._paths = tuple(paths)
         self._live, self._begins = live, begins
+        self._as_table = as_table
+        """Whether a session of several turns begins with the table of its turns."""
         self._plain = plain
         self._start = opened_already or (session_of(case, paths, self.reading.settings) if case is not None else None)
         if plain:
@@ -225,17 +239,19 @@ class LoopInspector(TypedAhead):
         if self._live is not None:
             return self._live_screen(self._live)
         if self._start is not None:
-            return self._session(self._start)
+            return self._table_or_session(self._start) if self._as_table else self._session(self._start)
+        if self._paths and self._begins is None and (len(self._paths) > 1 or os.path.isdir(self._paths[0])):
+            return self._table_of(self._paths)
         if self._paths:
             return LoadingScreen(self._paths)
-        from inspector.tui.picker import PickerScreen
+        from inspector.tui.turns_screen import TurnsScreen, found_sections
 
-        return PickerScreen()
+        return TurnsScreen(found_sections(os.environ), named=False)
 
     def on_mount(self) -> None:
         """Reads what was asked for, where that takes a moment."""
         self.theme_changed_signal.subscribe(self, self._repaint)
-        if self._start is None and self._paths:
+        if isinstance(self.screen, LoadingScreen):
             self._read_behind(self._paths, first=True)
 
     def on_ready(self) -> None:
@@ -273,18 +289,59 @@ class LoopInspector(TypedAhead):
 
     @on(PathWanted)
     def _path_wanted(self, message: PathWanted) -> None:
-        paths = (message.path,)
+        if os.path.isdir(message.path):
+            self.push_screen(self._table_of((message.path,)))
+        else:
+            self._open((message.path,), message.remember)
+
+    @on(TurnWanted)
+    def _turn_wanted(self, message: TurnWanted) -> None:
+        place = ScreenPlace(message.row.paths, message.row.step) if message.row.verdict is not None else None
+        if message.opened is not None:
+            self._begins = place
+            self._show(message.opened, first=False, keep=message.remember)
+        else:
+            self._open(message.row.paths, message.remember, place)
+
+    def _open(self, paths: Sequence[str], remember: bool, place: ScreenPlace | None = None) -> None:
+        """Opens files, at a step where one is named; else with the table of their turns, where there are several."""
+        self._begins = place
         if heavy(paths):
-            self._read_behind(paths, first=False, keep=message.remember)
+            self.tell(f"reading {os.path.basename(paths[0])}…")
+            self._read_behind(paths, first=False, keep=remember)
             return
         try:
-            self._show(load(paths, self.reading), first=False, keep=message.remember)
+            self._show(load(paths, self.reading), first=False, keep=remember)
         except LoopError as why:
             self.tell(one_line(str(why)))
 
+    @on(TurnsRead)
+    def _turns_read(self, message: TurnsRead) -> None:
+        named = [f"{row.file}: {row.why}" for row in message.unread if row.file in self._paths]
+        self.errors = tuple(named)
+        if not message.any_turn and self._paths and len(self.screen_stack) == 1:
+            every = [f"{row.file}: {row.why}" for row in message.unread]
+            more = [f"and {len(every) - TOLD:,} files more"] if len(every) > TOLD else []
+            self.errors = (*every[:TOLD], *more) or ("no LLM traffic was found",)
+            self.exit(UNREADABLE)
+
+    def _table_of(self, paths: Sequence[str]) -> Screen[Any]:
+        from inspector.tui.turns_screen import Section, TurnsScreen
+
+        return TurnsScreen([Section("", tuple(paths), remember=True)])
+
+    def _table_or_session(self, read: OpenSession) -> Screen[Any]:
+        """The table of turns, where there are several and no step of one was asked for."""
+        if self._begins is not None or len(read.original.view.turns) < 2:
+            return self._session(read)
+        from inspector.tui.turns_screen import TurnsScreen
+
+        self.errors = read.errors
+        return TurnsScreen(opened=read)
+
     @on(SessionWanted)
     def _session_wanted(self, message: SessionWanted) -> None:
-        self._show(message.opened, first=False, keep=False)
+        self._push(message.opened, self._session)
 
     @work(thread=True, exclusive=True)
     def _read_behind(self, paths: Sequence[str], *, first: bool, keep: bool = True) -> None:
@@ -313,8 +370,11 @@ class LoopInspector(TypedAhead):
             return
         if keep:
             remember(read.paths)
+        self._push(read, self._table_or_session)
+
+    def _push(self, read: OpenSession, screen: Callable[[OpenSession], Screen[Any]]) -> None:
         gc.freeze()  # as at the start: what was read stays, and is never looked through again
-        self.push_screen(self._session(read))
+        self.push_screen(screen(read))
 
     def _session(self, read: OpenSession) -> SessionScreen:
         self.errors = read.errors

@@ -27,7 +27,7 @@ def run(
     theme: str | None = None,
     keys: Mapping[str, str] | None = None,
 ) -> int:
-    """Opens the app on these paths, on a picker without any; gives the exit code.
+    """Opens the app on these paths, without any on a table of what was found; gives the exit code.
 
     Raises:
         LoopError: an API, profile, theme or key binding that does not exist.
@@ -49,14 +49,14 @@ def _run(
     begins = place_from(os.environ)
     paths = paths if begins is None else list(begins.paths)
     start: OpenSession | None = None
-    if paths and (STDIN in paths or not heavy(paths)):
+    if paths and (STDIN in paths or (not heavy(paths) and (len(paths) == 1 or begins is not None))):
         start = load(paths, reading)
         if not start.original.view.steps:
             return _complain(start.errors or ("no LLM traffic was found",))
         if STDIN in paths and not _keyboard():
             return _complain(("standard input was read to its end and there is no terminal to take keys from",))
     app = LoopInspector(paths, opened_already=start, reading=reading, plain=plain, theme=theme, keys=keys,
-                        begins=begins)
+                        begins=begins, as_table=True)
     app.opened_paths = tuple(paths) if start is not None else ()
     code = app.run()
     return _complain(app.errors) or code or app.return_code or READ

@@ -12,6 +12,9 @@ from textual.dom import DOMNode
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from inspector.report.turn_rows import TurnRow
     from inspector.tui.session_files import OpenSession, ScreenPlace
 
 
@@ -87,6 +90,24 @@ class PathWanted(Message):
     path: str
     remember: bool
     """Whether it belongs to the list of recent files; samples do not."""
+
+
+@dataclass
+class TurnWanted(Message):
+    """The user opened a turn of the table of turns."""
+
+    row: TurnRow
+    opened: OpenSession | None
+    """Its session, where that is still there; else it is read again."""
+    remember: bool
+
+
+@dataclass
+class TurnsRead(Message):
+    """A table of turns has read all that was named."""
+
+    unread: Sequence[TurnRow]
+    any_turn: bool
 
 
 @dataclass

@@ -99,14 +99,16 @@ class FilterPrompt(Prompt):
     #filter-note { height: 1; background: $panel; padding: 0 1; }
     """
 
-    def __init__(self, value: str, narrow: Callable[[str], str]) -> None:
+    def __init__(
+        self, value: str, narrow: Callable[[str], str], empty: str = "an empty filter shows all steps"
+    ) -> None:
         super().__init__("filter", "stop:max_tokens held attempt>1 tool:write_* ~t text  & | ! ( )", value)
-        self._narrow = narrow
+        self._narrow, self._empty = narrow, empty
         self._waiting: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """The word, the line, and what it keeps."""
-        yield note("an empty filter shows all steps", id="filter-note")
+        yield note(self._empty, id="filter-note")
         yield from super().compose()
 
     @on(Input.Changed)

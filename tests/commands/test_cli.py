@@ -379,7 +379,7 @@ def test_python_dash_m_piped_without_textual(cut):
     assert json.loads(ran.stdout)["turns"][0]["final_state"] == "Unrecorded"
 
 
-def test_a_picker_without_a_terminal_does_not_wait_for_keys():
+def test_the_app_without_a_terminal_does_not_wait_for_keys():
     ran = spawn()
     assert ran.returncode in (0, 2)
     assert b"Traceback" not in ran.stderr

@@ -14,7 +14,7 @@ from inspector.config.files import BOUNDS_VARIABLE, Bounds, bounds_of, bounds_te
 from inspector.live.inputs import json_file, tools_of
 from inspector.sessions import open_paths
 from inspector.sessions.agents import transcripts
-from inspector.tui.picker import session_choices
+from inspector.tui.turns_screen import found_sections
 from loop_core.errors import CallerError
 
 SAMPLE = Path(__file__).parents[2] / "sample_sessions" / "01-cut-call-and-long-answer.session.jsonl"
@@ -122,4 +122,4 @@ def test_nothing_else_is_listed(places: Path, confined: Confine, monkeypatch: py
     assert [each.path for each in transcripts(environment)] == [str(project / "mine.jsonl")]
     confined("served/one.jsonl")
     assert transcripts({**environment, BOUNDS_VARIABLE: os.environ[BOUNDS_VARIABLE]}) == []
-    assert [each.path for each in session_choices() if each.path] == [recent[1]]
+    assert [path for section in found_sections(os.environ) for path in section.paths] == [recent[1]]

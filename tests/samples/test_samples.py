@@ -64,7 +64,7 @@ def test_the_hand_written_ones_are_what_the_maker_makes(story) -> None:
     assert (FOLDER / story.file).read_text(encoding="utf-8") == written(story)
 
 
-def test_the_picker_knows_them_all_and_opens_the_first_story_first() -> None:
+def test_the_program_knows_them_all_and_opens_the_first_story_first() -> None:
     found = samples()
     assert [Path(sample.path).name for sample in found] == sorted(path.name for path in [*FILES, *AGENTS])
     assert found[0].title.startswith("A gateway that cuts")

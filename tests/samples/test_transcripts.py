@@ -31,7 +31,7 @@ def test_it_is_what_the_maker_makes_and_ends_as_it_says(each):
 
 
 @pytest.mark.parametrize("each", TRANSCRIPTS, ids=lambda each: each.file)
-def test_the_picker_tells_its_title_and_story_from_the_readme(each):
+def test_a_sample_tells_its_title_and_story_from_the_readme(each):
     sample = find(each.file)
     assert (sample.title, sample.about.story, sample.about.provenance, sample.about.end_state) == (
         each.title, each.story, each.provenance, each.end_state)

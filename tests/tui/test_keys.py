@@ -15,11 +15,11 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import BreakpointList
 from inspector.tui.keys import HelpScreen, active_keys, shown_keys
 from inspector.tui.lists import RowList
-from inspector.tui.picker import PickerScreen
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import StepList
 from inspector.tui.text_view import TextView
+from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import PARTS, assistant, entry, page, ran_a_cut_call, seen, story, stream, told, user
 
 AppOn = Callable[..., LoopInspector]
@@ -546,10 +546,13 @@ async def test_escape_goes_back_to_the_list_that_a_session_was_opened_from(tmp_p
         await pilot.press("o", *str(story(tmp_path)), "enter")
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
+        turns = pilot.app.screen
+        assert isinstance(turns, TurnsScreen)
+        await pilot.press("enter")
         assert isinstance(pilot.app.screen, SessionScreen)
         await pilot.press("escape")
-        assert isinstance(pilot.app.screen, PickerScreen)
-        await pilot.press("escape")
+        assert pilot.app.screen is turns
+        await pilot.press("escape", "escape")
         assert pilot.app.is_running
         assert "q leaves" in page(pilot.app)
 

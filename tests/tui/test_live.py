@@ -30,10 +30,10 @@ from inspector.tui.live_controls import CallsForm, ResultEditor
 from inspector.tui.live_forms import BodyEditor, BudgetForm, NotJSONError, body_of
 from inspector.tui.live_screen import LiveScreen
 from inspector.tui.panels import Cycle
-from inspector.tui.picker import PickerScreen
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_view import TextView
 from inspector.tui.turn_form import LiveForm
+from inspector.tui.turns_screen import TurnsScreen
 from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.values import Stop, ToolCall, Usage
@@ -530,14 +530,14 @@ async def test_leaving_while_it_streams_closes_the_recording(fake: Fake, tmp_pat
     assert again(tmp_path).turns[0].terminal == "cancelled"
 
 
-async def test_the_form_begins_a_turn_from_the_picker_and_says_what_is_wrong(
+async def test_the_form_begins_a_turn_from_the_table_of_turns_and_says_what_is_wrong(
     fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.answers = [END]
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
-        assert isinstance(app.screen, PickerScreen)
+        assert isinstance(app.screen, TurnsScreen)
         await pilot.press("L")
         await pilot.pause()
         assert isinstance(app.screen, LiveForm)
@@ -555,7 +555,7 @@ async def test_the_form_begins_a_turn_from_the_picker_and_says_what_is_wrong(
         await until(pilot, over(pilot))
         await pilot.press("q")
         await pilot.pause()
-        assert isinstance(app.screen, PickerScreen)
+        assert isinstance(app.screen, TurnsScreen)
     assert fake.got[0].json["max_tokens"] == 7
 
 

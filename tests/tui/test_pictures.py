@@ -1,13 +1,15 @@
 """A picture of each screen at both sizes: for looks only; what a screen says is tested elsewhere."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.picker import PickerScreen, SessionChoice
+from inspector.tui.session_files import ReadingOptions, load
+from tests.scenes.app import story
 
 AppOn = Callable[..., LoopInspector]
 Compare = Callable[..., bool]
@@ -38,16 +40,15 @@ def test_a_session(app_on: AppOn, snap_compare: Compare, name: str, size: tuple[
     assert snap_compare(app_on(), press=PICTURES[name], terminal_size=size)
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def test_the_picker(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]) -> None:
-    listed = [SessionChoice("Sample sessions"),
-              SessionChoice("A first sample", "a/first.har", "Its story.", "by hand", "Complete"),
-              SessionChoice("A second one", "a/second.har"), SessionChoice(""), SessionChoice("Recent files"),
-              SessionChoice("mine.har", "b/mine.har")]
-    monkeypatch.setattr("inspector.tui.picker.session_choices", lambda: listed)
-    app = LoopInspector()
-    assert isinstance(app.get_default_screen(), PickerScreen)
-    assert snap_compare(app, terminal_size=size)
+@pytest.mark.parametrize("size", [(80, 24), (120, 30), (160, 45)], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_the_table_of_turns(snap_compare: Compare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                            size: tuple[int, int]) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("inspector.tui.turns_screen.time.time", lambda: 1_780_000_000.0)
+    story(tmp_path)
+    opened = load(["story.har"], ReadingOptions())
+    app = LoopInspector(["story.har"], opened_already=opened, as_table=True)
+    assert snap_compare(app, press=("down",), terminal_size=size)
 
 
 TABLES = {

@@ -23,10 +23,10 @@ from inspector.tui import launch as entry
 from inspector.tui.app import LoopInspector
 from inspector.tui.delivery import deliver
 from inspector.tui.lists import Choose
-from inspector.tui.picker import PickerScreen
 from inspector.tui.providers_screen import Dialects, ProvidersScreen
 from inspector.tui.session_screen import Exports, SessionScreen
 from inspector.tui.text_view import TextView
+from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import page, seen, told
 
 AppOn = Callable[..., LoopInspector]
@@ -312,7 +312,7 @@ async def test_the_table_is_written_as_the_command_prints_it(
     assert (tmp_path / "out" / "providers-call-cut.txt").read_text(encoding="utf-8") == printed.stdout
 
 
-async def test_it_opens_from_a_session_and_from_the_picker(app_on: AppOn) -> None:
+async def test_it_opens_from_a_session_and_from_the_table_of_turns(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         await pilot.press("P")
         await settled(pilot)
@@ -320,12 +320,11 @@ async def test_it_opens_from_a_session_and_from_the_picker(app_on: AppOn) -> Non
         assert isinstance(pilot.app.screen, SessionScreen)
     app = LoopInspector()
     async with app.run_test(size=SMALL) as pilot:
-        assert isinstance(app.screen, PickerScreen)
-        assert "P providers" in seen(app)[-1]
+        assert isinstance(app.screen, TurnsScreen)
         await pilot.press("P")
         await settled(pilot)
         await pilot.press("escape")
-        assert isinstance(app.screen, PickerScreen)
+        assert isinstance(app.screen, TurnsScreen)
 
 
 async def test_keys_before_the_first_rows_do_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from inspector.tui import launch as entry
 from inspector.tui import session_files
 from inspector.tui.app import DARK, LIGHT, LoopInspector
 from inspector.tui.session_screen import SessionScreen
+from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import continued, har, page, seen, story, told
 
 AppOn = Callable[..., LoopInspector]
@@ -44,7 +45,7 @@ def test_the_first_frame_imports_nothing_slow(tmp_path: Path) -> None:
     slow = {"pydantic", "httpx", "aiohttp", "yaml", "tree_sitter", "jsonschema_rs"}
     widgets = {f"textual.widgets._{name}" for name in ("data_table", "text_area", "markdown", "footer", "rich_log")}
     later = {f"inspector.tui.{name}" for name in (
-        "limits_form", "help", "questions", "picker", "policies_screen", "providers_screen", "tuning_screen")}
+        "limits_form", "questions", "turns_screen", "policies_screen", "providers_screen", "tuning_screen")}
     assert loaded & (slow | widgets | later) == set()
 
 
@@ -95,7 +96,7 @@ async def test_ascii_is_ascii_in_every_view(app_on: AppOn, size: tuple[int, int]
                 await pilot.press("space")
 
 
-async def test_the_picker_is_ascii_too() -> None:
+async def test_the_table_of_turns_is_ascii_too() -> None:
     app = LoopInspector(plain=True)
     async with app.run_test(size=(80, 24)):
         assert [row for row in seen(app) if not row.isascii()] == []
@@ -191,9 +192,11 @@ async def test_a_large_file_is_read_behind_a_screen_that_says_so(
     async with app.run_test(size=(80, 24)) as pilot:
         await app.workers.wait_for_complete()
         await pilot.pause()
-        assert isinstance(app.screen, SessionScreen)
+        assert isinstance(app.screen, TurnsScreen)
         assert "CUT CALL RUN" in page(app)
-        await pilot.press("q")
+        await pilot.press("enter")
+        assert isinstance(app.screen, SessionScreen)
+        await pilot.press("q", "q")
     assert app.return_value == 0
 
 

@@ -6,49 +6,58 @@ from pathlib import Path
 from inspector.sessions.agents import samples, short
 from inspector.tui import session_files
 from inspector.tui.app import LoopInspector
-from inspector.tui.picker import Choices, PickerScreen
 from inspector.tui.session_screen import SessionScreen
+from inspector.tui.turns_screen import SAMPLES, TurnList, TurnsScreen
 from tests.scenes.app import page, story
 
-SIZE = (80, 24)
+SIZE = (120, 40)
 
 
-async def test_the_first_sample_is_under_the_cursor_and_told() -> None:
+async def read(app: LoopInspector, pilot) -> TurnList:
+    while app.screen.reading:
+        await pilot.pause(0.02)
+    await pilot.pause()
+    return app.screen.query_one(TurnList)
+
+
+async def test_the_samples_are_listed_by_their_titles_the_first_under_the_cursor_and_told() -> None:
     app = LoopInspector()
-    async with app.run_test(size=SIZE):
-        first = samples()[0]
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        assert listed.shown[0] == SAMPLES
+        assert [row.paths[0] for row in listed.shown[1:]] == [short(sample.path) for sample in samples()]
+        assert listed.selected.name == samples()[0].title
+        assert listed.selected.paths == (short(samples()[0].path),)
         shown = page(app)
-        assert "Sample sessions" in shown
-        assert f"▶ {first.title[:40]}" in shown
-        assert "story" in shown
+        assert "▶ ✖ CUT CALL RUN           A gateway that" in shown
+        assert "the agent ran it" in shown
+        assert "1 CUT CALL RUN · 1 LIMIT REACHED" in shown
         assert "Recent files" not in shown
-
-
-async def test_every_sample_is_listed_by_its_title() -> None:
-    app = LoopInspector()
-    async with app.run_test(size=SIZE):
-        listed = [choice.title for choice in app.screen.query_one(Choices).choices if choice.path]
-        assert listed == [sample.title for sample in samples()]
-        assert len(listed) >= 9
 
 
 async def test_moving_tells_of_the_next() -> None:
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
         await pilot.press("j")
-        assert f"▶ {samples()[1].title[:40]}" in page(app)
+        assert listed.selected.paths == (short(samples()[1].path),)
+        assert "ended with" in page(app) or "completed" in page(app)
         await pilot.press("G")
-        assert f"▶ {samples()[-1].title[:40]}" in page(app)
+        assert listed.selected.paths == (short(samples()[-1].path),)
 
 
-async def test_enter_opens_and_q_comes_back() -> None:
+async def test_enter_opens_at_the_worst_turn_and_q_comes_back_to_the_row() -> None:
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
         await pilot.press("enter")
         assert isinstance(app.screen, SessionScreen)
         assert app.screen.opened.paths == (short(samples()[0].path),)
+        view = app.screen.run.view
+        assert app.screen.step == view.deciding_step(view.worst) > 0
         await pilot.press("q")
-        assert isinstance(app.screen, PickerScreen)
+        assert isinstance(app.screen, TurnsScreen)
+        assert listed.selected.paths == (short(samples()[0].path),)
         await pilot.press("q")
         assert app.return_value == 0
 
@@ -57,24 +66,25 @@ async def test_a_sample_is_not_remembered_and_a_path_is(tmp_path: Path) -> None:
     path = story(tmp_path)
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
+        await read(app, pilot)
         await pilot.press("enter", "q")
         assert not session_files.state_file().exists()
         await pilot.press("o", *str(path), "enter")
-        assert isinstance(app.screen, SessionScreen)
+        assert session_files.recent() == [str(path)]
     assert json.loads(session_files.state_file().read_text()) == [str(path)]
     app = LoopInspector()
-    async with app.run_test(size=(80, 40)) as pilot:
+    async with app.run_test(size=(120, 50)) as pilot:
+        listed = await read(app, pilot)
         assert "Recent files" in page(app)
-        await pilot.press("G", "enter")
-        assert isinstance(app.screen, SessionScreen)
-        assert app.screen.opened.paths == (str(path),)
+        await pilot.press("G")
+        assert listed.selected.paths == (str(path),)
 
 
 async def test_a_path_that_cannot_be_read_is_told() -> None:
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("o", *"/no/such.har", "enter")
-        assert isinstance(app.screen, PickerScreen)
+        assert isinstance(app.screen, TurnsScreen)
         assert "/no/such.har: cannot be read" in page(app)
 
 

@@ -1,0 +1,314 @@
+"""A turn as one row: its verdict, where it stands, why it stopped, what it cost, and what a filter may ask of it.
+
+A row outlives the session that it was made from: a table of many files keeps rows alone, and reads a file again when
+one of its turns is opened. A file that could not be read, and what was skipped in one, is a row as well.
+
+Further down: what a filter may ask of a row, and how many turns have which verdict and model.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS, StepContext
+from inspector.report.filters import Filter, FilterError, parse
+from inspector.report.findings import RAN
+from inspector.report.lines.spans import one_line
+from inspector.report.verdict import ROWS, TurnVerdict
+from inspector.sessions.recording import Input
+from loop_core.judge.gate import Admission
+
+LONG_NUMBER = 16
+"""A file's name of so many characters that are nearly all hexadecimal digits is a number, which nobody remembers."""
+TITLE = 400
+"""Characters of a turn's first message that its row keeps."""
+
+
+class AnswerRecord(NamedTuple):
+    """What a filter may ask of one answer, as it was when the session was read."""
+
+    words: tuple[tuple[str, ...], ...]
+    """The values of each row of `WORDS`, in their order; of a step's words, those of all steps of the answer."""
+    flags: frozenset[str]
+    numbers: tuple[float | None, ...]
+    """The value of each row of `NUMBERS`, in their order, at the answer's last step."""
+    shares: tuple[float | None, ...]
+    texts: Mapping[str, str]
+    """By the letter of their row of `PATTERNS`."""
+
+
+class TurnRow(NamedTuple):
+    """One turn; or, without a verdict, what was not read and why."""
+
+    paths: tuple[str, ...]
+    """The files that are opened together to see it."""
+    file: str
+    """The one that it was read from."""
+    name: str = ""
+    """What its session is called."""
+    number: int = 0
+    """Its place among the turns of its session, from 1."""
+    of: int = 0
+    """How many turns the session has."""
+    step: int = 0
+    """The step that its verdict is about."""
+    verdict: TurnVerdict | None = None
+    why: str = ""
+    """Why it was not read, where there is no verdict."""
+    agent: str = ""
+    model: str = ""
+    raw: str | None = None
+    effective: str = ""
+    cap: int | None = None
+    tokens: int | None = None
+    held: int = 0
+    ran: int = 0
+    """Calls that the recorded agent ran although they were held."""
+    duration_ms: float | None = None
+    started: float | None = None
+    """Seconds since the epoch; None where that was not recorded."""
+    title: str = ""
+    """How the user's message begins."""
+    text: str = ""
+    """What a search looks through: the message, the answer and the arguments of its calls."""
+    answers: tuple[AnswerRecord, ...] = ()
+    turns: tuple[tuple[str, int], ...] = ()
+    """Where it stands for a whole session: how many of its turns have which verdict, worst first."""
+
+    @property
+    def advice(self) -> str:
+        """What to change; empty where nothing is advised."""
+        return self.verdict.advice.text if self.verdict is not None and self.verdict.advice is not None else ""
+
+    @property
+    def severe(self) -> tuple[int, int, str, int]:
+        """What sorts rows worst first, then as they were read: files that were not read come last."""
+        rank = self.verdict.rank if self.verdict is not None else len(ROWS)
+        return (rank, 0 if self.of else 1, self.file, self.number)
+
+
+def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
+    """The rows of what was read: its turns, and what of it was not read.
+
+    `paths` are the files of one session; without them, each file of the view is a session of its own.
+    """
+    turns = [_row(view, turn, number, tuple(paths)) for number, turn in enumerate(view.turns, start=1)]
+    unread = (row for given in view.inputs for row in unread_rows(given, tuple(paths) or (given.path,)))
+    return [*turns, *unread]
+
+
+def unread_rows(given: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
+    """What of a file was not read: all of it, or entries that were skipped, each reason once."""
+    if given.error is not None:
+        yield TurnRow(paths, given.path, name_of(given.path), why=given.error.removeprefix(f"{given.path}: "))
+    elif not given.responses and given.format != "folder" and not given.skipped:
+        why = next(iter(given.notices), "no answer of a model in it")
+        yield TurnRow(paths, given.path, name_of(given.path), why=why.removeprefix(f"{given.path}: "))
+    for why, count in Counter(entry.why for entry in given.skipped).items():
+        name, _, reason = why.partition(": ")
+        if (given.format == "folder" and os.path.isabs(name)) or os.path.exists(name):
+            yield TurnRow(paths, name, name_of(name), why=reason)
+        else:
+            yield TurnRow(paths, given.path, name_of(given.path),
+                          why=f"{count:,} {'entry' if count == 1 else 'entries'} skipped: {why}")
+
+
+def _row(view: View, turn: TurnFacts, number: int, paths: tuple[str, ...]) -> TurnRow:
+    step = view.deciding_step(turn)
+    answers = [view.responses[index] for index in turn.responses]
+    facts = next((each for each in answers if each.step == step), answers[-1])
+    exchange, stop, request = facts.exchange, facts.judged.stop, facts.exchange.request
+    usage = exchange.response.usage
+    times = [each.exchange.duration_ms for each in answers if each.exchange.duration_ms is not None]
+    message = turn.run.record.user_text
+    said = "\n".join([message, turn.merged.text, *_arguments(answers)])
+    return TurnRow(
+        paths or (exchange.path,), exchange.path, name_of(exchange.path, view.inputs), number, len(view.turns), step,
+        turn.verdict, agent=facts.agent, model=_model(facts), raw=stop.raw, effective=stop.normalized.value,
+        cap=request.max_tokens if request else None, tokens=usage.output_tokens if usage else None,
+        held=sum(verdict.admission is Admission.HELD for each in answers for verdict in each.verdicts),
+        ran=sum(noted.finding.rule in RAN for noted in turn.noted),
+        duration_ms=sum(times) if times else None, started=moment(answers[0].exchange.started),
+        title=one_line(message, TITLE), text=said, answers=tuple(_records(view, turn)),
+    )
+
+
+def _arguments(answers: Sequence[ResponseFacts]) -> Iterator[str]:
+    return (verdict.call.arguments or "" for each in answers for verdict in each.verdicts)
+
+
+def _model(facts: ResponseFacts) -> str:
+    request = facts.exchange.request
+    return facts.exchange.response.model or (request.model if request else None) or ""
+
+
+def name_of(path: str, inputs: Sequence[Input] = ()) -> str:
+    """What a session is called: its own title, else its file; one whose name is a number says its folder too."""
+    abouts = (given.about for given in inputs if given.path == path)
+    title = next((each.title for each in abouts if each is not None and each.title), "")
+    stem = os.path.basename(path).split(".")[0] or path
+    if title or len(stem) < LONG_NUMBER or len(re.sub(r"[^0-9a-fA-F]", "", stem)) * 4 < len(stem) * 3:
+        return title or stem
+    folder = os.path.basename(os.path.dirname(path)).strip("-")
+    return f"{stem[:8]} {folder[-24:]}"
+
+
+def moment(text: str | None) -> float | None:
+    """A time of a recording in seconds since the epoch: ISO 8601 (as UTC where it names no zone), or a number of
+    seconds or milliseconds; None for anything else."""
+    if text is None:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        try:
+            found = datetime.fromisoformat(text)
+        except ValueError:
+            return None
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return number / 1000 if number > MILLISECONDS else number if number > 0 else None
+
+
+MILLISECONDS = 1e11
+"""A larger number of seconds would lie after the year 5000."""
+
+
+# -- What a filter asks of a row -------------------------------------------------------------------------------------
+
+NUMBER_AT = {name: at for at, name in enumerate(NUMBERS)}
+WORD_AT = {name: at for at, name in enumerate(WORDS)}
+TEXTS = ("t", "r", "a")
+"""The texts that a row keeps; others are looked through in a session."""
+
+
+@lru_cache(maxsize=65_536)
+def _same(values: tuple[str, ...]) -> tuple[str, ...]:
+    """One tuple for all answers that have the same values: most words of most answers are the same few."""
+    return values
+
+
+def _records(view: View, turn: TurnFacts) -> Iterator[AnswerRecord]:
+    """What is kept of each answer that our machine took in; the steps before one belong to it."""
+    groups: dict[int, list[StepContext]] = {}
+    before: list[StepContext] = []
+    for step in range(turn.run.first, turn.run.end):
+        place = StepContext(view, step)
+        before.append(place)
+        if place.answer is not None:
+            groups.setdefault(place.answer, []).extend(before)
+            before = []
+    for places in groups.values():
+        last = places[-1]
+        words = tuple(
+            _same(tuple(dict.fromkeys(last.words(name) if row.of_response is not None else
+                                      (word for place in places for word in place.words(name)))))
+            for name, row in WORDS.items())
+        flags = frozenset(name for name, row in FLAGS.items() if any(
+            place.flag(name) for place in (places if row.of_response is None else places[-1:])))
+        numbers = tuple(last.number(name, share=False) for name in NUMBERS)
+        shares = tuple(last.number(name, share=True) for name in NUMBERS)
+        yield AnswerRecord(words, flags, numbers, shares, {name: last.text(name) for name in TEXTS})
+
+
+class RowAnswer(NamedTuple):
+    """One answer of a row, as a filter looks at it."""
+
+    row: TurnRow
+    at: int
+
+    @property
+    def source(self) -> object:
+        """The row, in which answers are numbered."""
+        return self.row
+
+    @property
+    def answer(self) -> int | None:
+        """Which answer it is."""
+        return self.at
+
+    def words(self, name: str) -> Iterable[str]:
+        """The values of a row of `WORDS`."""
+        return self.row.answers[self.at].words[WORD_AT[name]]
+
+    def flag(self, name: str) -> bool:
+        """Whether a row of `FLAGS` holds."""
+        return name in self.row.answers[self.at].flags
+
+    def number(self, name: str, share: bool) -> float | None:
+        """The value of a row of `NUMBERS`, or its share of the limit."""
+        record = self.row.answers[self.at]
+        return (record.shares if share else record.numbers)[NUMBER_AT[name]]
+
+    def text(self, name: str) -> str:
+        """The text of a row of `PATTERNS`; empty for one that rows do not keep."""
+        return self.row.answers[self.at].texts.get(name, "")
+
+
+def matches(test: Callable[[RowAnswer], bool], row: TurnRow) -> bool:
+    """Whether any answer of a row passes a filter; a file that was not read never does."""
+    return any(test(RowAnswer(row, index)) for index in range(len(row.answers)))
+
+
+def row_filter(text: str) -> Filter:
+    """Reads an expression for rows.
+
+    Raises:
+        FilterError: it cannot be read, or looks into a text that rows do not keep.
+    """
+    found = parse(text)
+    for term in found.patterns:
+        if term not in TEXTS:
+            raise FilterError(1, f"~{term} looks into what the table does not keep: open a session, and filter there")
+    return found
+
+
+def searched(row: TurnRow) -> str:
+    """What a search looks through."""
+    return "\n".join((row.text, row.name, row.file, row.model, row.agent, row.raw or "", row.effective, row.why,
+                      row.verdict.word if row.verdict is not None else "", row.advice))
+
+
+def worst_of_files(rows: Iterable[TurnRow]) -> list[TurnRow]:
+    """A row for each session: that of its worst turn, with how many turns have which verdict."""
+    sessions: dict[tuple[str, ...], list[TurnRow]] = {}
+    for row in rows:
+        sessions.setdefault(row.paths, []).append(row)
+    return [_worst(group) for group in sessions.values()]
+
+
+def _worst(group: Sequence[TurnRow]) -> TurnRow:
+    worst = min(group, key=lambda row: row.severe)
+    counted = tuple((seen.word, count) for seen, count in by_verdict(group))
+    return worst._replace(turns=counted) if counted else worst
+
+
+# -- What is said of many turns --------------------------------------------------------------------------------------
+
+
+def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
+    """How many turns have each verdict, worst first; with each, one of them."""
+    seen: dict[int, TurnVerdict] = {}
+    counted: Counter[int] = Counter()
+    for row in rows:
+        if row.verdict is not None:
+            seen.setdefault(row.verdict.rank, row.verdict)
+            counted[row.verdict.rank] += 1
+    return [(seen[rank], counted[rank]) for rank in sorted(counted)]
+
+
+def by_model(rows: Iterable[TurnRow]) -> list[tuple[str, int, int]]:
+    """The models, with how many turns each answered and how many of those need attention; the most frequent first."""
+    turns: Counter[str] = Counter()
+    attention: Counter[str] = Counter()
+    for row in rows:
+        if row.verdict is not None:
+            turns[row.model or "model not recorded"] += 1
+            attention[row.model or "model not recorded"] += not row.verdict.clean
+    return [(model, count, attention[model]) for model, count in turns.most_common()]

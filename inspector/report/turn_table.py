@@ -1,0 +1,237 @@
+"""The table of turns: its columns, how they share the width of a screen, and what is known of a row.
+
+The same columns give the screen's rows, the table at the head of a report, and CSV.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from inspector.report.lines.spans import Line, Measure, Role, Span, cells, clip, one_line, safe, text_of, width_of
+from inspector.report.lines.steps import role_of
+from inspector.report.table import Column, Table
+from inspector.report.turn_rows import TurnRow, by_model, by_verdict
+
+
+class TurnColumn(NamedTuple):
+    """One column of the table of turns."""
+
+    name: str
+    """Its heading."""
+    column: Column[TurnRow]
+    """Its value for programs, and its cell for people."""
+    order: Callable[[TurnRow], Any]
+    """What its rows are sorted by; None stands last."""
+    sizes: tuple[int, int, int]
+    """The cells that it needs, those in which it is read well, and those that it can use."""
+    right: bool = False
+    """Whether its cells end under each other: numbers."""
+
+
+UNREAD, REASON = "NOT READ", "raw → reason"
+GAP = 1
+
+
+def _verdict(row: TurnRow) -> Line:
+    seen = row.verdict
+    if seen is None:
+        return (Span(f"∅ {UNREAD}", Role.DIM),)
+    return (Span(f"{seen.glyph} {seen.word}", role_of(seen)),)
+
+
+def _reason(row: TurnRow) -> Line:
+    if row.verdict is None:
+        return (safe(row.why, Role.DIM),)
+    raw = "absent" if row.raw is None else one_line(row.raw)
+    if raw == row.effective:
+        return (Span(raw, Role.NORMALIZED),)
+    arrow = Span(" → ", Role.DIM)
+    return (Span(raw, Role.RAW), arrow, Span(row.effective, Role.NORMALIZED))
+
+
+def _tokens(row: TurnRow) -> str:
+    spent = "?" if row.tokens is None else f"{row.tokens:,}"
+    return "" if row.tokens is None and row.cap is None else f"{spent}/{row.cap:,}" if row.cap is not None else spent
+
+
+def _number(row: TurnRow) -> str:
+    if row.turns:
+        return f"{sum(count for _, count in row.turns):,}"
+    return f"{row.number}/{row.of}" if row.of else ""
+
+
+def _calls(row: TurnRow) -> str:
+    held = f"{row.held} held" if row.held else ""
+    return f"{held}, {row.ran} run" if row.ran else held
+
+
+def span_of_time(seconds: float | None) -> str:
+    """A time in words of two figures, such as `3.2s`, `4m` or `12d`; empty where it is not known."""
+    if seconds is None:
+        return ""
+    for size, unit in ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"
+
+
+def _text(key: str, value: Callable[[TurnRow], object], shown: Callable[[TurnRow], str]) -> Column[TurnRow]:
+    return Column(key, value, lambda row: (safe(shown(row)),))
+
+
+def columns(now: float) -> tuple[TurnColumn, ...]:
+    """The columns of the table, the most telling first; ages count back from `now`, in seconds since the epoch."""
+    return (
+        TurnColumn("verdict", Column("verdict", lambda row: row.verdict.id if row.verdict else None, _verdict),
+                   lambda row: row.severe, (24, 24, 24)),
+        TurnColumn("session", _text("file", lambda row: row.file, lambda row: row.name),
+                   lambda row: (row.name, row.file, row.number), (10, 16, 34)),
+        TurnColumn(REASON, Column("reason", lambda row: row.effective or None, _reason),
+                   lambda row: (row.effective, row.raw or "") if row.verdict else None, (20, 23, 30)),
+        TurnColumn("turn", _text("turn", lambda row: row.number or None, _number),
+                   lambda row: row.number or None, (7, 7, 7), right=True),
+        TurnColumn("tokens", _text("tokens", lambda row: row.tokens, _tokens),
+                   lambda row: row.tokens, (9, 11, 15), right=True),
+        TurnColumn("calls", _text("held", lambda row: row.held, _calls), lambda row: -row.held or None, (13, 13, 13)),
+        TurnColumn("model", _text("model", lambda row: row.model or None, lambda row: row.model),
+                   lambda row: row.model or None, (14, 20, 26)),
+        TurnColumn("age", _text("started", lambda row: row.started,
+                                lambda row: span_of_time(None if row.started is None else max(0.0, now - row.started))),
+                   lambda row: None if row.started is None else -row.started, (4, 4, 4), right=True),
+        TurnColumn("agent", _text("agent", lambda row: row.agent or None, lambda row: row.agent),
+                   lambda row: row.agent or None, (11, 11, 11)),
+        TurnColumn("took", _text("duration_ms", lambda row: row.duration_ms, lambda row: span_of_time(
+            None if row.duration_ms is None else row.duration_ms / 1000)), lambda row: row.duration_ms, (5, 5, 5),
+                   right=True),
+        TurnColumn("what to change", _text("advice", lambda row: row.advice or None, lambda row: row.advice),
+                   lambda row: row.advice or None, (20, 30, 60)),
+        TurnColumn("message", _text("message", lambda row: row.title or None, lambda row: row.title),
+                   lambda row: row.title or None, (20, 30, 200)),
+    )
+
+
+ESSENTIAL = 3
+"""Columns that are shown at any width; a further one is, where those before it can be read well."""
+
+
+def layout(every: Sequence[TurnColumn], width: int) -> tuple[tuple[TurnColumn, int], ...]:
+    """The columns that fit into so many cells, with their sizes; what is left goes to the first that can use it."""
+    shown: list[TurnColumn] = []
+    well = 0
+    for column in every:
+        if len(shown) >= ESSENTIAL and well + column.sizes[0] > width:
+            break
+        shown.append(column)
+        well += column.sizes[1] + GAP
+    left = width - sum(column.sizes[0] + GAP for column in shown) + GAP
+    sizes = [column.sizes[0] for column in shown]
+    for wanted in (1, 2):
+        for at, column in enumerate(shown):
+            more = max(0, min(left, column.sizes[wanted] - sizes[at]))
+            sizes[at] += more
+            left -= more
+    return tuple(zip(shown, sizes, strict=True))
+
+
+def sorted_rows(rows: Sequence[TurnRow], column: TurnColumn, reverse: bool = False) -> list[int]:
+    """The rows in the order of a column, by their index; those without a value last, either way."""
+    keys: list[Any] = [column.order(row) for row in rows]
+    known = [at for at, key in enumerate(keys) if key is not None]
+    known.sort(key=keys.__getitem__, reverse=reverse)
+    return [*known, *(at for at, key in enumerate(keys) if key is None)]
+
+
+def heading(shown: Sequence[tuple[TurnColumn, int]], by: str = "", reverse: bool = False) -> Line:
+    """The names of the columns, a mark at the one that the rows are sorted by."""
+    spans: list[Span] = []
+    for column, size in shown:
+        name = f"{column.name}{('▴' if reverse else '▾') if column.name == by else ''}"[:size]
+        spans.append(Span(f"{name:>{size}}" if column.right else f"{name:<{size}}",
+                          Role.HERE if column.name == by else Role.KEY))
+        spans.append(Span(" " * GAP))
+    return tuple(spans[:-1])
+
+
+def cells_of(row: TurnRow, shown: Sequence[tuple[TurnColumn, int]], measure: Measure = cells) -> Line:
+    """A row laid out; what was not read says why over all columns behind its name."""
+    spans: list[Span] = []
+    for at, (column, size) in enumerate(shown):
+        if row.verdict is None and column.name == REASON:
+            size = sum(each for _, each in shown[at:]) + GAP * (len(shown) - at - 1)
+        cell = _clipped(column.column.cell(row), size, measure)
+        blank = Span(" " * (size - width_of(cell, measure)))
+        spans += [blank, *cell] if column.right else [*cell, blank]
+        spans.append(Span(" " * GAP))
+        if row.verdict is None and column.name == REASON:
+            break
+    return tuple(spans[:-1])
+
+
+def _clipped(cell: Line, size: int, measure: Measure) -> Line:
+    """A cell cut to its size; of a provider's word and ours, the provider's is cut first."""
+    rest = cell[1:]
+    room = size - width_of(rest, measure)
+    if rest and room >= SHORTEST and width_of(cell, measure) > size:
+        return (*clip(cell[:1], room, measure), *rest)
+    return clip(cell, size, measure)
+
+
+SHORTEST = 4
+"""Cells to which a provider's word is cut before ours is."""
+
+
+def table(now: float) -> Table[TurnRow]:
+    """The table for programs: CSV and JSON."""
+    return Table((*(each.column for each in columns(now)), Column("raw", lambda row: row.raw),
+                  Column("cap", lambda row: row.cap), Column("ran", lambda row: row.ran),
+                  Column("sentence", lambda row: row.verdict.sentence if row.verdict else row.why)))
+
+
+def about(row: TurnRow) -> list[Line]:
+    """What is known of a row, a field a line: the verdict's sentence, what to change, the message, where it stands."""
+    seen = row.verdict
+    if seen is None:
+        return [(safe(UNREAD, Role.WARN), Span("  "), safe(row.why)), (safe(row.file, Role.DIM),)]
+    lines: list[Line] = [(*_verdict(row), Span("  "), safe(seen.sentence))]
+    if row.advice:
+        lines.append((Span("change   ", Role.KEY), safe(row.advice, Role.STRONG)))
+    if row.title:
+        lines.append((Span("message  ", Role.KEY), safe(row.title)))
+    if row.turns:
+        counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
+        lines.append((Span("turns    ", Role.KEY), Span(counted)))
+    known = [f"turn {row.number} of {row.of}", row.model, row.agent]
+    lines.append((Span("file     ", Role.KEY), safe(row.file), Span(" · ", Role.DIM),
+                  safe(" · ".join(each for each in known if each), Role.DIM)))
+    return lines
+
+
+# -- The head of a report over many sessions -------------------------------------------------------------------------
+
+WIDE = 200
+"""Cells of a line of the table in a report. It has no ages: the same files give the same report tomorrow."""
+
+
+def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
+    """The table as text, worst first, and how many turns have which verdict and model.
+
+    Without `everything`, turns that need no attention are counted and not listed.
+    """
+    every = columns(0)
+    listed = [rows[at] for at in sorted_rows(rows, every[0])]
+    shown = [row for row in listed if everything or row.verdict is None or not row.verdict.clean]
+    turns = [row for row in rows if row.verdict is not None]
+    sessions = len({row.paths for row in turns})
+    yield f"{len(turns):,} turns in {sessions:,} {'session' if sessions == 1 else 'sessions'}"
+    if shown:
+        laid = [(column, size) for column, size in layout(every, WIDE)
+                if column.name not in ("age", "message")]
+        yield text_of(heading(laid)).rstrip()
+        yield from (text_of(cells_of(row, laid)).rstrip() for row in shown)
+    if len(shown) < len(listed):
+        yield f"not listed: {len(listed) - len(shown):,} turns that need no attention (--all lists them)"
+    yield "by verdict: " + ", ".join(f"{count:,} {seen.word.lower()}" for seen, count in by_verdict(turns))
+    yield "by model: " + ", ".join(
+        f"{one_line(model)} {count:,}{f' ({attention:,} need attention)' if attention else ''}"
+        for model, count, attention in by_model(turns))

@@ -1,0 +1,567 @@
+"""The table of turns: one row a turn of everything that was named, worst first, and the way into each session.
+
+Without a path it lists what agents on this machine wrote, the sample sessions and the files that were opened before.
+Files are read one after the other in a thread; a row stays where it is until all are read, and keeps nothing of its
+session but itself.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, NamedTuple
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.events import Click
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.worker import get_current_worker
+
+from inspector.config.files import bounds_of
+from inspector.report import filters, turn_rows, turn_table
+from inspector.report.lines.spans import EMPTY, Line, Role, Span, joined, safe, wrapped
+from inspector.report.lines.steps import role_of
+from inspector.report.turn_rows import TurnRow
+from inspector.report.turn_table import GAP, TurnColumn
+from inspector.sessions.agents import samples, short, transcripts
+from inspector.tui.delivery import copy_text, deliver
+from inspector.tui.keys import KeyBar
+from inspector.tui.lists import Choose, RowList
+from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted
+from inspector.tui.paint import paint_of
+from inspector.tui.panels import Panel
+from inspector.tui.session_files import OpenSession, ReadingOptions, reading_of, recent, session_of
+from loop_core.errors import LoopError
+
+READABLE = 16_000_000
+"""Bytes; a larger file that nobody named is not read for its verdict alone."""
+AGENTS = "Transcripts of your agents, newest first"
+SAMPLES = "Sample sessions"
+RECENT = "Recent files"
+PENDING = "…"
+LARGE = "large: enter opens it"
+BATCH = 0.1
+"""Seconds between two looks at what was read meanwhile."""
+
+
+class Section(NamedTuple):
+    """Files under a heading."""
+
+    title: str
+    paths: tuple[str, ...]
+    remember: bool = False
+    """Whether one that is opened belongs to the list of recent files."""
+
+
+def found_sections(environment: Mapping[str, str]) -> list[Section]:
+    """What can be opened without naming it: transcripts of agents, the samples, recent files."""
+    within = bounds_of(environment)
+    sections = [
+        Section(AGENTS, tuple(each.path for each in transcripts(environment))),
+        Section(SAMPLES, tuple(short(each.path) for each in samples() if within.holds(str(each.path)))),
+        Section(RECENT, tuple(path for path in recent() if within.holds(path)), remember=True),
+    ]
+    return [section for section in sections if section.paths]
+
+
+def rows_of_session(opened: OpenSession) -> list[TurnRow]:
+    """The rows of a session that was read already."""
+    return turn_rows.rows_of(opened.original.view, opened.paths)
+
+
+# -- The rows --------------------------------------------------------------------------------------------------------
+
+
+class TurnList(RowList):
+    """Turns, or files by their worst turn, in the order of a column; headings where they stand as they were found."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "open", tooltip="Open the session at the step that the verdict is about",
+                id="turns.open"),
+    ]
+
+    def __init__(self, sections: Sequence[Section], *, by_file: bool, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.sections = sections
+        self.columns = turn_table.columns(time.time())
+        self.slots: dict[str, list[TurnRow]] = {}
+        """The rows of each file, by its first path, in the order in which they were found."""
+        self.section_of = {path: number for number, section in enumerate(sections) for path in section.paths}
+        self.by_file = by_file
+        self.sort: str = ""
+        """The column that rows are sorted by; empty: as they were found."""
+        self.reverse = False
+        self.filter: filters.Filter | None = None
+        self.shown: list[TurnRow | str] = []
+        """What is listed: rows, and the titles of sections."""
+        self.matching = 0
+
+    @property
+    def rows(self) -> Iterator[TurnRow]:
+        """Every row, as they were found."""
+        return (row for rows in self.slots.values() for row in rows)
+
+    def put(self, slot: str, rows: list[TurnRow]) -> None:
+        """Puts the rows of a file into the place that is kept for them, or behind the others."""
+        self.slots[slot] = rows
+
+    def relist(self) -> None:
+        """Lists the rows again; the cursor stays on its row."""
+        here = self.selected
+        passed = [row for row in self.rows if self.filter is None or turn_rows.matches(self.filter.matches, row)]
+        self.matching = len(passed)
+        listed = turn_rows.worst_of_files(passed) if self.by_file else passed
+        column = next((each for each in self.columns if each.name == self.sort), None)
+        if column is not None:
+            listed = [listed[at] for at in turn_table.sorted_rows(listed, column, self.reverse)]
+        titled = column is None and any(section.title for section in self.sections)
+        self.shown = list(self._titled(listed)) if titled else list(listed)
+        self.set_reactive(RowList.cursor, self._place_of(here))
+        if self.is_mounted:
+            self.resized()
+            self.show_cursor()
+
+    def _titled(self, listed: Sequence[TurnRow]) -> Iterator[TurnRow | str]:
+        last = -1
+        for row in sorted(listed, key=lambda row: self.section_of.get(row.paths[0], 0)):
+            number = self.section_of.get(row.paths[0], 0)
+            if number != last:
+                yield self.sections[number].title
+                last = number
+            yield row
+
+    def _place_of(self, here: TurnRow | None) -> int:
+        """Where a row is now: the same turn, else one of the same file, else the first."""
+        if here is not None:
+            same = [at for at, row in enumerate(self.shown)
+                    if isinstance(row, TurnRow) and row.paths[0] == here.paths[0]]
+            turn = [at for at in same if isinstance(row := self.shown[at], TurnRow) and row.number == here.number]
+            if same:
+                return (turn or same)[0]
+        return next((at for at, row in enumerate(self.shown) if isinstance(row, TurnRow)), 0)
+
+    @property
+    def count(self) -> int:
+        """Rows and titles."""
+        return len(self.shown)
+
+    def selectable(self, index: int) -> bool:
+        """Titles are passed over."""
+        return isinstance(self.shown[index], TurnRow)
+
+    @property
+    def selected(self) -> TurnRow | None:
+        """The row at the cursor; None where nothing is listed."""
+        row = self.shown[self.cursor] if self.cursor < len(self.shown) else None
+        return row if isinstance(row, TurnRow) else None
+
+    @property
+    def layout_now(self) -> tuple[tuple[TurnColumn, int], ...]:
+        """The columns that fit."""
+        return turn_table.layout(self.columns, self.scrollable_content_region.width - MARGIN)
+
+    def row(self, index: int) -> Line:
+        """A title, or a turn."""
+        row = self.shown[index]
+        if isinstance(row, str):
+            return (Span(f" {row}", Role.TITLE),)
+        mark = Span("▶ " if index == self.cursor else "  ", Role.HERE)
+        return (mark, *turn_table.cells_of(row, self.layout_now, paint_of(self.app).measure))
+
+    def find(self, needle: str, by: int, again: bool) -> bool:
+        """Goes to the next row that holds a text, round the end if need be; False where none does."""
+        wanted = needle.casefold()
+        for far in range(len(self.shown)):
+            at = (self.cursor + (far + again) * by) % len(self.shown)
+            row = self.shown[at]
+            if isinstance(row, TurnRow) and wanted in turn_rows.searched(row).casefold():
+                self.cursor = at
+                return True
+        return False
+
+
+MARGIN = 3
+"""The cells of a row beside its columns: the cursor's mark, and one at the right."""
+
+
+class TurnHeading(Panel):
+    """The names of the columns; a click sorts by one, a second click the other way round."""
+
+    def __init__(self, listed: TurnList) -> None:
+        super().__init__(id="turns-heading")
+        self._listed = listed
+
+    def make(self, width: int) -> Sequence[Line]:
+        """One row."""
+        listed = self._listed
+        return [(Span("  "), *turn_table.heading(listed.layout_now, listed.sort, listed.reverse))]
+
+    def on_click(self, event: Click) -> None:
+        """Sorts by the column that was clicked."""
+        at = 2
+        for column, size in self._listed.layout_now:
+            if at <= event.x < at + size + GAP and isinstance(self.screen, TurnsScreen):
+                self.screen.sort_by(column.name)
+            at += size + GAP
+
+
+class TurnAbout(Panel):
+    """What is known of the row at the cursor."""
+
+    row: reactive[TurnRow | None] = reactive(None, init=False, repaint=False)
+
+    def watch_row(self) -> None:
+        """Shows another row."""
+        self.changed()
+
+    def make(self, width: int) -> Sequence[Line]:
+        """Its fields, each over as many rows as it needs."""
+        measure = paint_of(self.app).measure
+        lines = turn_table.about(self.row) if self.row is not None else ()
+        return [row for line in lines for row in wrapped(line, width, measure)]
+
+
+class TurnCounts(Panel):
+    """One row: how many turns there are, how they fared, and how far reading is."""
+
+    line: reactive[Line] = reactive(EMPTY, init=False, repaint=False)
+
+    def watch_line(self) -> None:
+        """Shows other counts."""
+        self.changed()
+
+    def make(self, width: int) -> Sequence[Line]:
+        """The line."""
+        return [self.line]
+
+
+# -- The screen ------------------------------------------------------------------------------------------------------
+
+
+class TurnsScreen(Screen[None]):
+    """Everything that was named, a row a turn."""
+
+    TITLE_OF_KEYS = "The table of turns"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f", "filter", "filter", tooltip="Only turns that an expression finds: held, verdict:truncated",
+                id="turns.filter"),
+        Binding("/", "search", "search", tooltip="Search messages, answers, arguments, names", id="turns.search"),
+        Binding("s", "sort", "sort", tooltip="Sort by a column; the same column again turns it round", id="turns.sort"),
+        Binding("v", "by_file", "by file", tooltip="One row a file, by its worst turn; or one row a turn",
+                id="turns.group"),
+        Binding("exclamation_mark", "attention", "attention", id="turns.attention",
+                tooltip="The next row that needs attention"),
+        Binding("n", "again(1)", "Match", show=False, tooltip="The next match of the search", id="turns.next"),
+        Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="turns.previous"),
+        Binding("o", "path", "open a path", tooltip="Open a file or folder by its path", id="picker.path"),
+        Binding("L", "app.live", "live turn", id="picker.live",
+                tooltip="A live turn: ask a provider or a local model, each effect by hand"),
+        Binding("P", "providers", "providers", id="providers",
+                tooltip="Providers side by side: one answer as each would tell of it"),
+        Binding("x", "export", "export", tooltip="Write the table as CSV", id="turns.export"),
+        Binding("y", "copy", "Command", show=False, tooltip="Copy the command line that shows the same",
+                id="turns.copy"),
+    ]
+    DEFAULT_CSS = """
+    #turns-counts, #turns-heading { height: 1; padding: 0 1; background: $surface; }
+    #turns { height: 1fr; padding: 0 0 0 1; scrollbar-size-vertical: 1; scrollbar-gutter: stable; overflow-x: hidden; }
+    #turns-about { height: 6; padding: 0 1; border-top: hkey $border; }
+    """
+    note: reactive[str] = reactive("", init=False, repaint=False)
+
+    def __init__(
+        self, sections: Sequence[Section] = (), *, opened: OpenSession | None = None, named: bool = True
+    ) -> None:
+        super().__init__()
+        self.sections = sections
+        self.opened = opened
+        """A session that was read already, and is the whole table."""
+        self.named = named
+        """Whether the operator named what is listed: it is then read whole, and sorted worst first."""
+        self.listed = TurnList(sections, by_file=not self.named, id="turns")
+        self.read, self.total = 0, 0
+        self.reading = False
+        self._needle = ""
+        self._next_look = 0.0
+        if opened is not None:
+            self.listed.put(opened.paths[0], rows_of_session(opened))
+            self._sorted_first()
+        for section in sections if not self.named else ():
+            for path in section.paths:
+                size = _size(path)
+                large = size is not None and size > READABLE
+                name = turn_rows.name_of(path)
+                self.listed.put(path, [TurnRow((path,), path, name, why=LARGE if large else PENDING)])
+        if not self.named:
+            self.listed.relist()
+
+    def compose(self) -> ComposeResult:
+        """How many turns, the columns, the rows, what is known of one, the keys."""
+        yield TurnCounts(id="turns-counts")
+        yield TurnHeading(self.listed)
+        yield self.listed
+        yield TurnAbout(id="turns-about")
+        yield KeyBar(id="keys").data_bind(TurnsScreen.note)
+
+    def on_mount(self) -> None:
+        """Begins to read."""
+        self.listed.focus()
+        self.watch(self.listed, "cursor", self._moved)
+        self._counted()
+        self._moved()
+        paths = [path for section in self.sections for path in section.paths
+                 if self.named or self.listed.slots[path][0].why == PENDING]
+        if self.opened is None and paths:
+            self.reading = True
+            self.call_after_refresh(self._read, paths, reading_of(self.app))
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    @work(thread=True, exclusive=True)
+    def _read(self, paths: Sequence[str], reading: ReadingOptions) -> None:
+        """Reads the files one after the other, while keys are answered."""
+        from inspector.replay.case import open_case
+        from inspector.sessions.open import open_each
+
+        worker = get_current_worker()
+        waiting: list[tuple[str, list[TurnRow]]] = []
+        sent = time.monotonic()
+        done = total = 0
+        for group in open_each(paths, api=reading.api, profile=reading.profile):
+            if worker.is_cancelled:
+                return
+            opened = session_of(open_case(group.loaded), group.paths, reading.settings)
+            rows = rows_of_session(opened)
+            waiting.append((group.paths[0], rows))
+            done, total = group.done, group.total
+            if time.monotonic() - sent > BATCH:
+                self.app.call_from_thread(self._take, waiting, done, total)
+                waiting, sent = [], time.monotonic()
+        self.app.call_from_thread(self._take, waiting, done, total)
+        self.app.call_from_thread(self._finish)
+
+    def _take(self, found: Sequence[tuple[str, list[TurnRow]]], done: int, total: int) -> None:
+        """Takes rows in; they are listed as often as that leaves time for keys."""
+        for slot, rows in found:
+            self.listed.put(slot, rows)
+        self.read, self.total = done, total
+        began = time.monotonic()
+        if self.is_attached and began >= self._next_look:
+            self.listed.relist()
+            self._counted()
+            self._moved()
+            self._next_look = time.monotonic() + 10 * (time.monotonic() - began)
+
+    def _finish(self) -> None:
+        self.reading = False
+        if not self.is_attached:
+            return
+        if self.named and not self.listed.sort:
+            self._sorted_first()
+        else:
+            self.listed.relist()
+        self._counted()
+        self._moved()
+        self.post_message(TurnsRead([row for row in self.listed.rows if row.verdict is None],
+                                    any(row.verdict is not None for row in self.listed.rows)))
+
+    def _sorted_first(self) -> None:
+        """Worst first, with the cursor on the worst, unless somebody has moved it."""
+        moved = self.listed.cursor > 0
+        self.listed.sort = "verdict"
+        self.listed.relist()
+        if not moved:
+            self.listed.set_reactive(RowList.cursor, 0)
+            if self.listed.is_mounted:
+                self.listed.show_cursor()
+                self.listed.refresh()
+
+    # -- what is seen --------------------------------------------------------------------------------------------
+
+    def _moved(self) -> None:
+        self.query_one(TurnAbout).row = self.listed.selected
+
+    def _counted(self) -> None:
+        """Says how many turns there are and how they fared."""
+        rows = list(self.listed.rows)
+        turns = [row for row in rows if row.verdict is not None]
+        files = len({row.paths for row in turns})
+        parts: list[Sequence[Span]] = []
+        if self.reading:
+            of = f" of {self.total:,}" if self.total else ""
+            parts.append([Span(f"reading {self.read:,}{of} files…", Role.HERE)])
+        if self.listed.filter is not None:
+            parts.append([safe(f"filter {self.listed.filter.text}: {self.listed.matching:,} of {len(turns):,} turns",
+                               Role.MARK)])
+        else:
+            parts.append([Span(f"{len(turns):,}", Role.STRONG), Span(f" turn{'' if len(turns) == 1 else 's'} in "),
+                          Span(f"{files:,}", Role.STRONG), Span(f" session{'' if files == 1 else 's'}")])
+        attention = sum(not row.verdict.clean for row in turns if row.verdict is not None)
+        complete = sum(row.verdict.complete for row in turns if row.verdict is not None)
+        parts.append([Span(f"{attention:,}", Role.STRONG), Span(f" need{'s' if attention == 1 else ''} attention")])
+        parts.append([Span(f"{complete:,} complete", Role.DIM)])
+        unread = sum(row.verdict is None and row.why not in (PENDING, LARGE) for row in rows)
+        if unread:
+            parts.append([Span(f"{unread:,} not read", Role.WARN)])
+        parts += [[Span(f"{count:,} "), Span(f"{seen.glyph} {seen.word}", role_of(seen))]
+                  for seen, count in turn_rows.by_verdict(turns) if not seen.clean]
+        self.query_one(TurnCounts).line = joined(parts)
+        self.query_one(TurnHeading).changed()
+
+    def sort_by(self, name: str) -> None:
+        """Sorts by a column; by the same once more, the other way round."""
+        self.listed.reverse = name == self.listed.sort and not self.listed.reverse
+        self.listed.sort = name
+        self.listed.relist()
+        self._counted()
+        self._moved()
+
+    # -- keys ----------------------------------------------------------------------------------------------------
+
+    @on(RowOpened)
+    def _opened(self) -> None:
+        row = self.listed.selected
+        if row is None:
+            self.note = "nothing is listed" if self.listed.filter is None else "no turn passes the filter: f changes it"
+            return
+        if row.verdict is None and row.why not in (PENDING, LARGE):
+            self.note = f"not read: {row.why}"
+            return
+        section = self.listed.section_of.get(row.paths[0])
+        remember = self.sections[section].remember if section is not None else self.named and bool(self.sections)
+        self.post_message(TurnWanted(row, self.opened, remember))
+
+    def action_sort(self) -> None:
+        """Asks for a column."""
+        names = [column.name for column in self.listed.columns]
+        rows = [(name, SORTS.get(name, "")) for name in names]
+        start = names.index(self.listed.sort) if self.listed.sort in names else 0
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.sort_by(name)
+
+        self.app.push_screen(Choose("Sort by", rows, start), chosen)
+
+    def action_by_file(self) -> None:
+        """One row a file, or one a turn."""
+        self.listed.by_file = not self.listed.by_file
+        self.listed.relist()
+        self._counted()
+        self._moved()
+        self.note = "one row a file, by its worst turn" if self.listed.by_file else "one row a turn"
+
+    def action_attention(self) -> None:
+        """The next row that needs attention, round the end if need be."""
+        shown = self.listed.shown
+        for far in range(1, len(shown) + 1):
+            row = shown[(self.listed.cursor + far) % len(shown)]
+            if isinstance(row, TurnRow) and row.verdict is not None and not row.verdict.clean:
+                self.listed.cursor = (self.listed.cursor + far) % len(shown)
+                return
+        self.note = "no turn that is listed needs attention"
+
+    def action_filter(self) -> None:
+        """Asks for an expression, and narrows while it is typed."""
+        from inspector.tui.questions import FilterPrompt
+
+        before = self.listed.filter
+        text = before.text if before is not None else ""
+
+        def done(typed: str | None) -> None:
+            if typed is None:
+                self.listed.filter = before
+                self.listed.relist()
+            self._counted()
+            self._moved()
+
+        self.app.push_screen(FilterPrompt(text, self._narrow, "an empty filter shows all turns"), done)
+
+    def _narrow(self, text: str) -> str:
+        """Lists what an expression finds; how many that are, or what is wrong with it."""
+        found = None
+        if text.strip():
+            try:
+                found = turn_rows.row_filter(text)
+            except LoopError as why:
+                return str(why)
+        self.listed.filter = found
+        self.listed.relist()
+        self._counted()
+        self._moved()
+        total = sum(row.verdict is not None for row in self.listed.rows)
+        return f"{self.listed.matching:,} of {total:,} turns" if found is not None else "all turns"
+
+    def action_search(self) -> None:
+        """Asks for a text."""
+        from inspector.tui.questions import Prompt
+
+        hint = "text of messages, answers, arguments, names"
+        self.app.push_screen(Prompt("search", hint, self._needle), self._search)
+
+    def _search(self, typed: str | None) -> None:
+        if typed:
+            self._needle = typed
+            if not self.listed.find(typed, 1, again=False):
+                self.note = f"{typed!r} is in no turn that is listed"
+
+    def action_again(self, by: int) -> None:
+        """The next or previous match."""
+        if not self._needle:
+            self.note = "nothing was searched yet: / searches"
+        elif not self.listed.find(self._needle, by, again=True):
+            self.note = f"{self._needle!r} is in no turn that is listed"
+
+    def action_path(self) -> None:
+        """Asks for a path."""
+        from inspector.tui.questions import Prompt
+
+        self.app.push_screen(Prompt("open", "a file or folder"), self._typed)
+
+    def _typed(self, typed: str | None) -> None:
+        if typed:
+            self.post_message(PathWanted(os.path.expanduser(typed.strip()), True))
+
+    def action_providers(self) -> None:
+        """One intended answer as every provider tells of it."""
+        from inspector.tui.providers_screen import ProvidersScreen
+
+        self.app.push_screen(ProvidersScreen(reading_of(self.app).settings))
+
+    def action_export(self) -> None:
+        """Writes the rows that are listed."""
+        rows = [row for row in self.listed.shown if isinstance(row, TurnRow)]
+        deliver(self.app, lambda: {"turns.csv": turn_table.table(time.time()).csv(rows)}, self._say)
+
+    def action_copy(self) -> None:
+        """Copies the command line that lists the same."""
+        import shlex
+
+        paths = self.opened.paths if self.opened is not None else [
+            path for section in self.sections for path in section.paths]
+        found = self.listed.filter
+        wanted = f" --filter {shlex.quote(found.text)}" if found is not None else ""
+        self._say(copy_text(self.app, f"inspector explain {shlex.join(paths)}{wanted}"))
+
+    def _say(self, text: str) -> None:
+        self.note = text
+
+
+SORTS: Mapping[str, str] = {
+    "verdict": "worst first", "session": "by name, its turns in order", "raw → reason": "by the effective reason",
+    "turn": "by its number in the session", "tokens": "output of the answer that decided", "calls": "most held first",
+    "model": "by name", "age": "newest first", "agent": "by name", "took": "the time of its answers",
+    "what to change": "same advice together", "message": "by the user's message",
+}
+"""What sorting by a column does."""
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return None
+

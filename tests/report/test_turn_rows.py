@@ -1,0 +1,204 @@
+"""A turn as a row: what it says is what the session says, a filter finds the same, and nothing is counted twice."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from inspector.replay.case import open_case
+from inspector.report import filters, turn_rows, turn_table
+from inspector.report.explain import text
+from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS
+from inspector.report.lines.spans import text_of, width_of
+from inspector.report.turn_rows import TurnRow, matches, moment, name_of, row_filter, rows_of
+from inspector.sessions.open import open_each, open_paths
+from inspector.tui.session_files import ReadingOptions, load, session_of
+from loop_core.errors import CallerError
+from tests.scenes.recordings import ASKS, asked, assistant, chat, ran_cut_call, repaired_call, shown, user
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = sorted(str(path) for path in (ROOT / "sample_sessions").glob("*.jsonl"))
+
+
+def rows(*exchanges) -> list[TurnRow]:
+    return rows_of(shown(*exchanges), ("a.har",))
+
+
+def test_a_row_says_what_its_turn_says():
+    (row,) = rows(*ran_cut_call())
+    assert (row.verdict.word, row.raw, row.effective) == ("CUT CALL RUN", "length", "max_tokens")
+    assert (row.cap, row.tokens, row.held, row.ran) == (40, 40, 1, 1)
+    assert (row.number, row.of, row.paths) == (1, 1, ("a.har",))
+    assert row.title.startswith("write")
+    assert row.advice.startswith("run nothing")
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: Path(path).name[:2])
+def test_a_filter_finds_the_turns_of_a_row_that_it_finds_in_the_session(path: str) -> None:
+    view = load((path,), ReadingOptions()).original.view
+    made = rows_of(view, (path,))
+    turns = [row for row in made if row.verdict is not None]
+    asks = [f"stop:{row.effective}" for row in turns] + [f"verdict:{row.verdict.word.split()[0].strip(',')}"
+                                                        for row in turns]
+    asks += ["held", "cut", "!cut", "ran", "attention", "complete", "stop:max_tokens held", "raw:length | raw:stop",
+             "!raw:*", "out>40", "cap<100", "attempt>1", "tokens>=64", "turn=2", "~t the", "~a path", "agent:*",
+             "state:ContinuePending", "event:continuation_attempt", "model:*5*", "corrected", "end:retry_limit"]
+    for ask in asks:
+        found = filters.parse(ask)
+        in_session = {view.replay.turn_at(step) + 1 for step in filters.steps(found, view)
+                      if view.steps[step].turn.evaluation is not None}
+        in_table = {row.number for row in turns if matches(row_filter(ask).matches, row)}
+        assert in_table == in_session, ask
+
+
+def test_every_row_of_the_filter_tables_is_kept():
+    (row,) = rows(*ran_cut_call())
+    record = row.answers[0]
+    assert len(record.words) == len(WORDS)
+    assert len(record.numbers) == len(record.shares) == len(NUMBERS)
+    assert record.flags <= set(FLAGS)
+    assert {"held", "cut", "ran", "attention"} <= record.flags
+
+
+def test_a_share_of_a_limit_is_kept():
+    view = load((SAMPLES[2],), ReadingOptions()).original.view
+    (row,) = rows_of(view)
+    assert matches(row_filter("attempt>=100%").matches, row)
+    assert not matches(row_filter("repairs>=100%").matches, row)
+
+
+def test_a_text_that_rows_do_not_keep_is_refused_with_what_to_do():
+    with pytest.raises(CallerError, match=r"~b looks into what the table does not keep: open a session"):
+        row_filter("held ~b path")
+
+
+@pytest.mark.parametrize(("typed", "offers"), [
+    ("CUT", "cut"), ("max_tokens", "stop:max_tokens"), ("COMPLETE", "complete"), ("RETRIED", "verdict:RETRIED"),
+    ("heeld", "held"), ("EvaluateStop", "state:EvaluateStop"), ("openai_chat", "api:openai_chat"),
+    ("maxtokens", "stop:max_tokens"), ("RECORDED", "fidelity:RECORDED"),
+])
+def test_a_word_that_a_row_prints_is_offered_as_the_term_that_finds_it(typed: str, offers: str) -> None:
+    with pytest.raises(CallerError, match=f"did you mean {offers}\\?"):
+        filters.parse(typed)
+
+
+def test_a_file_that_was_not_read_is_one_row_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("nothing")
+    (tmp_path / "b.har").write_text("{")
+    (tmp_path / "c.jsonl").write_text(Path(SAMPLES[0]).read_text())
+    for each in (rows_of(session_of(open_case(open_paths([str(tmp_path)])), [str(tmp_path)]).original.view),
+                 [row for group in open_each([str(tmp_path)]) for row in rows_of(
+                     session_of(open_case(group.loaded), group.paths).original.view, group.paths)]):
+        unread = [row for row in each if row.verdict is None]
+        assert sorted(Path(row.file).name for row in unread) == ["a.txt", "b.har"]
+        assert all(row.why for row in unread)
+        assert len(each) == 4
+        assert sorted(each, key=lambda row: row.severe)[-2:] == sorted(unread, key=lambda row: row.severe)
+
+
+def test_each_file_alone_gives_the_same_turns_as_all_together() -> None:
+    folder = str(ROOT / "sample_sessions")
+    whole = rows_of(session_of(open_case(open_paths([folder])), [folder]).original.view)
+    apart = [row for group in open_each([folder]) for row in rows_of(
+        session_of(open_case(group.loaded), group.paths).original.view, group.paths)]
+    assert [(row.file, row.verdict and row.verdict.word, row.effective) for row in whole if row.verdict] == [
+        (row.file, row.verdict and row.verdict.word, row.effective) for row in apart if row.verdict]
+
+
+def test_a_session_is_called_by_its_title_else_its_file_and_a_number_says_its_folder() -> None:
+    assert name_of("/a/b/report.session.jsonl") == "report"
+    assert name_of("/p/-work-mine/3f2a8b1c-0d4e-4f5a-9b6c-7d8e9f0a1b2c.jsonl") == "3f2a8b1c work-mine"
+    assert rows_of(load((SAMPLES[0],), ReadingOptions()).original.view)[0].name.startswith("A gateway that cuts")
+
+
+@pytest.mark.parametrize(("said", "seconds"), [
+    ("2026-01-01T00:00:00Z", 1767225600.0), ("2026-01-01T00:00:00", 1767225600.0),
+    ("2026-01-01T01:00:00+01:00", 1767225600.0), ("1767225600", 1767225600.0), ("1767225600000", 1767225600.0),
+    ("yesterday", None), ("", None), ("-5", None), (None, None),
+])
+def test_a_time_is_read_in_any_of_its_forms(said, seconds) -> None:
+    assert moment(said) == seconds
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+
+
+def two() -> list[TurnRow]:
+    asks = [*ASKS, assistant("done"), user("and now?")]
+    return rows(*ran_cut_call(), asked(asks, chat("all well")))
+
+
+@pytest.mark.parametrize("width", [40, 55, 75, 100, 115, 155, 300])
+def test_a_row_fits_its_width_and_every_column_stands_under_its_heading(width: int) -> None:
+    laid = turn_table.layout(turn_table.columns(0), width)
+    names = [column.name for column, _ in laid]
+    assert names[:3] == ["verdict", "session", "raw → reason"]
+    assert sum(size for _, size in laid) + len(laid) - 1 <= max(width, 56)
+    head = turn_table.heading(laid)
+    for row in two():
+        assert width_of(turn_table.cells_of(row, laid)) == width_of(head)
+
+
+def test_every_column_is_there_where_there_is_room() -> None:
+    laid = turn_table.layout(turn_table.columns(0), 400)
+    assert [column.name for column, _ in laid] == [column.name for column in turn_table.columns(0)]
+
+
+def test_the_provider_s_word_is_cut_before_ours() -> None:
+    (row,) = rows(*ran_cut_call())
+    long = row._replace(raw="a_stop_reason_that_never_ends")
+    line = text_of(turn_table.cells_of(long, turn_table.layout(turn_table.columns(0), 75)))
+    assert "→ max_tokens" in line
+
+
+def test_each_column_sorts_its_rows_and_what_has_no_value_stands_last() -> None:
+    made = [*two(), TurnRow(("z",), "z", "z", why="no session")]
+    for column in turn_table.columns(1e9):
+        for reverse in (False, True):
+            order = turn_table.sorted_rows(made, column, reverse)
+            keys = [column.order(made[at]) for at in order]
+            known = [key for key in keys if key is not None]
+            assert keys[: len(known)] == known
+            assert known == sorted(known, reverse=reverse)
+    assert turn_table.sorted_rows(made, turn_table.columns(0)[0]) == [0, 1, 2]
+
+
+def test_the_csv_has_a_row_for_each_and_is_inert(tmp_path: Path) -> None:
+    (row,) = rows(*ran_cut_call())
+    hostile = row._replace(title="=1+1\x1b[31m", model="@sum")
+    (head, values) = csv.reader(io.StringIO(turn_table.table(0).csv([hostile])))
+    said = dict(zip(head, values, strict=True))
+    assert (said["verdict"], said["cap"], said["ran"]) == ("cut_call_run", "40", "1")
+    assert said["model"] == "'@sum"
+    assert said["message"].startswith("'=1+1")
+    assert "\x1b" not in said["message"]
+
+
+def test_the_turns_of_a_file_are_counted_on_its_row() -> None:
+    (worst,) = turn_rows.worst_of_files(two())
+    assert worst.verdict.word == "CUT CALL RUN"
+    assert worst.turns == (("CUT CALL RUN", 1), ("COMPLETE", 1))
+
+
+def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_attention() -> None:
+    view = session_of(open_case(open_paths([SAMPLES[1], SAMPLES[7]])), SAMPLES[:2]).original.view
+    said = text(view, everything=False)
+    lines = said.splitlines()
+    assert lines[0] == "2 turns in 2 sessions"
+    assert lines[2].startswith("▣ CALL HELD")
+    assert lines[3] == "not listed: 1 turns that need no attention (--all lists them)"
+    assert lines[4] == "by verdict: 1 call held, 1 cut, completed"
+    assert lines[5].startswith("by model: ")
+    assert "turn 2 of 2" in said
+    assert "turn 1 of 2 (" not in said
+    assert "turn 1 of 2 (" in text(view)
+
+
+def test_a_row_of_a_repaired_turn_keeps_each_answer() -> None:
+    (row,) = rows(*repaired_call())
+    assert len(row.answers) == 3
+    assert matches(row_filter("held stop:max_tokens").matches, row)
+    assert not matches(row_filter("held stop:end_turn").matches, row)

@@ -1,0 +1,362 @@
+"""The table of turns: what it lists, in which order, what its keys do, and the way into a session and back."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from inspector.report.turn_rows import TurnRow
+from inspector.tui.app import UNREADABLE, LoopInspector
+from inspector.tui.session_files import ReadingOptions, load
+from inspector.tui.session_screen import SessionScreen
+from inspector.tui.turns_screen import LARGE, READABLE, Section, TurnList, TurnsScreen, found_sections, rows_of_session
+from tests.scenes.app import page
+from tests.scenes.transcripts import MISSING, block, claude, failed, pi, pi_said, pi_user, prompt, result, text, use
+
+SIZE = (120, 40)
+CUT = claude(prompt("write the plan"), block(use()), result(MISSING, error=True))
+LOST = claude(prompt("write it all"), failed())
+ENDED = claude(prompt("say hello"), block(text("Hello."), stop="end_turn"))
+
+
+def home() -> Path:
+    return Path(os.environ["HOME"])
+
+
+def wrote(below: str, content: str, at: float) -> str:
+    path = home() / below
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    os.utime(path, (at, at))
+    return str(path)
+
+
+async def read(app: LoopInspector, pilot) -> TurnList:
+    while app.screen.reading:
+        await pilot.pause(0.02)
+    await pilot.pause()
+    return app.screen.query_one(TurnList)
+
+
+def listed_rows(listed: TurnList) -> list[TurnRow]:
+    return [row for row in listed.shown if isinstance(row, TurnRow)]
+
+
+def words(listed: TurnList) -> list[str]:
+    return [row.verdict.word if row.verdict else "NOT READ" for row in listed_rows(listed)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three sessions, in names that are not in the order of their verdicts, and a file that is none."""
+    place = tmp_path / "runs"
+    place.mkdir()
+    (place / "a.jsonl").write_text(ENDED)
+    (place / "b.jsonl").write_text(LOST)
+    (place / "c.jsonl").write_text(CUT)
+    (place / "notes.txt").write_text("nothing of a session")
+    return place
+
+
+# -- what nobody named ------------------------------------------------------------------------------------------------
+
+
+async def test_the_newest_transcript_is_first_and_each_row_gets_its_verdict() -> None:
+    old = wrote(".claude/projects/-work-old/a.jsonl", ENDED, 1_000)
+    new = wrote(".claude/projects/-work-new/b.jsonl", CUT, 2_000)
+    other = wrote(".pi/agent/sessions/--w--/c.jsonl", pi(pi_user("tell"), pi_said(text("On"), stop="length")), 1_500)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        assert [row.paths[0] for row in listed_rows(listed)][:3] == [new, other, old]
+        assert listed.selected.paths == (new,)
+        shown = page(app)
+        assert shown.index("Transcripts of your agents") < shown.index("CALL REJECTED") < shown.index("Sample sessions")
+        assert words(listed)[:3] == ["CALL REJECTED", "TRUNCATED", "COMPLETE"]
+        assert "message  write the plan" in shown
+        assert "anthropic_messages ended with no stop reason recorded" in shown
+
+
+async def test_a_row_is_there_before_its_file_was_read_and_opens_by_enter() -> None:
+    path = wrote(".claude/projects/-work/a.jsonl", ENDED, 1_000)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("enter")
+        assert isinstance(app.screen, SessionScreen)
+        assert app.screen.opened.paths == (path,)
+        await pilot.press("q")
+        await read(app, pilot)
+        assert isinstance(app.screen, TurnsScreen)
+        assert "COMPLETE" in page(app)
+
+
+async def test_a_broken_file_shows_its_error_and_hides_no_other() -> None:
+    broken = wrote(".claude/projects/-work/a.jsonl", "\x00\x01 nothing", 3_000)
+    wrote(".claude/projects/-work/b.jsonl", "", 2_000)
+    wrote(".claude/projects/-work/c.jsonl", ENDED, 1_000)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        assert words(listed)[:3] == ["NOT READ", "NOT READ", "COMPLETE"]
+        assert listed_rows(listed)[0].paths == (broken,)
+        assert "binary data at byte 0" in page(app)
+        await pilot.press("enter")
+        assert "not read: binary data" in app.screen.note
+
+
+async def test_keys_are_answered_while_verdicts_come() -> None:
+    for number in range(12):
+        wrote(f".claude/projects/-work/{number}.jsonl", ENDED, 1_000 + number)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("j", "j")
+        listed = app.screen.query_one(TurnList)
+        assert listed.selected.paths[0].endswith("/9.jsonl")
+        await read(app, pilot)
+        assert listed.selected.paths[0].endswith("/9.jsonl")
+
+
+def test_a_large_file_is_listed_and_not_read() -> None:
+    path = Path(wrote(".claude/projects/-work/a.jsonl", ENDED, 1_000))
+    with path.open("ab") as file:
+        file.truncate(READABLE + 1)
+    screen = TurnsScreen(found_sections(os.environ), named=False)
+    assert screen.listed.slots[str(path)][0].why == LARGE
+
+
+async def test_nothing_is_written_beside_a_transcript() -> None:
+    path = wrote(".claude/projects/-work/a.jsonl", LOST, 1_000)
+    before = sorted(str(each) for each in home().rglob("*"))
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        await pilot.press("enter", "q")
+    assert sorted(str(each) for each in home().rglob("*")) == before
+    assert os.stat(path).st_mtime == 1_000
+
+
+async def test_a_file_that_went_away_says_so() -> None:
+    path = wrote(".claude/projects/-work/a.jsonl", ENDED, 1_000)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        Path(path).unlink()
+        await pilot.press("enter")
+        assert "cannot be read" in app.screen.note
+
+
+async def test_a_hostile_name_and_message_are_inert() -> None:
+    wrote(".claude/projects/-\x1b[31mred/a.jsonl", claude(prompt("\x1b]52;c;AAAA\x07 hi [bold]x"), failed()), 1_000)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        assert "\x1b" not in page(app)
+        assert "[bold]x" in page(app)
+
+
+# -- what was named ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_folder_is_listed_worst_first_and_what_was_not_read_comes_last_with_its_reason(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        assert words(listed) == ["TRUNCATED", "CALL REJECTED", "COMPLETE", "NOT READ"]
+        assert [os.path.basename(row.file) for row in listed_rows(listed)] == [
+            "b.jsonl", "c.jsonl", "a.jsonl", "notes.txt"]
+        assert listed.selected.file.endswith("b.jsonl")
+        shown = page(app)
+        assert "3 turns in 3 sessions · 2 need attention · 1 complete · 1 not read" in shown
+        assert "no session" in shown
+
+
+async def test_several_files_are_the_same_table(folder: Path) -> None:
+    app = LoopInspector([str(folder / "a.jsonl"), str(folder / "b.jsonl")])
+    async with app.run_test(size=SIZE) as pilot:
+        assert words(await read(app, pilot)) == ["TRUNCATED", "COMPLETE"]
+
+
+async def test_a_session_of_several_turns_begins_with_its_table_and_one_of_a_single_turn_does_not(
+    folder: Path, tmp_path: Path
+) -> None:
+    many = tmp_path / "many.jsonl"
+    many.write_text(claude(prompt("one"), block(text("Yes."), stop="end_turn"), prompt("two"), failed()))
+    app = LoopInspector([str(many)], opened_already=load([str(many)], ReadingOptions()), as_table=True)
+    async with app.run_test(size=SIZE) as pilot:
+        listed = app.screen.query_one(TurnList)
+        assert words(listed) == ["TRUNCATED", "COMPLETE"]
+        await pilot.press("enter")
+        view = app.screen.run.view
+        assert app.screen.step == view.deciding_step(view.turns[1])
+        await pilot.press("q")
+        assert isinstance(app.screen, TurnsScreen)
+    one = str(folder / "a.jsonl")
+    app = LoopInspector([one], opened_already=load([one], ReadingOptions()), as_table=True)
+    async with app.run_test(size=SIZE):
+        assert isinstance(app.screen, SessionScreen)
+
+
+async def test_every_row_opens_the_file_and_the_step_that_its_verdict_is_about(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        for at, row in enumerate(listed_rows(listed)[:3]):
+            listed.cursor = at
+            await pilot.press("enter")
+            assert app.screen.opened.paths == row.paths
+            view = app.screen.run.view
+            assert app.screen.step == view.deciding_step(view.turns[row.number - 1])
+            await pilot.press("q")
+            assert listed.selected == row
+
+
+async def test_a_folder_without_a_session_ends_the_program_with_the_reasons(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("nothing")
+    app = LoopInspector([str(tmp_path)])
+    async with app.run_test(size=SIZE) as pilot:
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+    assert app.return_value == UNREADABLE
+    assert any("notes.txt: no session" in error for error in app.errors)
+
+
+async def test_a_named_file_that_cannot_be_read_is_said_at_the_end_too(folder: Path) -> None:
+    gone = str(folder / "gone.jsonl")
+    app = LoopInspector([str(folder / "a.jsonl"), gone])
+    async with app.run_test(size=SIZE) as pilot:
+        assert words(await read(app, pilot)) == ["COMPLETE", "NOT READ"]
+        await pilot.press("q")
+    assert app.errors
+    assert "cannot be read" in app.errors[0]
+
+
+# -- keys -------------------------------------------------------------------------------------------------------------
+
+
+async def test_sorting_by_a_column_and_the_same_again_turns_it_round(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        await pilot.press("s", "down", "enter")
+        assert [row.name for row in listed_rows(listed)] == ["a", "b", "c", "notes"]
+        assert "session▾" in page(app)
+        await pilot.press("s", "enter")
+        assert [row.name for row in listed_rows(listed)] == ["notes", "c", "b", "a"]
+        assert "session▴" in page(app)
+
+
+async def test_a_click_on_a_heading_sorts_and_on_a_row_moves_and_opens(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        await pilot.click("#turns-heading", offset=(30, 0))
+        assert [row.name for row in listed_rows(listed)] == ["a", "b", "c", "notes"]
+        await pilot.click("#turns", offset=(5, 2))
+        assert listed.selected.name == "c"
+        await pilot.click("#turns", offset=(5, 2), times=2)
+        assert isinstance(app.screen, SessionScreen)
+
+
+async def test_a_filter_narrows_while_it_is_typed_and_escape_takes_it_back(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        await pilot.press("f", *"attention", "enter")
+        assert words(listed) == ["TRUNCATED", "CALL REJECTED"]
+        assert "filter attention: 2 of 3 turns" in page(app)
+        await pilot.press("f", *" stop:paused", "enter")
+        assert words(listed) == []
+        await pilot.press("enter")
+        assert "no turn passes the filter" in app.screen.note
+        await pilot.press("f", *["backspace"] * 40, *"complete", "escape")
+        assert words(listed) == []
+
+
+async def test_a_filter_into_bodies_says_that_the_table_keeps_none(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        await pilot.press("f", *"~b report", "enter")
+        assert "~b looks into what the table does not keep" in page(app)
+
+
+async def test_search_goes_through_messages_and_answers_and_says_where_there_is_nothing(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        await pilot.press("n")
+        assert "nothing was searched yet" in app.screen.note
+        await pilot.press("/", *"HELLO", "enter")
+        assert listed.selected.name == "a"
+        await pilot.press("/", *["backspace"] * 5, *"write", "enter")
+        first = listed.selected.name
+        await pilot.press("n")
+        assert {first, listed.selected.name} == {"b", "c"}
+        await pilot.press("/", *["backspace"] * 5, *"absent from all", "enter")
+        assert "is in no turn that is listed" in app.screen.note
+
+
+async def test_by_file_each_session_is_a_row_of_its_worst_turn(tmp_path: Path) -> None:
+    many = tmp_path / "many.jsonl"
+    many.write_text(claude(prompt("one"), block(text("Yes."), stop="end_turn"), prompt("two"), failed()))
+    other = tmp_path / "other.jsonl"
+    other.write_text(ENDED)
+    app = LoopInspector([str(tmp_path / "many.jsonl"), str(other)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        assert words(listed) == ["TRUNCATED", "COMPLETE", "COMPLETE"]
+        await pilot.press("v")
+        assert words(listed) == ["TRUNCATED", "COMPLETE"]
+        assert "turns    1 TRUNCATED · 1 COMPLETE" in page(app)
+        await pilot.press("v")
+        assert len(words(listed)) == 3
+
+
+async def test_attention_goes_round_the_rows_that_need_it(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        await pilot.press("!")
+        assert listed.selected.name == "c"
+        await pilot.press("!")
+        assert listed.selected.name == "b"
+        await pilot.press("f", *"complete", "enter", "!")
+        assert "no turn that is listed needs attention" in app.screen.note
+
+
+async def test_the_table_is_written_as_csv(folder: Path, tmp_path: Path) -> None:
+    app = LoopInspector([str(folder)])
+    out = tmp_path / "out"
+    out.mkdir()
+    async with app.run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        await pilot.press("x", "backspace", *str(out), "enter")
+    lines = (out / "turns.csv").read_text().splitlines()
+    assert lines[0].startswith("verdict,file,reason,turn,tokens")
+    assert [line.split(",")[0] for line in lines[1:]] == ["truncated", "call_rejected", "complete", ""]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 160])
+async def test_no_row_is_wider_than_the_screen_and_the_verdict_and_reason_are_always_seen(
+    folder: Path, width: int
+) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(width, 20)) as pilot:
+        await read(app, pilot)
+        shown = page(app)
+        assert all(len(line) <= width for line in shown.splitlines())
+        assert "✂ TRUNCATED" in shown
+        assert "raw → reason" in shown
+        assert "q quit" in shown
+
+
+async def test_rows_keep_their_places_while_files_are_read(folder: Path) -> None:
+    listed = TurnList([Section("", (str(folder),))], by_file=False)
+    for name in ("a", "b"):
+        path = str(folder / f"{name}.jsonl")
+        opened = load([path], ReadingOptions())
+        listed.put(path, rows_of_session(opened))
+        listed.relist()
+        assert listed_rows(listed)[0].name == "a"
+    assert [row.name for row in listed_rows(listed)] == ["a", "b"]
+
