@@ -64,7 +64,7 @@ class Attention(SessionPart):
         step = view.deciding_step(view.turns[found[0]]) if found else 0
         if step:
             self.stage.go(step, "")
-            self.stage.greeting = f"opened where turn {found[0] + 1:,} was decided · :1 is the first step"
+            self.stage.greeting = f"turn {found[0] + 1:,} was decided here · :1 first step"
             self.stage.note = self.stage.greeting
 
     def action_verdict(self) -> None:

@@ -297,16 +297,17 @@ class LiveScreen(SessionScreen):
         title, leaving = "The turn has not ended", "cancel the turn and leave; what was recorded stays"
         if self.driver.stepper.last.turn.terminal:
             title, leaving = "The end of the turn is not accepted yet", "leave; what was recorded stays"
-        self.app.push_screen(Choose(title, [(STAY, "go on with the turn"), (LEAVE, leaving)]), self._left)
+
+        async def leave() -> None:
+            await self.abandon()
+            await self.app.run_action("app.back")
+
+        def chosen(word: str | None) -> None:
+            if word == LEAVE:
+                self.app.call_next(leave)
+
+        self.app.push_screen(Choose(title, [(STAY, "go on with the turn"), (LEAVE, leaving)]), chosen)
         return True
-
-    def _left(self, chosen: str | None) -> None:
-        if chosen == LEAVE:
-            self.app.call_next(self._abandon_and_leave)
-
-    async def _abandon_and_leave(self) -> None:
-        await self.abandon()
-        await self.app.run_action("app.back")
 
     async def abandon(self) -> None:
         """Ends the turn and closes the recording, whatever is under way."""

@@ -130,10 +130,11 @@ class VerdictPanel(Panel):
             said = [*said[: rows - 1], joined(said[rows - 1 :], " ")]
         else:
             said = header.verdict_rows(view, view.turns[block.turn] if block else None, width, rows, measure)
-        source = header.source(self.paths, view, self.run, self.outline.file_of(block) if block else "")
+        file = self.outline.file_of(block) if block else ""
+        source = header.source(self.paths, view, self.run, file)
         counts = () if self.live else header.counts(view)
-        if width_of(source, measure) + width_of(counts, measure) + 2 <= width:
-            last = spread(counts, source, width, measure)
+        if file or width_of(source, measure) + width_of(counts, measure) + 2 <= width:
+            last = spread(counts, source, width, measure)  # of several files the name is never cut off
         else:
             last = joined([counts, source])
         return [*said, *([()] * (rows - len(said))), last]

@@ -38,6 +38,8 @@ class Panes(SessionPart):
         Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="search.previous"),
         Binding("w", "wrap", "wrap", tooltip="Wrap long lines, or scroll sideways", id="wrap"),
         Binding("z", "zoom", "zoom", tooltip="This pane alone, or all of them", id="zoom"),
+        Binding("S", "machine", "machine", show=False, id="machine.fold",
+                tooltip="The machine beside the text: fold it to one row, or unfold it"),
         *(Binding(tab.key, f"tab('{tab.name}')", tab.title, show=False, tooltip=tab.about, id=f"tab.{tab.name}")
           for tab in TABS),
         Binding("tab", "other_pane", "Other pane", show=False, tooltip="To the other pane", id="pane"),
@@ -55,6 +57,9 @@ class Panes(SessionPart):
         self.picked: Picked | None = None
         """The fact whose bytes are looked at."""
         self.sheets = Sheets()
+        self._roomy = True
+        self._folded: bool | None = None
+        """Whether the machine is folded to one row; None: as the width says."""
         self._picked_in: Key = ()
         self._needle = ""
 
@@ -100,9 +105,11 @@ class Panes(SessionPart):
         self.stage.open_tab = "steps" if listing else self.tab
         self.stage.set_class(listing, "-listing")
 
-    def fit(self, narrow: bool) -> None:
-        """Shows one pane or several, and focuses one that is visible."""
-        self.stage.narrow = narrow
+    def fit(self, narrow: bool, roomy: bool) -> None:
+        """Shows one pane or several, and focuses one that is visible; the machine is one row where the text needs room.
+        """
+        self.stage.narrow, self._roomy = narrow, roomy
+        self._fold()
         self.mark_tab()
         if narrow:
             wanted = self._steps if self.listing else self._text
@@ -136,6 +143,18 @@ class Panes(SessionPart):
             return
         self.stage.remove_class("-zoom-text", "-zoom-steps")
         (self._text if self._steps.has_focus else self._steps).focus(scroll_visible=False)
+
+    def action_machine(self) -> None:
+        """Folds the machine to one row, or unfolds it; where only one pane is seen it is a tab."""
+        if self.stage.narrow:
+            self.action_tab("machine")
+            return
+        self._folded = not self.stage.has_class("-folded")
+        self._fold()
+
+    def _fold(self) -> None:
+        folded = not self._roomy if self._folded is None else self._folded
+        self.stage.set_class(folded and not self.stage.narrow, "-folded")
 
     def action_zoom(self) -> None:
         """One pane alone."""

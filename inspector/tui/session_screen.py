@@ -123,6 +123,7 @@ class SessionScreen(SessionStage):
                    Exports(self, self.panes))
         # The class that the breakpoints will give anyway; with it from the start, styles are worked out once.
         columns, rows = get_terminal_size()
+        self.set_class(NARROW <= columns < ROOMY, "-folded")
         self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= columns][-1])
         self.add_class([name for least, name in self.VERTICAL_BREAKPOINTS if least <= rows][-1])
 
@@ -162,7 +163,7 @@ class SessionScreen(SessionStage):
             self.go(self._begins.step, "")
             if self._begins.tab in {tab.name for tab in TABS}:
                 self.panes.action_tab(self._begins.tab)
-        self.panes.fit(self.app.size.width < NARROW)
+        self.panes.fit(self.app.size.width < NARROW, self.app.size.width >= ROOMY)
         self.call_after_refresh(self.restore)
 
     def restore(self) -> None:
@@ -176,7 +177,7 @@ class SessionScreen(SessionStage):
 
     def on_resize(self) -> None:
         """One pane or several."""
-        self.panes.fit(self.size.width < NARROW)
+        self.panes.fit(self.size.width < NARROW, self.size.width >= ROOMY)
 
     # -- what is looked at ---------------------------------------------------------------------------------------
 

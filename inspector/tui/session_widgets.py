@@ -16,7 +16,7 @@ from inspector.report.lines.header import fidelity
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, spread, text_of, width_of
 from inspector.report.lines.steps import NO_REMARKS, Block, Outline, Remarks
 from inspector.tui.lists import RowList
-from inspector.tui.messages import StepMoved, StepWanted, TabWanted
+from inspector.tui.messages import ActionWanted, StepMoved, StepWanted, TabWanted
 from inspector.tui.panels import Panel
 from inspector.tui.sheets import TABS
 from loop_core.turn.state import State
@@ -26,7 +26,7 @@ from loop_core.turn.state import State
 
 
 class MachinePanel(Panel):
-    """The drawing for the step at hand."""
+    """The drawing for the step at hand; on a single row, the way into it and out of it."""
 
     SHOWS = ("outline", "step")
 
@@ -44,9 +44,17 @@ class MachinePanel(Panel):
             return ()
         steps = self.outline.view.steps
         step, block = steps[self.step], self.outline.block_of(self.step)
+        if self.size.height == 1:
+            key = (Span("S ", Role.KEY), Span("machine  ", Role.DIM))
+            return [(*key, *machine_drawing.around(steps, block.first, self.step, block.end))]
         following = steps[self.step + 1] if self.step + 1 < block.end else None
         drawing = machine_drawing.panel(step, self._visited(block))
         return [(Span("MACHINE", Role.TITLE),), *drawing, EMPTY, *machine_drawing.moves(step, following)]
+
+    def on_click(self) -> None:
+        """Unfolds it, where it is a single row."""
+        if self.size.height == 1:
+            self.post_message(ActionWanted("screen.machine", self.screen))
 
     def _visited(self, block: Block) -> Counter[State]:
         """How often each state was entered; one step further costs one addition."""

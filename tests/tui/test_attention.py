@@ -12,6 +12,7 @@ from inspector.report.lines.spans import text_of, width_of
 from inspector.report.lines.steps import Outline
 from inspector.tui.app import LoopInspector
 from inspector.tui.attention import VerdictSheet
+from inspector.tui.keys import HelpScreen
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from tests.scenes.app import assistant, body, continued, entry, page, ran_a_cut_call, seen, story, told, user
@@ -34,9 +35,19 @@ def session(pilot: Pilot[Any]) -> SessionScreen:
 async def test_a_session_opens_where_its_worst_turn_was_decided(app_on: AppOn) -> None:
     async with app_on(begins=None).run_test(size=(80, 24)) as pilot:
         assert session(pilot).step == DECIDED
-        assert "opened where turn 2 was decided · :1 is the first step" in page(pilot.app)
+        assert "turn 2 was decided here · :1 first step" in page(pilot.app)
         await pilot.press(":", "1", "enter")
         assert session(pilot).step == 0
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24)])
+async def test_the_keys_stand_beside_what_is_said_at_the_opening(app_on: AppOn, size: tuple[int, int]) -> None:
+    async with app_on(begins=None).run_test(size=size) as pilot:
+        assert "first step" in seen(pilot.app)[-1]
+        assert seen(pilot.app)[-1].rstrip().endswith("? help  q quit")
+        await pilot.click("#keys", offset=(seen(pilot.app)[-1].index("? help"), 0))
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, HelpScreen)
 
 
 async def test_a_session_in_which_all_is_well_opens_at_its_first_step(app_on: AppOn) -> None:

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 
 import pytest
+from textual.events import MouseScrollDown
 
 from inspector.tui.app import LoopInspector
 from inspector.tui.session_screen import SessionScreen
@@ -42,6 +43,61 @@ async def test_every_tab_is_whole_in_the_strip(app_on: AppOn, size: tuple[int, i
         names = ["Merged", "Response", "Wire", "Calls", "Diff", "Events", "Machine"]
         for name in names if size[0] >= 80 else names[:5]:
             assert name in strip
+
+
+@pytest.mark.parametrize("size", [(112, 30), (120, 35), (139, 40)])
+async def test_the_machine_is_one_row_where_the_text_needs_the_room(app_on: AppOn, size: tuple[int, int]) -> None:
+    async with app_on().run_test(size=size) as pilot:
+        await pilot.press("space")
+        assert "S machine  Request → ▶ EvaluateStop → ContinuePending" in page(pilot.app)
+        assert "MACHINE" not in page(pilot.app)
+        await pilot.press("S")
+        await pilot.pause()
+        assert "MACHINE" in page(pilot.app)
+        assert "SPENT" in page(pilot.app)
+        await pilot.press("S")
+        await pilot.pause()
+        await pilot.click("#machine")
+        await pilot.pause()
+        assert "MACHINE" in page(pilot.app)
+
+
+async def test_the_machine_can_be_folded_where_there_is_room_and_is_a_tab_where_there_is_none(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(160, 45)) as pilot:
+        assert "MACHINE" in page(pilot.app)
+        await pilot.press("S")
+        await pilot.pause()
+        assert "MACHINE" not in page(pilot.app)
+        assert "S machine  ▶ Request → EvaluateStop  by the first request" in page(pilot.app)
+    async with app_on().run_test(size=(80, 24)) as pilot:
+        await pilot.press("S")
+        assert "[7Machine]" in page(pilot.app)
+
+
+@pytest.mark.parametrize("pane", ["#steps", "#text"])
+async def test_the_wheel_scrolls_the_pane_under_it(app_on: AppOn, pane: str) -> None:
+    async with app_on().run_test(size=(160, 15)) as pilot:
+        await pilot.press("3")
+        widget = pilot.app.screen.query_one(pane)
+        before = seen(pilot.app)
+        assert widget.max_scroll_y > 2
+        await pilot._post_mouse_events([MouseScrollDown] * 3, pane, (3, 3))
+        await pilot.pause()
+        assert widget.scroll_offset.y > 0
+        assert seen(pilot.app) != before
+        assert pilot.app.screen.step == 0, "the wheel moves the view, and no cursor"
+        for other in ("#steps", "#text"):
+            assert other == pane or pilot.app.screen.query_one(other).scroll_offset.y == 0
+
+
+async def test_every_tab_is_opened_by_a_click(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(80, 24)) as pilot:
+        await pilot.press("space")
+        for title in ("Response", "Wire", "Calls", "Diff", "Events", "Machine", "Steps", "Merged"):
+            row = next(at for at, text in enumerate(seen(pilot.app)) if "Merged" in text)
+            await pilot.click("#tabs", offset=(seen(pilot.app)[row].index(title) + 1, 0))
+            await pilot.pause()
+            assert f"{title}]" in page(pilot.app)
 
 
 async def test_resizing_at_random_keeps_the_step_and_the_screen_whole(app_on: AppOn) -> None:

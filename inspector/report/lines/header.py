@@ -91,12 +91,19 @@ def counts(view: View) -> Line:
     return joined(each)
 
 
+FILE = 40
+"""Characters of a file's name in the header; the end of a longer one says more than its beginning."""
+
+
 def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Line:
     """What is looked at: the run, the file (`file`, where there are several), and what could not be read."""
-    parts: list[list[Span]] = [[safe(f"run {branch}", Role.STRONG if branch != "original" else Role.DIM)]]
+    run = [safe(f"run {branch}", Role.STRONG if branch != "original" else Role.DIM)]
     title = next((given.about.title for given in view.inputs if given.about and given.about.title), "")
     shown = paths[0].rsplit("/", 1)[-1] if paths else "session"
-    parts.append([safe(file, Role.STRONG, 60) if file else safe(title or shown, Role.DIM, 60)])
+    parts: list[list[Span]] = [run, [safe(title or shown, Role.DIM, 60)]]
+    if file:
+        name = safe(file if len(file) <= FILE else f"…{file[1 - FILE :]}", Role.STRONG)
+        parts = [[name], *([run] if branch != "original" else [])]
     if len(view.inputs) > 1:
         parts.append([Span(f"{len(view.inputs):,} inputs", Role.DIM)])
     wrong = problem(view)

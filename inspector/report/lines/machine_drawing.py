@@ -133,6 +133,19 @@ def moves(step: Step, following: Step | None) -> list[Line]:
     return lines
 
 
+def around(steps: Sequence[Step], first: int, here: int, end: int) -> Line:
+    """One line of the path: the state before, where the cursor is, and the state behind it."""
+    spans: list[Span] = []
+    for index in range(max(first, here - 1), min(here + 2, end)):
+        if spans:
+            spans.append(Span(" → ", Role.DIM))
+        state = steps[index].state.value
+        spans.append(Span(f"{NOW} {state}", Role.HERE) if index == here else
+                     Span(state, Role.PLAIN if index < here else Role.AHEAD))
+    signal = steps[here].signal
+    return (*spans, Span(f"  by {signal.value}" if signal else "  by the first request", Role.DIM))
+
+
 def path(steps: Sequence[Step], first: int, here: int, end: int) -> list[Line]:
     """The path of a run as one paragraph: what was passed, where the cursor is, what lies ahead."""
     spans: list[Span] = []
