@@ -38,8 +38,8 @@ def exchange_of(opening: Exchange, event: ProviderResponse, before: Turn) -> Exc
     body = event.recut.body if event.recut is not None else b""
     return replace(
         opening, request=request_of(before), request_json=None, response=event.response, body=body, headers=(),
-        request_headers=(), recorded=event.recut is not None, started=None, duration_ms=None, chunks=(), recorder=None,
-        lines=(),
+        request_headers=(), recorded=event.recut is not None, started=None, duration_ms=None, chunks=(),
+        first_byte_ms=None, recorder=None, lines=(),
     )
 
 

@@ -14,7 +14,7 @@ from inspector.report.lines.spans import Sheet
 from inspector.tui.delivery import copy_text
 from inspector.tui.messages import LinesPointed
 from inspector.tui.session_widgets import StepList
-from inspector.tui.sheets import MERGED_FORMS, TABS, WIRE_MODES, Key, Sheets, Viewpoint, whose
+from inspector.tui.sheets import DIFF_FORMS, MERGED_FORMS, TABS, WIRE_MODES, Key, Sheets, Viewpoint, whose
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.text_view import TextView
 from loop_core.turn.continuation import SeamRule
@@ -30,7 +30,7 @@ class Panes(SessionPart):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("/", "search", "search", tooltip="Search in this view", id="search"),
         Binding("v", "mode", "view", id="mode",
-                tooltip="Another form of this view: merged, side by side; events, raw, hex, request; step or run"),
+                tooltip="Another form of this view: merged, side by side; bytes, request; step, request, run"),
         Binding("s", "seam", "seam", id="seam",
                 tooltip="Try the next seam rule on the merged text, beside the rule in force"),
         Binding("y", "copy", "copy", tooltip="Copy what this view shows", id="copy"),
@@ -53,7 +53,7 @@ class Panes(SessionPart):
         self.wire_mode = WIRE_MODES[0]
         self.merged_form = MERGED_FORMS[0]
         self.seam: SeamRule | None = None
-        self.against = "step"
+        self.against = DIFF_FORMS[0]
         self.picked: Picked | None = None
         """The fact whose bytes are looked at."""
         self.sheets = Sheets()
@@ -181,7 +181,7 @@ class Panes(SessionPart):
         if self.tab == "wire":
             self.wire_mode = WIRE_MODES[(WIRE_MODES.index(self.wire_mode) + 1) % len(WIRE_MODES)]
         elif self.tab == "diff":
-            self.against = "run" if self.against == "step" else "step"
+            self.against = DIFF_FORMS[(DIFF_FORMS.index(self.against) + 1) % len(DIFF_FORMS)]
         elif self.tab == "merged":
             self.merged_form = MERGED_FORMS[(MERGED_FORMS.index(self.merged_form) + 1) % len(MERGED_FORMS)]
         else:

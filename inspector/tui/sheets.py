@@ -35,13 +35,14 @@ TABS = (
     SheetTab("response", "2", "Response", "The response at hand, parsed, with the evidence of its stop reason"),
     SheetTab("wire", "3", "Wire", "The bytes of the response: events, raw, hex, and the request"),
     SheetTab("calls", "4", "Calls", "The tool calls of the turn, the held ones above all"),
-    SheetTab("diff", "5", "Diff", "What the step changed; for a run with other limits, how it differs"),
+    SheetTab("diff", "5", "Diff", "What the step changed, what the request added to the context, how a run differs"),
     SheetTab("events", "6", "Events", "The structured events of the turn"),
     SheetTab("machine", "7", "Machine", "The state machine with the path taken"),
     SheetTab("steps", "8", "Steps", "The step list"),
 )
 WIRE_MODES = ("events", "parsed", "raw", "hex", "request")
 MERGED_FORMS = ("merged", "side by side")
+DIFF_FORMS = ("step", "request", "run")
 READINGS = 4
 """Responses of which it is remembered what their bytes became."""
 KEPT = 16
@@ -57,7 +58,7 @@ class Viewpoint:
     step: int
     wire_mode: str = "events"
     against: str = "step"
-    """Diff: against the step before, or against the original run."""
+    """Diff: the step against the one before, the request against the one before, or the run against the original."""
     branch: Branch | None = None
     form: str = "merged"
     """Merged: as one text, or side by side around each seam."""
@@ -122,6 +123,12 @@ class Sheets:
         return sheet.picking(fact_line(found, picked, facts.exchange.response), ranges, (here.start, here.end))
 
 
+def _coming(viewpoint: Viewpoint) -> ResponseFacts | None:
+    """The next answer of the turn, where none has come yet: its request is under way."""
+    found = answers_of(viewpoint.outline.view, viewpoint.step, _block(viewpoint).end)
+    return next((coming for _, coming in found), None)
+
+
 def _block(viewpoint: Viewpoint) -> Block:
     return viewpoint.outline.block_of(viewpoint.step)
 
@@ -171,8 +178,7 @@ def _wire(viewpoint: Viewpoint) -> Sheet:
 
     view, facts = viewpoint.outline.view, _answer(viewpoint)
     if facts is None and viewpoint.wire_mode == "request":
-        block = _block(viewpoint)
-        facts = next((coming for _, coming in answers_of(view, viewpoint.step, block.end)), None)
+        facts = _coming(viewpoint)
     return response.awaited(view.steps[viewpoint.step]) if facts is None else wire.wire(facts, viewpoint.wire_mode)
 
 
@@ -186,9 +192,16 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
     from inspector.report.lines import diff
     from inspector.whatif import branch_lines as whatif
 
+    if viewpoint.against == "request":
+        from inspector.report.lines.request_diff import request_diff
+
+        facts = _answer(viewpoint) or _coming(viewpoint)
+        nothing = Listed([(Span("no request of this turn was recorded", Role.DIM),)])
+        return nothing if facts is None else request_diff(viewpoint.outline.view, facts)
     if viewpoint.against == "run":
         if viewpoint.branch is None:
-            return Listed([(Span("this is the original run; e runs it with other limits", Role.DIM),)])
+            original = (Span("this is the original run; e runs it with other limits", Role.DIM),)
+            return Listed([original, diff.forms_line("run")])
         return whatif.against_original(viewpoint.branch, viewpoint.step)
     return diff.diff(viewpoint.outline.view, viewpoint.step)
 
@@ -206,13 +219,19 @@ def _machine(viewpoint: Viewpoint) -> Sheet:
     return Listed(machine_drawing.sheet_lines(viewpoint.outline.view.steps, block.first, viewpoint.step, block.end))
 
 
+def _compared(viewpoint: Viewpoint) -> Key:
+    """What the forms of Diff depend on."""
+    if viewpoint.against == "request":
+        return at_hand(viewpoint)
+    return (viewpoint.step if viewpoint.against == "step" else _block(viewpoint).turn,)
+
+
 _MAKERS: Mapping[str, tuple[Callable[[Viewpoint], Sheet], Callable[[Viewpoint], Key]]] = {
     "merged": (_merged, lambda viewpoint: (_block(viewpoint), viewpoint.seam, *_side(viewpoint))),
     "response": (_of_response, at_hand),
     "wire": (_wire, lambda viewpoint: (*at_hand(viewpoint), viewpoint.wire_mode)),
     "calls": (_calls, lambda viewpoint: (_block(viewpoint), *at_hand(viewpoint))),
-    "diff": (_diff, lambda viewpoint: (
-        viewpoint.against, viewpoint.step if viewpoint.against == "step" else _block(viewpoint).turn)),
+    "diff": (_diff, lambda viewpoint: (viewpoint.against, *_compared(viewpoint))),
     "events": (_events, lambda viewpoint: (_block(viewpoint), viewpoint.step)),
     "machine": (_machine, lambda viewpoint: (viewpoint.step,)),
 }

@@ -369,8 +369,14 @@ async def test_v_cycles_the_forms_of_wire_and_diff(app_on: AppOn) -> None:
             await pilot.press("v")
         assert marks == ["events", "parsed", "raw", "hex", "request"] == list(wire.MODES)
         assert session(pilot).panes.wire_mode == "events"
-        await pilot.press("5", "v")
-        assert "this is the original run" in page(pilot.app)
+        await pilot.press("5")
+        marks = []
+        for _ in range(3):
+            marks.append(told(pilot.app).split("\n")[0])
+            await pilot.press("v")
+        assert [mark.partition(" ")[0] for mark in marks] == ["Step", "Request", "this"]
+        assert "this is the original run" in marks[2]
+        assert session(pilot).panes.against == "step"
         await pilot.press("2", "v")
         assert "this view has one form" in page(pilot.app)
 
@@ -643,3 +649,18 @@ async def test_a_binding_that_was_remapped_has_its_new_keys_and_no_others(app_on
         assert session(pilot).step == 2
         assert any("F9" in keys or "f9" in keys for keys, found in active_keys(pilot.app.screen)
                    if found.binding.id == "step.forward")
+
+
+@pytest.mark.parametrize("size", [ONE_PANE, (160, 45)])
+async def test_diff_shows_what_a_request_added_to_the_context(app_on: AppOn, size: tuple[int, int]) -> None:
+    async with app_on().run_test(size=size) as pilot:
+        await pilot.press("5", "v", "}", "}")
+        shown = page(pilot.app)
+        assert "Request of response" in shown
+        assert "shown as  step  request  run  v changes" in shown
+        assert "added" in shown
+        assert "measured" in told(pilot.app)
+        step = session(pilot).step
+        await pilot.press("]")
+        assert session(pilot).step != step
+        assert session(pilot).panes.against == "request"  # the form stays while one steps

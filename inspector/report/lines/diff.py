@@ -49,13 +49,14 @@ LAST = 8
 def message_lines(message: Message, mark: str = "", role: Role = Role.PLAIN, most: int = SHOWN) -> Iterator[Line]:
     """One message: who says it, and its parts."""
     for part in message.parts or (TextPart(""),):
-        word, text = _part(part)
+        word, text = part_words(part)
         gutter = (Span(mark, role),) if mark else ()
         name = Span(f"{message.role.value} ", Role.KEY)
         yield more(*gutter, name, *((safe(f"{word} ", Role.DIM),) if word else ()), safe(text, role, most))
 
 
-def _part(part: MessagePart) -> tuple[str, str]:
+def part_words(part: MessagePart) -> tuple[str, str]:
+    """What a part of a message is, in a word or two, and its text."""
     if isinstance(part, TextPart):
         return "", part.text
     if isinstance(part, ReasoningPart):
@@ -89,11 +90,21 @@ def difference(old: Sequence[Message], new: Sequence[Message], when: str) -> lis
     return lines
 
 
+FORMS = ("step", "request", "run")
+"""What Diff compares: a step with the one before, a request with the one before, a run with the original one."""
+
+
+def forms_line(here: str) -> Line:
+    """Which forms there are, and the key that changes them."""
+    forms = [Span(f" {form} ", Role.HERE if form == here else Role.DIM) for form in FORMS]
+    return (Span("shown as ", Role.DIM), *forms, Span(" v changes", Role.DIM))
+
+
 def diff(view: View, index: int) -> Listed:
     """The sheet of one step against the step before it."""
     step = view.steps[index]
     before = view.steps[index - 1] if step.previous_state is not None else None
-    lines = [_head(step, before, index), ()]
+    lines = [_head(step, before, index), forms_line("step"), ()]
     lines += _state(step, before)
     lines += _spent(step, before)
     lines += _text(step, before)

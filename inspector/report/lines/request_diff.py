@@ -1,0 +1,207 @@
+"""What a request added to the context since the request before it in its conversation, and what it changed.
+
+Tokens are the provider's counts where it reported them; a number with `~` is an estimate from the size of a text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from inspector.report.facts import ResponseFacts, View, answers_of
+from inspector.report.lines.diff import SHOWN, changed, forms_line, part_words, shared
+from inspector.report.lines.spans import EMPTY, LABEL, Line, Listed, Role, Span, field, joined, more, safe
+from inspector.report.token_counts import BYTES_A_TOKEN, estimated_tokens, input_tokens
+from loop_core.values import Message, OpaquePart, ReasoningPart, Request, TextPart, ToolCall
+from loop_core.values import Role as Author
+from loop_core.wire import wire
+
+MOST = 60
+"""Messages of one kind that are listed; the others are counted."""
+VALUE = 60
+"""Characters of a setting that are shown."""
+
+
+def request_before(view: View, facts: ResponseFacts) -> ResponseFacts | None:
+    """The response whose request came before that of this one in the conversation; None where none was recorded."""
+    turn = view.turn_of(facts.step)
+    link = facts.link
+    if facts.is_made:
+        earlier = [answer for step, answer in answers_of(view, turn.run.first, facts.step)]
+        if earlier:
+            return earlier[-1]
+        link = view.responses[turn.responses[0]].link
+    return None if link.parent is None else view.responses[link.parent]
+
+
+def request_diff(view: View, facts: ResponseFacts) -> Listed:
+    """The sheet of one request against the one before."""
+    before, request = request_before(view, facts), facts.exchange.request
+    head = f"Request of {facts.name} "
+    against = f"against the request of {before.name}" if before is not None else "no request before it was recorded"
+    lines: list[Line] = [(Span(head, Role.TITLE), Span(against, Role.DIM)), forms_line("request"), EMPTY]
+    if request is None:
+        return Listed([*lines, (Span("the request was not recorded", Role.WARN),)])
+    old = before.exchange.request if before is not None else None
+    gone: Sequence[Message] = ()
+    come: Sequence[Message] = request.messages
+    if old is not None and not _adds_only(facts, request):
+        same = _same(old.messages, request.messages)
+        gone, come = old.messages[same:], request.messages[same:]
+    lines += [_prefix(facts, old, gone), *_size(gone, come), *_measured(before, facts)]
+    if old is not None:
+        lines += _settings(old, request)
+    lines += _listed(gone, "− ", Role.REMOVED, None)
+    lines += _listed(come, "+ ", Role.ADDED, before)
+    return Listed(lines)
+
+
+def _adds_only(facts: ResponseFacts, request: Request) -> bool:
+    """Whether the messages of a request are only those since the answer before it."""
+    if facts.exchange.recorder is not None:
+        return True
+    return request.previous_id is not None and wire(request.api).chained(request)
+
+
+def _same(old: Sequence[Message], new: Sequence[Message]) -> int:
+    """How many messages are the same from the beginning on."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((at for at, (one, other) in pairs if one is not other and one != other), min(len(old), len(new)))
+
+
+# -- what the whole is -----------------------------------------------------------------------------------------------
+
+
+def _prefix(facts: ResponseFacts, old: Request | None, gone: Sequence[Message]) -> Line:
+    if facts.exchange.recorder is not None:
+        told = "a transcript holds no requests: these are its rows since the answer before"
+        return field("before", Span(told, Role.DIM))
+    if old is None:
+        return field("before", Span("nothing to compare with: all of it is listed", Role.DIM))
+    request = facts.exchange.request
+    if request is not None and _adds_only(facts, request):
+        return field("before", Span("kept by the provider: the request goes on from its response by id", Role.DIM))
+    count = len(old.messages)
+    if not gone:
+        return field("before", Span("kept: ", Role.OK), Span(f"{_many(count, 'message')} sent again, unchanged"))
+    at = count - len(gone) + 1
+    return field("before", Span(f"REWRITTEN from message {at:,} of {count:,} on: ", Role.WARN),
+                 Span("a provider's cache holds what stands before it, and nothing behind"))
+
+
+def _size(gone: Sequence[Message], come: Sequence[Message]) -> list[Line]:
+    lines: list[Line] = []
+    for name, messages, role in (("removed", gone, Role.REMOVED), ("added", come, Role.ADDED)):
+        if messages or name == "added":
+            texts = [_text(message) for message in messages]
+            tokens = sum(estimated_tokens(text) for text in texts)
+            guess = () if not messages else (
+                (Span(f"~{tokens:,} tokens", role), Span(f" estimated, {BYTES_A_TOKEN} bytes a token", Role.DIM)),)
+            size = f"{sum(map(len, texts)):,} characters"
+            lines.append(field(name, *joined([(Span(_many(len(messages), "message"), role),), (Span(size),), *guess])))
+    return lines
+
+
+def _measured(before: ResponseFacts | None, facts: ResponseFacts) -> list[Line]:
+    """The tokens of the whole context, where the provider counted them."""
+    now = input_tokens(facts.exchange)
+    was = input_tokens(before.exchange) if before is not None else None
+    if now is None:
+        return [field("context", Span("its tokens were not reported", Role.DIM))]
+    parts: list[Line] = [(Span(f"{now.total:,} tokens"), Span(" measured by the provider", Role.DIM))]
+    if was is not None:
+        grown = now.total - was.total
+        sign = "+" if grown >= 0 else "−"
+        parts[0] = (*changed(f"{was.total:,}", f"{now.total:,} tokens"), Span(f" ({sign}{abs(grown):,})", Role.STRONG),
+                    Span(" measured by the provider", Role.DIM))
+    parts += [(Span(f"{count:,} {word}"),) for count, word in (
+        (now.cached, "from the cache"), (now.written, "written to the cache")) if count]
+    return [field("context", *joined(parts))]
+
+
+# -- what was set otherwise ------------------------------------------------------------------------------------------
+
+
+def _settings(old: Request, new: Request) -> Iterator[Line]:
+    one, other = _system(old), _system(new)
+    if one != other:
+        same = shared(one, other)
+        yield field("system", Span("changed ", Role.WARN), Span(f"from character {same:,} on", Role.DIM))
+        yield more(Span("− ", Role.REMOVED), safe(one[same:] or "(nothing)", Role.REMOVED, VALUE * 3))
+        yield more(Span("+ ", Role.ADDED), safe(other[same:] or "(nothing)", Role.ADDED, VALUE * 3))
+    yield from _tools(old, new)
+    for name in ("model", "max_tokens", "tool_choice", "stream", "n"):
+        if getattr(old, name) != getattr(new, name):
+            yield field(name, *changed(_value(getattr(old, name)), _value(getattr(new, name))))
+    for name in sorted(old.extra.keys() | new.extra.keys()):
+        if old.extra.get(name) != new.extra.get(name):
+            yield field(safe(name, width=LABEL - 1).text, *changed(_member(old.extra, name), _member(new.extra, name)))
+
+
+def _tools(old: Request, new: Request) -> Iterator[Line]:
+    was, now = ({tool.name: tool for tool in request.tools} for request in (old, new))
+    spans: list[Line] = [(safe(f"+ {name}", Role.ADDED),) for name in now if name not in was]
+    spans += [(safe(f"− {name}", Role.REMOVED),) for name in was if name not in now]
+    spans += [(safe(f"{name} changed", Role.WARN),) for name in now if name in was and now[name] != was[name]]
+    if spans:
+        yield field("tools", *joined(spans))
+
+
+def _system(request: Request) -> str:
+    return "\n".join(message.text for message in request.messages if message.role is Author.SYSTEM)
+
+
+def _value(value: Any) -> str:
+    return "not set" if value is None else safe(f"{value:,}" if type(value) is int else str(value), width=VALUE).text
+
+
+def _member(values: Mapping[str, Any], name: str) -> str:
+    return safe(json.dumps(values[name], ensure_ascii=False), width=VALUE).text if name in values else "not set"
+
+
+# -- messages --------------------------------------------------------------------------------------------------------
+
+
+def _listed(messages: Sequence[Message], mark: str, role: Role, before: ResponseFacts | None) -> Iterator[Line]:
+    for number, message in enumerate(messages[:MOST]):
+        text = _text(message)
+        tokens = _answered(message, before) if number == 0 else None
+        told = f"~{estimated_tokens(text):,} tokens" if tokens is None else f"{tokens:,} tokens"
+        how = "" if tokens is None or before is None else f" measured: the answer of {before.name}"
+        yield EMPTY
+        yield (Span(mark, role), Span(f"{message.role.value} ", Role.STRONG), Span(told),
+               Span(f"{how} · {len(text):,} characters", Role.DIM))
+        for part in message.parts:
+            word, said = part_words(part)
+            yield (Span("│ ", Role.RULE), *((safe(f"{word} ", Role.DIM),) if word else ()), safe(said, width=SHOWN))
+    if len(messages) > MOST:
+        yield EMPTY
+        yield (Span(f"{mark}… {_many(len(messages) - MOST, 'message')} more", Role.DIM),)
+
+
+def _answered(message: Message, before: ResponseFacts | None) -> int | None:
+    """The tokens of a message that is the answer before, sent back as it came: the provider counted them then."""
+    if before is None or message.role is not Author.ASSISTANT:
+        return None
+    answer = before.exchange.response
+    calls = [(call.id, call.name) for call in answer.tool_calls]
+    same = message.text == (answer.text or "") and [(call.id, call.name) for call in message.tool_calls] == calls
+    return answer.usage.visible_tokens if same and answer.usage is not None else None
+
+
+def _text(message: Message) -> str:
+    """What a message says and carries, for its size."""
+    return "".join(_part(part) for part in message.parts)
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, (TextPart, ReasoningPart)):
+        return part.text
+    if isinstance(part, ToolCall):
+        return f"{part.name}{part.arguments or ''}"
+    return str(part.json) if isinstance(part, OpaquePart) else str(part.json or part.text)
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"

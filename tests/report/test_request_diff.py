@@ -1,0 +1,233 @@
+"""A request beside the one before: what it added to the context, what it changed, and which numbers are guesses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inspector.config.settings import Settings
+from inspector.report.facts import View, answer_at
+from inspector.report.lines import diff
+from inspector.report.lines.request_diff import MOST, request_before, request_diff
+from inspector.report.lines.spans import Role, plain
+from inspector.report.token_counts import InputTokens, estimated_tokens, input_tokens
+from inspector.tui import sheets
+from loop_core.values import Message, TextPart
+from loop_core.values import Role as Author
+from tests.report.test_inert import HOSTILE, dangerous
+from tests.scenes import transcripts as agents
+from tests.scenes.recordings import (
+    MESSAGES,
+    PARTS,
+    RESPONSES,
+    TOOLS,
+    asked,
+    assistant,
+    call,
+    chat,
+    continued,
+    exchange,
+    message,
+    result,
+    shown,
+    user,
+)
+
+FIRST = [user("Write the plan.")]
+SECOND = [*FIRST, assistant("Here it is."), user("And the next one?")]
+
+
+def compared(view: View, index: int = 1) -> str:
+    return plain(request_diff(view, view.responses[index]).lines)
+
+
+def two(second: list[dict[str, Any]], old: dict[str, Any] | None = None, new: dict[str, Any] | None = None) -> str:
+    answer = chat("Here it is.", tokens=5)
+    return compared(shown(asked(FIRST, answer, **(old or {})), asked(second, chat("Done."), **(new or {}))))
+
+
+def test_what_was_added_stands_with_its_size_and_its_tokens() -> None:
+    found = two(SECOND)
+    assert found.startswith("Request of response 1 against the request of response 0\n")
+    assert "before         kept: 1 message sent again, unchanged" in found
+    assert "added          2 messages · 28 characters · ~8 tokens estimated, 4 bytes a token" in found
+    assert "+ assistant 5 tokens measured: the answer of response 0 · 11 characters\n│ Here it is." in found
+    assert "+ user ~5 tokens · 17 characters\n│ And the next one?" in found
+    assert "REWRITTEN" not in found
+    assert "removed" not in found
+
+
+def test_the_context_is_measured_where_the_provider_counted_it() -> None:
+    first, second = chat("Here it is."), chat("Done.")
+    cached = {"prompt_tokens_details": {"cached_tokens": 1_024}}
+    second["usage"] = {"prompt_tokens": 1_240, "completion_tokens": 2, **cached}
+    found = compared(shown(asked(FIRST, first), asked(SECOND, second)))
+    assert "context        9 → 1,240 tokens (+1,231) measured by the provider · 1,024 from the cache" in found
+    del second["usage"]
+    assert "context        its tokens were not reported" in compared(shown(asked(FIRST, first), asked(SECOND, second)))
+    del first["usage"]
+    second["usage"] = {"prompt_tokens": 12, "completion_tokens": 2}
+    assert "context        12 tokens measured" in compared(shown(asked(FIRST, first), asked(SECOND, second)))
+    assert "+ assistant ~3 tokens · " in compared(shown(asked(FIRST, first), asked(SECOND, second)))
+
+
+def test_an_answer_that_was_changed_is_not_taken_for_measured() -> None:
+    found = two([*FIRST, assistant("Here it was."), user("And the next one?")])
+    assert "measured: the answer" not in found
+
+
+def test_a_rewritten_beginning_is_said_plainly() -> None:
+    view = shown(asked(FIRST, chat("Here it is.")), asked(SECOND, chat("The next.")),
+                 asked([*SECOND, assistant("The next."), user("More.")], chat("End.")))
+    facts = view.responses[2]
+    request = facts.exchange.request
+    assert request is not None
+    shorter = replace(request, messages=(request.messages[0], *request.messages[-2:]))
+    changed = replace(facts, exchange=replace(facts.exchange, request=shorter))
+    lines = request_diff(view, changed).lines
+    found = plain(lines)
+    assert "before         REWRITTEN from message 2 of 3 on: " in found
+    assert "removed        2 messages · 28 characters · ~8 tokens estimated" in found
+    assert "− assistant ~3 tokens" in found
+    assert "+ assistant " in found
+    assert Role.WARN in {span.role for line in lines for span in line if "REWRITTEN" in span.text}
+
+
+def test_settings_that_changed_are_named() -> None:
+    prompt = {"role": "system", "content": "Be short, please."}
+    other = {"role": "system", "content": "Be long, please."}
+    more = [*TOOLS, {"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
+    view = shown(asked([prompt, *FIRST], chat("Here it is."), max_tokens=256, temperature=0, tools=more),
+                 asked([prompt, *SECOND], chat("Done."), max_tokens=1_024, temperature=1, seed=7,
+                       tools=[{"type": "function", "function": {"name": "write_file"}}, more[1] | {"function": {
+                           "name": "run", "parameters": {"type": "object"}}}]))
+    found = compared(view)
+    assert "max_tokens     256 → 1,024" in found
+    assert "temperature    0 → 1" in found
+    assert "seed           not set → 7" in found
+    assert "tools          + run · − read_file · write_file changed" in found
+    assert "system" not in found.split("added")[0]
+    request = view.responses[1].exchange.request
+    assert request is not None
+    changed = replace(request, messages=(Message(Author.SYSTEM, (TextPart(other["content"]),)), *request.messages[1:]))
+    facts = replace(view.responses[1], exchange=replace(view.responses[1].exchange, request=changed))
+    found = plain(request_diff(view, facts).lines)
+    assert "system         changed from character 3 on" in found
+    assert "− short, please." in found
+    assert "+ long, please." in found
+
+
+def test_the_first_request_is_listed_whole() -> None:
+    view = shown(asked(FIRST, chat("Here it is.")))
+    found = compared(view, 0)
+    assert found.startswith("Request of response 0 no request before it was recorded\n")
+    assert "before         nothing to compare with: all of it is listed" in found
+    assert "+ user ~4 tokens" in found
+
+
+def test_a_request_that_was_not_recorded_says_so() -> None:
+    view = shown(data=json.dumps(chat("ok")).encode())
+    assert "the request was not recorded" in compared(view, 0)
+
+
+def test_calls_and_results_have_their_sizes() -> None:
+    second = [*FIRST, assistant(None, call()), result("ok, written")]
+    view = shown(asked(FIRST, chat(None, "tool_calls", call(), tokens=31), tools=TOOLS),
+                 asked(second, chat("Done."), tools=TOOLS))
+    found = compared(view)
+    assert "+ assistant 31 tokens measured: the answer of response 0" in found
+    assert "│ calls write_file {" in found
+    assert "+ tool ~3 tokens · 11 characters\n│ result ok, written" in found
+
+
+def test_many_messages_are_counted() -> None:
+    view = shown(asked([user(f"say {number}") for number in range(MOST + 9)], chat("ok")))
+    assert compared(view, 0).endswith("+ … 9 messages more")
+
+
+def test_a_request_that_goes_on_by_id_adds_its_items_alone() -> None:
+    def answer(key: str) -> dict[str, Any]:
+        item = {"type": "message", "id": "m", "role": "assistant", "status": "completed",
+                "content": [{"type": "output_text", "text": "Here.", "annotations": []}]}
+        return {"id": key, "object": "response", "status": "completed", "model": "m", "output": [item],
+                "usage": {"input_tokens": 9, "output_tokens": 2, "total_tokens": 11}}
+
+    def request(text: str, **more: Any) -> dict[str, Any]:
+        return {"model": "m", "input": text, **more}
+
+    view = shown(exchange(request("hi"), answer("resp_1"), url=RESPONSES),
+                 exchange(request("go on", previous_response_id="resp_1"), answer("resp_2"), url=RESPONSES))
+    found = compared(view)
+    assert "before         kept by the provider: the request goes on from its response by id" in found
+    assert "added          1 message · 5 characters" in found
+
+
+def test_a_transcript_shows_its_rows_and_says_that_they_are(tmp_path: Path) -> None:
+    rows = agents.claude(agents.prompt("hi"), agents.block(agents.use(file_path="a"), stop="tool_use"),
+                         agents.result("ok"), agents.block(agents.text("Hello."), key="msg_02", stop="end_turn"))
+    view = agents.shown(rows, tmp_path)
+    found = compared(view)
+    assert "before         a transcript holds no requests: these are its rows since the answer before" in found
+    assert "+ tool ~1 tokens · 2 characters\n│ result ok" in found
+    assert "REWRITTEN" not in found
+
+
+def test_a_simulated_request_is_compared_with_the_one_before_it_in_its_run() -> None:
+    view = shown(asked(FIRST, chat("Water, fire and earth. " * 20, tokens=100)),
+                 settings=Settings(simulate=True, max_tokens=20))
+    steps = [step for step in range(len(view.steps)) if (facts := answer_at(view, step)) and facts.step == step]
+    first, second = (answer_at(view, step) for step in steps[:2])
+    assert first is not None
+    assert second is not None
+    assert request_before(view, first) is None
+    before = request_before(view, second)
+    assert before is not None
+    assert before.step == first.step
+    assert "+ assistant 20 tokens measured: the answer of SIMULATED response" in plain(request_diff(view, second).lines)
+
+
+def test_hostile_text_is_inert() -> None:
+    said = "".join(HOSTILE)
+    view = shown(asked([user(said)], chat("ok"), metadata={said: said}),
+                 asked([user(said), assistant("ok"), user(said)], chat("ok"), metadata={said: "x"}))
+    assert not dangerous(compared(view).replace("\n", ""))
+
+
+# -- tokens ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("usage", "url", "tokens"), [
+    ({"input_tokens": 10, "output_tokens": 1, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 40},
+     MESSAGES, InputTokens(10, 100, 40)),
+    ({"input_tokens": 10, "output_tokens": 1}, MESSAGES, InputTokens(10)),
+    ({"output_tokens": 1}, MESSAGES, None),
+])
+def test_input_tokens_are_fresh_cached_or_written(usage: dict[str, int], url: str, tokens: InputTokens | None) -> None:
+    body = {**message([{"type": "text", "text": '"cache_creation_input_tokens": 9,'}], "end_turn"), "usage": usage}
+    view = shown(asked([user("hi")], body, url=url, max_tokens=9))
+    assert input_tokens(view.responses[0].exchange) == tokens
+
+
+def test_cached_tokens_are_among_those_of_other_formats() -> None:
+    body = chat("ok")
+    body["usage"] = {"prompt_tokens": 50, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 30}}
+    found = input_tokens(shown(asked(FIRST, body)).responses[0].exchange)
+    assert found == InputTokens(20, 30)
+    assert found.total == 50
+    body["usage"]["prompt_tokens_details"]["cached_tokens"] = 90
+    assert input_tokens(shown(asked(FIRST, body)).responses[0].exchange) is None
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("é" * 4, 2)])
+def test_an_estimate_goes_by_bytes(text: str, tokens: int) -> None:
+    assert estimated_tokens(text) == tokens
+
+
+def test_the_forms_of_the_tab_are_those_of_the_sheets() -> None:
+    assert sheets.DIFF_FORMS == diff.FORMS
+    view = shown(*continued(*PARTS))
+    assert "shown as  step  request  run  v changes" in plain(diff.diff(view, 1).lines)
