@@ -39,10 +39,10 @@ NAMES: Mapping[str, str] = {
 
 BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.body", "live.again", "live.say",
        "step.forward", "step.back", "attention", "event.next", "limits", "advice", "policies.open", "policies.next",
-       "providers.open", "providers.play", "providers.next", "providers.more", "providers.each", "providers.policy",
-       "filter", "search", "turns.open", "turns.attention", "turns.filter", "turns.search", "turns.sort", "turns.group",
-       "run.next", "tune", "mode", "continue", "breakpoints", "copy", "export", "turn.next",
-       "command", "search.next", "copy.command", "wrap", "zoom")
+       "policies.each", "providers.open", "providers.play", "providers.next", "providers.more", "providers.each",
+       "providers.policy", "filter", "search", "turns.open", "turns.attention", "turns.filter", "turns.search",
+       "turns.sort", "turns.group", "run.next", "tune", "mode", "continue", "breakpoints", "copy", "export",
+       "turn.next", "command", "search.next", "copy.command", "wrap", "zoom")
 """The order in which the key bar offers bindings; others follow in the order of their screen."""
 LAST = ("help", "back")
 """Bindings that the key bar keeps whatever the width, at its end."""

@@ -44,19 +44,46 @@ class Cells(CursorTable):
                 tooltip="The next cell that is decided otherwise than by strict"),
         Binding("{", "differing(-1)", "Differs before", show=False, id="policies.previous",
                 tooltip="The cell before that is decided otherwise than by strict"),
+        Binding("e", "each", "unfold", id="policies.each",
+                tooltip="Every turn on its own line, or those in which all policies agree in one"),
     ]
     made: reactive[Matrix | None] = reactive(None, init=False)
     policy: reactive[int] = reactive(0, init=False)
+    each = False
+    """Whether turns in which all policies agree have lines of their own."""
+    shown: Sequence[range] = ()
+    """The turns of each line."""
+
+    def watch_made(self) -> None:
+        """Opens at the first turn in which the policies differ."""
+        if self.made is not None:
+            self.fold(self.each, next((at for at, _ in enumerate(self.made.rows) if not lines.agree(self.made, at)), 0))
+
+    def fold(self, each: bool, turn: int) -> None:
+        """Folds turns in which all policies agree, or unfolds them; the cursor goes to a turn."""
+        if self.made is not None:
+            self.each, self.shown = each, lines.folded(self.made, each)
+            self.cursor = self.line_of(turn)
+            self.resized()
+
+    def line_of(self, turn: int) -> int:
+        """The line on which a turn stands."""
+        return next((at for at, turns in enumerate(self.shown) if turn in turns), 0)
 
     @property
     def count(self) -> int:
-        """One row a turn."""
-        return len(self.made.rows) if self.made is not None else 0
+        """One line for a turn, or for several in which all policies agree."""
+        return len(self.shown)
+
+    @property
+    def turns(self) -> range:
+        """The turns at the cursor."""
+        return self.shown[self.cursor] if self.cursor < len(self.shown) else range(1)
 
     @property
     def here(self) -> lines.Place:
         """The cell at the cursor."""
-        return self.cursor, self.policy
+        return self.turns[0], self.policy
 
     def layout_of(self, made: Matrix) -> lines.Layout:
         """The policies that are seen."""
@@ -66,13 +93,27 @@ class Cells(CursorTable):
         """A turn under every policy."""
         if self.made is None:
             return ()
-        return matched(lines.row(self.made, index, self.here, self.layout_of(self.made)), self.needle)
+        turns = self.shown[index]
+        if len(turns) > 1:
+            return matched(lines.fold_line(self.made, turns, here=index == self.cursor), self.needle)
+        return matched(lines.row(self.made, turns[0], self.here, self.layout_of(self.made)), self.needle)
 
     def go(self, place: lines.Place | None) -> bool:
         """Goes to a cell, where there is one."""
-        if place is not None:
-            self.cursor, self.policy = place
-        return place is not None
+        if place is None:
+            return False
+        if len(self.shown[self.line_of(place[0])]) > 1:
+            self.fold(True, place[0])
+        self.cursor, self.policy = self.line_of(place[0]), place[1]
+        return True
+
+    def action_each(self) -> None:
+        """Unfolds or folds the turns in which all policies agree."""
+        self.fold(not self.each, self.turns[0])
+        if isinstance(self.screen, TableScreen):
+            self.screen.show()
+            self.screen.note = ("every turn has its line" if self.each else
+                                "turns in which all policies agree share a line")
 
     def find(self, by: int, again: bool) -> bool:
         """Goes to a cell that says the needle."""
@@ -137,7 +178,10 @@ class PoliciesScreen(TableScreen):
 
     def detail(self) -> Listed:
         """The cell at the cursor."""
-        return lines.sheet(self._cells.made, self._cells.here) if self._cells.made is not None else Listed([])
+        made, turns = self._cells.made, self._cells.turns
+        if made is None:
+            return Listed([])
+        return lines.fold_sheet(made, turns) if len(turns) > 1 else lines.sheet(made, self._cells.here)
 
     def command(self) -> str:
         """The headless twin."""
@@ -154,5 +198,7 @@ class PoliciesScreen(TableScreen):
     @on(RowOpened)
     def _opened(self, message: RowOpened) -> None:
         message.stop()
-        if self._cells.count:
+        if len(self._cells.turns) > 1:
+            self._cells.action_each()
+        elif self._cells.count:
             self.dismiss((self._cells.made, self._cells.here))

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import groupby
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from inspector.report.lines.spans import Line, Listed, Role, Span, field, joined, more, one_line, safe
+from inspector.report.lines.spans import Line, Listed, Role, Span, field, joined, more, one_line, safe, text_of
 from inspector.report.table import Column, Table
 from inspector.whatif.policies import DECISIONS, Cell, Matrix
 from loop_core.values import Severity
@@ -22,7 +23,7 @@ COLUMN = 10
 
 
 def text(made: Matrix) -> str:
-    """The matrix, then a line for every cell that decides otherwise than strict."""
+    """The matrix, then what each policy did; turns in a row in which all agree are one line."""
     return "\n".join(_lines(made)) + "\n"
 
 
@@ -34,8 +35,13 @@ def _lines(made: Matrix) -> Iterator[str]:
     yield f"{len(made.rows)} {turns} under {len(made.policies)} policies, {made.fidelity.value}"
     yield ""
     yield from heading(made)
-    for number, row in enumerate(made.rows, start=1):
-        yield f"{number:<6,}" + "".join(f"{short_word(cell):<{COLUMN}}" for cell in row).rstrip()
+    lines = folded(made, each=False)
+    for alike in lines:
+        if len(alike) > 1:
+            yield from wrap(text_of(fold_line(made, alike, here=False)), WIDTH, subsequent_indent=" " * (LABEL + 1))
+        else:
+            words = "".join(f"{short_word(cell):<{COLUMN}}" for cell in made.rows[alike[0]])
+            yield f"{alike[0] + 1:<{LABEL},}{words}".rstrip()
     yield ""
     counts = ", ".join(f"{policy.name} {made.complete(at):,}" for at, policy in enumerate(made.policies))
     yield from wrap(f"complete by the verdict of each turn, of {len(made.rows):,}: {counts}", WIDTH)
@@ -44,10 +50,10 @@ def _lines(made: Matrix) -> Iterator[str]:
         yield ""
         legend = ", ".join(f"{d.short}: {d.word}" for d in DECISIONS if d.word in used and d.short != d.word)
         yield from wrap(legend, WIDTH)
-    for number, (turn, row) in enumerate(zip(made.turns, made.rows, strict=True), start=1):
+    for turn in (alike[0] for alike in lines if len(alike) == 1):
         yield ""
-        yield f"turn {number} ({one_line(turn.record.id)})"
-        for names, cell in same_decisions(made, row):
+        yield f"turn {turn + 1} ({one_line(made.turns[turn].record.id)})"
+        for names, cell in same_decisions(made, made.rows[turn]):
             said = f"{names}: {cell.decision.word} · {one_line(cell.why)}{_parts(cell)}"
             yield from wrap(said, WIDTH, initial_indent="  ", subsequent_indent="    ")
 
@@ -130,6 +136,45 @@ LABEL = 6
 ROOMY = 21
 """Columns in which every decision stands in full."""
 ROLES = {Severity.ERROR: Role.ERROR, Severity.WARNING: Role.WARN, Severity.INFO: Role.OK}
+
+
+def agree(made: Matrix, turn: int) -> bool:
+    """Whether all policies decide alike about a turn."""
+    first, *others = made.rows[turn]
+    return all(cell.decision is first.decision for cell in others)
+
+
+def folded(made: Matrix, each: bool) -> list[range]:
+    """The turns of each line: one turn, or those in a row about which all policies agree; `each` folds none."""
+    turns = range(len(made.rows))
+    if each:
+        return [range(turn, turn + 1) for turn in turns]
+    found: list[range] = []
+    for alike, group in groupby(turns, key=partial(agree, made)):
+        members = list(group)
+        found += [range(members[0], members[-1] + 1)] if alike else [range(turn, turn + 1) for turn in members]
+    return found
+
+
+def fold_line(made: Matrix, turns: range, *, here: bool) -> Line:
+    """The line of turns in which all policies agree."""
+    counts = Counter(made.rows[turn][0].decision.word for turn in turns)
+    told = ", ".join(f"{word} {count:,}" for word, count in counts.most_common())
+    return (Span(f"{turns[0] + 1:<{LABEL},}", Role.DIM), Span("▶" if here else " ", Role.HERE),
+            Span(f"{len(turns):,} turns in which all policies agree", Role.PLAIN if here else Role.DIM),
+            Span(f"  {told}", Role.DIM))
+
+
+def fold_sheet(made: Matrix, turns: range) -> Listed:
+    """What is known of turns in which all policies agree."""
+    alike = Counter(made.rows[turn][0].decision.word for turn in turns)
+    return Listed([
+        (Span(f"turns {turns[0] + 1:,} to {turns[-1] + 1:,}", Role.TITLE), Span(" under all policies", Role.DIM)),
+        field("agree in", Span(f"{len(turns):,} turns")),
+        field("decisions", *joined([(Span(f"{word} {count:,}"),) for word, count in alike.most_common()])),
+        field("complete", Span(f"{sum(made.rows[turn][0].complete for turn in turns):,} of {len(turns):,}, by the "
+                               "verdict of each")),
+    ])
 
 
 class Layout(NamedTuple):
@@ -235,12 +280,12 @@ def sheet(made: Matrix, here: Place) -> Listed:
         field("decision", Span(cell.decision.word, ROLES[cell.decision.severity])),
         field("why", safe(cell.why)),
         field("from strict", Span(_cell_parts(cell.step))),
-        field("complete", Span(f"{made.complete(column):,} of {len(made.rows):,} turns, by the verdict of each")),
-        field("decisions", *joined([(Span(f"{word} {count:,}"),) for word, count in counts.most_common()])),
-        field("policy", Span(policy.title)),
         (),
         *_beside(made, turn),
         (),
+        field("complete", Span(f"{made.complete(column):,} of {len(made.rows):,} turns, by the verdict of each")),
+        field("decisions", *joined([(Span(f"{word} {count:,}"),) for word, count in counts.most_common()])),
+        field("policy", Span(policy.title)),
         *[(more if at else partial(field, "follows"))(Span(cite, Role.DIM)) for at, cite in enumerate(policy.cites)],
     ])
 

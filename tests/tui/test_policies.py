@@ -281,11 +281,37 @@ async def test_a_long_session_is_scrolled_to_the_cell(app_on: AppOn) -> None:
     asks = [entry([user(f"Question {n}.")], body(assistant("An answer."), "stop", 4)) for n in range(60)]
     async with app_on([*asks, *continued()]).run_test(size=SMALL) as pilot:
         cells = await opened(pilot)
-        assert cells.count == 61
+        assert (cells.count, cells.here) == (2, (60, 0)), "it opens at the first turn in which the policies differ"
+        assert "60 turns in which all policies agree  finished 60" in page(pilot.app)
+        await pilot.press("e")
+        assert (cells.count, cells.here) == (61, (60, 0))
+        assert "every turn has its line" in page(pilot.app)
         await pilot.press("}")
         assert cells.here == (60, 3)
         assert "▶lost text" in page(pilot.app)
         assert "turn 61 under zoo-before" in page(pilot.app)
+
+
+async def test_turns_in_which_all_agree_are_one_line_that_unfolds(app_on: AppOn) -> None:
+    asks = [entry([user(f"Question {n}.")], body(assistant("An answer."), "stop", 4)) for n in range(9)]
+    async with app_on([*asks, *continued()]).run_test(size=SMALL) as pilot:
+        cells = await opened(pilot)
+        await pilot.press("g")
+        assert "turns 1 to 9 under all policies" in told(pilot.app)
+        assert "complete       9 of 9" in told(pilot.app)
+        await pilot.press("enter")
+        assert isinstance(pilot.app.screen, PoliciesScreen), "a fold is no cell: it unfolds"
+        assert (cells.count, cells.here) == (10, (0, 0))
+        await pilot.press("e", "g")
+        assert cells.count == 2
+        await pilot.press("/", *"finished", "enter")
+        assert cells.count == 10, "what is found in a fold is shown"
+        await pilot.press("n")
+        assert cells.here == (0, 1)
+        await pilot.press("e")
+        y = next(at for at, row in enumerate(seen(pilot.app)) if "9 turns in which" in row)
+        await pilot.click(offset=(20, y), times=2)
+        assert cells.count == 10
 
 
 async def test_a_run_that_parts_from_a_later_step_is_laid_out_from_the_first(app_on: AppOn) -> None:
