@@ -52,6 +52,7 @@ from loop_core.errors import CallerError, LoopError
 if TYPE_CHECKING:
     from inspector.live.headless import LiveStart
     from inspector.live.scripted import ScriptedTurn
+    from inspector.whatif.turn_pair import TurnSide
 
 
 # -- The two themes of the app ---------------------------------------------------------------------------------------
@@ -203,6 +204,8 @@ class LoopInspector(TypedAhead):
         """What could not be read, for the command line to say at the end."""
         self.opened_paths: tuple[str, ...] = ()
         """What the command line opened: put among the recent files once it is seen."""
+        self.aside: TurnSide | None = None
+        """A turn that was put aside, to stand beside one of another session."""
         self._paths = tuple(paths)
         self._live, self._begins = live, begins
         self._as_table = as_table

@@ -74,6 +74,7 @@ class Beside(Screen[int | None]):
     Beside #beside-head { height: 1; padding: 0 0 0 1; }
     Beside #pairs { height: 1fr; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
     Beside #texts { height: 30%; border-top: hkey $border; padding: 0 1; scrollbar-size: 1 1; }
+    Beside #texts { scrollbar-gutter: stable; }
     Beside #keys { height: 1; background: $surface; }
     .-plain #texts { border-top: ascii $border; }
     """

@@ -1,4 +1,4 @@
-"""What is typed after a colon: a step's number, a turn, a file, settings to run again under, or what any key does."""
+"""What is typed after a colon: a step's number, a turn, a file, settings to run under, or what any key does."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import CallerError, LoopError
 
 Act = Callable[[], None]
+COMPARE = "compare"
+"""The word before the number of a turn that is to stand beside this one."""
 MOST_NAMED = 4
 """Names that are listed where several are meant."""
 
@@ -27,10 +29,11 @@ class CommandLine(SessionPart):
                 tooltip="A step's number, turn 3, file NAME, settings such as max_tokens=80, or what any key does"),
     ]
 
-    def __init__(self, stage: SessionStage, branch: Callable[[dict[str, str], int | None], None]) -> None:
-        """`branch` runs again under other settings, from a step on."""
+    def __init__(self, stage: SessionStage, branch: Callable[[dict[str, str], int | None], None],
+                 compare: Callable[[int], None]) -> None:
+        """`branch` runs again under other settings, from a step on; `compare` lays a turn beside this one."""
         super().__init__(stage)
-        self._branch = branch
+        self._branch, self._compare = branch, compare
 
     def action_command(self) -> None:
         """Asks for a line, which it completes."""
@@ -72,6 +75,9 @@ class CommandLine(SessionPart):
             return lambda: None
         if number is not None:
             return self._step(line, number)
+        if word == COMPARE and rest.strip():
+            turn = _turn_number(self.stage, rest.strip())
+            return lambda: self._compare(turn)
         if word in PLACES and "=" not in line:
             return self._going(PLACES[word](self.stage, rest.strip()))
         return self._settings(line) if "=" in line else self._action(line, able)
@@ -119,12 +125,16 @@ def _number(text: str) -> int | None:
     return int(plain) if plain.isdecimal() else None
 
 
+def _turn_number(stage: SessionStage, text: str) -> int:
+    count, number = len(stage.run.view.turns), _number(text)
+    if number is None or not 1 <= number <= count:
+        raise CallerError(f"turn {text or 'without a number'}: expected 1 to {count:,}")
+    return number
+
+
 def _turn(stage: SessionStage, text: str) -> int:
     """The first step of a turn, by its number."""
-    turns, number = stage.run.view.turns, _number(text)
-    if number is None or not 1 <= number <= len(turns):
-        raise CallerError(f"turn {text or 'without a number'}: expected 1 to {len(turns):,}")
-    return turns[number - 1].run.first
+    return stage.run.view.turns[_turn_number(stage, text) - 1].run.first
 
 
 def _file(stage: SessionStage, text: str) -> int:

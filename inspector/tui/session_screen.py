@@ -16,6 +16,7 @@ from inspector.report.lines.spans import text_of
 from inspector.tui.attention import Attention
 from inspector.tui.branches import Branches, Comparisons
 from inspector.tui.command_line import CommandLine
+from inspector.tui.compared_turns import TurnComparison
 from inspector.tui.delivery import deliver, picture
 from inspector.tui.edited_input import EditedInputs
 from inspector.tui.keys import KeyBar
@@ -104,8 +105,8 @@ class SessionScreen(SessionStage):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-low"), (HIGH, "-high")]  # noqa: RUF012
     PARTS: ClassVar[tuple[type[SessionPart], ...]] = (
-        Stepping, CommandLine, Attention, RemarkBook, LiveAttempt, Branches, EditedInputs, Comparisons, Tracing, Panes,
-        Exports)
+        Stepping, CommandLine, Attention, RemarkBook, LiveAttempt, Branches, EditedInputs, TurnComparison,
+        Comparisons, Tracing, Panes, Exports)
     """In the order in which the help lists their keys."""
     BINDINGS: ClassVar[list[BindingType]] = [binding for part in PARTS for binding in part.BINDINGS]
 
@@ -117,10 +118,10 @@ class SessionScreen(SessionStage):
         self.stepping = Stepping(self, self.remarks)
         self.tracing = Tracing(self, self.panes)
         self.attention = Attention(self)
-        self.adopt(self.stepping, CommandLine(self, self.branches.branch), self.attention, self.remarks,
-                   self.branches.live, self.branches,
-                   EditedInputs(self, self.branches), Comparisons(self, self.branches), self.tracing, self.panes,
-                   Exports(self, self.panes))
+        comparison = TurnComparison(self)
+        self.adopt(self.stepping, CommandLine(self, self.branches.branch, comparison.compare_with), self.attention,
+                   self.remarks, self.branches.live, self.branches, EditedInputs(self, self.branches), comparison,
+                   Comparisons(self, self.branches), self.tracing, self.panes, Exports(self, self.panes))
         # The class that the breakpoints will give anyway; with it from the start, styles are worked out once.
         columns, rows = get_terminal_size()
         self.set_class(NARROW <= columns < ROOMY, "-folded")

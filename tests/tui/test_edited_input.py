@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import TextArea
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.edited_input import InputEditor
+from inspector.tui.input_editor import InputEditor
 from inspector.tui.lists import Choose
 from inspector.tui.live_run import AskLive
 from inspector.tui.session_screen import SessionScreen

@@ -1,0 +1,108 @@
+"""Any two turns side by side: of one session, of two of its runs, or of two sessions with one of them put aside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+
+from textual.binding import Binding, BindingType
+
+from inspector.report.lines.spans import one_line
+from inspector.tui.stage import SessionPart
+
+if TYPE_CHECKING:
+    from inspector.report.facts import TurnFacts, View
+    from inspector.whatif.turn_pair import TurnSide
+
+ASIDE, PUT = "put aside", "this turn"
+"""The rows for the turn that was put aside, and for putting this one aside."""
+
+
+@runtime_checkable
+class KeepingApp(Protocol):
+    """An app that keeps a turn to be compared with one of another session."""
+
+    aside: TurnSide | None
+
+
+class TurnComparison(SessionPart):
+    """This turn beside another."""
+
+    TITLE_OF_KEYS = "Side by side"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("d", "compare", "Compare", show=False, id="compare",
+                tooltip="Compare this turn with another: of this session, or of another one"),
+    ]
+
+    def action_compare(self) -> None:
+        """Asks with which turn."""
+        from inspector.tui.lists import Choose
+
+        view = self.stage.run.view
+        if not view.steps:
+            self.stage.note = "there is no turn to compare: nothing was read"
+            return
+        here = view.turn_of(self.stage.step)
+        others = [turn for turn in view.turns if turn is not here]
+        kept = self._aside
+        rows = [] if kept is None else [(ASIDE, one_line(f"{kept.name} · {kept.turn.verdict.word}"))]
+        start = 0 if kept is not None or not others else 1 + others.index(
+            min(others, key=lambda turn: turn.verdict.rank))
+        rows.append((PUT, "is put aside, to be compared with a turn of another session"))
+        rows += [(f"turn {view.number(turn)}", _about(view, turn)) for turn in others]
+        ask = Choose(f"Compare turn {view.number(here)} with…", rows, start)
+        self.stage.app.push_screen(ask, lambda word: None if word is None else self._chosen(word, here))
+
+    @property
+    def _aside(self) -> TurnSide | None:
+        app = self.stage.app
+        return app.aside if isinstance(app, KeepingApp) else None
+
+    def _chosen(self, word: str, here: TurnFacts) -> None:
+        if word == PUT:
+            self._put_aside(here)
+        elif word == ASIDE:
+            kept = self._aside
+            if kept is not None:
+                self._lay(kept, self._side(here))
+        else:
+            self.compare_with(int(word.removeprefix("turn ")), here)
+
+    def compare_with(self, number: int, here: TurnFacts | None = None) -> None:
+        """Lays the turn at the cursor beside the turn with this number."""
+        view = self.stage.run.view
+        if not 1 <= number <= len(view.turns):
+            self.stage.note = f"turn {number}: this session has the turns 1 to {len(view.turns):,}"
+            return
+        self._lay(self._side(here or view.turn_of(self.stage.step)), self._side(view.turns[number - 1]))
+
+    def _side(self, turn: TurnFacts) -> TurnSide:
+        from inspector.whatif.turn_pair import TurnSide
+
+        run = self.stage.run
+        name = f"turn {run.view.number(turn)} · {_file(run.view, turn)}"
+        return TurnSide(name if run.branch is None else f"{name} · {run.name}", run.view, turn)
+
+    def _put_aside(self, here: TurnFacts) -> None:
+        app = self.stage.app
+        if isinstance(app, KeepingApp):
+            app.aside = self._side(here)
+            self.stage.note = "put aside · open another session and press d to compare"
+
+    def _lay(self, left: TurnSide, right: TurnSide) -> None:
+        from inspector.tui.beside_screen import Beside
+
+        self.stage.app.push_screen(Beside(left, right), self._go)
+
+    def _go(self, step: int | None) -> None:
+        if step is not None:
+            self.stage.go(step, "")
+
+
+def _about(view: View, turn: TurnFacts) -> str:
+    seen = turn.verdict
+    return one_line(f"{seen.glyph} {seen.word} · {_file(view, turn)} · {seen.sentence}")
+
+
+def _file(view: View, turn: TurnFacts) -> str:
+    """The name of the file that a turn was read from."""
+    return view.replay.case.loaded.exchanges[turn.responses[0]].path.rsplit("/", 1)[-1]

@@ -1,0 +1,90 @@
+"""The editor for a text that the model was given: a message, or the result of a tool."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import TextArea
+
+from inspector.report.lines.spans import Role, inert, one_line, safe
+from inspector.tui.panels import WrappedLines, lines, note
+
+
+class EditChoice(NamedTuple):
+    """What is to be given, and who answers it."""
+
+    text: str
+    live: bool
+
+
+class InputEditor(ModalScreen[EditChoice | None]):
+    """Asks for another text; gives None where the user leaves."""
+
+    DEFAULT_CSS = """
+    InputEditor { align: center middle; background: $background 60%; }
+    #input-box { width: 100%; height: 100%; padding: 0 1; background: $surface; border: round $primary; }
+    #input-text { height: 1fr; border: none; padding: 0; background: $surface; }
+    .-plain #input-box { border: ascii $primary; }
+    .-plain #input-text { scrollbar-size: 0 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "leave", tooltip="Leave without running", id="input.leave", priority=True),
+        Binding("ctrl+s,f2", "take", "run", tooltip="Run the turn with this text over the recording", id="input.take",
+                priority=True),
+        Binding("f4", "ask", "ask live", tooltip="Ask the provider with this text; first says where, and for how much",
+                id="input.live", priority=True),
+    ]
+
+    def __init__(self, title: str, text: str) -> None:
+        super().__init__()
+        self._title, self._text, self._before = title, text, inert(text)
+        self._warned = False
+
+    def compose(self) -> ComposeResult:
+        """A title, the text, what is to be known of it, the keys."""
+        with Vertical(id="input-box"):
+            yield note(one_line(self._title), Role.TITLE)
+            area = TextArea(self._before, soft_wrap=True, id="input-text")
+            area.cursor_blink = False
+            yield area
+            marks = " Control characters stand as marks, and an edited text has the marks." if (
+                self._before != self._text) else ""
+            yield lines(f"The recording answers up to this request, and nothing recorded answers it edited.{marks}",
+                        "input-note")
+            yield note("^s or F2 runs it over the recording · F4 asks live · esc leaves")
+
+    def on_mount(self) -> None:
+        """Focuses the end of the text."""
+        area = self.query_one(TextArea)
+        area.focus()
+        area.move_cursor(area.document.end)
+
+    def action_leave(self) -> None:
+        """Leaves; what was typed is given up at the second time only."""
+        if self.query_one(TextArea).text == self._before or self._warned:
+            self.dismiss(None)
+            return
+        self._warned = True
+        self._say("esc again gives up what was typed")
+
+    def action_take(self) -> None:
+        """Runs it over the recording."""
+        self._give(live=False)
+
+    def action_ask(self) -> None:
+        """Asks live."""
+        self._give(live=True)
+
+    def _give(self, live: bool) -> None:
+        text = self.query_one(TextArea).text
+        if text == self._before and not live:
+            self._say("this is the text as it was: edit it first")
+        else:
+            self.dismiss(EditChoice(self._text if text == self._before else text, live))
+
+    def _say(self, text: str) -> None:
+        self.query_one("#input-note", WrappedLines).lines = [(safe(text, Role.WARN),)]

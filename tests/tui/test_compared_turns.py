@@ -1,0 +1,82 @@
+"""Any two turns side by side in the app: of one session, by its number, or of two sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from inspector.tui.app import LoopInspector
+from inspector.tui.beside_screen import Beside
+from inspector.tui.lists import Choose
+from inspector.tui.messages import PathWanted
+from inspector.tui.session_screen import SessionScreen
+from tests.scenes.app import continued, page, ran_a_cut_call, story
+
+AppOn = Callable[..., LoopInspector]
+BOTH = [*continued(), *ran_a_cut_call()]
+
+
+def session(pilot: Pilot[Any]) -> SessionScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, SessionScreen)
+    return screen
+
+
+def words(pilot: Pilot[Any]) -> str:
+    return " ".join(page(pilot.app).split())
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (160, 45)])
+async def test_two_turns_of_a_session_stand_side_by_side(app_on: AppOn, size: tuple[int, int]) -> None:
+    async with app_on(BOTH).run_test(size=size) as pilot:
+        session(pilot).step = 0
+        await pilot.press("d")
+        assert isinstance(pilot.app.screen, Choose)
+        assert "▶ turn 2" in page(pilot.app), "the worst of the others"
+        await pilot.press("enter")
+        assert isinstance(pilot.app.screen, Beside)
+        shown = words(pilot)
+        assert "Two turns the first difference is at step" in shown
+        assert "turn 1 · story.har" in shown
+        assert "turn 2 · story.har" in shown
+        assert "segments 4 ≠ 1" in shown
+        await pilot.press("]")
+        assert "these are two different turns" in page(pilot.app)
+        await pilot.press("enter")
+        assert session(pilot).run.view.replay.turn_at(session(pilot).step) == 1
+
+
+async def test_a_turn_is_compared_by_its_number(app_on: AppOn) -> None:
+    async with app_on(BOTH).run_test(size=(120, 35)) as pilot:
+        session(pilot).step = 0
+        await pilot.press("colon", *"compare 2", "enter")
+        assert isinstance(pilot.app.screen, Beside)
+        await pilot.press("escape", "colon", *"compare 7", "enter")
+        assert "expected 1 to 2" in page(pilot.app)
+        await pilot.press("escape", "colon", *"compare", "enter")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, Choose), "without a number it is the key"
+
+
+async def test_a_turn_that_was_put_aside_stands_beside_one_of_another_session(app_on: AppOn, tmp_path: Path) -> None:
+    async with app_on(continued()).run_test(size=(120, 35)) as pilot:
+        await pilot.press("d")
+        assert "▶ this turn" in page(pilot.app)
+        await pilot.press("enter")
+        assert "put aside · open another session and press d" in page(pilot.app)
+        pilot.app.post_message(PathWanted(str(story(tmp_path, ran_a_cut_call(), "other.har")), remember=False))
+        await pilot.pause()
+        await pilot.app.workers.wait_for_complete()
+        await pilot.press("d")
+        assert "▶ put aside" in page(pilot.app)
+        await pilot.press("enter")
+        shown = words(pilot)
+        assert "turn 1 · story.har" in shown
+        assert "turn 1 · other.har" in shown
+        assert "calls none ≠ write_file held" in shown
+        await pilot.press("escape")
+        assert isinstance(pilot.app.screen, SessionScreen)
