@@ -32,7 +32,8 @@ from inspector.config.settings import Settings, settings_of
 from inspector.export import FORMS
 from inspector.replay import replay
 from inspector.replay.case import Case, open_case
-from inspector.report.explain import document, text
+from inspector.report.explain import text
+from inspector.report.explain_document import document
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
 from inspector.whatif.grid import Asked

@@ -20,7 +20,8 @@ import pytest
 from inspector.config.settings import Settings, settings_of
 from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.report.explain import document, text
+from inspector.report.explain import text
+from inspector.report.explain_document import document
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths, redact
 from inspector.whatif.tree import branch

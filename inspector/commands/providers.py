@@ -78,7 +78,7 @@ def run_command(
 
     shown = view(ran.replay)
     if as_json:
-        from inspector.report.explain import document
+        from inspector.report.explain_document import document
 
         commands.write_json(document(shown))
     else:

@@ -55,7 +55,7 @@ def explain(
     loaded, shown = commands.open_view(paths, api, profile, commands.configured(policy)[1])
     only = None if found is None else filters.responses(found, shown)
     if as_json:
-        from inspector.report.explain import document
+        from inspector.report.explain_document import document
 
         commands.write_json(document(shown, None if found is None or only is None else (found.text, only)))
     else:

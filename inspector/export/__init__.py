@@ -80,7 +80,7 @@ def _text(chosen: Chosen) -> Mapping[str, str]:
 
 
 def _json(chosen: Chosen) -> Mapping[str, str]:
-    from inspector.report.explain import document
+    from inspector.report.explain_document import document
     from inspector.sessions import redact
 
     return {f"{chosen.name}.json": json.dumps(redact.texts(document(chosen.view)), ensure_ascii=True, indent=1) + "\n"}

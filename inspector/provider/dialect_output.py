@@ -18,7 +18,7 @@ from inspector.provider.dialect_lines import alike, heading, table
 from inspector.provider.dialect_rows import MS, DialectRow, TableRow, rows
 from inspector.provider.dialects import DIALECTS, PEER_VERSIONS
 from inspector.provider.scenarios import CHARACTERS, SCENARIOS, Scenario
-from inspector.report.explain import place_of
+from inspector.report.explain_document import place_of
 from inspector.report.lines.spans import Line, plain, wrapped
 from loop_core.errors import CallerError
 from loop_core.turn.policy import Policy

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from inspector.report.explain import SCHEMA
+from inspector.report.explain_document import SCHEMA
 
 
 class _Model(BaseModel):

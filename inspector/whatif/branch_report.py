@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.config.settings import command, from_record, record_of
-from inspector.report.explain import document
+from inspector.report.explain_document import document
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.header import output
 from inspector.report.lines.spans import inert, one_line

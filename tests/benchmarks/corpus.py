@@ -12,7 +12,7 @@ from measure import Line, Report, Skipped, best, milliseconds
 
 from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.report.explain import document
+from inspector.report.explain_document import document
 from inspector.report.facts import view
 from inspector.sessions import open_paths, without_collector
 from loop_core import decode

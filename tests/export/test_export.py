@@ -20,7 +20,7 @@ from inspector.export.exchange_files import reread, shrink, symptom
 from inspector.export.pages import escaped, fenced
 from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.report.explain import document
+from inspector.report.explain_document import document
 from inspector.report.facts import answer_at, view
 from inspector.sessions import open_paths
 from loop_core.errors import CallerError

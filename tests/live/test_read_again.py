@@ -14,7 +14,7 @@ from inspector.live.headless import LiveResult, run_live
 from inspector.provider import Provider, Story, serving, shipped
 from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.report.explain import document
+from inspector.report.explain_document import document
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from loop_core.client.address import Server

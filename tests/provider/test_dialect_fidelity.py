@@ -16,7 +16,8 @@ from inspector.provider.dialects import DIALECTS
 from inspector.provider.scenarios import SCENARIOS
 from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.report.explain import document, text
+from inspector.report.explain import text
+from inspector.report.explain_document import document
 from inspector.report.facts import View, view
 from inspector.report.lines import header, response
 from inspector.report.lines.spans import text_of

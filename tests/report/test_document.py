@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from inspector.report.explain import document
+from inspector.report.explain_document import document
 from tests.scenes.recordings import (
     ASKS,
     CHAT,

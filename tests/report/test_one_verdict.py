@@ -15,7 +15,8 @@ from inspector.export.pages import blocks
 from inspector.export.pages import html as page_of
 from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.report.explain import document, text
+from inspector.report.explain import text
+from inspector.report.explain_document import document
 from inspector.report.facts import View, view
 from inspector.report.lines import header
 from inspector.report.lines.spans import text_of

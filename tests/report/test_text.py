@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from inspector.report.explain import document, place, text
+from inspector.report.explain import place, text
+from inspector.report.explain_document import document
 from inspector.report.lines.merged import merged
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline

@@ -11,7 +11,7 @@ import pytest
 from inspector.config.settings import Settings
 from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.report import explain
+from inspector.report import explain, explain_document
 from inspector.report.facts import View, answer_at, view
 from inspector.report.lines import steps
 from inspector.report.lines.response import response
@@ -74,7 +74,7 @@ def test_what_was_not_recorded_is_absent() -> None:
     found = shown(asked(ASKS, chat("Hi")))
     assert times_of(found.responses[0].exchange) is None
     assert turn_times(found, found.turns[0]) is None
-    document = explain.document(found)
+    document = explain_document.document(found)
     assert "times" not in document["responses"][0]
     assert "times" not in document["turns"][0]
     assert "times:" not in explain.text(found)
@@ -95,7 +95,7 @@ def test_what_was_not_recorded_is_absent() -> None:
 def test_times_that_cannot_be_are_left_out(timed: View, changes: dict[str, object], known: dict[str, object]) -> None:
     facts = timed.responses[0]
     other = replace(facts, exchange=replace(facts.exchange, **changes))  # type: ignore[arg-type]
-    document = explain.document(replace(timed, responses=(other,)))
+    document = explain_document.document(replace(timed, responses=(other,)))
     assert document["responses"][0]["times"] == known
 
 
@@ -144,7 +144,8 @@ def test_a_turn_took_from_its_first_request_to_the_end_of_its_last_answer() -> N
     found = native((AT, PIECES, 1_700.0))
     assert turn_times(found, found.turns[0]) == (ClockSource.WIRE, AT, 1_700.0)
     assert "  took 1.7 s\n" in explain.text(found)
-    assert explain.document(found)["turns"][0]["times"] == {"clock": "wire", "started": AT, "duration_ms": 1_700.0}
+    (turn,) = explain_document.document(found)["turns"]
+    assert turn["times"] == {"clock": "wire", "started": AT, "duration_ms": 1_700.0}
 
 
 def test_rows_say_how_far_the_first_and_the_last_are_apart(tmp_path: Path) -> None:

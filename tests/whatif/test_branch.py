@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from inspector.config.settings import REPLAYED, Settings, command, name_of, parse_assignments, settings_of
-from inspector.report.explain import document
+from inspector.report.explain_document import document
 from inspector.report.facts import View
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples

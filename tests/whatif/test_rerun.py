@@ -15,7 +15,8 @@ from inspector.config.settings import REPLAYED, Settings
 from inspector.replay import Replay, replay
 from inspector.replay.case import open_case
 from inspector.replay.rerun import rerun
-from inspector.report.explain import document, text
+from inspector.report.explain import text
+from inspector.report.explain_document import document
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples

@@ -13,7 +13,7 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.replay.simulate import tokens_of
 from inspector.replay.tokens import TokenBasis, splitter
-from inspector.report.explain import document
+from inspector.report.explain_document import document
 from inspector.report.facts import answer_at, view
 from inspector.report.lines import header, response
 from inspector.report.lines.spans import text_of

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inspector.config.settings import Settings, assignments, from_record, parse_stretches, record_of, settings_of
 from inspector.replay import replay
-from inspector.report.explain import document
+from inspector.report.explain_document import document
 from inspector.whatif.branch_lines import against_original
 from inspector.whatif.branch_report import command_of
 from inspector.whatif.step_pairs import EqualSteps, folded, step_pairs, unfolded

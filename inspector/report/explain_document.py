@@ -1,0 +1,173 @@
+"""The document of `inspector explain --json`: a session as plain values that other programs rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from inspector.report.facts import ResponseFacts, TurnFacts, View, answers_of
+from inspector.report.findings import Noted
+from inspector.report.times import times_of, turn_times
+from inspector.report.verdict import TurnVerdict
+from inspector.sessions.recording import Exchange
+from loop_core.judge.gate import Verdict
+from loop_core.values import At, Evidence
+
+SCHEMA = "loop-inspector/explain/2"
+
+
+def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> dict[str, Any]:
+    """The whole view as plain values, ready for `json.dumps`; with a filter, which responses it finds."""
+    simulated = [facts for facts in _simulated(view) if facts.recut is not None]
+    return {
+        "schema": SCHEMA,
+        "inputs": [
+            {
+                "path": given.path,
+                "format": given.format,
+                "responses": given.responses,
+                "skipped": [{"entry": skipped.entry, "why": skipped.why} for skipped in given.skipped],
+                **({"notices": list(given.notices)} if given.notices else {}),
+                **({"masked": dict(given.masked)} if given.masked else {}),
+                **({"error": given.error} if given.error else {}),
+            }
+            for given in view.inputs
+        ],
+        "responses": [_response_values(facts) for facts in view.responses],
+        **({"simulated": [_made(facts) for facts in simulated]} if simulated else {}),
+        "turns": [_turn_values(view, turn) for turn in view.turns],
+        "verdict": None if view.worst is None else _verdict(view.worst.verdict),
+        "findings": [_finding(noted) for noted in view.findings],
+        **({} if filtered is None else {"filter": {"text": filtered[0], "responses": list(filtered[1])}}),
+    }
+
+
+def _simulated(view: View) -> Iterator[ResponseFacts]:
+    """The answers of a run that leaves its recording, from where it leaves it."""
+    left = view.replay.trace.departure
+    return iter(()) if left is None else (facts for _, facts in answers_of(view, left, len(view.steps)))
+
+
+def _made(facts: ResponseFacts) -> dict[str, Any]:
+    """A simulated answer: what it says, at which step it came, and how it was made."""
+    recut = facts.recut
+    assert recut is not None  # noqa: S101 - only those are asked for
+    return {**_response_values(facts), "entry": None, "step": facts.step + 1, "simulation": {
+        "basis": recut.basis, "note": recut.note, "budget": recut.budget, "tokens": recut.tokens, "lost": recut.lost,
+        "estimated": None if recut.apart is None else list(recut.apart)}}
+
+
+def _response_values(facts: ResponseFacts) -> dict[str, Any]:
+    exchange, response, stop = facts.exchange, facts.exchange.response, facts.judged.stop
+    usage = response.usage
+    return {
+        "path": exchange.path,
+        "entry": exchange.entry,
+        "api": exchange.api,
+        "provider": provider(facts),
+        "profile": exchange.profile.name,
+        "model": response.model or (exchange.request.model if exchange.request else None),
+        "streaming": response.streaming,
+        "http_status": response.http_status,
+        "raw_stop_reason": response.raw_stop_reason,
+        "mapped_stop_reason": facts.judged.mapped.normalized.value,
+        "stop_reason": stop.normalized.value,
+        "stop_detail": stop.detail,
+        "evidence": [_evidence(seen) for seen in (*exchange.profile_evidence, *facts.evidence)],
+        "text": response.text,
+        "reasoning": response.reasoning_content,
+        "tool_calls": [_call(verdict) for verdict in facts.verdicts],
+        "usage": {
+            "input_tokens": usage.input_tokens if usage else None,
+            "output_tokens": usage.output_tokens if usage else None,
+            "reasoning_tokens": usage.reasoning_tokens if usage else None,
+        },
+        "turn": facts.turn,
+        "segment": facts.segment,
+        "state": facts.state.value if facts.state else None,
+        **_times(exchange),
+        **({"fidelity": facts.fidelity.value} if facts.is_made else {}),
+    }
+
+
+def _times(exchange: Exchange) -> dict[str, Any]:
+    """The times that were recorded; a time that was not is absent."""
+    times = times_of(exchange)
+    if times is None:
+        return {}
+    gap = times.largest_gap
+    known = {**times._asdict(), "clock": times.clock.value, "largest_gap": None if gap is None else gap._asdict()}
+    return {"times": {name: value for name, value in known.items() if value is not None}}
+
+
+def provider(facts: ResponseFacts) -> str | None:
+    """Who answered: the host of the request, or None where no URL was recorded."""
+    from urllib.parse import urlsplit
+
+    try:
+        return urlsplit(facts.exchange.url).netloc or None
+    except ValueError:
+        return None
+
+
+def _call(verdict: Verdict) -> dict[str, Any]:
+    call = verdict.call
+    return {
+        "id": call.id,
+        "name": call.name,
+        "arguments_raw": call.arguments,
+        "verdict": verdict.admission.value,
+        "why": verdict.why,
+    }
+
+
+def _turn_values(view: View, turn: TurnFacts) -> dict[str, Any]:
+    times = turn_times(view, turn)
+    known = {} if times is None else {**times._asdict(), "clock": times.clock.value}
+    return {
+        "id": turn.id,
+        "conversation": turn.conversation,
+        "responses": list(turn.responses),
+        "final_state": turn.final_state.value,
+        "terminal_reason": turn.terminal,
+        "merged_text": turn.merged.text,
+        "continuations": turn.ended.spend.continuations,
+        "requests": turn.ended.spend.requests,
+        "output_tokens": turn.ended.spend.output_tokens,
+        "continuation_tokens": turn.ended.spend.continuation_tokens,
+        "notice": turn.ended.notice,
+        "verdict": _verdict(turn.verdict),
+        **({"times": {name: value for name, value in known.items() if value is not None}} if known else {}),
+    }
+
+
+def _verdict(verdict: TurnVerdict) -> dict[str, Any]:
+    advice = verdict.advice
+    return {
+        "id": verdict.id,
+        "text": verdict.sentence,
+        "severity": verdict.severity.value,
+        "sure": verdict.sure,
+        "advice": None if advice is None else {
+            "text": advice.text, "basis": advice.basis.value, "set": None if advice.set is None else dict(advice.set)},
+    }
+
+
+def _finding(noted: Noted) -> dict[str, Any]:
+    return {
+        "rule": noted.finding.rule,
+        "severity": noted.finding.severity.value,
+        "response": noted.response,
+        "turn": noted.turn,
+        "message": noted.finding.message,
+        "at": place_of(noted.finding.at),
+    }
+
+
+def _evidence(seen: Evidence) -> dict[str, Any]:
+    return {"rule": seen.rule, "at": place_of(seen.at)}
+
+
+def place_of(at: At | None) -> dict[str, Any] | None:
+    """A place in an exchange as plain values."""
+    return None if at is None else {"part": at.part.value, "start": at.start, "end": at.end, "pointer": at.pointer}
