@@ -72,8 +72,7 @@ class _Observer(RunMemory, Recorder):
     """Both."""
 
     def __init__(self, path: str, title: str) -> None:
-        Recorder.__init__(self, path, title=title, provenance=f"recorded {BY_US}")
-        RunMemory.__init__(self)
+        super().__init__(path, title=title, provenance=f"recorded {BY_US}")
 
 
 def planned(request: Request, server: Server, settings: Settings) -> tuple[Request, Plan]:

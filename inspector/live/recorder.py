@@ -37,7 +37,24 @@ from loop_core.turn.trace import Step, Trace
 from loop_core.values import Request, Role, ToolResultPart
 
 
-class Recorder(Observer):
+class RequestClock(Observer):
+    """Reads the clock once for each request, so that the recording of a run and the run itself have the same times."""
+
+    def __init__(self) -> None:
+        self.started: dict[int, str] = {}
+        """When each request left, by its number; as a recording writes it."""
+
+    def on_request(self, ask: LiveRequest) -> None:
+        """Notes the time."""
+        super().on_request(ask)
+        self.left_at(ask)
+
+    def left_at(self, ask: LiveRequest) -> str:
+        """When a request left: when this was first asked for."""
+        return self.started.setdefault(ask.number, _now())
+
+
+class Recorder(RequestClock):
     """Appends to one new session file."""
 
     def __init__(self, path: str | Path, **about: str) -> None:
@@ -46,6 +63,7 @@ class Recorder(Observer):
         Raises:
             CallerError: it is there already, or cannot be written.
         """
+        super().__init__()
         self.path = str(path)
         self.failure: str | None = None
         """Why the recording stopped; None while it goes on."""
@@ -60,12 +78,13 @@ class Recorder(Observer):
 
     def on_request(self, ask: LiveRequest) -> None:
         """A request record."""
+        super().on_request(ask)
         body: dict[str, Any] = {} if ask.body is None else {"body": ask.body}
         if ask.repeats is not None:
             body["retries"] = _id(ask.repeats)
         self.write({"type": "request", "id": _id(ask.number), "api": ask.request.api, "profile": ask.profile,
                     "url": ask.url, "method": ask.method, "headers": [list(pair) for pair in ask.headers], **body,
-                    "place": ask.place.value, "ordinal": ask.ordinal, "at": _now()})
+                    "place": ask.place.value, "ordinal": ask.ordinal, "at": self.left_at(ask)})
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """A response record."""
@@ -155,26 +174,20 @@ def _id(number: int) -> str:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 # -- The same in memory ------------------------------------------------------------------------------------------------
 
 
-class RunMemory(Observer):
+class RunMemory(RequestClock):
     """Keeps what a live source tells, and passes it on to the observer beside it in a class of both."""
 
-    def __init__(self) -> None:
+    def __init__(self, *beside: Any, **named: Any) -> None:
+        super().__init__(*beside, **named)  # what the observer beside it takes
         self.heard: list[LiveResponse] = []
         self.notices: list[str] = []
-        self.started: dict[int, str] = {}
-        """When each request left, by its number; as a recording writes it."""
         self.answers: list[ToolAnswer] = []
-
-    def on_request(self, ask: LiveRequest) -> None:
-        """Notes the time."""
-        super().on_request(ask)
-        self.started[ask.number] = datetime.now(UTC).isoformat(timespec="microseconds")
 
     def on_end(self, heard: LiveResponse) -> None:
         """Keeps the answer."""
@@ -190,7 +203,7 @@ class RunMemory(Observer):
     def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """Keeps the results, and when they were there."""
         super().on_tools(number, results)
-        at = datetime.now(UTC).isoformat(timespec="microseconds")
+        at = _now()
         self.answers += [ToolAnswer(number, part, at) for part in results]
 
 NAME = "c1"
