@@ -137,7 +137,7 @@ class BranchRecorder(Recorder):
             Path(self.path).unlink(missing_ok=True)
             why = "it was given up first" if self._end == "cancelled" else f"the turn ends first ({self._end})"
             raise CallerError(f"nothing was asked: {self._told or why}")
-        exchanges = tuple(exchange_of(each, self.path) for each in self.answers)
+        exchanges = tuple(exchange_of(each, self.path, self.started.get(each.ask.number)) for each in self.answers)
         places = tuple((each.ask.place, each.ask.ordinal) for each in self.answers)
         silent = silent_of(exchanges, self.again, self._end)
         return BranchAnswers(name, exchanges, places, self.results, silent, after_of(self._end, self._told),
