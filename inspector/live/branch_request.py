@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from inspector.config.settings import Settings, live_limits, name_of
 from inspector.live.answers import TurnResults, recorded_results
 from inspector.live.headless import refuse_secrets
-from inspector.live.target import Cost, Target, cost_of, estimate, grafted, left_of, target_of
+from inspector.live.target import Cost, Target, cost_of, estimate, grafted, left_of, target_of, with_text
 from inspector.replay import Replay, plan_of
 from inspector.replay.case import LIVE
-from inspector.replay.edits import edited_request, pending_edits
+from inspector.replay.edits import TurnInput, edited_request, pending_edits
 from inspector.replay.rerun import BranchStart, cap_of, case_since, start_of
 from inspector.report.lines.spans import one_line
 from inspector.sessions.recording import Exchange
@@ -72,12 +72,12 @@ def branch_request(
     if ahead.turn.ended:
         raise CallerError(f"step {since + 1}: nothing would be asked: the turn ends first ({ahead.turn.terminal})")
     send = next((effect for effect in ahead.effects if isinstance(effect, Send)), None)
-    spelled = _spelling(opening, target)
+    edits = pending_edits(parent.case, start.turn.record, settings)
+    spelled = _spelling(opening, target, [each for each in edits if each[0].exchange == start.opening.index])
     request = outgoing(ahead.turn, send) if send is not None else ahead.turn.request
     body = body_of(request, target.profile)  # what cannot be sent is told before anything is
     refuse_secrets(body, target.server)
     record = start.turn.record
-    edits = pending_edits(parent.case, record, settings)
     exchanges = (parent.case.loaded.exchanges[link.index] for link in (*record.links, *record.left))
     of_turn = [replace(each, request=edited_request(each.request, edits)) for each in exchanges if each.request]
     opened = len(opening.request.messages) if opening.request else 0
@@ -109,15 +109,22 @@ def _first(parent: Replay, settings: Settings, since: int, start: BranchStart, t
     return start.step(replace(request, model=target.model), plan, cap_of(parent, settings))
 
 
-def _spelling(opening: Exchange, target: Target) -> Callable[[LiveRequest], LiveRequest]:
+def _spelling(
+    opening: Exchange, target: Target, edits: Sequence[tuple[TurnInput, str]]
+) -> Callable[[LiveRequest], LiveRequest]:
     """Requests as the recorded one was spelled, but for what is altered."""
     recorded = opening.request_json
     assert opening.request is not None  # noqa: S101 - `target_of` refuses such a one
     assert isinstance(recorded, Mapping)  # noqa: S101 - as before
-    before = body_of(opening.request, target.profile)
+    request = opening.request
+    for given, text in edits:  # in its place where that is clear; else as the format writes such a message
+        changed = with_text(recorded, given.text, text)
+        if changed is not None:
+            recorded, request = changed, edited_request(request, [(given, text)])
+    before, known = body_of(request, target.profile), recorded
 
     def spelled(ask: LiveRequest) -> LiveRequest:
-        return ask if ask.body is None else replace(ask, body=grafted(recorded, before, ask.body))
+        return ask if ask.body is None else replace(ask, body=grafted(known, before, ask.body))
 
     return spelled
 

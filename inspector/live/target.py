@@ -294,6 +294,25 @@ def grafted(recorded: Mapping[str, Any], before: Mapping[str, Any], after: Mappi
     return made
 
 
+def with_text(recorded: Any, old: str, new: str) -> Any:
+    """The recorded JSON with another text where it says exactly this; None where it says it not once, or more often."""
+    return _replaced(recorded, old, new) if _count(recorded, old) == 1 else None
+
+
+def _count(value: Any, text: str) -> int:
+    if isinstance(value, Mapping):
+        return sum(_count(each, text) for each in value.values())
+    return sum(_count(each, text) for each in value) if _list(value) else int(value == text)
+
+
+def _replaced(value: Any, old: str, new: str) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _replaced(each, old, new) for name, each in value.items()}
+    if _list(value):
+        return [_replaced(each, old, new) for each in value]
+    return new if value == old else value
+
+
 def _places(name: str, recorded: Mapping[str, Any]) -> list[str]:
     """Where a field was recorded."""
     if name in recorded:

@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from inspector.live.target import with_text
 from loop_core.values import Stop
 from tests.live.test_again import Ran, document, ran, says
 from tests.scenes.live_branch import asked_body, cut_twice, with_a_call
@@ -26,9 +29,9 @@ def test_an_edited_message_is_asked_live_and_nothing_else_is_changed(ran: Ran, f
     done = ran("replay", path, "--edit", "1.user=Count on.", "--live", "--yes", "--json", "--save")
     assert done.code == 0, done.err
     (sent,) = [each.json for each in fake.got]
-    assert texts(sent) == ["Count on."]
-    unchanged = {name: value for name, value in asked_body().items() if name != "messages"}
-    assert {name: value for name, value in sent.items() if name != "messages"} == unchanged
+    expected = asked_body()
+    expected["messages"][0]["content"][0]["text"] = "Count on."  # what stands beside the text in its block stays
+    assert sent == expected
     found = document(done)
     assert [each["after"] for each in found["edited"]] == ["Count on."]
     assert (found["recording_stops_at"], found["first_live"]) == (None, 2)
@@ -66,3 +69,23 @@ def test_an_edited_prompt_answers_a_call_that_is_made_again_from_the_recording(
     assert [texts(each.json) for each in fake.got] == [["Umbrella?"], ["Umbrella?", "", "rain"]]
     assert [each["text"] for each in document(done)["explain"]["responses"] if each.get("fidelity") == "LIVE"][-1] == (
         "It rains.")
+
+
+def test_a_text_that_the_body_says_twice_is_replaced_in_its_message_alone(
+    ran: Ran, fake: Fake, tmp_path: Path
+) -> None:
+    path = cut_twice(fake.url, tmp_path / "s.har", vendor={"note": "Count."})
+    fake.answers = [says("Four.")]
+    done = ran("replay", path, "--edit", "1.user=Count on.", "--live", "--yes", "--json")
+    assert done.code == 0, done.err
+    (sent,) = [each.json for each in fake.got]
+    assert texts(sent) == ["Count on."]
+    assert sent["vendor"] == {"note": "Count."}
+
+
+@pytest.mark.parametrize(("body", "found"), [
+    ({"a": ["x", {"b": "old"}]}, {"a": ["x", {"b": "new"}]}), ({"a": "old", "b": ["old"]}, None), ({"a": 1}, None),
+    ({"old": 1}, None),
+])
+def test_a_text_is_replaced_where_it_stands_once(body: dict[str, Any], found: dict[str, Any] | None) -> None:
+    assert with_text(body, "old", "new") == found
