@@ -399,7 +399,8 @@ class LoopInspector(TypedAhead):
 
     @on(NoteWanted)
     def _note_wanted(self, message: NoteWanted) -> None:
-        self.tell(message.text)
+        if isinstance(self.screen, NotingScreen):
+            self.tell(message.text)
 
     @on(ActionWanted)
     async def _action_wanted(self, message: ActionWanted) -> None:

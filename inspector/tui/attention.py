@@ -91,7 +91,8 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
     for order, noted in enumerate(turn.noted):
         said = safe(noted.finding.message, SEVERITY[noted.finding.severity])
         lines += [field("findings", said) if not order else more(said), more(Span(noted.finding.rule, Role.DIM))]
-    lines += [EMPTY, field("all turns", *header.counts(view)), field("of", *source)]
+    path = outline.block_of(turn.run.first).path
+    lines += [EMPTY, field("file", safe(path)), field("all turns", *header.counts(view)), field("of", *source)]
     return lines
 
 

@@ -127,6 +127,8 @@ class Panes(SessionPart):
 
     def action_tab(self, name: str) -> None:
         """Opens a tab; the steps are one where there is no room for them beside the text."""
+        if name == self.stage.open_tab or (name == "steps" and self._steps.has_focus):
+            self.stage.note = f"{name} is open already"
         if name == "steps":
             self.listing = self.stage.narrow
             self.mark_tab()
@@ -158,6 +160,9 @@ class Panes(SessionPart):
 
     def action_zoom(self) -> None:
         """One pane alone."""
+        if self.stage.narrow:
+            self.stage.note = "there is room for one pane only · tab goes to the other"
+            return
         steps = self._steps.has_focus
         zoomed = self.stage.has_class("-zoom-text") or self.stage.has_class("-zoom-steps")
         self.stage.set_class(not zoomed and not steps, "-zoom-text")
@@ -239,7 +244,10 @@ class Panes(SessionPart):
             return
         if self._steps.has_focus:
             nowhere = f"{self._needle!r} is in no step{self.stage.rows.within}"
-            self.stage.go(self._steps.find(self._needle, by, again), nowhere)
+            found = self._steps.find(self._needle, by, again)
+            if found is None and self._text.find(by, again):
+                nowhere += ", but in this view"
+            self.stage.go(found, nowhere)
         elif not self._text.find(by, again):
             self.stage.note = f"{self._needle!r} is not in this view"
 

@@ -162,7 +162,7 @@ class SessionScreen(SessionStage):
             self.attention.open()
         else:
             self.go(self._begins.step, "")
-            if self._begins.tab in {tab.name for tab in TABS}:
+            if self._begins.tab != self.panes.tab and self._begins.tab in {tab.name for tab in TABS}:
                 self.panes.action_tab(self._begins.tab)
         self.panes.fit(self.app.size.width < NARROW, self.app.size.width >= ROOMY)
         self.call_after_refresh(self.restore)

@@ -134,6 +134,10 @@ class StepList(RowList):
         """Moves by steps; headings are passed over."""
         self.post_message(StepMoved(by))
 
+    def action_edge(self, by: int) -> None:
+        """Moves to the first or the last step."""
+        self.post_message(StepMoved(by * max(1, self.count)))
+
     def action_page(self, by: int) -> None:
         """Moves by pages."""
         self.post_message(StepMoved(by * max(1, self.size.height - 1)))

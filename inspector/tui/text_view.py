@@ -128,7 +128,7 @@ class TextView(ScrollView, can_focus=True):
 
     def action_lines(self, by: int) -> None:
         """Scrolls by lines."""
-        self.scroll_to(y=self.scroll_offset.y + by, animate=False, force=True)
+        self._scroll_by(by)
 
     def action_columns(self, by: int) -> None:
         """Scrolls sideways."""
@@ -140,11 +140,19 @@ class TextView(ScrollView, can_focus=True):
 
     def action_page(self, by: int) -> None:
         """Scrolls by pages."""
-        self.scroll_to(y=self.scroll_offset.y + by * max(1, self.size.height - 1), animate=False, force=True)
+        self._scroll_by(by * max(1, self.size.height - 1))
 
     def action_edge(self, by: int) -> None:
         """Scrolls to the top or the bottom."""
-        self.scroll_to(y=self.virtual_size.height if by > 0 else 0, animate=False, force=True)
+        self._scroll_by(by * self.virtual_size.height)
+
+    def _scroll_by(self, by: int) -> None:
+        """Scrolls, or says why nothing moves."""
+        if self.scroll_offset.y == (self.max_scroll_y if by > 0 else 0):
+            edge = "this is the end of the view" if by > 0 else "this is the beginning of the view"
+            steps = " · space goes to the next step" if "space" in self.screen.active_bindings else ""
+            self.post_message(NoteWanted(f"{edge if self.max_scroll_y else 'all of this view is in sight'}{steps}"))
+        self.scroll_to(y=self.scroll_offset.y + by, animate=False, force=True)
 
     def action_point(self) -> None:
         """Asks what stands in sight."""

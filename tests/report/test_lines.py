@@ -48,6 +48,8 @@ from tests.scenes.app import (
     CUT_ARGUMENTS,
     HOSTILE,
     PARTS,
+    assistant,
+    body,
     continued,
     entry,
     hostile,
@@ -501,6 +503,15 @@ def test_the_status_line_fits(seen: View, width: int) -> None:
         assert width_of(line) <= width
         assert f"{index + 1}/28" in text_of(line)
         assert seen.steps[index].state.value in text_of(line)
+
+
+@pytest.mark.parametrize("width", [40, 58, 78, 118])
+def test_the_status_line_never_loses_the_stop_reason(tmp_path: Path, width: int) -> None:
+    answer = body(assistant("x"), "A_WORD_THAT_NOBODY_KNOWS_AND_IS_LONG", 2)
+    outline = Outline(read(tmp_path, [entry([user("a")], answer)]))
+    said = [text_of(header.status(outline, index, width)) for index in range(len(outline.view.steps))]
+    assert "no answer yet" in said[0]
+    assert all(" → unknown" in line and '"A_' in line and len(line) <= width for line in said[1:])
 
 
 def test_the_status_line_tells_all_output_where_there_is_room(seen: View) -> None:

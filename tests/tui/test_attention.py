@@ -101,7 +101,7 @@ async def test_the_whole_verdict_is_one_key_or_click_away(app_on: AppOn, size: t
         assert isinstance(pilot.app.screen, VerdictSheet)
         said = told(pilot.app)
         assert turn.verdict.advice is not None
-        for words in (turn.verdict.sentence, turn.verdict.advice.text, "1 ✖ CUT CALL RUN", "run original"):
+        for words in (turn.verdict.sentence, turn.verdict.advice.text, "1 ✖ CUT CALL RUN", "run original", "story.har"):
             assert words in said
         assert all(noted.finding.message in said for noted in turn.noted)
         shown = " ".join(page(pilot.app).replace("│", " ").split())

@@ -345,13 +345,27 @@ async def test_a_key_without_a_use_says_so(app_on: AppOn) -> None:
         for key, said in (("J", "J does nothing here · ? lists the keys"),
                           ("A", "A has no use now: Give up the live run that is under way"),
                           ("l", "nothing lies left or right: long lines are wrapped · w stops that"),
-                          ("enter", "enter leads from a fact to its bytes in Response (2)")):
+                          ("enter", "enter leads from a fact to its bytes in Response (2)"),
+                          ("1", "merged is open already"), ("z", "there is room for one pane only"),
+                          ("g", "this is the beginning of the view · space goes to the next step"),
+                          ("end", ""), ("j", "this is the end of the view · space goes to the next step")):
             await pilot.press(key)
             await pilot.pause()
             assert said in page(pilot.app), key
     async with app_on().run_test(size=THREE) as pilot:
-        await pilot.press("k")
-        assert "this is the first step" in page(pilot.app)
+        for key in ("k", "g", "pageup"):
+            await pilot.press("y", key)
+            assert "this is the first step" in page(pilot.app)
+        await pilot.press("8")
+        assert "steps is open already" in page(pilot.app)
+
+
+async def test_search_from_the_list_finds_what_only_the_text_holds(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("/", *"certificates", "enter")
+        assert "'certificates' is in no step, but in this view" in page(pilot.app)
+        assert session(pilot).step == 0
+        assert pilot.app.screen.query_one(TextView)._match is not None
 
 
 async def test_search_in_the_list_goes_to_the_step(app_on: AppOn) -> None:

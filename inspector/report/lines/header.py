@@ -228,7 +228,8 @@ def status(outline: Outline, index: int, width: int, filtered: str = "", coming:
         line = joined(parts, separator)
         if width_of(line) <= width:
             return line
-    return joined([*short_place[:2], *live, word, *short_place[2:]], " ")
+    room = width - width_of(joined([*short_place[:2], *live, ()], " ")) - width_of(word[1:])
+    return joined([*short_place[:2], *live, (*clip(word[:1], max(1, room)), *word[1:])], " ")
 
 
 def fidelity(step: Step) -> Span:
