@@ -12,8 +12,9 @@ from textual.screen import ModalScreen
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
+from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, field, more, safe
-from inspector.report.lines.steps import SEVERITY, Outline
+from inspector.report.lines.steps import SEVERITY
 from inspector.tui.panels import note
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.text_view import TextView

@@ -22,8 +22,8 @@ from textual.widgets import Input
 
 from inspector.report.lines import header
 from inspector.report.lines.header import status
+from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import Line, Role, Span, joined, spread, width_of, wrapped
-from inspector.report.lines.steps import Outline
 from inspector.tui.messages import ActionWanted
 from inspector.tui.paint import paint_of
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from inspector.report.lines.steps import NO_REMARKS, Narrowed, Remarks
+from inspector.report.lines.outline import Narrowed
+from inspector.report.lines.steps import NO_REMARKS, Remarks
 from inspector.tui.session_files import STDIN
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError

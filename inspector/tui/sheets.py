@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.report.facts import ResponseFacts, answer_at, answered, answers_of
 from inspector.report.lines.merged import Merged, merged
+from inspector.report.lines.outline import Block, Outline
 from inspector.report.lines.spans import Listed, Role, Sheet, Span
-from inspector.report.lines.steps import Block, Outline
 from inspector.whatif.tree import Branch
 from loop_core.turn.continuation import SeamRule
 

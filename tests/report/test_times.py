@@ -14,9 +14,9 @@ from inspector.replay.case import open_case
 from inspector.report import explain, explain_document
 from inspector.report.facts import View, answer_at, view
 from inspector.report.lines import steps
+from inspector.report.lines.outline import Outline
 from inspector.report.lines.response import response
 from inspector.report.lines.spans import plain, text_of
-from inspector.report.lines.steps import Outline
 from inspector.report.lines.wire import wire
 from inspector.report.times import ClockSource, StreamGap, duration_text, time_phrases, times_of, turn_times
 from inspector.sessions import open_paths

@@ -16,7 +16,7 @@ Compare = Callable[..., bool]
 SIZES = [(80, 24), (160, 45)]
 STEP_OF_THE_HELD_CALL = ("]", "space")
 PICTURES = {
-    "merged": ("space", "space", "space", "space", "1"),
+    "merged": ("space", "space", "space", "space"),
     "sides": ("}", "}", "v"),
     "response": (*STEP_OF_THE_HELD_CALL, "2"),
     "wire": (*STEP_OF_THE_HELD_CALL, "3"),

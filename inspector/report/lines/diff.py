@@ -9,6 +9,7 @@ from itertools import zip_longest
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.judged_turn import messages_of
 from inspector.report.lines.merged import answers, change_lines, changes, reason, seam_lines, standing, tried_lines
+from inspector.report.lines.outline import Block
 from inspector.report.lines.spans import (
     EMPTY,
     LABEL,
@@ -27,7 +28,6 @@ from inspector.report.lines.spans import (
     width_of,
     wrapped,
 )
-from inspector.report.lines.steps import Block
 from loop_core.judge.gate import Admission
 from loop_core.turn.continuation import JoinedText, SeamRule, Segment
 from loop_core.turn.limits import Spend

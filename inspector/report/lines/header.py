@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.merged import reason
+from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import Line, Measure, Role, Span, cells, clip, joined, safe, width_of, wrapped
-from inspector.report.lines.steps import Outline, role_of
+from inspector.report.lines.steps import role_of
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage

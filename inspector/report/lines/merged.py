@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts, View, answers_of
 from inspector.report.lines import glyphs
+from inspector.report.lines.outline import Block
 from inspector.report.lines.spans import Line, Listed, Role, Span, joined, paragraphs, quoted, safe
-from inspector.report.lines.steps import Block, role_of
+from inspector.report.lines.steps import role_of
 from inspector.report.verdict import TurnVerdict
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict

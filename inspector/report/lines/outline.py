@@ -1,0 +1,214 @@
+"""Where every step stands: the rows of the step list, the runs of a turn, and which steps are worth stopping at.
+
+Built once for a view, in one pass over its turns; each question after that is a search in sorted numbers, so that a key
+press among a hundred thousand steps costs what it costs among a hundred.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Mapping, Sequence
+from os.path import commonpath, dirname, relpath
+from typing import NamedTuple
+
+from inspector.report.facts import TurnFacts, View
+from loop_core.judge.gate import Admission
+from loop_core.turn.state import State
+from loop_core.turn.trace import Step
+from loop_core.values import Stop
+
+
+class Block(NamedTuple):
+    """One run of one turn: a heading row, then its steps."""
+
+    first: int
+    end: int
+    turn: int
+    """The turn's index in the view."""
+    run: int
+    path: str
+    """The file that the turn was read from."""
+
+
+class Outline:
+    """The blocks of a view in order, with their rows; where the file changes, its name has a row of its own."""
+
+    within = ""
+    """What is said behind `no step`."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.blocks = tuple(_blocks(view))
+        self._firsts = [block.first for block in self.blocks]
+        self._files = _names({block.path for block in self.blocks})
+        self._lay([(block, block.end - block.first) for block in self.blocks])
+
+    def _lay(self, shown: Sequence[tuple[Block, int]]) -> None:
+        """Gives each block that has steps to show its rows."""
+        self._shown = [block for block, _ in shown]
+        self._rows: list[int] = []
+        self._places: list[int] = []
+        """The first row of each block, and how many steps are shown before it."""
+        self._heads: list[int] = []
+        self.rows, place, before = 0, 0, ""
+        for block, steps in shown:
+            heads = 1 + (len(self._files) > 1 and block.path != before)
+            self._rows.append(self.rows)
+            self._places.append(place)
+            self._heads.append(heads)
+            self.rows, place, before = self.rows + heads + steps, place + steps, block.path
+
+    @property
+    def files(self) -> Mapping[str, int]:
+        """The name of each file, and its first step."""
+        found: dict[str, int] = {}
+        for block in self.blocks:
+            found.setdefault(self._files[block.path], block.first)
+        return found
+
+    def file_of(self, block: Block) -> str:
+        """The file of a turn; empty where there is only one."""
+        return self._files[block.path] if len(self._files) > 1 else ""
+
+    def block_of(self, step: int) -> Block:
+        """The run that a step belongs to."""
+        return self.blocks[max(0, bisect_right(self._firsts, step) - 1)]
+
+    def keeps(self, step: int) -> bool:
+        """Whether a row shows the step."""
+        return True
+
+    def kept_in(self, turn: TurnFacts) -> bool:
+        """Whether a row shows a step of the turn."""
+        return self.nearest(turn.run.first, turn.run.first, turn.run.end) is not None
+
+    def nearest(self, step: int, first: int, end: int) -> int | None:
+        """The step, else the next one behind it, else the last before it that is shown, of those from `first` on."""
+        return step
+
+    def _place(self, step: int) -> int:
+        """How many steps are shown before a step, or before the nearest one that is shown."""
+        return step
+
+    def _step_at(self, place: int) -> int:
+        """The step that is shown after so many others."""
+        return place
+
+    def row_of(self, step: int) -> int:
+        """The row that shows a step."""
+        place = self._place(step)
+        number = max(0, bisect_right(self._places, place) - 1)
+        return self._rows[number] + self._heads[number] + place - self._places[number] if self._rows else 0
+
+    def at(self, row: int) -> tuple[Block, int | None]:
+        """What a row shows: a heading of a block (None), or one of its steps."""
+        number = max(0, bisect_right(self._rows, row) - 1)
+        place = row - self._rows[number] - self._heads[number]
+        return self._shown[number], None if place < 0 else self._step_at(self._places[number] + place)
+
+    def names_file(self, row: int) -> bool:
+        """Whether a row is the heading of a file."""
+        number = max(0, bisect_right(self._rows, row) - 1)
+        return row == self._rows[number] and self._heads[number] > 1
+
+    def moved(self, step: int, by: int) -> int:
+        """The step `by` rows on, no further than the first and the last."""
+        return min(max(step + by, 0), max(0, len(self.view.steps) - 1))
+
+    def interesting(self, step: int, direction: int) -> int | None:
+        """The next step worth stopping at, forward (1) or back (-1); None where there is none."""
+        steps = self.view.steps
+        index = step + direction
+        while 0 <= index < len(steps):
+            if self.keeps(index) and is_interesting(steps[index]):
+                return index
+            index += direction
+        return None
+
+    def turn_start(self, step: int, direction: int) -> int | None:
+        """The first step of the next turn (1), or of this one or the one before (-1), as far as they are shown."""
+        starts = [self._step_at(place) for number, place in enumerate(self._places)
+                  if not number or self._shown[number].turn != self._shown[number - 1].turn]
+        at = bisect_right(starts, step) if direction > 0 else bisect_left(starts, step) - 1
+        return starts[at] if 0 <= at < len(starts) else None
+
+
+class Narrowed(Outline):
+    """The rows of some steps only, each turn with its heading; everything else is asked of the whole."""
+
+    within = " that the filter keeps"
+
+    def __init__(self, whole: Outline, kept: Sequence[int]) -> None:
+        self.view, self.blocks, self._firsts, self._files = whole.view, whole.blocks, whole._firsts, whole._files
+        self.kept = tuple(kept)
+        counted = [(block, bisect_left(self.kept, block.end) - bisect_left(self.kept, block.first))
+                   for block in self.blocks]
+        self._lay([(block, steps) for block, steps in counted if steps])
+
+    def keeps(self, step: int) -> bool:
+        """Whether the step is among those that are kept."""
+        place = bisect_left(self.kept, step)
+        return place < len(self.kept) and self.kept[place] == step
+
+    def nearest(self, step: int, first: int, end: int) -> int | None:
+        """The kept step that stands for another one of the same stretch."""
+        place = bisect_left(self.kept, step)
+        for near in (place, place - 1):
+            if 0 <= near < len(self.kept) and first <= self.kept[near] < end:
+                return self.kept[near]
+        return None
+
+    def _place(self, step: int) -> int:
+        return max(0, min(bisect_left(self.kept, step), len(self.kept) - 1))
+
+    def _step_at(self, place: int) -> int:
+        return self.kept[place]
+
+    def moved(self, step: int, by: int) -> int:
+        """The step `by` kept ones on, no further than the first and the last of them."""
+        if not self.kept:
+            return step
+        place = bisect_left(self.kept, step)
+        if by > 0 and (place == len(self.kept) or self.kept[place] != step):
+            place -= 1  # from between two, the next one is one step on
+        return self.kept[min(max(place + by, 0), len(self.kept) - 1)]
+
+
+def _names(paths: Collection[str]) -> Mapping[str, str]:
+    """What each file is called: its path below the folder that holds all of them."""
+    if len(paths) < 2:
+        return {path: path for path in paths}
+    try:
+        common = commonpath([dirname(path) for path in paths])
+    except ValueError:  # a relative path beside an absolute one
+        return {path: path for path in paths}
+    return {path: relpath(path, common) if common else path for path in paths}
+
+
+def _blocks(view: View) -> list[Block]:
+    found: list[Block] = []
+    exchanges = view.replay.case.loaded.exchanges
+    for number, facts in enumerate(view.turns):
+        run, path = facts.run, exchanges[facts.responses[0]].path if facts.responses else ""
+        starts = [run.first]
+        if run.runs > 1:
+            steps = view.steps
+            starts += [i for i in range(run.first + 1, run.end) if steps[i].run != steps[i - 1].run]
+        for order, (first, end) in enumerate(zip(starts, [*starts[1:], run.end], strict=True)):
+            found.append(Block(first, end, number, order, path))
+    return found
+
+
+_PLAIN = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
+_STOPPING = frozenset({State.ABORT, State.ABORT_PARTIAL, State.UNRECORDED})
+
+
+def is_interesting(step: Step) -> bool:
+    """Whether a step is worth stopping at: a cut, a block, a held or rejected call, a limit, an end in trouble."""
+    if step.state in _STOPPING:
+        return True
+    seen = step.turn.evaluation
+    if step.state is not State.EVALUATE_STOP or seen is None:
+        return step.previous_state is None and step.run > 0
+    return seen.judgement.stop.normalized not in _PLAIN or any(v.admission is not Admission.READY
+                                                               for v in seen.verdicts)
