@@ -118,6 +118,8 @@ def config(as_json: bool) -> None:
         return
     for name, each in rows:
         value = "none" if each.value is None else each.value
+        if isinstance(value, Mapping):
+            value = ", ".join(f"{kind} {price}" for kind, price in value.items())
         commands.write(f"{name} = {value}  ({each.origin})\n")
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from inspector.config import files
+from inspector.config.prices import NO_PRICES, PriceTable, price_table
 from inspector.config.settings import CHOICES, REPLAYED, Settings
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
@@ -20,6 +21,7 @@ PREFIX = "LOOP_INSPECTOR_"
 AGENT = "agent"
 """The table of a configuration that holds the limits, by the names of seed 000."""
 KEYS = "keys"
+PRICES = "prices"
 NAMES: Mapping[str, str] = {
     "policy": "the loop's beliefs",
     "seam": "how seams are decided",
@@ -27,6 +29,7 @@ NAMES: Mapping[str, str] = {
     "allow_silence": "whether an answer with nothing visible is one that was asked for",
     "theme": "the theme of the app",
     "ascii": "draw with ASCII characters only",
+    "currency": "what stands behind an amount of money",
 }
 """The values beside the limits and the keys."""
 DEFAULT = "default"
@@ -50,7 +53,16 @@ class Config:
         """The settings that every replay starts from."""
         limits = {name: str(each.value) for name in _limit_names() if (each := self.values.get(f"{AGENT}.{name}"))}
         chosen = {name: CHOICES[name].read(str(each.value)) for name in CHOICES if (each := self.values.get(name))}
-        return Settings(limits=REPLAYED.with_values(limits), configured=frozenset(limits), **chosen)
+        return Settings(
+            limits=REPLAYED.with_values(limits), configured=frozenset(limits), prices=self.prices, **chosen)
+
+    @property
+    def prices(self) -> PriceTable:
+        """What the operator pays for tokens."""
+        models = {name.removeprefix(f"{PRICES}."): each.value for name, each in self.values.items()
+                  if name.startswith(f"{PRICES}.") and isinstance(each.value, Mapping)}
+        currency = self.values.get("currency")
+        return price_table(models, "" if currency is None else str(currency.value)) if models else NO_PRICES
 
     @property
     def theme(self) -> str | None:
@@ -99,7 +111,8 @@ def every(config: Config) -> list[tuple[str, Value]]:
     rows |= {name: plain.policy.name if name == "policy" else None for name in NAMES}
     rows["ascii"] = False
     shown = [(name, config.values.get(name, Value(value, DEFAULT))) for name, value in rows.items()]
-    return shown + [(name, value) for name, value in config.values.items() if name.startswith(f"{KEYS}.")]
+    return shown + [(name, value) for name, value in config.values.items()
+                    if name.startswith((f"{KEYS}.", f"{PRICES}."))]
 
 
 def _limit_names() -> list[str]:

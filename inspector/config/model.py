@@ -27,6 +27,19 @@ Agent = create_model("Agent", __base__=Strict, **_LIMITS)
 """`[agent]`: the limits by their names."""
 
 
+Amount = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+
+
+class PriceModel(Strict):
+    """The prices of one model, for a million tokens."""
+
+    input: Amount
+    output: Amount
+    cached_input: Amount | None = None
+    cache_write: Amount | None = None
+    reasoning: Amount | None = None
+
+
 class ConfigFile(Strict):
     """A configuration file."""
 
@@ -38,6 +51,9 @@ class ConfigFile(Strict):
     ascii: bool | None = None
     keys: dict[str, str] = Field(default_factory=dict)
     """Binding -> keys: `"step.forward" = "space,right"`."""
+    currency: Annotated[str, Field(max_length=12)] | None = None
+    prices: dict[str, PriceModel] = Field(default_factory=dict)
+    """Model -> what its tokens cost."""
 
 
 def read(path: Path) -> dict[str, object]:
@@ -58,9 +74,8 @@ def read(path: Path) -> dict[str, object]:
     except ValidationError as why:
         raise CallerError(f"{path}: {_first(why)}") from None
     values = parsed.model_dump(exclude_none=True)
-    agent, keys = values.pop("agent"), values.pop("keys")
-    return {**values, **{f"agent.{name}": value for name, value in agent.items()},
-            **{f"keys.{name}": value for name, value in keys.items()}}
+    tables = {table: values.pop(table) for table in ("agent", "keys", "prices")}
+    return {**values, **{f"{table}.{name}": value for table, held in tables.items() for name, value in held.items()}}
 
 
 def _first(why: ValidationError) -> str:
@@ -68,6 +83,7 @@ def _first(why: ValidationError) -> str:
     place = ".".join(str(part) for part in error["loc"])
     if error["type"] != "extra_forbidden":
         return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}"
-    table = Agent if error["loc"][0] == "agent" and len(error["loc"]) > 1 else ConfigFile
+    inner: dict[Any, type[BaseModel]] = {"agent": Agent, "prices": PriceModel}
+    table = inner.get(error["loc"][0], ConfigFile) if len(error["loc"]) > 1 else ConfigFile
     near = get_close_matches(str(error["loc"][-1]), table.model_fields, 1)
     return f"{place}: there is no such value" + (f"; did you mean {near[0]}?" if near else "")

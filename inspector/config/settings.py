@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
+from inspector.config.prices import NO_PRICES, PriceTable
 from loop_core.errors import CallerError
 from loop_core.turn.continuation import Method, SeamRule
 from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
@@ -75,6 +76,8 @@ class Settings:
     """The live run that answered from here on, by its name."""
     edits: tuple[TurnEdit, ...] = ()
     """What turns are given otherwise than it was recorded."""
+    prices: PriceTable = field(default=NO_PRICES, compare=False)
+    """What the operator pays for tokens; it changes no run."""
 
     @property
     def belief(self) -> Policy:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from inspector.config.settings import command, settings_of
+from inspector.report.costs import cost_text, session_cost, turn_cost
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.lines.spans import inert, one_line
 from inspector.report.times import ClockSource, duration_text, time_phrases, turn_times
@@ -79,6 +80,9 @@ def _lines(
     yield one_line(view.headline())
     if len(view.turns) > 1:
         yield "turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts())
+    cost = session_cost(view)
+    if cost is not None:
+        yield f"cost: {one_line(cost_text(cost, view.prices))}"
     for given in view.inputs:
         yield from _input(given)
     findings: dict[int | None, list[str]] = {}
@@ -143,6 +147,9 @@ def _turn(
     if took is not None and took.duration_ms is not None:
         how = "" if took.clock is ClockSource.WIRE else ", from the first to the last row of its answers"
         yield f"  took {duration_text(took.duration_ms)}{how}"
+    cost = turn_cost(view, turn)
+    if cost is not None:
+        yield f"  cost {one_line(cost_text(cost, view.prices))}"
     live = view.steps[turn.run.first].fidelity is Fidelity.LIVE
     for index in indices:
         yield from _response(view.responses[index], findings.get(index, []), live)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from inspector.config.prices import NO_PRICES, PriceTable
+from inspector.report.costs import CostSum, response_cost, session_cost, turn_cost
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answers_of
 from inspector.report.findings import Noted
 from inspector.report.times import times_of, turn_times
@@ -33,11 +35,12 @@ def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> d
             }
             for given in view.inputs
         ],
-        "responses": [_response_values(facts) for facts in view.responses],
+        "responses": [_response_values(facts, view.prices) for facts in view.responses],
         **({"simulated": [_made(facts) for facts in simulated]} if simulated else {}),
         "turns": [_turn_values(view, turn) for turn in view.turns],
         "verdict": None if view.worst is None else _verdict(view.worst.verdict),
         "findings": [_finding(noted) for noted in view.findings],
+        **_cost_of(session_cost(view), view.prices),
         **({} if filtered is None else {"filter": {"text": filtered[0], "responses": list(filtered[1])}}),
     }
 
@@ -52,12 +55,12 @@ def _made(facts: ResponseFacts) -> dict[str, Any]:
     """A simulated answer: what it says, at which step it came, and how it was made."""
     recut = facts.recut
     assert recut is not None  # noqa: S101 - only those are asked for
-    return {**_response_values(facts), "entry": None, "step": facts.step + 1, "simulation": {
+    return {**_response_values(facts, NO_PRICES), "entry": None, "step": facts.step + 1, "simulation": {
         "basis": recut.basis, "note": recut.note, "budget": recut.budget, "tokens": recut.tokens, "lost": recut.lost,
         "estimated": None if recut.apart is None else list(recut.apart)}}
 
 
-def _response_values(facts: ResponseFacts) -> dict[str, Any]:
+def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]:
     exchange, response, stop = facts.exchange, facts.exchange.response, facts.judged.stop
     usage = response.usage
     return {
@@ -86,8 +89,22 @@ def _response_values(facts: ResponseFacts) -> dict[str, Any]:
         "segment": facts.segment,
         "state": facts.state.value if facts.state else None,
         **_times(exchange),
+        **_cost(response_cost(facts, prices).amount, prices),
         **({"fidelity": facts.fidelity.value} if facts.is_made else {}),
     }
+
+
+def _cost(amount: float | None, prices: PriceTable, **more: int) -> dict[str, Any]:
+    """What was paid; absent where the price or the usage is not known."""
+    if amount is None:
+        return {}
+    currency = {"currency": prices.currency} if prices.currency else {}
+    return {"cost": {"amount": round(amount, 9), **currency, **more}}
+
+
+def _cost_of(cost: CostSum | None, prices: PriceTable) -> dict[str, Any]:
+    """What several responses cost, and of how many of them that is known."""
+    return {} if cost is None else _cost(cost.amount, prices, priced=cost.priced, responses=cost.responses)
 
 
 def _times(exchange: Exchange) -> dict[str, Any]:
@@ -138,6 +155,7 @@ def _turn_values(view: View, turn: TurnFacts) -> dict[str, Any]:
         "notice": turn.ended.notice,
         "verdict": _verdict(turn.verdict),
         **({"times": {name: value for name, value in known.items() if value is not None}} if known else {}),
+        **_cost_of(turn_cost(view, turn), view.prices),
     }
 
 

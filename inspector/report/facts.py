@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from inspector.config.prices import PriceTable
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import LIVE, REFUSED
 from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
@@ -141,6 +142,11 @@ class View:
     def steps(self) -> tuple[Step, ...]:
         """All steps, in order."""
         return self.replay.trace.steps
+
+    @property
+    def prices(self) -> PriceTable:
+        """What the operator pays for tokens."""
+        return self.replay.settings.prices
 
     @property
     def worst(self) -> TurnFacts | None:

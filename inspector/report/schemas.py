@@ -122,6 +122,20 @@ class TurnTimesModel(_Model):
                           "to the last row of its answers. Absent where it is not recorded.")
 
 
+class CostModel(_Model):
+    """What was paid, by the prices of the configuration; absent where a price or the usage is not known."""
+
+    amount: float
+    currency: str | None = Field(None, description="As the configuration names it; absent where it names none.")
+
+
+class CostSumModel(CostModel):
+    """What several responses cost together."""
+
+    priced: int = Field(description="Of how many responses the cost is known; the amount is theirs.")
+    responses: int
+
+
 class ResponseModel(_Model):
     """One provider response."""
 
@@ -147,6 +161,7 @@ class ResponseModel(_Model):
     state: str | None = Field(description="The machine's state after it was judged; null where it was not reached.")
     fidelity: Literal["LIVE", "SIMULATED"] | None = Field(None, description="Absent where it was recorded.")
     times: TimesModel | None = Field(None, description="Absent where the recording holds no time.")
+    cost: CostModel | None = None
 
 
 class SimulationModel(_Model):
@@ -184,6 +199,7 @@ class TurnModel(_Model):
     notice: str | None
     verdict: VerdictModel
     times: TurnTimesModel | None = Field(None, description="Absent where it is not recorded when the turn began.")
+    cost: CostSumModel | None = None
 
 
 class FindingModel(_Model):
@@ -216,6 +232,7 @@ class ExplainDocument(_Model):
     turns: list[TurnModel]
     verdict: VerdictModel | None = Field(description="That of the worst turn; null where no turn was read.")
     findings: list[FindingModel]
+    cost: CostSumModel | None = Field(None, description="Of all recorded responses.")
     filter: FilterModel | None = None
 
 

@@ -6,6 +6,7 @@ First divergence, end states, spend, and the merged texts diffed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
@@ -218,7 +219,8 @@ def restored(original: View, store: Store) -> tuple[Tree, list[str]]:
         try:
             told = remembered(original, live_in(act["settings"]), store.folder)
             notices += [f"branch {key}: {line}" for line in told]
-            known[key], _ = tree.add(parent, from_record(act["settings"]), act["from_step"] - 1, key)
+            settings = replace(from_record(act["settings"]), prices=original.prices)
+            known[key], _ = tree.add(parent, settings, act["from_step"] - 1, key)
         except CallerError as why:
             notices.append(f"branch {key}: {why}")
     return tree, notices

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from inspector.report.costs import cost_text, response_cost, session_cost, turn_cost
 from inspector.report.explain_document import provider
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.lines import glyphs
@@ -27,7 +28,7 @@ TEXT_SHOWN = 200_000
 def response(view: View, facts: ResponseFacts) -> Listed:
     """The sheet of one response."""
     lines: list[Line] = [_title(view, facts), *simulated(facts), EMPTY, *_reason(facts), *_decided(facts), EMPTY]
-    lines += [*_usage(facts), *_who(facts), *_calls(facts)]
+    lines += [*_usage(facts), *_cost(view, facts), *_who(facts), *_calls(facts)]
     found = findings_of(view, facts.index)
     if found:
         lines += [EMPTY, *found]
@@ -152,6 +153,19 @@ def _usage(facts: ResponseFacts) -> list[Line]:
     if usage is None:
         return [field("usage", Span("not reported", Role.DIM))]
     return [field("usage", *joined([(Span(part),) for part in _counts(usage, cap)]))]
+
+
+def _cost(view: View, facts: ResponseFacts) -> list[Line]:
+    """What the response, its turn and the session cost; nothing without a price table."""
+    table = view.prices
+    if not table.models:
+        return []
+    cost = response_cost(facts, table)
+    known = cost.amount is not None
+    told = safe(table.shown(cost.amount or 0.0), Role.STRONG) if known else safe(f"not known: {cost.why}", Role.DIM)
+    sums = (("turn", turn_cost(view, view.turn_of(facts.step))), ("session", session_cost(view)))
+    rest = [(Span(f"{name} ", Role.DIM), safe(cost_text(each, table))) for name, each in sums if each is not None]
+    return [field("cost", *joined([(told,), *rest]))]
 
 
 def _counts(usage: Usage, cap: int | None) -> list[str]:

@@ -1,0 +1,56 @@
+"""What the operator pays for tokens, by the name of a model. No price ships; what the table does not name has no price.
+
+A name that ends in `*` holds for every model that begins with the rest; the longest such name goes before shorter ones,
+and an exact name before all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+MILLION = 1_000_000
+
+
+class Price(NamedTuple):
+    """The price of a million tokens of a model, by what they are."""
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    """Of input that was read from the provider's cache; None: not known, so such a response has no cost."""
+    cache_write: float | None = None
+    """Of input that was written to the cache, where the provider counts it apart."""
+    reasoning: float | None = None
+    """Of reasoning; None: that of all other output."""
+
+
+class PriceTable(NamedTuple):
+    """The configured prices."""
+
+    models: tuple[tuple[str, Price], ...] = ()
+    """Name -> price; pairs, so that settings which hold it can be compared and kept."""
+    currency: str = ""
+    """As it is shown behind an amount; empty where none is named."""
+
+    def of(self, model: str | None) -> Price | None:
+        """The price of a model; None where the table does not name it."""
+        fitting = [(name, price) for name, price in self.models if model is not None and _names(name, model)]
+        return max(fitting, key=lambda pair: (not pair[0].endswith("*"), len(pair[0])))[1] if fitting else None
+
+    def shown(self, amount: float) -> str:
+        """An amount of money, as a screen or a report writes it."""
+        digits = 4 if amount >= 0.001 or not amount else 6
+        return f"{amount:,.{digits}f} {self.currency}".rstrip()
+
+
+NO_PRICES = PriceTable()
+
+
+def _names(name: str, model: str) -> bool:
+    return model.startswith(name[:-1]) if name.endswith("*") else model == name
+
+
+def price_table(models: Mapping[str, Mapping[str, float]], currency: str = "") -> PriceTable:
+    """The table of a configuration."""
+    return PriceTable(tuple((name, Price(**values)) for name, values in models.items()), currency)
