@@ -39,17 +39,12 @@ def bar(stream: TextIO) -> Iterator[Callable[[int, int], None]]:
         stream.write(f"\r{told:<{length}}")
         stream.flush()
 
-    terminal = stream.isatty()
     try:
-        yield draw if terminal else _silent
+        yield draw if stream.isatty() else lambda done, parts: None
     finally:
         if length:
             stream.write(f"\r{' ' * length}\r")
             stream.flush()
-
-
-def _silent(done: int, parts: int) -> None:
-    pass
 
 
 @contextmanager
@@ -196,29 +191,35 @@ def _no_live(settings: Settings) -> None:
               help="A policy to lay beside strict; may be repeated. All of them without it.")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A limit; may be repeated.")
 @click.option("--simulate", is_flag=True, help="Cut the known output again where the budget changes it.")
+@click.option("--csv", "csv_path", metavar="FILE",
+              help="Also writes each turn under each policy as CSV; - for CSV alone.")
+@click.option("--force", is_flag=True, help="Write over a CSV file that is there.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/policies/1).")
 def policies(
     paths: Sequence[str], api: str | None, profile: str | None, names: Sequence[str], assignments: Sequence[str],
-    simulate: bool, as_json: bool,
+    simulate: bool, csv_path: str | None, force: bool, as_json: bool,
 ) -> None:
     """Lays recorded turns under every policy: what each loop would have run, held, continued or lost."""
-    from dataclasses import replace
-
     from inspector.config.settings import parse_assignments, settings_of
     from inspector.whatif import policies_report
+    from inspector.whatif.grid_report import check, save
     from inspector.whatif.policies import matrix
     from loop_core.turn.presets import preset
 
+    if csv_path == "-" and as_json:
+        raise click.UsageError("--csv - and --json both write to standard output; name a file for one")
+    check(csv_path, commands.located_all(paths), force)
     base = commands.configured(None)[1]
     settings = settings_of(parse_assignments(assignments), replace(base, simulate=simulate or base.simulate))
     _no_live(settings)
     chosen = [preset(name) for name in names]
     loaded, case = commands.read_case(paths, api, profile)
     made = matrix(case, settings, chosen)
+    save(csv_path, lambda: policies_report.as_csv(made))
     if as_json:
         commands.write_json(policies_report.values(made))
     else:
-        commands.write(policies_report.text(made))
+        commands.write(policies_report.as_csv(made) if csv_path == "-" else policies_report.text(made))
     sys.exit(commands.complain(loaded))
 
 
@@ -252,8 +253,7 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
 
     if csv_path == "-" and as_json:
         raise click.UsageError("--csv - and --json both write to standard output; name a file for one")
-    if csv_path is not None and csv_path != "-":
-        check(csv_path, commands.located_all(paths), force)
+    check(csv_path, commands.located_all(paths), force)
     config, base = commands.configured(policy)
     axes, fixed = parse_axes(specs), parse_assignments(assignments)
     twice = next((axis.name for axis in axes if axis.name in fixed), None)
@@ -264,8 +264,7 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     loaded, case = commands.read_case(paths, api, profile)
     with interruptible() as cancelled, bar(sys.stderr) as progress:
         tuned = run_grid(case, Asked(axes, simulate).grid(case, base), jobs, progress, cancelled)
-    if csv_path is not None and csv_path != "-":
-        save(csv_path, as_csv(tuned))
+    save(csv_path, lambda: as_csv(tuned))
     if as_json:
         commands.write_json(document(tuned))
     else:

@@ -5,6 +5,7 @@ Gives the matrix and the cell that the operator opened.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,6 +20,7 @@ from inspector.config.settings import Settings
 from inspector.replay.case import Case
 from inspector.report.lines.header import FIDELITY
 from inspector.report.lines.spans import Line, Listed, Role, Span, matched, safe, spread
+from inspector.sessions import redact
 from inspector.tui.lists import CursorTable, TableScreen
 from inspector.tui.messages import RowOpened
 from inspector.whatif import policies_report as lines
@@ -188,12 +190,12 @@ class PoliciesScreen(TableScreen):
         return self._command
 
     def files(self) -> Mapping[str, str]:
-        """The matrix as `inspector policies` prints it."""
-        from inspector.sessions import redact
-        from inspector.whatif import policies_report
-
+        """The matrix as `inspector policies` prints it, in each form."""
         made = self._cells.made
-        return {"policies.txt": redact.text(policies_report.text(made))} if made is not None else {}
+        if made is None:
+            return {}
+        return {"policies.txt": redact.text(lines.text(made)), "policies.csv": redact.text(lines.as_csv(made)),
+                "policies.json": json.dumps(redact.texts(lines.values(made)), indent=1) + "\n"}
 
     @on(RowOpened)
     def _opened(self, message: RowOpened) -> None:

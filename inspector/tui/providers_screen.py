@@ -6,6 +6,7 @@ shown.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -192,12 +193,15 @@ class ProvidersScreen(TableScreen):
         return self.asked.command()
 
     def files(self) -> Mapping[str, str]:
-        """The table as `inspector providers` prints it on a wide terminal."""
-        from inspector.provider.dialect_output import text
+        """The table as `inspector providers` prints it on a wide terminal, and as JSON."""
+        from inspector.provider.dialect_output import document, text
 
-        policy = self.asked.settings.policy
-        name = f"providers-{self.asked.scenario.name}.txt"
-        return {name: text(self._told, policy, 160, self.asked.each)} if self._told else {}
+        if not self._told:
+            return {}
+        policy, name = self.asked.settings.policy, f"providers-{self.asked.scenario.name}"
+        made = document(self._told, self.asked.scenario, policy)
+        return {f"{name}.txt": text(self._told, policy, 160, self.asked.each),
+                f"{name}.json": json.dumps(made, indent=1) + "\n"}
 
     # -- keys ----------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -106,12 +106,18 @@ def as_csv(tuned: Tuned) -> str:
     return csv_table(tuned.grid.names).csv(rows_of(tuned))
 
 
-def check(path: str, paths: Sequence[str], force: bool) -> None:
+NO_FILE = (None, "-")
+"""What `--csv` says where no file is to be written."""
+
+
+def check(path: str | None, paths: Sequence[str], force: bool) -> None:
     """Says so before anything is run where a file may not be written.
 
     Raises:
         CallerError: it is there already and `force` is not given, or it is one of the sessions that are read.
     """
+    if path is None or path in NO_FILE:
+        return
     target = Path(path)
     try:
         if not target.is_file():
@@ -124,14 +130,16 @@ def check(path: str, paths: Sequence[str], force: bool) -> None:
         raise CallerError(f"--csv {one_line(path)}: is there already; --force writes over it")
 
 
-def save(path: str, told: str) -> None:
-    """Writes a file; what was there is whole where that fails.
+def save(path: str | None, made: Callable[[], str]) -> None:
+    """Writes a file, where one is named; what was there is whole where that fails.
 
     Raises:
         CallerError: it cannot be written.
     """
+    if path is None or path in NO_FILE:
+        return
     try:
-        replace_all({Path(path): told.encode("utf-8", "backslashreplace")})
+        replace_all({Path(path): made().encode("utf-8", "backslashreplace")})
     except OSError as why:
         raise CallerError(f"--csv {one_line(path)}: cannot be written: {why.strerror}") from why
 

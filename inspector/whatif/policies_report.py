@@ -34,17 +34,17 @@ def _lines(made: Matrix) -> Iterator[str]:
     turns = "turn" if len(made.rows) == 1 else "turns"
     yield f"{len(made.rows)} {turns} under {len(made.policies)} policies, {made.fidelity.value}"
     yield ""
-    yield from heading(made)
+    laid = layout(made, WIDTH, 0)._replace(first=0, seen=len(made.policies))
+    yield from (text_of(line).rstrip() for line in names(made, laid))
     lines = folded(made, each=False)
     for alike in lines:
-        if len(alike) > 1:
-            yield from wrap(text_of(fold_line(made, alike, here=False)), WIDTH, subsequent_indent=" " * (LABEL + 1))
-        else:
-            words = "".join(f"{short_word(cell):<{COLUMN}}" for cell in made.rows[alike[0]])
-            yield f"{alike[0] + 1:<{LABEL},}{words}".rstrip()
+        line = fold_line(made, alike, here=False) if len(alike) > 1 else row(made, alike[0], None, laid)
+        folds = wrap(text_of(line), WIDTH, subsequent_indent=" " * (LABEL + 1))
+        yield from folds if len(alike) > 1 else [text_of(line).rstrip()]
     yield ""
     counts = ", ".join(f"{policy.name} {made.complete(at):,}" for at, policy in enumerate(made.policies))
-    yield from wrap(f"complete by the verdict of each turn, of {len(made.rows):,}: {counts}", WIDTH)
+    yield from wrap(f"complete by the verdict of each turn, of {len(made.rows):,}: {counts}", WIDTH,
+                    break_on_hyphens=False)
     used = {cell.decision.word: cell.decision for row in made.rows for cell in row}
     if any(word != each.short for word, each in used.items()):
         yield ""
@@ -53,17 +53,9 @@ def _lines(made: Matrix) -> Iterator[str]:
     for turn in (alike[0] for alike in lines if len(alike) == 1):
         yield ""
         yield f"turn {turn + 1} ({one_line(made.turns[turn].record.id)})"
-        for names, cell in same_decisions(made, made.rows[turn]):
-            said = f"{names}: {cell.decision.word} · {one_line(cell.why)}{_parts(cell)}"
+        for who, cell in same_decisions(made, made.rows[turn]):
+            said = f"{who}: {cell.decision.word} · {one_line(cell.why)}{_parts(cell)}"
             yield from wrap(said, WIDTH, initial_indent="  ", subsequent_indent="    ")
-
-
-def heading(made: Matrix) -> list[str]:
-    """The names of the policies over their columns, broken at the hyphen."""
-    names = [policy.name.partition("-") for policy in made.policies]
-    first = "turn  " + "".join(f"{head + dash:<{COLUMN}}" for head, dash, _ in names)
-    second = " " * 6 + "".join(f"{tail:<{COLUMN}}" for _, _, tail in names)
-    return [line.rstrip() for line in (first, second) if line.strip()]
 
 
 def short_word(cell: Cell) -> str:
@@ -94,6 +86,30 @@ CELLS: Table[Cell] = Table((
     Column("complete", lambda cell: cell.complete),
 ))
 """What a policy did with a turn."""
+
+
+class CellOfTurn(NamedTuple):
+    """A row of CSV: what one policy did with one turn."""
+
+    number: int
+    id: str
+    policy: str
+    cell: Cell
+
+
+ROWS: Table[CellOfTurn] = Table((
+    Column("turn", lambda row: row.number), Column("turn_id", lambda row: row.id),
+    Column("policy", lambda row: row.policy), *(column.of(lambda row: row.cell) for column in CELLS.columns),
+))
+"""The columns of CSV."""
+
+
+def as_csv(made: Matrix) -> str:
+    """Each turn under each policy, a row each."""
+    return ROWS.csv(
+        CellOfTurn(number, turn.record.id, policy.name, cell)
+        for number, (turn, row) in enumerate(zip(made.turns, made.rows, strict=True), 1)
+        for policy, cell in zip(made.policies, row, strict=True))
 
 
 def values(made: Matrix) -> dict[str, Any]:
@@ -210,8 +226,8 @@ def names(made: Matrix, laid: Layout) -> list[Line]:
     return [(Span(line, Role.KEY),) for line in lines if line.strip()]
 
 
-def row(made: Matrix, turn: int, here: Place, laid: Layout) -> Line:
-    """What each policy does with a turn; the cell `here` is marked."""
+def row(made: Matrix, turn: int, here: Place | None, laid: Layout) -> Line:
+    """What each policy does with a turn; the cell `here` is marked, where there is one."""
     spans = [Span(f"{turn + 1:<{LABEL},}", Role.DIM)]
     for policy in laid.policies:
         cell, chosen = made.rows[turn][policy], (turn, policy) == here

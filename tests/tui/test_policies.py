@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from shlex import split
@@ -177,6 +178,10 @@ async def test_the_copied_command_prints_the_same_matrix(
         assert printed.exit_code == 0
         await pilot.press("x", "ctrl+u", *"out", "enter")
         assert (tmp_path / "out" / "policies.txt").read_text(encoding="utf-8") == printed.output
+        for option, name in (("--csv=-", "policies.csv"), ("--json", "policies.json")):
+            printed = CliRunner().invoke(main, [*words[1:], option])
+            kept = (tmp_path / "out" / name).read_text(encoding="utf-8")
+            assert (json.loads(kept) == json.loads(printed.output)) if option == "--json" else kept == printed.output
         assert "written: " in page(pilot.app)
 
 

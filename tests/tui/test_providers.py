@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -310,6 +311,8 @@ async def test_the_table_is_written_as_the_command_prints_it(
     monkeypatch.setenv("LINES", "24")
     printed = CliRunner().invoke(main, words[1:])
     assert (tmp_path / "out" / "providers-call-cut.txt").read_text(encoding="utf-8") == printed.stdout
+    printed = CliRunner().invoke(main, [*words[1:], "--json"])
+    assert json.loads((tmp_path / "out" / "providers-call-cut.json").read_text()) == json.loads(printed.stdout)
 
 
 async def test_it_opens_from_a_session_and_from_the_table_of_turns(app_on: AppOn) -> None:

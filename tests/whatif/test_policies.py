@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -295,8 +297,8 @@ def test_the_text_fits_80_columns_and_tells_every_turn() -> None:
     shown = policies_report.text(matrix(sample("01")))
     rows = [line for line in shown.splitlines() if line.startswith(("1 ", "2 "))][1:]
     assert rows == [
-        "1     limit     limit     limit     lost text lost text lost text lost text",
-        "2     held      held      held      stuck     ran cut   ran cut   held",
+        "1      limit     limit     limit     lost text lost text lost text lost text",
+        "2      held      held      held      stuck     ran cut   ran cut   held",
     ]
     assert "zoo-before: stuck · write_file is begun and never ended" in shown
 
@@ -420,3 +422,21 @@ def test_the_session_the_grid_and_the_policies_count_the_same_complete_turns() -
     assert f"by the verdict of each turn, of {len(seen.turns)}: strict {seen.complete}," in policies_report.text(made)
     assert f"complete       {seen.complete} of {len(seen.turns)} turns, by the verdict" in plain(
         [policies_report.sheet(made, (0, 0)).line(at) for at in range(len(policies_report.sheet(made, (0, 0))))])
+
+
+def test_csv_has_a_row_for_each_turn_under_each_policy_and_says_what_json_says(tmp_path: Path) -> None:
+    path, target = str(next(SAMPLES.glob("01-*"))), tmp_path / "made.csv"
+    shown = CliRunner().invoke(main, ["policies", path, "--csv", "-"])
+    assert shown.exit_code == 0
+    rows = list(csv.DictReader(io.StringIO(shown.output)))
+    told = policies_report.values(matrix(sample("01")))
+    assert [(row["turn"], row["turn_id"], row["policy"], row["decision"], row["complete"]) for row in rows] == [
+        (str(number), turn["id"], each["policy"], each["decision"], str(each["complete"]))
+        for number, turn in enumerate(told["turns"], 1) for each in turn["decisions"]]
+    assert CliRunner().invoke(main, ["policies", path, "--csv", str(target)]).output.startswith("2 turns under")
+    assert target.read_text() == shown.output
+    again = CliRunner().invoke(main, ["policies", path, "--csv", str(target)])
+    assert again.exit_code != 0
+    assert "is there already" in str(again.exception)
+    assert CliRunner().invoke(main, ["policies", path, "--csv", str(target), "--force"]).exit_code == 0
+    assert CliRunner().invoke(main, ["policies", path, "--csv", "-", "--json"]).exit_code == 2
