@@ -4,6 +4,7 @@
     inspector serve [PATH…]      the same app in a browser, on this machine only
     inspector explain PATH…      the same facts as linear text, or as one JSON document
     inspector replay PATH…       a re-run over the recording with other limits or another policy
+    inspector compare PATH PATH  two turns side by side, of one recording or of two
     inspector policies PATH…     what each policy would have done with every turn, as a matrix
     inspector tune PATH…         a grid of limits over recordings: what each cell makes of each turn
     inspector branches PATH…     the saved runs of a session, its marks, notes and breakpoints
@@ -40,6 +41,7 @@ COMMANDS: Mapping[str, str] = {
     "serve": "serve:serve",
     "explain": "sessions:explain",
     "replay": "whatif:replay",
+    "compare": "compare:compare",
     "policies": "whatif:policies",
     "tune": "whatif:tune",
     "branches": "whatif:branches",

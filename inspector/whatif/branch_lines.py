@@ -20,7 +20,9 @@ from inspector.report.lines.spans import (
     more,
     paragraphs,
     safe,
+    text_of,
 )
+from inspector.report.lines.steps import detail
 from inspector.whatif.branch_report import live_sources
 from inspector.whatif.edited_inputs import edit_lines, edited_inputs
 from inspector.whatif.step_pairs import first_difference_of
@@ -117,10 +119,12 @@ def parting(made: Branch, turn: TurnFacts | None = None) -> Line:
     at = pair.right if pair.right is not None else pair.left or 0
     where: Line = (Span(f"step {at + 1} ", Role.STRONG), Span(f"in turn {made.view.number(turn)}: ", Role.DIM))
     then, now = _state(old), _state(new)
-    if then == now and _why(old) == _why(new):
-        return (*where, Span(f"{now} differs in what it is given or has spent"))
-    if then == now:
+    if then == now and _why(old) != _why(new):
         then, now = f"{then} ({_why(old)})", f"{now} ({_why(new)})"
+    if then == now and old is not None and new is not None:
+        then, now = (f"{each.state.value} {text_of(detail(each))}".rstrip() for each in (old, new))
+    if then == now:
+        return (*where, Span(f"{now} differs in what it is given or has spent"))
     return (*where, *changed(then, now))
 
 

@@ -5,8 +5,8 @@ They are one turn under two runs of a recording, or any two turns, also of two r
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 from inspector.report.facts import TurnFacts, View, answer_at, answers_of
 from inspector.report.lines import header
@@ -197,3 +197,32 @@ FACTS = (
 )
 """What is said of both turns, what changed first: its name, and how it is told."""
 
+
+
+# -- the JSON document -----------------------------------------------------------------------------------------------
+
+SCHEMA = "loop-inspector/compare/1"
+
+
+def pair_values(pair: TurnPair, paths: Sequence[str]) -> dict[str, Any]:
+    """Two turns side by side as one JSON document."""
+    sides = [
+        {"path": path, "turn": side.view.number(side.turn), "id": side.turn.id, "verdict": side.turn.verdict.word,
+         "sentence": side.turn.verdict.sentence, "final_state": side.turn.final_state.value,
+         "terminal_reason": side.turn.terminal, "segments": side.turn.segments,
+         "output_tokens": side.turn.ended.spend.output_tokens, "requests": side.turn.ended.spend.requests,
+         "max_tokens": side.turn.ended.request.max_tokens, "merged_text": side.turn.merged.text}
+        for path, side in zip(paths, (pair.left, pair.right), strict=True)
+    ]
+    return {
+        "schema": SCHEMA,
+        "summary": pair.summary(),
+        "left": sides[0],
+        "right": sides[1],
+        "differs": [fact.name for fact in pair.facts if not fact.same],
+        "steps": [{"left": _number(step.left), "right": _number(step.right), "same": step.same} for step in pair.steps],
+    }
+
+
+def _number(index: int | None) -> int | None:
+    return None if index is None else index + 1
