@@ -229,7 +229,7 @@ def frozen_cap(turn: Stepper) -> Stepper:
     step = turn.last
     lost = step._replace(turn=step.turn._replace(
         request=dataclasses.replace(step.turn.request, max_tokens=None),
-        last_send=dataclasses.replace(send, max_tokens=None)))
+        last_send=send._replace(max_tokens=None)))
     assert turn.asked is not None
     response = dataclasses.replace(said("One, ", Stop.MAX_TOKENS), api="anthropic_messages")
     return replace(turn, steps=(lost,)).after_answer(heard(turn.asked, response), 1)
