@@ -22,7 +22,7 @@ class FilterPlace(Protocol):
 
     @property
     def source(self) -> object:
-        """What the answers are numbered in: tests of an answer are made once for each."""
+        """What the answers are numbered in, where several places share one: a test of it is then made once."""
 
     @property
     def answer(self) -> int | None:

@@ -248,12 +248,14 @@ def _once(test: Test) -> Test:
     of: list[object] = []
 
     def look_up(look: FilterPlace) -> bool:
-        at = look.answer
+        at, source = look.answer, look.source
         if at is None:
             return False
-        if not of or of[0] is not look.source:
+        if source is None:
+            return test(look)
+        if not of or of[0] is not source:
             known.clear()
-            of[:] = [look.source]
+            of[:] = [source]
         if at not in known:
             known[at] = test(look)
         return known[at]

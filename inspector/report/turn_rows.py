@@ -77,7 +77,7 @@ class TurnRow(NamedTuple):
     title: str = ""
     """How the user's message begins."""
     text: str = ""
-    """What a search looks through: the message, the answer and the arguments of its calls."""
+    """What a search looks through, in lower case: the message, the answer, the arguments of its calls, every word."""
     answers: tuple[AnswerRecord, ...] = ()
     turns: tuple[tuple[str, int], ...] = ()
     """Where it stands for a whole session: how many of its turns have which verdict, worst first."""
@@ -128,15 +128,18 @@ def _row(view: View, turn: TurnFacts, number: int, paths: tuple[str, ...]) -> Tu
     usage = exchange.response.usage
     times = [each.exchange.duration_ms for each in answers if each.exchange.duration_ms is not None]
     message = turn.run.record.user_text
-    said = "\n".join([message, turn.merged.text, *_arguments(answers)])
+    verdict = turn.verdict
+    name, model = name_of(exchange.path, view.inputs), _model(facts)
+    said = (message, turn.merged.text, *_arguments(answers), name, exchange.path, model, facts.agent, stop.raw or "",
+            stop.normalized.value, verdict.word, verdict.advice.text if verdict.advice else "")
     return TurnRow(
-        paths or (exchange.path,), exchange.path, name_of(exchange.path, view.inputs), number, len(view.turns), step,
-        turn.verdict, agent=facts.agent, model=_model(facts), raw=stop.raw, effective=stop.normalized.value,
+        paths or (exchange.path,), exchange.path, name, number, len(view.turns), step, verdict,
+        agent=facts.agent, model=model, raw=stop.raw, effective=stop.normalized.value,
         cap=request.max_tokens if request else None, tokens=usage.output_tokens if usage else None,
         held=sum(verdict.admission is Admission.HELD for each in answers for verdict in each.verdicts),
         ran=sum(noted.finding.rule in RAN for noted in turn.noted),
         duration_ms=sum(times) if times else None, started=moment(answers[0].exchange.started),
-        title=one_line(message, TITLE), text=said, answers=tuple(_records(view, turn)),
+        title=one_line(message, TITLE), text="\n".join(said).casefold(), answers=tuple(_records(view, turn)),
     )
 
 
@@ -225,8 +228,8 @@ class RowAnswer(NamedTuple):
 
     @property
     def source(self) -> object:
-        """The row, in which answers are numbered."""
-        return self.row
+        """None: it is the only place of its answer."""
+        return None
 
     @property
     def answer(self) -> int | None:
@@ -269,10 +272,9 @@ def row_filter(text: str) -> Filter:
     return found
 
 
-def searched(row: TurnRow) -> str:
-    """What a search looks through."""
-    return "\n".join((row.text, row.name, row.file, row.model, row.agent, row.raw or "", row.effective, row.why,
-                      row.verdict.word if row.verdict is not None else "", row.advice))
+def holds(row: TurnRow, needle: str) -> bool:
+    """Whether a search for a text, in lower case, finds a row."""
+    return needle in row.text or (row.verdict is None and needle in f"{row.name}\n{row.file}\n{row.why}".casefold())
 
 
 def worst_of_files(rows: Iterable[TurnRow]) -> list[TurnRow]:
@@ -290,6 +292,30 @@ def _worst(group: Sequence[TurnRow]) -> TurnRow:
 
 
 # -- What is said of many turns --------------------------------------------------------------------------------------
+
+
+class RowCounts(NamedTuple):
+    """How many rows there are of each kind."""
+
+    turns: int
+    sessions: int
+    attention: int
+    """Turns whose verdict is an error or a warning."""
+    complete: int
+    unread: int
+    verdicts: Sequence[tuple[TurnVerdict, int]]
+    """How many turns have each verdict, worst first; with each, one of them."""
+
+
+def counts_of(rows: Iterable[TurnRow]) -> RowCounts:
+    """Counts rows."""
+    every = list(rows)
+    verdicts = by_verdict(every)
+    return RowCounts(
+        sum(count for _, count in verdicts), len({row.paths for row in every if row.verdict is not None}),
+        sum(count for seen, count in verdicts if not seen.clean),
+        sum(row.verdict.complete for row in every if row.verdict is not None),
+        sum(row.verdict is None for row in every), verdicts)
 
 
 def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:

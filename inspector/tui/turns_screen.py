@@ -177,7 +177,7 @@ class TurnList(RowList):
         for far in range(len(self.shown)):
             at = (self.cursor + (far + again) * by) % len(self.shown)
             row = self.shown[at]
-            if isinstance(row, TurnRow) and wanted in turn_rows.searched(row).casefold():
+            if isinstance(row, TurnRow) and turn_rows.holds(row, wanted):
                 self.cursor = at
                 return True
         return False
@@ -283,6 +283,7 @@ class TurnsScreen(Screen[None]):
         """Whether the operator named what is listed: it is then read whole, and sorted worst first."""
         self.listed = TurnList(sections, by_file=not self.named, id="turns")
         self.read, self.total = 0, 0
+        self.counts = turn_rows.counts_of(())
         self.reading = False
         self._needle = ""
         self._next_look = 0.0
@@ -310,7 +311,7 @@ class TurnsScreen(Screen[None]):
         """Begins to read."""
         self.listed.focus()
         self.watch(self.listed, "cursor", self._moved)
-        self._counted()
+        self._count()
         self._moved()
         paths = [path for section in self.sections for path in section.paths
                  if self.named or self.listed.slots[path][0].why == PENDING]
@@ -351,7 +352,7 @@ class TurnsScreen(Screen[None]):
         began = time.monotonic()
         if self.is_attached and began >= self._next_look:
             self.listed.relist()
-            self._counted()
+            self._count()
             self._moved()
             self._next_look = time.monotonic() + 10 * (time.monotonic() - began)
 
@@ -363,7 +364,7 @@ class TurnsScreen(Screen[None]):
             self._sorted_first()
         else:
             self.listed.relist()
-        self._counted()
+        self._count()
         self._moved()
         self.post_message(TurnsRead([row for row in self.listed.rows if row.verdict is None],
                                     any(row.verdict is not None for row in self.listed.rows)))
@@ -384,30 +385,33 @@ class TurnsScreen(Screen[None]):
     def _moved(self) -> None:
         self.query_one(TurnAbout).row = self.listed.selected
 
-    def _counted(self) -> None:
+    def _count(self) -> None:
+        """Counts the rows, since others were read, and says so."""
+        self.counts = turn_rows.counts_of(row for row in self.listed.rows if row.why not in (PENDING, LARGE))
+        self._say_counts()
+
+    def _say_counts(self) -> None:
         """Says how many turns there are and how they fared."""
-        rows = list(self.listed.rows)
-        turns = [row for row in rows if row.verdict is not None]
-        files = len({row.paths for row in turns})
+        counts = self.counts
         parts: list[Sequence[Span]] = []
         if self.reading:
             of = f" of {self.total:,}" if self.total else ""
             parts.append([Span(f"reading {self.read:,}{of} files…", Role.HERE)])
         if self.listed.filter is not None:
-            parts.append([safe(f"filter {self.listed.filter.text}: {self.listed.matching:,} of {len(turns):,} turns",
-                               Role.MARK)])
+            text = f"filter {self.listed.filter.text}: {self.listed.matching:,} of {counts.turns:,} turns"
+            parts.append([safe(text, Role.MARK)])
         else:
-            parts.append([Span(f"{len(turns):,}", Role.STRONG), Span(f" turn{'' if len(turns) == 1 else 's'} in "),
-                          Span(f"{files:,}", Role.STRONG), Span(f" session{'' if files == 1 else 's'}")])
-        attention = sum(not row.verdict.clean for row in turns if row.verdict is not None)
-        complete = sum(row.verdict.complete for row in turns if row.verdict is not None)
-        parts.append([Span(f"{attention:,}", Role.STRONG), Span(f" need{'s' if attention == 1 else ''} attention")])
-        parts.append([Span(f"{complete:,} complete", Role.DIM)])
-        unread = sum(row.verdict is None and row.why not in (PENDING, LARGE) for row in rows)
-        if unread:
-            parts.append([Span(f"{unread:,} not read", Role.WARN)])
+            parts.append([Span(f"{counts.turns:,}", Role.STRONG),
+                          Span(f" turn{'' if counts.turns == 1 else 's'} in "),
+                          Span(f"{counts.sessions:,}", Role.STRONG),
+                          Span(f" session{'' if counts.sessions == 1 else 's'}")])
+        parts.append([Span(f"{counts.attention:,}", Role.STRONG),
+                      Span(f" need{'s' if counts.attention == 1 else ''} attention")])
+        parts.append([Span(f"{counts.complete:,} complete", Role.DIM)])
+        if counts.unread:
+            parts.append([Span(f"{counts.unread:,} not read", Role.WARN)])
         parts += [[Span(f"{count:,} "), Span(f"{seen.glyph} {seen.word}", role_of(seen))]
-                  for seen, count in turn_rows.by_verdict(turns) if not seen.clean]
+                  for seen, count in counts.verdicts if not seen.clean]
         self.query_one(TurnCounts).line = joined(parts)
         self.query_one(TurnHeading).changed()
 
@@ -416,7 +420,7 @@ class TurnsScreen(Screen[None]):
         self.listed.reverse = name == self.listed.sort and not self.listed.reverse
         self.listed.sort = name
         self.listed.relist()
-        self._counted()
+        self._say_counts()
         self._moved()
 
     # -- keys ----------------------------------------------------------------------------------------------------
@@ -450,7 +454,7 @@ class TurnsScreen(Screen[None]):
         """One row a file, or one a turn."""
         self.listed.by_file = not self.listed.by_file
         self.listed.relist()
-        self._counted()
+        self._say_counts()
         self._moved()
         self.note = "one row a file, by its worst turn" if self.listed.by_file else "one row a turn"
 
@@ -475,7 +479,7 @@ class TurnsScreen(Screen[None]):
             if typed is None:
                 self.listed.filter = before
                 self.listed.relist()
-            self._counted()
+            self._say_counts()
             self._moved()
 
         self.app.push_screen(FilterPrompt(text, self._narrow, "an empty filter shows all turns"), done)
@@ -490,7 +494,7 @@ class TurnsScreen(Screen[None]):
                 return str(why)
         self.listed.filter = found
         self.listed.relist()
-        self._counted()
+        self._say_counts()
         self._moved()
         total = sum(row.verdict is not None for row in self.listed.rows)
         return f"{self.listed.matching:,} of {total:,} turns" if found is not None else "all turns"
