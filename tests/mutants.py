@@ -197,6 +197,7 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.whatif.sweep", "LEAST", "tests/whatif/test_sweep.py"),
     Table("inspector.whatif.grid", "APART", "tests/whatif/test_sweep.py"),
     Table("inspector.whatif.heat", "SHOWS", "tests/whatif/test_tune_report.py"),
+    Table("inspector.tui.command_line", "PLACES", "tests/tui/test_parts.py"),
     Table("inspector.web.browser", "RULES", "tests/web/test_entrance.py"),
     Table("inspector.web.browser", "FRAMES", "tests/web/test_frames.py"),
     Table("inspector.web.browser", "HEADERS", "tests/web/test_front.py"),

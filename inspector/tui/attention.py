@@ -56,7 +56,7 @@ class Attention(SessionPart):
         stage.go(rows.nearest(view.deciding_step(turn), turn.run.first, turn.run.end), "")
         word = f"turn {turns[place] + 1:,}: {turn.verdict.word}"
         stage.note = (f"{place + 1:,} of {len(turns):,} turns{among} that need attention · {word}" if len(turns) > 1
-                      else f"the only turn{among} that needs attention · {word}")
+                      else f"the only turn of this session{among} that needs attention · {word}")
 
     def open(self) -> None:
         """Opens a session on the step that the verdict on its worst turn is about, where one needs attention."""

@@ -75,13 +75,22 @@ def test_stepping_stops_at_the_breakpoints_of_the_book(stage: Any) -> None:
 
 def test_what_follows_a_colon_is_a_step_or_settings(stage: Any) -> None:
     found: list[Any] = []
-    part = CommandLine(stage, branching(found))
+    part = CommandLine(stage, branching(found), lambda turn: None)
     part.read("3", {})()
     assert stage.step == 2
     with pytest.raises(CallerError, match="is no step"):
         part.read("999", {})
     part.read("max_tokens=80", {})()
     assert found == [({"max_tokens": "80"}, None)]
+
+
+def test_what_follows_a_colon_is_a_turn_or_a_file(stage: Any) -> None:
+    part = CommandLine(stage, branching([]), lambda turn: None)
+    part.read("turn 2", {})()
+    assert stage.step == stage.run.view.turns[1].run.first
+    for line, why in (("turn", "expected 1 to 2"), ("turn x", "expected 1 to 2"), ("file story", "only one file")):
+        with pytest.raises(CallerError, match=why):
+            part.read(line, {})
 
 
 def test_remarks_belong_to_a_run(stage: Any) -> None:
