@@ -12,7 +12,7 @@ from inspector.config.settings import command, settings_of
 from inspector.report.costs import cost_text, session_cost, turn_cost
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.lines.spans import inert, one_line
-from inspector.report.times import ClockSource, duration_text, time_phrases, turn_times
+from inspector.report.times import time_phrases, took_phrase, turn_times
 from inspector.sessions.recording import Input
 from loop_core.judge.gate import Admission
 from loop_core.turn.trace import Fidelity
@@ -143,10 +143,10 @@ def _turn(
     yield f"  ends in {turn.final_state.value}, {turn.terminal}; continuations {spent.continuations}; {output(spent)}"
     if turn.ended.notice:
         yield f"  notice: {one_line(turn.ended.notice)}"
-    took = turn_times(view, turn)
-    if took is not None and took.duration_ms is not None:
-        how = "" if took.clock is ClockSource.WIRE else ", from the first to the last row of its answers"
-        yield f"  took {duration_text(took.duration_ms)}{how}"
+    times = turn_times(view, turn)
+    took = "" if times is None else took_phrase(times)
+    if took:
+        yield f"  {took}"
     cost = turn_cost(view, turn)
     if cost is not None:
         yield f"  cost {one_line(cost_text(cost, view.prices))}"

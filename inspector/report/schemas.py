@@ -116,10 +116,12 @@ class TurnTimesModel(_Model):
     """When a turn began and how long it took."""
 
     clock: Literal["wire", "recorder"] = Field(description=_CLOCK)
-    started: str
+    started: str | None = None
     duration_ms: float | None = Field(
         None, description="From the first request to the end of the last answer; with clock `recorder`, from the first "
                           "to the last row of its answers. Absent where it is not recorded.")
+    answers_ms: float | None = Field(
+        None, description="How long its answers took together, without what lay between them.")
 
 
 class CostModel(_Model):
@@ -198,7 +200,7 @@ class TurnModel(_Model):
     continuation_tokens: int = Field(description="Those of cut responses and their continuations, which limits bound.")
     notice: str | None
     verdict: VerdictModel
-    times: TurnTimesModel | None = Field(None, description="Absent where it is not recorded when the turn began.")
+    times: TurnTimesModel | None = Field(None, description="Absent where the recording holds no time.")
     cost: CostSumModel | None = None
 
 

@@ -82,26 +82,45 @@ def _gaps(exchange: Exchange) -> Iterator[StreamGap]:
 
 
 class TurnTimes(NamedTuple):
-    """When a turn began and how long it took."""
+    """When a turn began and how long it took; at least one of them."""
 
     clock: ClockSource
-    started: str
+    started: str | None = None
     duration_ms: float | None = None
     """By the wire: from the first request to the end of the last answer. By rows: from the first to the last one."""
+    answers_ms: float | None = None
+    """How long its answers took together, without what lay between them; None where that is not recorded of each."""
 
 
 def turn_times(view: View, turn: TurnFacts) -> TurnTimes | None:
-    """The times of a turn as it was recorded; None where it is not recorded when it began."""
-    opening = view.responses[turn.responses[0]].exchange
-    closing = view.responses[turn.responses[-1]].exchange
-    start, last = moment(opening.started), moment(closing.started)
-    if start is None or opening.started is None or opening.simulated:
+    """The times of a turn as it was recorded; None where there are none."""
+    exchanges = [view.responses[index].exchange for index in turn.responses]
+    opening, closing = exchanges[0], exchanges[-1]
+    if opening.simulated:
         return None
-    clock = ClockSource.WIRE if opening.recorder is None else ClockSource.RECORDER
-    took = length(closing) if clock is ClockSource.WIRE else 0 if closing is not opening else None
-    if last is None or took is None or last + took < start:
-        return TurnTimes(clock, opening.started)
-    return TurnTimes(clock, opening.started, (last + took - start) / 1e6)
+    start, last = moment(opening.started), moment(closing.started)
+    started = opening.started if start is not None else None
+    if opening.recorder is not None:
+        took = last - start if start is not None and last is not None and last > start else None
+        found = TurnTimes(ClockSource.RECORDER, started, None if took is None else took / 1e6)
+    else:
+        lengths = [length(exchange) for exchange in exchanges]
+        together = sum(each or 0 for each in lengths) / 1e6 if None not in lengths else None
+        wall = together if len(exchanges) == 1 else None
+        if start is not None and last is not None and lengths[-1] is not None and last + lengths[-1] >= start:
+            wall = (last + lengths[-1] - start) / 1e6
+        found = TurnTimes(ClockSource.WIRE, started, wall, together)
+    return found if found[1:] != (None,) * len(found[1:]) else None
+
+
+def took_phrase(times: TurnTimes) -> str:
+    """How long a turn took, in words; empty where that is not known."""
+    if times.duration_ms is not None:
+        rows = ", from the first to the last row of its answers" if times.clock is ClockSource.RECORDER else ""
+        return f"took {duration_text(times.duration_ms)}{rows}"
+    if times.answers_ms is not None:
+        return f"took {duration_text(times.answers_ms)} in its answers; what lay between them was not recorded"
+    return ""
 
 
 # -- in words --------------------------------------------------------------------------------------------------------

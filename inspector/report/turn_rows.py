@@ -12,7 +12,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS, StepContext
 from inspector.report.filters import Filter, FilterError, parse
 from inspector.report.findings import RAN
 from inspector.report.lines.spans import one_line
+from inspector.report.times import ClockSource, TurnTimes, moment, turn_times
 from inspector.report.verdict import ROWS, TurnVerdict
 from inspector.sessions.recording import Input
 from loop_core.judge.gate import Admission
@@ -126,7 +126,8 @@ def _row(view: View, turn: TurnFacts, number: int, paths: tuple[str, ...]) -> Tu
     facts = next((each for each in answers if each.step == step), answers[-1])
     exchange, stop, request = facts.exchange, facts.judged.stop, facts.exchange.request
     usage = exchange.response.usage
-    times = [each.exchange.duration_ms for each in answers if each.exchange.duration_ms is not None]
+    times = turn_times(view, turn) or TurnTimes(ClockSource.WIRE)
+    start = moment(times.started)
     message = turn.run.record.user_text
     verdict = turn.verdict
     name, model = name_of(exchange.path, view.inputs), _model(facts)
@@ -138,7 +139,8 @@ def _row(view: View, turn: TurnFacts, number: int, paths: tuple[str, ...]) -> Tu
         cap=request.max_tokens if request else None, tokens=usage.output_tokens if usage else None,
         held=sum(verdict.admission is Admission.HELD for each in answers for verdict in each.verdicts),
         ran=sum(noted.finding.rule in RAN for noted in turn.noted),
-        duration_ms=sum(times) if times else None, started=moment(answers[0].exchange.started),
+        duration_ms=times.answers_ms if times.duration_ms is None else times.duration_ms,
+        started=None if start is None else start / 1e9,
         title=one_line(message, TITLE), text="\n".join(said).casefold(), answers=tuple(_records(view, turn)),
     )
 
@@ -161,26 +163,6 @@ def name_of(path: str, inputs: Sequence[Input] = ()) -> str:
         return title or stem
     folder = os.path.basename(os.path.dirname(path)).strip("-")
     return f"{stem[:8]} {folder[-24:]}"
-
-
-def moment(text: str | None) -> float | None:
-    """A time of a recording in seconds since the epoch: ISO 8601 (as UTC where it names no zone), or a number of
-    seconds or milliseconds; None for anything else."""
-    if text is None:
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        try:
-            found = datetime.fromisoformat(text)
-        except ValueError:
-            return None
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-    return number / 1000 if number > MILLISECONDS else number if number > 0 else None
-
-
-MILLISECONDS = 1e11
-"""A larger number of seconds would lie after the year 5000."""
 
 
 # -- What a filter asks of a row -------------------------------------------------------------------------------------

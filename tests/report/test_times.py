@@ -18,11 +18,21 @@ from inspector.report.lines.outline import Outline
 from inspector.report.lines.response import response
 from inspector.report.lines.spans import plain, text_of
 from inspector.report.lines.wire import wire
-from inspector.report.times import ClockSource, StreamGap, duration_text, time_phrases, times_of, turn_times
+from inspector.report.times import (
+    ClockSource,
+    StreamGap,
+    TurnTimes,
+    duration_text,
+    moment,
+    time_phrases,
+    times_of,
+    took_phrase,
+    turn_times,
+)
 from inspector.sessions import open_paths
 from inspector.sessions.recording import Chunk
 from tests.scenes import transcripts as agents
-from tests.scenes.recordings import ASKS, CHAT, asked, chat, shown, user
+from tests.scenes.recordings import ASKS, CHAT, PARTS, asked, chat, continued, shown, user
 from tests.sessions.test_native import HEADER
 
 AT = "2026-01-02T03:04:05+00:00"
@@ -142,10 +152,25 @@ def test_the_time_of_a_row_is_called_one(tmp_path: Path) -> None:
 
 def test_a_turn_took_from_its_first_request_to_the_end_of_its_last_answer() -> None:
     found = native((AT, PIECES, 1_700.0))
-    assert turn_times(found, found.turns[0]) == (ClockSource.WIRE, AT, 1_700.0)
+    assert turn_times(found, found.turns[0]) == (ClockSource.WIRE, AT, 1_700.0, 1_700.0)
     assert "  took 1.7 s\n" in explain.text(found)
     (turn,) = explain_document.document(found)["turns"]
-    assert turn["times"] == {"clock": "wire", "started": AT, "duration_ms": 1_700.0}
+    assert turn["times"] == {"clock": "wire", "started": AT, "duration_ms": 1_700.0, "answers_ms": 1_700.0}
+
+
+def test_without_the_time_of_day_only_the_answers_of_a_turn_are_known() -> None:
+    def over(started: str | None, *lengths: float | None) -> TurnTimes | None:
+        found = shown(*continued(*PARTS[:3]))
+        answers = [replace(facts, exchange=replace(facts.exchange, started=started, duration_ms=ms))
+                   for facts, ms in zip(found.responses, lengths, strict=True)]
+        return turn_times(replace(found, responses=tuple(answers)), found.turns[0])
+
+    assert over(None, 100.0, 200.0, 300.0) == (ClockSource.WIRE, None, None, 600.0)
+    assert took_phrase(over(None, 100.0, 200.0, 300.0) or TurnTimes(ClockSource.WIRE)) == (
+        "took 600 ms in its answers; what lay between them was not recorded")
+    assert over(None, 100.0, None, 300.0) is None
+    assert over(AT, None, None, None) == (ClockSource.WIRE, AT, None, None)
+    assert took_phrase(TurnTimes(ClockSource.WIRE, AT)) == ""
 
 
 def test_rows_say_how_far_the_first_and_the_last_are_apart(tmp_path: Path) -> None:
@@ -158,7 +183,7 @@ def test_rows_say_how_far_the_first_and_the_last_are_apart(tmp_path: Path) -> No
     changed = replace(found, responses=(
         replace(one, exchange=replace(one.exchange, started=AT)),
         replace(other, exchange=replace(other.exchange, started=LATER))))
-    assert turn_times(changed, changed.turns[0]) == (ClockSource.RECORDER, AT, 10_000.0)
+    assert turn_times(changed, changed.turns[0]) == (ClockSource.RECORDER, AT, 10_000.0, None)
     assert "took 10.0 s, from the first to the last row of its answers" in explain.text(changed)
 
 
@@ -181,3 +206,12 @@ def test_views_show_the_times(timed: View) -> None:
 ])
 def test_durations_have_a_unit_that_fits(ms: float, words: str) -> None:
     assert duration_text(ms) == words
+
+
+@pytest.mark.parametrize(("said", "seconds"), [
+    ("2026-01-01T00:00:00Z", 1767225600.0), ("2026-01-01T00:00:00", 1767225600.0),
+    ("2026-01-01T01:00:00+01:00", 1767225600.0), ("1767225600", 1767225600.0), ("1767225600000", 1767225600.0),
+    ("yesterday", None), ("", None), ("-5", None), (None, None),
+])
+def test_a_time_is_read_in_any_of_its_forms(said: str | None, seconds: float | None) -> None:
+    assert moment(said) == (None if seconds is None else seconds * 1e9)

@@ -13,7 +13,7 @@ from inspector.report import filters, turn_rows, turn_table
 from inspector.report.explain import text
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS
 from inspector.report.lines.spans import text_of, width_of
-from inspector.report.turn_rows import TurnRow, matches, moment, name_of, row_filter, rows_of
+from inspector.report.turn_rows import TurnRow, matches, name_of, row_filter, rows_of
 from inspector.sessions.open import open_each, open_paths
 from inspector.tui.session_files import ReadingOptions, load, session_of
 from loop_core.errors import CallerError
@@ -112,15 +112,6 @@ def test_a_session_is_called_by_its_title_else_its_file_and_a_number_says_its_fo
     assert name_of("/a/b/report.session.jsonl") == "report"
     assert name_of("/p/-work-mine/3f2a8b1c-0d4e-4f5a-9b6c-7d8e9f0a1b2c.jsonl") == "3f2a8b1c work-mine"
     assert rows_of(load((SAMPLES[0],), ReadingOptions()).original.view)[0].name.startswith("A gateway that cuts")
-
-
-@pytest.mark.parametrize(("said", "seconds"), [
-    ("2026-01-01T00:00:00Z", 1767225600.0), ("2026-01-01T00:00:00", 1767225600.0),
-    ("2026-01-01T01:00:00+01:00", 1767225600.0), ("1767225600", 1767225600.0), ("1767225600000", 1767225600.0),
-    ("yesterday", None), ("", None), ("-5", None), (None, None),
-])
-def test_a_time_is_read_in_any_of_its_forms(said, seconds) -> None:
-    assert moment(said) == seconds
 
 
 # -- the table --------------------------------------------------------------------------------------------------------
