@@ -282,7 +282,27 @@ def next_step(previous: Step, event: Event, fidelity: Fidelity | None = None) ->
     return Step(turn, effects, before.state, fidelity, before, event, previous.run)
 
 
-def step_key(step_: Step) -> tuple[Any, ...]:
+class StepIdentity(NamedTuple):
+    """What makes two steps of two runs the same."""
+
+    turn: str
+    run: int
+    state: State
+    signal: Signal | None
+    response: int | None
+    spend: Spend
+    terminal: str | None
+    sends: tuple[tuple[Any, ...], ...]
+    """Of each request: place, ordinal, method, cap."""
+    runs: tuple[tuple[Any, ...], ...]
+    ends: tuple[str, ...]
+    heard: tuple[Any, ...] | None
+    """What a server that was asked live said."""
+    given: tuple[Any, ...] | None
+    """What the model is given: the history a turn begins with, or the results of tools."""
+
+
+def step_key(step_: Step) -> StepIdentity:
     """What makes two steps of two runs the same: state, signal, response, spent, effects and what the model is given.
 
     Two servers that were asked live have each its own answers, whatever number those have in their runs.
@@ -295,8 +315,8 @@ def step_key(step_: Step) -> tuple[Any, ...]:
                  for e in step_.effects if isinstance(e, RunTools))
     ends = tuple(e.terminal for e in step_.effects if isinstance(e, Finish))
     given = turn.history if event is None else event.results if type(event) is ToolResults else None
-    return (turn.id, step_.run, turn.state, turn.signal, step_.response, turn.spend, turn.terminal, sends, runs, ends,
-            heard, given)
+    return StepIdentity(turn.id, step_.run, turn.state, turn.signal, step_.response, turn.spend, turn.terminal, sends,
+                        runs, ends, heard, given)
 
 
 def first_difference(left: Trace, right: Trace) -> int | None:

@@ -71,7 +71,10 @@ def records(folder: Path, kind: str) -> list[dict[str, Any]]:
 def same(driver: Driver, folder: Path) -> None:
     """The recording read again is the turn that was run."""
     live, file = live_view(driver), again(folder)
-    assert [step_key(step)[1:-1] for step in live.steps] == [step_key(step)[1:-1] for step in file.steps]
+    here, there = (
+        # A request holds of a tool's result neither whether it is an error nor its tool's name.
+        [step_key(step)._replace(turn="", heard=None, given=None) for step in each.steps] for each in (live, file))
+    assert here == there
     assert [turn.terminal for turn in live.turns] == [turn.terminal for turn in file.turns]
     assert [turn.merged for turn in live.turns] == [turn.merged for turn in file.turns]
 

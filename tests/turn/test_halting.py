@@ -17,7 +17,7 @@ from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
 from loop_core.turn.loop import ScriptedSource, steps_from
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, ProviderResponse, State
-from loop_core.turn.trace import Step, Trace, step_key
+from loop_core.turn.trace import Step, StepIdentity, Trace, step_key
 from loop_core.values import CallKind, OpaquePart, ReasoningPart, Stop, ToolCall
 from tests.scenes.turns import (
     CUT,
@@ -225,10 +225,10 @@ def varied(names: list[str]) -> list[Event]:
     return made
 
 
-def moved(step: Step) -> tuple[Any, ...]:
+def moved(step: Step) -> StepIdentity:
     """What makes two steps the same, the caps of their requests left out: those follow from the bound."""
-    *first, sends, runs, ends, heard = step_key(step)
-    return (*first, tuple(send[:3] for send in sends), runs, ends, heard)
+    key = step_key(step)
+    return key._replace(sends=tuple(send[:3] for send in key.sends))
 
 
 def is_longer(short: Trace, long: Trace) -> bool:
