@@ -178,7 +178,7 @@ class Branches(SessionPart):
         elif advice.set is not None:
             self.branch(dict(advice.set))
         else:
-            how = " · e, source live, asks" if advice.live else ""
+            how = " · e, answers from live, asks" if advice.live else ""
             self.stage.note = f"turn {number}, not tried: {one_line(advice.text)}{how}"
 
     def action_rerun(self) -> None:

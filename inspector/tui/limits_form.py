@@ -17,7 +17,7 @@ from textual.widgets import Input
 
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments, settings_of
 from inspector.report.lines.spans import Line, Role, Span
-from inspector.tui.panels import Cycle, Note, Panel, field_keys, field_name, line_input, note
+from inspector.tui.panels import Cycle, Note, Panel, WrappedLines, field_keys, field_name, line_input, lines, note
 from inspector.tui.session_files import Run
 from inspector.whatif.branch_lines import run_line
 from loop_core.errors import CallerError, LoopError
@@ -94,6 +94,13 @@ def about(turn: Turn, name: str) -> str:
     return f"now {cap:,} · default {DEFAULT_TOKEN_FACTOR} × max_tokens"
 
 
+def field_about(turn: Turn, name: str) -> Line:
+    """What a field changes; for a number also the setting's name, what is in force, and the default."""
+    if name not in FIELDS:
+        return (Span(ABOUT[name], Role.DIM),)
+    return (Span(f"{name}: {ABOUT[name]} · {about(turn, name)}", Role.DIM),)
+
+
 def differs(turn: Turn, name: str, value: str) -> bool:
     """Whether a typed value is another than the one in force; an empty field means the default where there is one."""
     plain = value.strip().replace(",", "").replace("_", "")
@@ -107,8 +114,6 @@ def problem_of(name: str, value: str) -> str | None:
     except CallerError as why:
         return str(why).removeprefix(f"{name}: ").removeprefix("--set ")
     return None
-
-
 
 
 # -- The runs of a session, a line each ------------------------------------------------------------------------------
@@ -125,10 +130,9 @@ class RunLines(Panel):
 
     def make(self, width: int) -> Sequence[Line]:
         """One line a run."""
-        return [
-            run_line(run.name, run.view, self._turn, run.branch, index == self._current)
-            for index, run in enumerate(self._runs)
-        ]
+        return [run_line(run.name, run.view, self._turn, run.branch, index == self._current)
+                for index, run in enumerate(self._runs)]
+
 
 PAUSE = 0.15
 """Seconds without a key after which the effect of the change is shown."""
@@ -147,16 +151,16 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
 
     DEFAULT_CSS = """
     LimitsForm { align: center middle; background: $background 60%; }
-    #form { width: 100; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
+    #form { width: 90; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
     #form { background: $surface; border: round $primary; }
     .field { height: 1; }
-    .field .name { width: 41; }
+    .field .name { width: 29; }
     .field Input { width: 11; margin: 0 1 0 0; background: $panel; }
     .field Input:focus { background: $cursor; }
     .field #others { width: 1fr; }
     .field Cycle { width: 20; height: 1; margin: 0 1 0 0; }
     .field .about { width: 1fr; }
-    #form RunLines { margin: 1 0 0 0; }
+    #form #about { height: 2; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "leave", tooltip="Leave without running", id="form.leave"),
@@ -177,10 +181,11 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         """A row for each setting, what a change would do, then the runs that there are."""
         with Vertical(id="form"):
             where = "from the start" if self._since is None else f"from step {self._since + 1} on"
-            yield note(f"Run again {where}", Role.TITLE, id="form-title")
+            number = self._view.replay.turn_at(self._step) + 1
+            yield note(f"Run again {where} · values of turn {number}", Role.TITLE, id="form-title")
             for name in FIELDS:
                 with Horizontal(classes="field"):
-                    yield field_name(f"{name} of the first request" if name == INITIAL else name)
+                    yield field_name(MEANS[name])
                     yield line_input(value_of(self._turn, name), default_of(self._turn, name), name)
                     yield _about(in_short(self._turn, name), f"note-{name}")
             for name in WORDS:
@@ -189,11 +194,12 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
                     yield Cycle(words_of(name), word_of(self._settings, name), id=name)
                     yield _about("", f"note-{name}")
             with Horizontal(classes="field"):
-                yield field_name("other limits, NAME=VALUE")
+                yield field_name(MEANS[OTHERS])
                 yield line_input("", "max_tool_steps=3 max_resumes=2", OTHERS)
-            yield note("", id="about")
+            yield lines("", "about")
             yield note("nothing is changed yet", id="preview")
-            runs = self._runs if len(self._runs) <= SHOWN else self._runs[-SHOWN:]
+            most = max(1, min(SHOWN, self.app.size.height - ROWS))
+            runs = self._runs if len(self._runs) <= most else self._runs[-most:]
             yield RunLines(runs, self._current - (len(self._runs) - len(runs)), self._view.replay.turn_at(self._step))
             yield note("enter runs · esc leaves · ↑ ↓ fields · ← → words")
 
@@ -278,17 +284,14 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
 
     def _explain(self, name: str, problem: str | None) -> None:
         """Says in full what is wrong with a field, or what is known of it."""
-        known = ABOUT[name] if name in ABOUT else about(self._turn, name)
-        line = Span(f"✖ {name}: {problem}", Role.ERROR) if problem else Span(known, Role.DIM)
-        self.query_one("#about", Note).line = (line,)
+        line = (Span(f"✖ {name}: {problem}", Role.ERROR),) if problem else field_about(self._turn, name)
+        self.query_one("#about", WrappedLines).lines = [line]
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Another field: what is known of it."""
         name = event.widget.id or ""
-        if name in FIELDS:
-            self._explain(name, problem_of(name, self.query_one(f"#{name}", Input).value))
-        elif name in ABOUT:
-            self.query_one("#about", Note).line = (Span(ABOUT[name], Role.DIM),)
+        if name in ABOUT:
+            self._explain(name, problem_of(name, self.query_one(f"#{name}", Input).value) if name in FIELDS else None)
 
     # -- what it would do ----------------------------------------------------------------------------------------
 
@@ -318,26 +321,36 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             preview.line = line
 
 
-SHOWN = 4
-"""Runs that the form lists; R shows all."""
+SHOWN, ROWS = 4, 19
+"""Runs that the form lists, where there is room for them: R shows all. Rows of the form without them."""
 MEANS: Mapping[str, str] = {
-    "policy": "policy: the loop's beliefs",
-    "seam": "seam: how segments are joined",
-    "method": "method: how text is continued",
-    "profile": "profile: who is taken to speak",
-    "source": "source: who answers",
+    "continuation_max_attempts": "max. continuations",
+    "continuation_max_total_completion_tokens": "max. continuation tokens",
+    "continuation_max_output_chars": "max. characters",
+    "continuation_tool_repair_attempts": "max. call repairs",
+    INITIAL: "max_tokens, first request",
+    "policy": "policy",
+    "seam": "seam rule",
+    "method": "continue by",
+    "profile": "server profile",
+    "source": "answers from",
+    OTHERS: "other limits, NAME=VALUE",
 }
-
-
+"""What a field is called."""
 ABOUT: Mapping[str, str] = {
-    "policy": "whose rules the loop follows; p shows what each would have done",
-    "seam": "careful cuts what was asked for and what is too long to be chance; default: as the policy says",
-    "method": "prefill, a quoted anchor or a hint; default: the best that the server allows",
-    "profile": "reads every answer as if this server had given it; a letter goes to the next that begins so",
-    OTHERS: "any other limit, each as NAME=VALUE: " + ", ".join(
-        each.name for each in fields(Limits) if each.name not in CONTINUATION_LIMITS),
-    "source": "simulation: the known output cut again, SIMULATED; live: the provider, asked again",
+    "continuation_max_attempts": "how often a cut answer is continued",
+    "continuation_max_total_completion_tokens": "tokens of all continuations",
+    "continuation_max_output_chars": "characters of all answers together",
+    "continuation_tool_repair_attempts": "how often a cut call is asked for again",
+    INITIAL: "output cap of the first request",
+    "policy": "whose rules decide what is run, continued or given up; p compares them",
+    "seam": "how two segments become one text: how much of what is said twice is left out",
+    "method": "how a cut answer is asked to go on: prefill, a quoted anchor, or a hint",
+    "profile": "every answer is read as if this server had sent it; a letter goes to the next name",
+    "source": "recording: as it is; simulation: the known output cut again; live: the provider is asked",
+    OTHERS: ", ".join(each.name for each in fields(Limits) if each.name not in CONTINUATION_LIMITS),
 }
+"""What a field changes."""
 
 
 def _about(text: str, name: str) -> Note:

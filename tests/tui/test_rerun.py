@@ -89,16 +89,17 @@ async def test_the_form_shows_what_is_in_force_and_the_defaults(app_on: AppOn) -
         assert isinstance(form, LimitsForm)
         shown = page(pilot.app)
         rows = {
-            "continuation_max_attempts": "now 3", "continuation_max_total_completion_tokens": "now 1,024",
-            "continuation_max_output_chars": "now 120,000", "continuation_tool_repair_attempts": "now 1",
-            "max_tokens of the first request": "now 256", "policy": "< strict >", "seam": "< default >",
-            "method": "< default >", "profile": "< default >", "source": "< recording >",
+            "max. continuations": "now 3", "max. continuation tokens": "now 1,024", "max. characters": "now 120,000",
+            "max. call repairs": "now 1", "max_tokens, first request": "now 256", "policy": "< strict >",
+            "seam rule": "< default >", "continue by": "< default >", "server profile": "< default >",
+            "answers from": "< recording >",
         }
         for name, said in rows.items():
             assert any(name in row and said in row for row in shown.split("\n")), name
-        assert "now 3 · default 3" in shown
+        assert "continuation_max_attempts: how often a cut answer is continued · now 3 · default 3" in " ".join(
+            shown.replace("│", " ").split())
         await pilot.press("down")
-        assert "now 1,024 · default 4 × max_tokens" in page(pilot.app)
+        assert "now 1,024 · default 4 × max_tokens" in " ".join(page(pilot.app).replace("│", " ").split())
         await pilot.press("up")
         assert form.query_one("#continuation_max_attempts", Input).has_focus
         assert form.query_one("#continuation_max_attempts", Input).selected_text == "3"
@@ -207,4 +208,4 @@ async def test_an_advice_that_nothing_tried_is_said_and_runs_nothing(app_on: App
         assert len(session(pilot).runs.every) == 1
         shown = page(pilot.app)
         assert "turn 1, not tried: raise" in shown
-        assert "e, source live, asks" in shown
+        assert "e, answers from live, asks" in shown
