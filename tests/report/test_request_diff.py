@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from inspector.config.settings import Settings
 from inspector.report.facts import View, answer_at
 from inspector.report.lines import diff
-from inspector.report.lines.request_diff import MOST, request_before, request_diff
+from inspector.report.lines.request_diff import MOST, context_change, request_before, request_diff
 from inspector.report.lines.spans import Role, plain
 from inspector.report.token_counts import InputTokens, estimated_tokens, input_tokens
 from inspector.tui import sheets
@@ -90,7 +91,7 @@ def test_a_rewritten_beginning_is_said_plainly() -> None:
     changed = replace(facts, exchange=replace(facts.exchange, request=shorter))
     lines = request_diff(view, changed).lines
     found = plain(lines)
-    assert "before         REWRITTEN from message 2 of 3 on: " in found
+    assert "before         REWRITTEN at message 2 of 3; a provider's cache holds" in found
     assert "removed        2 messages · 28 characters · ~8 tokens estimated" in found
     assert "− assistant ~3 tokens" in found
     assert "+ assistant " in found
@@ -231,3 +232,51 @@ def test_the_forms_of_the_tab_are_those_of_the_sheets() -> None:
     assert sheets.DIFF_FORMS == diff.FORMS
     view = shown(*continued(*PARTS))
     assert "shown as  step  request  run  v changes" in plain(diff.diff(view, 1).lines)
+
+
+# -- which messages were removed and added ---------------------------------------------------------------------------
+
+
+def said(*words: str) -> list[Message]:
+    return [Message(Author.USER, (TextPart(word),)) for word in words]
+
+
+@pytest.mark.parametrize(("old", "new", "kept", "behind", "removed", "added"), [
+    ("abc", "abcd", 3, 0, "", "d"),
+    ("abc", "abc", 3, 0, "", ""),
+    ("Sabc", "Tabcd", 0, 3, "S", "Td"),  # another system prompt
+    ("abcdef", "aXef", 1, 2, "bcd", "X"),  # compacted
+    ("abcd", "ab", 2, 0, "cd", ""),  # an answer was taken back
+    ("", "ab", 0, 0, "", "ab"),
+    ("ab", "xy", 0, 0, "ab", "xy"),
+])
+def test_messages_that_stay_are_neither_removed_nor_added(
+    old: str, new: str, kept: int, behind: int, removed: str, added: str
+) -> None:
+    found = context_change(said(*old), said(*new))
+    assert (found.kept, found.behind) == (kept, behind)
+    assert "".join(each.text for each in found.removed) == removed
+    assert "".join(each.text for each in found.added) == added
+
+
+def test_a_changed_system_prompt_lists_it_alone() -> None:
+    view = shown(asked([{"role": "system", "content": "Be short."}, *FIRST], chat("Here it is.")),
+                 asked([{"role": "system", "content": "Be short."}, *SECOND], chat("Done.")))
+    facts = view.responses[1]
+    request = facts.exchange.request
+    assert request is not None
+    changed = replace(request, messages=(Message(Author.SYSTEM, (TextPart("Be long."),)), *request.messages[1:]))
+    found = plain(request_diff(view, replace(facts, exchange=replace(facts.exchange, request=changed))).lines)
+    assert "REWRITTEN at message 1 of 2; 1 message behind it the same" in found
+    assert "removed        1 message · 9 characters" in found
+    assert "added          3 messages" in found
+
+
+def test_a_compaction_of_many_messages_is_found_at_once() -> None:
+
+
+    began = time.perf_counter()
+    old = said(*(f"word {number}" for number in range(3_000)))
+    found = context_change(old, [*old[:1], *said("in short"), *old[2_500:], *said("more")])
+    assert (found.kept, found.behind, len(found.removed), len(found.added)) == (1, 500, 2_499, 2)
+    assert time.perf_counter() - began < 1

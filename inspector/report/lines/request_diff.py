@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, View, answers_of
 from inspector.report.lines.diff import SHOWN, changed, forms_line, part_words, shared
@@ -44,12 +45,11 @@ def request_diff(view: View, facts: ResponseFacts) -> Listed:
     if request is None:
         return Listed([*lines, (Span("the request was not recorded", Role.WARN),)])
     old = before.exchange.request if before is not None else None
-    gone: Sequence[Message] = ()
-    come: Sequence[Message] = request.messages
+    change = ContextChange(0, 0, (), request.messages)
     if old is not None and not _adds_only(facts, request):
-        same = _same(old.messages, request.messages)
-        gone, come = old.messages[same:], request.messages[same:]
-    lines += [_prefix(facts, old, gone), *_size(gone, come), *_measured(before, facts)]
+        change = context_change(old.messages, request.messages)
+    gone, come = change.removed, change.added
+    lines += [_before(facts, old, change), *_size(gone, come), *_measured(before, facts)]
     if old is not None:
         lines += _settings(old, request)
     lines += _listed(gone, "− ", Role.REMOVED, None)
@@ -64,16 +64,37 @@ def _adds_only(facts: ResponseFacts, request: Request) -> bool:
     return request.previous_id is not None and wire(request.api).chained(request)
 
 
-def _same(old: Sequence[Message], new: Sequence[Message]) -> int:
-    """How many messages are the same from the beginning on."""
+class ContextChange(NamedTuple):
+    """How the messages of a request differ from those of the request before."""
+
+    kept: int
+    """How many are the same from the beginning on."""
+    behind: int
+    """How many are the same behind the first that is not."""
+    removed: Sequence[Message]
+    added: Sequence[Message]
+
+
+def context_change(old: Sequence[Message], new: Sequence[Message]) -> ContextChange:
+    """What was removed and added; a message that stays where it was in the order is neither."""
     pairs = enumerate(zip(old, new, strict=False))
-    return next((at for at, (one, other) in pairs if one is not other and one != other), min(len(old), len(new)))
+    same = next((at for at, (one, other) in pairs if one is not other and one != other), min(len(old), len(new)))
+    one, other = old[same:], new[same:]
+    if not one or not other:
+        return ContextChange(same, 0, one, other)
+    removed: list[Message] = []
+    added: list[Message] = []
+    for what, first, last, begin, end in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if what != "equal":
+            removed += one[first:last]
+            added += other[begin:end]
+    return ContextChange(same, len(one) - len(removed), removed, added)
 
 
 # -- what the whole is -----------------------------------------------------------------------------------------------
 
 
-def _prefix(facts: ResponseFacts, old: Request | None, gone: Sequence[Message]) -> Line:
+def _before(facts: ResponseFacts, old: Request | None, change: ContextChange) -> Line:
     if facts.exchange.recorder is not None:
         told = "a transcript holds no requests: these are its rows since the answer before"
         return field("before", Span(told, Role.DIM))
@@ -83,11 +104,11 @@ def _prefix(facts: ResponseFacts, old: Request | None, gone: Sequence[Message]) 
     if request is not None and _adds_only(facts, request):
         return field("before", Span("kept by the provider: the request goes on from its response by id", Role.DIM))
     count = len(old.messages)
-    if not gone:
+    if change.kept == count:
         return field("before", Span("kept: ", Role.OK), Span(f"{_many(count, 'message')} sent again, unchanged"))
-    at = count - len(gone) + 1
-    return field("before", Span(f"REWRITTEN from message {at:,} of {count:,} on: ", Role.WARN),
-                 Span("a provider's cache holds what stands before it, and nothing behind"))
+    behind = f"; {_many(change.behind, 'message')} behind it the same" if change.behind else ""
+    return field("before", Span(f"REWRITTEN at message {change.kept + 1:,} of {count:,}", Role.WARN),
+                 Span(f"{behind}; a provider's cache holds what stands before it, and nothing behind"))
 
 
 def _size(gone: Sequence[Message], come: Sequence[Message]) -> list[Line]:
@@ -153,7 +174,11 @@ def _system(request: Request) -> str:
 
 
 def _value(value: Any) -> str:
-    return "not set" if value is None else safe(f"{value:,}" if type(value) is int else str(value), width=VALUE).text
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return safe(f"{value:,}" if isinstance(value, int) else str(value), width=VALUE).text
 
 
 def _member(values: Mapping[str, Any], name: str) -> str:
@@ -164,9 +189,8 @@ def _member(values: Mapping[str, Any], name: str) -> str:
 
 
 def _listed(messages: Sequence[Message], mark: str, role: Role, before: ResponseFacts | None) -> Iterator[Line]:
-    for number, message in enumerate(messages[:MOST]):
-        text = _text(message)
-        tokens = _answered(message, before) if number == 0 else None
+    for message in messages[:MOST]:
+        text, tokens = _text(message), _answered(message, before)
         told = f"~{estimated_tokens(text):,} tokens" if tokens is None else f"{tokens:,} tokens"
         how = "" if tokens is None or before is None else f" measured: the answer of {before.name}"
         yield EMPTY
