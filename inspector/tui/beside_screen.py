@@ -9,7 +9,8 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
 
-from inspector.report.lines.spans import Line, Listed, Role, Span
+from inspector.report.lines.spans import Line, Listed, Role, Span, text_of
+from inspector.tui.delivery import copy_text
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
@@ -18,6 +19,9 @@ from inspector.tui.panels import Note
 from inspector.tui.text_view import TextView
 from inspector.whatif.step_pairs import EqualSteps, StepPair
 from inspector.whatif.turn_pair import PairRow, TurnPair, TurnSide
+
+WIDTH = 120
+"""Columns of a comparison that is copied."""
 
 
 class PairList(RowList):
@@ -87,6 +91,7 @@ class Beside(Screen[int | None]):
         Binding("]", "turn(1)", "next turn", tooltip="The next turn of both runs", id="beside.turn"),
         Binding("[", "turn(-1)", "Turn before", show=False, tooltip="The turn before of both runs",
                 id="beside.turn-before"),
+        Binding("y", "copy", "copy", tooltip="Copy the whole comparison as text", id="beside.copy"),
         Binding("tab", "other_pane", "texts", tooltip="To the texts below, and back", id="beside.pane"),
         Binding("escape,q", "dismiss", "back", tooltip="Back to the session", id="beside.leave"),
     ]
@@ -151,6 +156,11 @@ class Beside(Screen[int | None]):
             self.note = ""
             self._pairs.take(TurnPair(*(side._replace(turn=side.view.turns[at]) for side in (pair.left, pair.right))))
             self._show()
+
+    def action_copy(self) -> None:
+        """Copies everything, the equal steps folded."""
+        lines = self._pairs.pair.lines(WIDTH)
+        self.note = copy_text(self.app, "\n".join(text_of(line).rstrip() for line in lines) + "\n")
 
     def on_row_opened(self, message: RowOpened) -> None:
         """Goes there."""

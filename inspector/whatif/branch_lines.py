@@ -26,7 +26,7 @@ from inspector.report.lines.steps import detail
 from inspector.whatif.branch_report import live_sources
 from inspector.whatif.edited_inputs import edit_lines, edited_inputs
 from inspector.whatif.step_pairs import first_difference_of
-from inspector.whatif.tree import Branch
+from inspector.whatif.tree import ORIGINAL, Branch
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
@@ -40,8 +40,9 @@ SMALL = 2_000
 
 def against_original(made: Branch, step: int | None = None) -> Listed:
     """The sheet of a branch; `step` is the one at the cursor, whose turn is compared if it is changed."""
+    other = "the original" if made.beside == ORIGINAL else f"run {made.beside}"
     title: Line = (Span("Run ", Role.TITLE), safe(made.name, Role.TITLE),
-                   Span(f" beside the original, {_over(made)}", Role.DIM))
+                   safe(f" beside {other}, {_over(made)}", Role.DIM))
     turn = compared_turn(made, step)
     if turn is None:
         return Listed([title, (), field("parts at", *parting(made)), *_changed(made)])

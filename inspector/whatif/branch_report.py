@@ -46,7 +46,8 @@ def _lines(made: Branch) -> Iterator[str]:
         became = f"{old} is given another text" if old == new else f"{old} became {new}"
         yield f"first difference: step {made.difference + 1}, {became}"
     alike = []
-    for then, now in zip(made.original.turns, made.view.turns, strict=True):
+    turns = zip(made.original.turns, made.view.turns, strict=True)
+    for then, now in sorted(turns, key=lambda pair: pair[0].verdict.rank):  # the worst first
         if first_difference_of(then.run, now.run) is None:
             alike.append(now)
             continue
@@ -73,7 +74,7 @@ def summary(made: Branch) -> str:
         return "nothing changes"
     if not made.changed:
         return "steps change, but every turn ends as before"
-    first = made.changed[0]
+    first = min(made.changed, key=lambda turn: made.original.turns[made.view.number(turn) - 1].verdict.rank)
     return f"turn {made.view.number(first)} ends in {_end(first)}" + (
         f" (and {len(made.changed) - 1} more turns end otherwise)" if len(made.changed) > 1 else ""
     )

@@ -22,6 +22,9 @@ from loop_core.errors import CallerError
 from loop_core.turn.state import State
 from loop_core.turn.trace import first_difference
 
+ORIGINAL = "original"
+"""The name and the key of the run that everything begins with."""
+
 # -- A what-if -------------------------------------------------------------------------------------------------------
 # The same case under other settings, beside the run that it was made from; and any two runs side by side.
 # A branch never changes what it was made from, and shares with it every step that its settings do not change.
@@ -42,16 +45,18 @@ class Branch:
     """The turns that end otherwise, as the branch sees them."""
     unrecorded: tuple[TurnFacts, ...]
     """The turns in which the branch asks for more than was recorded."""
+    beside: str = ORIGINAL
+    """What the other run is called."""
 
 
-def branch(parent: View, settings: Settings, since: int = 0) -> Branch:
-    """Runs the case again under other settings, which hold from step `since` on.
+def branch(parent: View, settings: Settings, since: int = 0, beside: str = ORIGINAL) -> Branch:
+    """Runs the case again under other settings, which hold from step `since` on; `beside` is the parent's name.
 
     Raises:
         CallerError: the parent has no such step.
     """
     made = rerun(parent.replay, settings, since)
-    return compare(parent, view(made, parent), name_from(parent.replay.settings, settings, since))
+    return compare(parent, view(made, parent), name_from(parent.replay.settings, settings, since), beside)
 
 
 def name_from(before: Settings, after: Settings, since: int) -> str:
@@ -59,12 +64,13 @@ def name_from(before: Settings, after: Settings, since: int) -> str:
     return name_of(before, after) + (f" from step {since + 1}" if since else "")
 
 
-def compare(left: View, right: View, name: str = "") -> Branch:
+def compare(left: View, right: View, name: str = "", beside: str = ORIGINAL) -> Branch:
     """Any two runs of one recording: the right one as told beside the left one."""
     changed = tuple(now for then, now in zip(left.turns, right.turns, strict=True) if then is not now and _end(
         then) != _end(now))
     unrecorded = tuple(turn for turn in right.turns if turn.final_state is State.UNRECORDED)
-    return Branch(name, left, right, first_difference(left.replay.trace, right.replay.trace), changed, unrecorded)
+    first = first_difference(left.replay.trace, right.replay.trace)
+    return Branch(name, left, right, first, changed, unrecorded, beside)
 
 
 def _end(turn: TurnFacts) -> tuple[State, str, str]:
@@ -99,10 +105,6 @@ def preview(run: Replay, settings: Settings, since: int = 0) -> Preview:
         if ends[0] != ends[1]:
             turns.append(index)
     return Preview(first_difference(run.trace, made.trace), steps, tuple(turns))
-
-ORIGINAL = "original"
-"""The name and the key of the run that everything begins with."""
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node:
@@ -163,7 +165,7 @@ class Tree:
         found = next((node for node in self.every if node.view.replay.stretches == stretches), None)
         if found is not None:
             return found, False
-        made = branch(parent.view, settings, since)
+        made = branch(parent.view, settings, since, parent.path)
         node = Node(key or key_of(parent.key, settings, since), made.name, made.view, parent, made)
         self.every.append(node)
         return node, True
@@ -182,11 +184,11 @@ class Tree:
     def beside(self, node: Node, other: Node) -> Branch:
         """A run beside any other; beside the one that it was made from, where that would be itself."""
         if node is other:
-            return node.branch or compare(node.view, node.view, "unchanged")
+            return node.branch or compare(node.view, node.view, "unchanged", node.path)
         if node.branch is not None and node.parent is other:
             return node.branch
         line = [each for each in reversed(_line(node)) if each not in _line(other)]
-        return compare(other.view, node.view, ", ".join(each.name for each in line) or node.name)
+        return compare(other.view, node.view, ", ".join(each.name for each in line) or node.name, other.path)
 
     def remove(self, node: Node) -> list[Node]:
         """Takes a branch out, with those that were made from it; gives what was taken out. The original stays."""

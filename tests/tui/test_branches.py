@@ -103,6 +103,9 @@ async def test_the_tree_shows_goes_and_takes_away(app_on: AppOn) -> None:
         shown = page(pilot.app)
         assert "└ attempts=4" in shown
         assert "  └ attempts=1" in shown  # made from it, so it hangs below it
+        await pilot.press("escape")
+        assert "Run attempts=1 beside run attempts=4," in page(pilot.app)
+        await pilot.press("R")
         await pilot.press("g", "enter")
         assert session(pilot).run.name == "original"
         await pilot.press("R", "j", "x")
@@ -132,6 +135,10 @@ async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: App
         assert "13 → RequestContinuation 4" in shown
         assert "+ All three have been closed" in shown
         before = pairs.cursor
+        await pilot.press("y")
+        assert "1–12  12 equal steps" in pilot.app.clipboard
+        assert "ends in     AbortPartial, retry_limit" in pilot.app.clipboard
+        assert "+ All three have been closed" in pilot.app.clipboard
         await pilot.press("}")
         assert pairs.cursor == before + 1
         await pilot.press("{", "{")

@@ -81,6 +81,17 @@ def test_many_turns_that_end_otherwise_are_counted():
     assert summary(made) == "turn 1 ends in Complete completed (and 1 more turns end otherwise)"
 
 
+def test_the_worst_of_the_turns_that_change_is_told_first():
+    second = [asked([user("and now"), *each["request"]["body"]["messages"][1:]], each["response"]["body"])
+              for each in continued(*PARTS)]
+    found = shown(*continued(*PARTS, last="length"), *second)
+    assert [turn.verdict.word for turn in found.turns] == ["TRUNCATED", "LIMIT REACHED"]
+    made = changed(found, continuation_max_attempts=9)
+    said = text(made)
+    assert summary(made).startswith("turn 2 ends in Complete completed (and 1 more")
+    assert said.index("turn 2 of 2") < said.index("turn 1 of 2")
+
+
 def test_turns_that_stay_as_they_were_are_one_line():
     others = [asked([user(f"and now {n}")], chat("done")) for n in range(3)]
     said = text(changed(shown(*continued(*PARTS), *others), continuation_max_attempts=5))
