@@ -14,6 +14,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
+from textual.events import Click
 from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import Screen
@@ -200,6 +201,19 @@ class TuneScreen(Screen[int | None]):
         shows = list(SHOWS)
         self.table.show = shows[(shows.index(self.table.show) + 1) % len(shows)]
         self._show()
+
+    def on_click(self, event: Click) -> None:
+        """A click on the name of a measure shows it."""
+        names = self._head.content_region
+        if not names.contains_point(event.screen_offset) or event.screen_y != names.bottom - 1:
+            return
+        at = names.x
+        for name in SHOWS:
+            end = at + len(name) + 2  # its brackets, or blanks in their place
+            if at <= event.screen_x < end:
+                self.table.show = name
+                self._show()
+            at = end
 
     def action_turn(self, by: int) -> None:
         """One turn alone, or all of them."""

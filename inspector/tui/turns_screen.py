@@ -261,6 +261,10 @@ class TurnsScreen(Screen[None]):
                 tooltip="A live turn: ask a provider or a local model, each effect by hand"),
         Binding("P", "providers", "providers", id="providers",
                 tooltip="Providers side by side: one answer as each would tell of it"),
+        Binding("u", "over_all('tune')", "tune", show=False, id="turns.tune",
+                tooltip="Run all files, as one session, under a grid of limits: what would have been enough"),
+        Binding("p", "over_all('policies')", "policies", show=False, id="turns.policies",
+                tooltip="All files, as one session, under every policy"),
         Binding("x", "export", "export", tooltip="Write the table as CSV", id="turns.export"),
         Binding("y", "copy", "Command", show=False, tooltip="Copy the command line that shows the same",
                 id="turns.copy"),
@@ -437,6 +441,12 @@ class TurnsScreen(Screen[None]):
         section = self.listed.section_of.get(row.paths[0])
         remember = self.sections[section].remember if section is not None else self.named and bool(self.sections)
         self.post_message(TurnWanted(row, self.opened, remember))
+
+    def action_over_all(self, view: str) -> None:
+        """Opens all files as one session, with a view over it."""
+        from inspector.tui.whole_table import open_over_all
+
+        open_over_all(self, view)
 
     def action_sort(self) -> None:
         """Asks for a column."""

@@ -20,6 +20,7 @@ from inspector.report.lines.spans import text_of
 from inspector.sessions import open_paths
 from inspector.tui.app import LoopInspector
 from inspector.tui.keys import HelpScreen
+from inspector.tui.policies_screen import PoliciesScreen
 from inspector.tui.questions import AxesPrompt
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tuning_map import HeatMap, TuningTable
@@ -166,6 +167,13 @@ async def test_v_goes_through_the_measures(app_on: AppOn) -> None:
         assert "[segments]" in page(pilot.app)
         await pilot.press("v")
         assert "[outcome]" in page(pilot.app)
+        for name in ("segments", "outcome", "spend"):
+            rows = seen(pilot.app)
+            y = next(at for at, row in enumerate(rows) if "segments" in row and "outcome" in row)
+            await pilot.click(offset=(rows[y].index(name), y))
+            assert f"[{name}]" in page(pilot.app)
+        await pilot.press("full_stop")
+        assert "has no use now: Stop the run" in page(pilot.app)
 
 
 async def test_brackets_and_a_number_choose_a_turn_or_all(app_on: AppOn) -> None:
@@ -607,3 +615,34 @@ async def test_what_must_be_seen_is_seen_at_any_size(app_on: AppOn, size: tuple[
         await pilot.pause()
         assert "◀" in page(pilot.app)
         assert pilot.app.screen.query_one(HeatMap).has_focus
+
+
+SAMPLES = Path(__file__).parents[2] / "sample_sessions"
+
+
+async def test_a_table_of_turns_is_tuned_and_laid_under_the_policies_as_a_whole() -> None:
+    paths = [str(path) for path in sorted(SAMPLES.glob("0[12]*.jsonl"))]
+    app = LoopInspector(paths)
+    async with app.run_test(size=WIDE) as pilot:
+        table = app.screen
+        for key, kind in (("u", TuneScreen), ("p", PoliciesScreen)):
+            for _ in range(500):
+                await pilot.press(key)
+                await pilot.pause(0.02)
+                if isinstance(app.screen, kind):
+                    break
+            assert isinstance(app.screen, kind)
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            assert "3 turns" in page(app)
+            await pilot.press("escape")
+            assert isinstance(app.screen, SessionScreen), "the whole as one session"
+            await pilot.press("escape")
+            assert app.screen is table
+
+
+async def test_what_was_found_on_the_machine_is_no_one_session() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("u")
+        assert "never meant as one session" in page(app)
