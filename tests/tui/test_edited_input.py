@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import TextArea
 
+from inspector.tui import live_run
 from inspector.tui.app import LoopInspector
 from inspector.tui.input_editor import InputEditor
 from inspector.tui.lists import Choose
 from inspector.tui.live_run import AskLive
+from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
+from loop_core.values import Stop
 from tests.scenes.app import HOSTILE, assistant, body, continued, entry, hostile, page, result, told, user
+from tests.scenes.live import answer, streams
+from tests.scenes.live_branch import with_a_call as recorded_call
+from tests.scenes.loopback import Fake
 
 AppOn = Callable[..., LoopInspector]
 WHOLE = '{"path": "report.md", "content": "Three regions."}'
@@ -101,3 +108,31 @@ async def test_a_hostile_text_is_shown_by_marks(app_on: AppOn) -> None:
         await pilot.press("W", "f2")
         assert "this is the text as it was" in page(pilot.app)
         assert HOSTILE[:5] in area.text
+
+
+async def test_an_edited_result_is_asked_live_from_the_editor(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_run, "HELD", 0.0)  # a test's keys come faster than a hand's
+    fake.answers = [streams("openai_chat", answer("openai_chat", "It rains.", Stop.END_TURN))]
+    path = recorded_call(fake.url, tmp_path / "s.har")
+    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
+    async with app.run_test(size=(80, 24)) as pilot:
+        session(pilot).step = len(session(pilot).run.view.steps) - 1
+        await pilot.press("W", "enter")
+        area = app.screen.query_one(TextArea)
+        assert area.text == "snow"
+        area.text = "rain"
+        await pilot.press("f4")
+        assert "Ask turn 1 live again, from step 4 on" in page(app)
+        assert fake.got == []
+        await pilot.press("y")
+        for _ in range(500):
+            await pilot.pause(0.01)
+            if isinstance(app.screen, SessionScreen) and len(session(pilot).runs.every) == 2:
+                break
+        view = session(pilot).run.view
+        assert view.turns[0].merged.text == "It rains."
+        assert view.turns[0].verdict.word != "EDITED, NOT ASKED"
+        assert fake.got[0].json["messages"][-1]["content"] == "rain"
+        assert "turn 1, input 2 (result of weather), 4 characters became 4" in told(app)
