@@ -24,7 +24,7 @@ from inspector.report.lines.spans import (
     width_of,
 )
 from inspector.report.lines.steps import detail, glyph_of, role_of
-from inspector.whatif.branch_lines import ending, ending_role, fidelity, text_diff
+from inspector.whatif.branch_lines import ending_role, fidelity, text_diff
 from inspector.whatif.step_pairs import EqualSteps, StepPair, folded, move_key, step_pairs, unfolded
 from loop_core.turn.trace import Fidelity, step_key
 
@@ -157,7 +157,9 @@ def _verdict(side: TurnSide) -> Line:
 
 def _end(side: TurnSide) -> Line:
     trust = fidelity(side.view, side.turn)
-    return (Span(ending(side.turn), ending_role(side.turn)),
+    turn = side.turn  # the reason first: the state follows from it, and is cut where there is no room
+    said = f"{turn.terminal} ({turn.final_state.value})" if turn.terminal else turn.final_state.value
+    return (Span(said, ending_role(turn)),
             *(() if trust == Fidelity.RECORDED.value else (Span(f"  {trust}", Role.DIM),)))
 
 
@@ -185,7 +187,7 @@ def _count(number: int) -> Line:
 
 
 FACTS = (
-    ("ends in", _end),
+    ("ends as", _end),
     ("verdict", _verdict),
     ("stop", _stop),
     ("segments", lambda side: _count(side.turn.segments)),

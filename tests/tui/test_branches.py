@@ -128,7 +128,7 @@ async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: App
         assert pairs.rows[pairs.cursor] == (12, 12, False)
         shown = " ".join(page(pilot.app).split())
         assert "Turn 1 in both runs the first difference is at step 13" in shown
-        assert "ends in AbortPartial, retry_limit ≠ Complete, completed" in shown
+        assert "ends as retry_limit (AbortPartial) ≠ completed (Complete)" in shown
         assert "segments 4 ≠ 6" in shown
         assert "1–12 12 equal steps │ 1–12" in shown
         assert "13 ■ AbortPartial retry_limit" in shown
@@ -137,7 +137,7 @@ async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: App
         before = pairs.cursor
         await pilot.press("y")
         assert "1–12  12 equal steps" in pilot.app.clipboard
-        assert "ends in     AbortPartial, retry_limit" in pilot.app.clipboard
+        assert "ends as     retry_limit (AbortPartial)" in pilot.app.clipboard
         assert "+ All three have been closed" in pilot.app.clipboard
         await pilot.press("}")
         assert pairs.cursor == before + 1
