@@ -1,12 +1,13 @@
 """The steps of two turns beside each other, and the equal ones folded: a turn under two runs, or any two turns.
 
-A step stands beside a step of the other turn by the responses that came before it: the k-th answer of one beside the
-k-th answer of the other.
+Two runs of one turn look at the same responses, so a step stands beside a step of the other run by the responses that
+came before it. Two different turns are aligned by the longest sequences of moves that they have in common.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 from itertools import groupby, zip_longest
 from typing import Any, NamedTuple
 
@@ -34,7 +35,8 @@ class EqualSteps(NamedTuple):
     """How many they are."""
 
 
-StepKey = Callable[[Step], tuple[Any, ...]]
+SMALL = 2_000
+"""Steps up to which two turns are searched for common sequences; longer ones stand beside each other as they come."""
 
 
 def move_key(step: Step) -> tuple[Any, ...]:
@@ -51,14 +53,29 @@ def move_key(step: Step) -> tuple[Any, ...]:
     return (turn.state, step.signal, word, sends, calls, ends)
 
 
-def step_pairs(left: TurnRun, right: TurnRun, key: StepKey = step_key) -> list[StepPair]:
-    """Every step of both turns, in order."""
+def step_pairs(left: TurnRun, right: TurnRun) -> list[StepPair]:
+    """Every step of one turn in two runs, in order."""
     if left.steps is right.steps:
         return [StepPair(left.first + at, right.first + at, True) for at in range(len(left.steps))]
     found: list[StepPair] = []
     for one, other in _by_answers(left.steps, right.steps):
-        same = one is not None and other is not None and _same(left.steps[one], right.steps[other], key)
+        same = one is not None and other is not None and _same(left.steps[one], right.steps[other])
         found.append(StepPair(_index(left, one), _index(right, other), same))
+    return found
+
+
+def move_pairs(left: TurnRun, right: TurnRun) -> list[StepPair]:
+    """Every step of two different turns, in order; the same are steps with the same move."""
+    old, new = ([move_key(step) for step in run.steps] for run in (left, right))
+    if max(len(old), len(new)) > SMALL:
+        blocks = [("replace", 0, len(old), 0, len(new))]
+    else:
+        blocks = list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
+    found: list[StepPair] = []
+    for _, i, j, k, m in blocks:
+        for one, other in zip_longest(range(i, j), range(k, m)):
+            same = one is not None and other is not None and old[one] == new[other]
+            found.append(StepPair(_index(left, one), _index(right, other), same))
     return found
 
 
@@ -71,8 +88,8 @@ def _index(run: TurnRun, at: int | None) -> int | None:
     return None if at is None else run.first + at
 
 
-def _same(one: Step, other: Step, key: StepKey) -> bool:
-    return one is other or key(one) == key(other)
+def _same(one: Step, other: Step) -> bool:
+    return one is other or step_key(one) == step_key(other)
 
 
 def _by_answers(left: Sequence[Step], right: Sequence[Step]) -> Iterator[tuple[int | None, int | None]]:

@@ -25,8 +25,8 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.lines.steps import detail, glyph_of, role_of
 from inspector.whatif.branch_lines import ending_role, fidelity, text_diff
-from inspector.whatif.step_pairs import EqualSteps, StepPair, folded, move_key, step_pairs, unfolded
-from loop_core.turn.trace import Fidelity, step_key
+from inspector.whatif.step_pairs import EqualSteps, StepPair, folded, move_pairs, step_pairs, unfolded
+from loop_core.turn.trace import Fidelity
 
 LABEL = 12
 """Columns of a fact's name: the value of the left turn stands beside it in half of the width."""
@@ -66,9 +66,8 @@ class TurnPair:
         # All runs of one recording share what live runs heard.
         self.one_turn = left.turn.id == right.turn.id and (
             left.view.replay.case.heard is right.view.replay.case.heard)
-        key = step_key if self.one_turn else move_key
         self.facts = [PairFact(name, *(tell(side) for side in (left, right))) for name, tell in FACTS]
-        self.steps = step_pairs(left.turn.run, right.turn.run, key)
+        self.steps = (step_pairs if self.one_turn else move_pairs)(left.turn.run, right.turn.run)
 
     @property
     def difference(self) -> StepPair | None:

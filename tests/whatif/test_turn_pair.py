@@ -7,7 +7,7 @@ from inspector.report.lines.spans import text_of
 from inspector.whatif.step_pairs import EqualSteps
 from inspector.whatif.tree import branch
 from inspector.whatif.turn_pair import TurnPair, TurnSide
-from tests.scenes.recordings import CUT, PARTS, asked, call, chat, continued, ran_cut_call, shown, user
+from tests.scenes.recordings import CUT, PARTS, asked, assistant, call, chat, continued, result, shown, user
 
 
 def side(view, number=1, name="this"):
@@ -74,12 +74,25 @@ def test_turns_of_two_recordings_are_compared_by_their_moves():
     assert same.summary() == "every step is the same move"
 
 
-def test_a_turn_that_goes_on_where_the_other_has_ended():
-    short, long = shown(*continued(*PARTS[:1])), shown(*ran_cut_call())
-    pair = TurnPair(side(short), side(long))
-    assert all(None in row[:2] or row.left == row.right for row in pair.steps)
-    back = TurnPair(side(long), side(short))
-    assert [(row.right, row.left) for row in back.steps] == [row[:2] for row in pair.steps]
+def test_a_round_of_tools_that_only_one_turn_has_stands_alone():
+    """What comes after it is beside the same moves of the other turn, not one round late."""
+    first, second = call(key="call_1"), call('{"path": "b.md", "content": "four"}', key="call_2")
+    one = [user("Write it."), assistant("First.", first), result("ok", "call_1")]
+    two = [*one, assistant("Second.", second), result("ok", "call_2")]
+    long = shown(asked(one[:1], chat("First.", "tool_calls", first)), asked(one, chat("Second.", "tool_calls", second)),
+                 asked(two, chat("Both.")))
+    short = shown(asked(one[:1], chat("First.", "tool_calls", first)), asked(one, chat("One.")))
+    pair = TurnPair(side(long), side(short))
+    alone = [row for row in pair.steps if None in row[:2]]
+    assert len(alone) == len(long.steps) - len(short.steps) == 3
+    assert all(row.same for row in pair.steps if row not in alone)
+    for index in range(2):
+        assert [row[index] for row in pair.steps if row[index] is not None] == list(
+            range(len((long, short)[index].steps)))
+    assert pair.summary() == f"the first difference: only the left one has a step {alone[0].left + 1} there"
+    back = TurnPair(side(short), side(long))
+    assert [row[1::-1] for row in back.steps if None not in row[:2]] == [
+        row[:2] for row in pair.steps if None not in row[:2]]
 
 
 def test_opened_steps_are_rows_of_their_own():
