@@ -20,6 +20,7 @@ from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Input
 
+from inspector.report.facts import View
 from inspector.report.lines import header
 from inspector.report.lines.header import status
 from inspector.report.lines.outline import Outline
@@ -112,6 +113,7 @@ class VerdictPanel(Panel):
     paths: reactive[tuple[str, ...]] = reactive((), init=False, repaint=False)
     live: reactive[Line] = reactive((), init=False, repaint=False)
     """What is under way in a live turn; it stands where the verdict will."""
+    _counted: tuple[View, Line] | None = None
 
     def watch_step(self, old: int, new: int) -> None:
         """Another turn has another verdict."""
@@ -132,12 +134,18 @@ class VerdictPanel(Panel):
             said = header.verdict_rows(view, view.turns[block.turn] if block else None, width, rows, measure)
         file = self.outline.file_of(block) if block else ""
         source = header.source(self.paths, view, self.run, file)
-        counts = () if self.live else header.counts(view)
+        counts = () if self.live else self._counts(view)
         if file or width_of(source, measure) + width_of(counts, measure) + 2 <= width:
             last = spread(counts, source, width, measure)  # of several files the name is never cut off
         else:
             last = joined([counts, source])
         return [*said, *([()] * (rows - len(said))), last]
+
+    def _counts(self, view: View) -> Line:
+        """How many turns have which verdict, counted once for a run: of 33,000 turns that takes as long as ten keys."""
+        if self._counted is None or self._counted[0] is not view:
+            self._counted = view, header.counts(view)
+        return self._counted[1]
 
     def on_click(self) -> None:
         """Opens it whole."""

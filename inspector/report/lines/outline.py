@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from os.path import commonpath, dirname, relpath
 from typing import NamedTuple
 
@@ -127,10 +128,15 @@ class Outline:
 
     def turn_start(self, step: int, direction: int) -> int | None:
         """The first step of the next turn (1), or of this one or the one before (-1), as far as they are shown."""
-        starts = [self._step_at(place) for number, place in enumerate(self._places)
-                  if not number or self._shown[number].turn != self._shown[number - 1].turn]
+        starts = self._starts
         at = bisect_right(starts, step) if direction > 0 else bisect_left(starts, step) - 1
         return starts[at] if 0 <= at < len(starts) else None
+
+    @cached_property
+    def _starts(self) -> Sequence[int]:
+        """The first step that is shown of each turn."""
+        return [self._step_at(place) for number, place in enumerate(self._places)
+                if not number or self._shown[number].turn != self._shown[number - 1].turn]
 
 
 class Narrowed(Outline):
