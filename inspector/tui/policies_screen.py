@@ -26,6 +26,9 @@ from inspector.tui.messages import RowOpened
 from inspector.whatif import policies_report as lines
 from inspector.whatif.policies import Matrix, matrix
 
+ROOMY = 100
+"""Columns from which the head says how many turns are complete; below, the cell's text does."""
+
 
 @dataclass
 class MatrixMade(Message):
@@ -173,6 +176,8 @@ class PoliciesScreen(TableScreen):
         if not made.rows:
             return [(title, Span("  no turns: nothing was read", Role.WARN))]
         counts = f"  {len(made.rows):,} turn{'' if len(made.rows) == 1 else 's'} under {len(made.policies)} policies"
+        if width >= ROOMY:
+            counts += f", {made.complete(self._cells.policy):,} complete"
         run = (Span("run ", Role.DIM), safe(self._run), Span("  "),
                Span(made.fidelity.value, FIDELITY[made.fidelity]))
         return [spread((title, Span(counts, Role.DIM)), run, width),

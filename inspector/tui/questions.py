@@ -141,7 +141,7 @@ class AxesPrompt(Prompt):
     """
 
     def __init__(self, value: str) -> None:
-        super().__init__("grid", "attempts=0..6 max_tokens=64,128,256", value)
+        super().__init__("limits to vary", "attempts=0..6 max_tokens=64,128,256", value)
 
     def compose(self) -> ComposeResult:
         """What is known of the line, and the line."""

@@ -85,7 +85,7 @@ class TuneScreen(Screen[int | None]):
                 id="tune.turn-before"),
         Binding(":", "jump", "Go to turn", show=False, tooltip="One turn by its number, or all", id="tune.turn-number"),
         Binding("b", "best", "best", tooltip="To the smallest budget, then to the knee", id="tune.best"),
-        Binding("e", "axes", "axes", tooltip="Which limits are varied, and their values", id="tune.axes"),
+        Binding("e", "axes", "limits", tooltip="Which limits are varied, and their values", id="tune.axes"),
         Binding("s", "simulate", "simulate", id="tune.simulate",
                 tooltip="Simulate what was not recorded, or keep to the recording"),
         Binding("r", "again", "Run again", show=False, tooltip="Run the grid again, from the start", id="tune.again"),

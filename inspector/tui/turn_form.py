@@ -104,9 +104,9 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
             yield note("enter begins: nothing is sent yet · esc leaves · ↑ ↓ fields · ← → words")
 
     def on_mount(self) -> None:
-        """Who answers first."""
-        self.query_one("#scenario").focus()
+        """Who answers first; of a real server that was named before, what is asked."""
         self._turned()
+        self.query_one("#scenario" if self._scenario else "#prompt" if self._before.get("model") else "#model").focus()
         self._read()
 
     @work(thread=True)

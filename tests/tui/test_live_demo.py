@@ -138,6 +138,13 @@ async def test_the_form_has_the_last_values_again_and_a_real_server_has_its_own_
         await pilot.pause()
         assert "base URL" in page(app)
         assert "OPENAI_API_KEY" in page(app)
+    keep_typed({"scenario": "a real server", "model": "m"})
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("L")
+        await pilot.pause()
+        await pilot.press(*"Hi.")
+        assert app.screen.query_one("#prompt", Input).value == "Hi.", "it takes typing at once"
 
 
 def test_no_credential_is_ever_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
