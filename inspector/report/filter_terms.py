@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at, answered
 from inspector.report.findings import CUT_WORDS, RAN
+from inspector.report.times import length_ms
 from loop_core.judge.gate import Admission
 from loop_core.turn.trace import Step, limit_usage
 
@@ -262,6 +263,8 @@ NUMBERS: Mapping[str, Number] = {
     "out": Number("output tokens of the response", _output),
     "size": Number("bytes of the response's body",
                    lambda look: len(look.response.exchange.body) if look.response else None),
+    "took": Number("milliseconds that the response took, where that was recorded",
+                   lambda look: length_ms(look.response.exchange) if look.response else None),
 }
 
 

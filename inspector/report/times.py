@@ -109,6 +109,8 @@ def turn_times(view: View, turn: TurnFacts) -> TurnTimes | None:
         wall = together if len(exchanges) == 1 else None
         if start is not None and last is not None and lengths[-1] is not None and last + lengths[-1] >= start:
             wall = (last + lengths[-1] - start) / 1e6
+            if together is not None and wall + len(exchanges) < together:
+                wall = None  # answers come one after the other: the times of day are not those of the requests
         found = TurnTimes(ClockSource.WIRE, started, wall, together)
     return found if found[1:] != (None,) * len(found[1:]) else None
 
@@ -193,6 +195,11 @@ def length(exchange: Exchange) -> int | None:
     """How long an exchange took, in nanoseconds; None where that is not recorded."""
     took = _length(exchange.duration_ms)
     return None if took is None else int(took * 1_000_000)
+
+
+def length_ms(exchange: Exchange) -> float | None:
+    """The same in milliseconds; nothing of an answer that nobody gave."""
+    return None if exchange.simulated else _length(exchange.duration_ms)
 
 
 def _length(ms: float | None) -> float | None:

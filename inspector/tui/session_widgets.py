@@ -91,12 +91,16 @@ class SpentPanel(Panel):
         before, now = view.effective_step(old).turn, view.effective_step(new).turn
         if before.spend is not now.spend or before.limits is not now.limits or before.token_cap != now.token_cap:
             self.changed()  # turns of one session may have other caps, and begin with the same spend
+        elif view.prices.models and view.turn_of(old) is not view.turn_of(new):
+            self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
         """A title and the gauges."""
         if self.outline is None or not self.outline.view.steps:
             return ()
-        return [(Span("SPENT", Role.TITLE),), *header.gauges(self.outline.view.effective_step(self.step).turn, width)]
+        view = self.outline.view
+        gauges = header.gauges(view.effective_step(self.step).turn, width)
+        return [header.spent_title(view, view.turn_of(self.step)), *gauges]
 
 
 # -- The step list ---------------------------------------------------------------------------------------------------

@@ -18,10 +18,11 @@ from inspector.report import explain
 from inspector.report.costs import response_cost, session_cost, turn_cost
 from inspector.report.explain_document import document
 from inspector.report.facts import View, answer_at
+from inspector.report.lines.header import spent_title
 from inspector.report.lines.response import response
-from inspector.report.lines.spans import plain
+from inspector.report.lines.spans import plain, text_of
 from loop_core.errors import CallerError
-from tests.scenes.recordings import ASKS, MESSAGES, asked, chat, lines, message, shown, user
+from tests.scenes.recordings import ASKS, HINT, MESSAGES, asked, chat, lines, message, shown, user
 
 MINI = {"input": 1.0, "output": 10.0}
 TABLE = price_table({"m-1": {**MINI, "cached_input": 0.1}}, "USD")
@@ -122,6 +123,16 @@ def test_views_and_the_document_have_costs() -> None:
     assert found["turns"][0]["cost"] == {"amount": 0.001009, "currency": "USD", "priced": 1, "responses": 1}
     assert "cost" not in found["turns"][1]
     assert found["cost"] == {"amount": 0.001009, "currency": "USD", "priced": 1, "responses": 2}
+
+
+def test_the_cost_of_a_turn_stands_above_its_gauges() -> None:
+    view = priced(asked(ASKS, chat("Done.", tokens=100)), asked([user("other")], chat("Done.", tokens=None)))
+    assert [text_of(spent_title(view, turn)) for turn in view.turns] == ["SPENT  0.0010 USD", "SPENT"]
+    part = priced(asked(ASKS, chat("One", "length", tokens=100)),
+                  asked([*ASKS, {"role": "assistant", "content": "One"}, user(HINT)], chat("Two", tokens=None)))
+    assert text_of(spent_title(part, part.turns[0])) == "SPENT  ≥ 0.0010 USD"
+    plain_view = shown(asked(ASKS, chat("Done.", tokens=100)))
+    assert text_of(spent_title(plain_view, plain_view.turns[0])) == "SPENT"
 
 
 def test_without_a_table_nothing_speaks_of_costs() -> None:

@@ -11,7 +11,7 @@ import pytest
 from inspector.config.settings import Settings
 from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.report import explain, explain_document
+from inspector.report import explain, explain_document, filters
 from inspector.report.facts import View, answer_at, view
 from inspector.report.lines import steps
 from inspector.report.lines.outline import Outline
@@ -170,6 +170,7 @@ def test_without_the_time_of_day_only_the_answers_of_a_turn_are_known() -> None:
         "took 600 ms in its answers; what lay between them was not recorded")
     assert over(None, 100.0, None, 300.0) is None
     assert over(AT, None, None, None) == (ClockSource.WIRE, AT, None, None)
+    assert over(AT, 100.0, 200.0, 300.0) == (ClockSource.WIRE, AT, None, 600.0)  # all of them at one time of day
     assert took_phrase(TurnTimes(ClockSource.WIRE, AT)) == ""
 
 
@@ -215,3 +216,10 @@ def test_durations_have_a_unit_that_fits(ms: float, words: str) -> None:
 ])
 def test_a_time_is_read_in_any_of_its_forms(said: str | None, seconds: float | None) -> None:
     assert moment(said) == (None if seconds is None else seconds * 1e9)
+
+
+def test_a_filter_finds_what_took_long(timed: View) -> None:
+    assert filters.steps(filters.parse("took>=1700"), timed) == [1, 2]
+    assert filters.steps(filters.parse("took>1700"), timed) == []
+    unknown = shown(asked(ASKS, chat("Hi")))
+    assert filters.steps(filters.parse("took>=0"), unknown) == []

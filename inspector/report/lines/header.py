@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from inspector.report.costs import turn_cost
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.merged import reason
 from inspector.report.lines.outline import Outline
@@ -141,6 +142,15 @@ def gauges(turn: Turn, width: int = 80) -> list[Line]:
         ))
     lines += [(Span(doubt, Role.DIM),) for doubt in doubts(turn.spend)]
     return lines
+
+
+def spent_title(view: View, turn: TurnFacts) -> Line:
+    """The line above the gauges, with what the turn cost where a price table is configured and it is known."""
+    title, cost = Span("SPENT", Role.TITLE), turn_cost(view, turn)
+    if cost is None:
+        return (title,)
+    least = "" if cost.priced == cost.responses else "≥ "
+    return title, Span("  "), safe(f"{least}{view.prices.shown(cost.amount)}")
 
 
 def output(spent: Spend) -> str:
