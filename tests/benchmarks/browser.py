@@ -110,7 +110,7 @@ def report() -> Report:
         return
     from inspector.sessions.agents import samples
 
-    sample = str(samples()[0].path)
+    sample = str(samples()[1].path)  # of one turn: several begin with the table of turns
     session, bare, wall, cpu = [], [], [], []
     with serving(sample) as url, chromium.browser() as browser:
         assert re.match(r"http://127\.0\.0\.1:", url)
