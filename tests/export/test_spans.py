@@ -275,8 +275,8 @@ def test_only_the_turns_that_were_asked_for() -> None:
 def test_every_metric_is_made_of_some_session() -> None:
     """Sample 05 and the three below have them all."""
     streamed = json.loads(json.dumps(continued(*SHORT)))
-    made = {point.name for scene in (continued(*SHORT), [timed(each, T0, 5) for each in streamed], ran_cut_call())
-            for point in points(shown(*scene))}
+    apart = [timed(each, f"2026-01-02T03:04:{second:02}Z", 5) for second, each in enumerate(streamed)]
+    made = {point.name for scene in (continued(*SHORT), apart, ran_cut_call()) for point in points(shown(*scene))}
     limited = points(shown(*continued(*PARTS, "more", "and more", last="length")))
     found = made | {point.name for point in limited}
     assert {"loop_inspector.truncation_exits", "loop_inspector.attempts_per_turn"} <= {p.name for p in limited}
