@@ -47,7 +47,7 @@ def edit_of(replay: Replay, text: str) -> TurnEdit:
     try:
         given = input_of(replay.case, record, wanted)
     except CallerError as why:
-        raise CallerError(f"--edit {one_line(place)}: {why}; it is given {listed(replay, record)}") from None
+        raise CallerError(f"--edit {one_line(place)}: {why}; it is given {inputs_line(replay, record)}") from None
     return TurnEdit(int(number), given.number, _text(value))
 
 
@@ -62,8 +62,8 @@ def _text(value: str) -> str:
         raise CallerError(f"{value[1:]}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
 
 
-def listed(replay: Replay, record: TurnRecord) -> str:
-    """All inputs of a turn in a line each, or in one."""
+def inputs_line(replay: Replay, record: TurnRecord) -> str:
+    """All inputs of a turn in one line."""
     return "; ".join(f"{each.number} {each.what} “{one_line(each.text, SHOWN)}”"
                      for each in turn_inputs(replay.case, record))
 

@@ -103,7 +103,7 @@ def _groups(steps: Sequence[Step]) -> list[range]:
     return [range(first, end) for first, end in zip([0, *starts], [*starts, len(steps)], strict=True)]
 
 
-def folded(pairs: Sequence[StepPair]) -> list[StepPair | EqualSteps]:
+def fold_pairs(pairs: Sequence[StepPair]) -> list[StepPair | EqualSteps]:
     """The same with every two or more equal pairs in a row as one."""
     found: list[StepPair | EqualSteps] = []
     for same, group in groupby(pairs, key=lambda pair: pair.same):
@@ -116,6 +116,6 @@ def folded(pairs: Sequence[StepPair]) -> list[StepPair | EqualSteps]:
     return found
 
 
-def unfolded(equal: EqualSteps) -> list[StepPair]:
+def unfold_pair(equal: EqualSteps) -> list[StepPair]:
     """The pairs that were folded."""
     return [StepPair(equal.left + at, equal.right + at, True) for at in range(equal.size)]

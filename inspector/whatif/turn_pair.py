@@ -25,7 +25,7 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.lines.steps import detail, glyph_of, role_of
 from inspector.whatif.branch_lines import ending_role, fidelity, text_diff
-from inspector.whatif.step_pairs import EqualSteps, StepPair, folded, move_pairs, step_pairs, unfolded
+from inspector.whatif.step_pairs import EqualSteps, StepPair, fold_pairs, move_pairs, step_pairs, unfold_pair
 from loop_core.turn.trace import Fidelity
 
 LABEL = 12
@@ -77,8 +77,8 @@ class TurnPair:
     def rows(self, opened: Collection[int] = ()) -> list[PairRow]:
         """The facts, then the steps; equal ones are one row, unless it is opened by the index of its first step."""
         found: list[PairRow] = [*self.facts]
-        for row in folded(self.steps):
-            found += unfolded(row) if isinstance(row, EqualSteps) and row.left in opened else [row]
+        for row in fold_pairs(self.steps):
+            found += unfold_pair(row) if isinstance(row, EqualSteps) and row.left in opened else [row]
         return found
 
     def summary(self) -> str:

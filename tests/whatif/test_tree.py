@@ -14,7 +14,7 @@ from inspector.replay import replay
 from inspector.report.explain_document import document
 from inspector.whatif.branch_lines import against_original
 from inspector.whatif.branch_report import command_of
-from inspector.whatif.step_pairs import EqualSteps, folded, step_pairs, unfolded
+from inspector.whatif.step_pairs import EqualSteps, fold_pairs, step_pairs, unfold_pair
 from inspector.whatif.tree import ORIGINAL, Tree, branch, compare, preview, tree_prefix
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
@@ -140,9 +140,9 @@ def test_steps_stand_side_by_side_by_the_responses_before_them(tree):
     for side, view in enumerate((left, right)):
         steps = [row[side] for row in found if row[side] is not None]
         assert steps == list(range(len(view.steps)))
-    assert folded(found)[0] == EqualSteps(0, 0, 12)
-    assert unfolded(EqualSteps(0, 0, 12)) == found[:12]
-    assert folded(found)[1:] == found[12:]
+    assert fold_pairs(found)[0] == EqualSteps(0, 0, 12)
+    assert unfold_pair(EqualSteps(0, 0, 12)) == found[:12]
+    assert fold_pairs(found)[1:] == found[12:]
 
 
 @hypothesis_settings(max_examples=100, deadline=None)
@@ -159,7 +159,7 @@ def test_every_step_of_both_has_one_row(exchanges, before, after, data):
         assert row.same == (pair is not None and step_key(pair[0]) == step_key(pair[1]))
         if pair is not None and State.EVALUATE_STOP in (pair[0].state, pair[1].state):
             assert pair[0].response == pair[1].response
-    again = [pair for row in folded(found) for pair in (unfolded(row) if isinstance(row, EqualSteps) else [row])]
+    again = [pair for row in fold_pairs(found) for pair in (unfold_pair(row) if isinstance(row, EqualSteps) else [row])]
     assert again == found
 
 
