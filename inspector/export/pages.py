@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
+from inspector.report.costs import cost_text, turn_cost
 from inspector.report.explain import place
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
 from inspector.report.lines.spans import inert, one_line
+from inspector.report.times import time_phrases, took_phrase, turn_times
 from inspector.sessions import redact
 from loop_core.judge.gate import Admission
 from loop_core.values import Severity
@@ -62,7 +64,15 @@ class Quote:
     label: str = ""
 
 
-Block = Heading | Said | Items | TableBlock | Quote
+@dataclass(frozen=True, slots=True)
+class QuotedBytes:
+    """Bytes of a body with their offsets, a row each; and which rows decided."""
+
+    rows: tuple[tuple[str, bool], ...]
+    label: str
+
+
+Block = Heading | Said | Items | TableBlock | Quote | QuotedBytes
 
 
 def blocks(view: View, turns: Sequence[int] | None = None) -> Iterator[Block]:
@@ -95,9 +105,16 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     yield Said(f"Our machine: {' → '.join(path)}; ends in {turn.final_state.value}, {turn.terminal}")
     if turn.ended.notice:
         yield Said(turn.ended.notice, Severity.WARNING)
+    times, cost = turn_times(view, turn), turn_cost(view, turn)
+    told = [took_phrase(times) if times is not None else "", f"cost {cost_text(cost, view.prices)}" if cost else ""]
+    if any(told):
+        yield Said("; ".join(each for each in told if each))
     yield TableBlock(
         ("response", "raw", "mapped", "effective", "tokens out", "evidence", "then", "the recorded agent"),
         tuple(_response(view.responses[index]) for index in turn.responses))
+    timed = [(index, time_phrases(view.responses[index].exchange)) for index in turn.responses]
+    if any(phrases for _, phrases in timed):
+        yield Items(tuple(f"response {index}: {', '.join(phrases)}" for index, phrases in timed if phrases))
     for index in turn.responses:
         yield from _calls(view.responses[index])
     yield from _deciding_bytes(view, turn)
@@ -141,7 +158,8 @@ def _deciding_bytes(view: View, turn: TurnFacts) -> Iterator[Block]:
         if number == 0:
             yield Heading(3, "The deciding bytes")
             yield Said(LEGEND)
-        yield Quote("\n".join(text_rows(excerpt.rows)), f"{excerpt.title} · {excerpt.where}")
+        rows = zip(text_rows(excerpt.rows), (row.deciding for row in excerpt.rows), strict=True)
+        yield QuotedBytes(tuple(rows), f"{excerpt.title} · {excerpt.where}")
 
 
 def _merged(turn: TurnFacts) -> Iterator[Block]:
@@ -177,6 +195,7 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; border-to
 th, td { border-bottom: 1px solid var(--rule); padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top; }
 th { color: var(--dim); font-weight: 600; }
 figure { margin: .8rem 0; } figcaption { color: var(--dim); font-size: .8rem; }
+pre b { color: var(--bad); }
 pre { margin: .2rem 0; padding: .7rem .9rem; background: var(--quote); white-space: pre-wrap; overflow-wrap: anywhere;
   font: .875rem/1.5 ui-monospace, monospace; }
 """
@@ -213,6 +232,9 @@ def _html_block(block: Block) -> str:
         rows = "".join(f"<tr>{_cells('td', row)}</tr>" for row in block.rows)
         return (f'<div class="wide"><table><thead><tr>{_cells("th", block.head)}</tr></thead>'
                 f"<tbody>{rows}</tbody></table></div>")
+    if isinstance(block, QuotedBytes):
+        text = "\n".join(f"<b>{_text(row)}</b>" if deciding else _text(row) for row, deciding in block.rows)
+        return f"<figure><figcaption>{_text(block.label)}</figcaption><pre>\n{text}</pre></figure>"
     assert isinstance(block, Quote)  # noqa: S101 - the last of the union
     # The line break after <pre> is swallowed by the parser, so that one of the text's own survives.
     return f"<figure><figcaption>{_text(block.label)}</figcaption><pre>\n{_text(block.text)}</pre></figure>"
@@ -253,5 +275,7 @@ def _markdown_block(block: Block) -> str:
     if isinstance(block, TableBlock):
         head = [f"| {' | '.join(block.head)} |", f"|{' --- |' * len(block.head)}"]
         return "\n".join([*head, *(f"| {' | '.join(escaped(cell) for cell in row)} |" for row in block.rows)])
+    if isinstance(block, QuotedBytes):
+        return f"{escaped(block.label)}:\n\n" + fenced("\n".join(row for row, _ in block.rows))
     assert isinstance(block, Quote)  # noqa: S101 - the last of the union
     return (f"{escaped(block.label)}:\n\n" if block.label else "") + fenced(block.text)

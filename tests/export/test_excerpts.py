@@ -70,6 +70,13 @@ def test_the_stop_word_and_its_offset_are_in_what_is_mailed(form):
     assert "response 0, body bytes" in written
 
 
+def test_the_deciding_rows_stand_out_in_the_page():
+    page = content(shown(CUT_TEXT), "html")
+    body = shown(CUT_TEXT).responses[0].exchange.body
+    assert f"<b>{body.index(b'length') - 1:>11,} &gt; &quot;length&quot;</b>" in page
+    assert page.count("<b>") == 1
+
+
 def html_text(view):
     return "".join(html_of(view).text)
 
@@ -203,6 +210,7 @@ def test_markup_beside_the_deciding_bytes_is_text():
     view = hostile(MARKUP.replace('"', "'"))
     page = html_of(view)
     assert "script" not in page.tags
+    assert page.tags.count("b") == 1
     assert "img" not in page.tags
     assert "a" not in page.tags
     assert MARKUP.replace('"', "'") in "".join(page.text).split("The deciding bytes")[1]

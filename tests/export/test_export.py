@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inspector import cli
+from inspector.config.prices import price_table
 from inspector.config.settings import Settings
 from inspector.export import FORMS, Chosen, Form, chosen, stem_of, write
 from inspector.export.exchange_files import reread, shrink, symptom
@@ -25,6 +26,7 @@ from inspector.report.facts import answer_at, view
 from inspector.sessions import open_paths
 from loop_core.errors import CallerError
 from tests.report.test_inert import HOSTILE, dangerous
+from tests.report.test_times import AT, PIECES, native
 from tests.scenes import transcripts as agents
 from tests.scenes.recordings import (
     ASKS,
@@ -87,7 +89,7 @@ def test_markup_of_a_transcript_is_text_in_the_page():
     page = html_of(shown(asked([user("hi")], chat(MARKUP))))
     assert set(page.tags) <= {
         "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "p", "div", "table", "thead",
-        "tbody", "tr", "th", "td", "ul", "li", "figure", "figcaption", "pre"}
+        "tbody", "tr", "th", "td", "ul", "li", "figure", "figcaption", "pre", "b"}
     assert set(page.attributes) <= {"lang", "charset", "http-equiv", "content", "name", "class"}
     assert MARKUP in "".join(page.text)
 
@@ -378,3 +380,12 @@ def test_a_status_and_times_that_are_none_are_left_out_of_a_session(tmp_path):
     (session,) = everything(found)["session"].values()
     (again,) = open_paths(["-"], stdin=session.encode()).exchanges
     assert (again.response.text, again.response.http_status, again.duration_ms) == ("Hi", None, None)
+
+
+def test_documents_have_times_and_costs():
+    timed = native((AT, PIECES, 1_700.0))
+    priced = view(replay(timed.replay.case, Settings(prices=price_table({"m-1": {"input": 1, "output": 10}}, "USD"))))
+    for form in ("html", "md"):
+        (content,) = chosen(priced, form).values()
+        assert "took 1.7 s; cost 0.000079 USD" in content
+        assert "response 0: first byte after 50 ms, whole after 1.7 s, largest gap 1.5 s at byte 40" in content
