@@ -264,6 +264,8 @@ class HeatMap(ScrollView, can_focus=True):
         self._marks: Sequence[Span] = ()
         self._best: Sequence[int] = ()
         self._plane: Plane | None = None
+        self.wanted = 0
+        """Columns in which all of it is seen in full."""
         self._base = Style()
 
     def show(
@@ -319,6 +321,7 @@ class HeatMap(ScrollView, can_focus=True):
         if self._axes and width > 0:
             self._marks = self._made(False)
             laid = plane(self._axes, self._marks, None)
+            self.wanted = laid.width
             if laid.width > width:
                 self._marks = self._made(True)
                 laid = plane(self._axes, self._marks, None)

@@ -37,6 +37,8 @@ from inspector.whatif.heat import SHOWS
 
 BESIDE = 110
 """Columns from which the cell stands beside the map."""
+LEAST_CELL, MARGIN = 36, 3
+"""Columns that the cell keeps beside the map, and those that stand around the map."""
 SHARE, FRAME = 70, 6
 """How much of the screen (in percent) the map may take, with the lines over and under it."""
 TICK = 0.1
@@ -134,6 +136,7 @@ class TuneScreen(Screen[int | None]):
     def on_resize(self) -> None:
         """Another size: more or less of the map, and the cell may stand elsewhere."""
         self._map.room = max(4, self.size.height * SHARE // 100 - FRAME)
+        self._widen()
         self._moved()
 
     # -- running -------------------------------------------------------------------------------------------------
@@ -183,9 +186,16 @@ class TuneScreen(Screen[int | None]):
     def _show(self) -> None:
         """Another grid, turn or measure."""
         self._map.show(self.table.grid.axes, self.table.marks, self.table.best())
+        self._widen()
         self._legend.lines = self.table.legend()
         self._answers.sheet = Listed(self.table.answers())
         self._moved()
+
+    def _widen(self) -> None:
+        """Gives the map the columns that it needs, where the cell keeps enough beside it."""
+        most = self.size.width - LEAST_CELL
+        self.query_one("#tune-left").styles.min_width = (
+            min(self._map.wanted + MARGIN, most) if self.has_class("-beside") else None)
 
     def _moved(self) -> None:
         """Another cell."""

@@ -158,16 +158,16 @@ class Plane:
         if row == -1:
             heads = [self.columns.value_text(self.columns.values[at]) if self.columns is not None else ""
                      for at in self._shown(chunk)]
-            return (Span(f"{self.rows.short:<{self.left}}", Role.KEY),
-                    Span("".join(f"{head:<{self.wide}}" for head in heads), Role.KEY))
+            return (Span(f"{self.rows.short:<{self.left}}", Role.STRONG),
+                    Span("".join(f"{head:<{self.wide}}" for head in heads), Role.DIM))
         if row == -2 and self.columns is not None:
-            return (Span(" " * self.left), Span(self.columns.short, Role.KEY))
+            return (Span(" " * self.left), Span(self.columns.short, Role.STRONG))
         return (Span(self._chosen(block), Role.TITLE),) if row == -self.heads - 1 else EMPTY
 
     def _cells(
         self, first: int, chunk: int, row: int, marks: Sequence[Span], here: int | None, best: Sequence[int]
     ) -> Line:
-        spans = [Span(f"{self.rows.value_text(self.rows.values[row]):<{self.left}}", Role.KEY)]
+        spans = [Span(f"{self.rows.value_text(self.rows.values[row]):<{self.left}}", Role.DIM)]
         for column in self._shown(chunk):
             cell = first + column
             told, role = marks[cell]

@@ -646,3 +646,15 @@ async def test_what_was_found_on_the_machine_is_no_one_session() -> None:
     async with app.run_test(size=WIDE) as pilot:
         await pilot.press("u")
         assert "never meant as one session" in page(app)
+
+
+async def test_the_map_has_the_columns_that_it_needs_where_the_cell_keeps_enough() -> None:
+    path = str(next(SAMPLES.glob("05*.jsonl")))
+    app = LoopInspector([path])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await pilot.pause()
+        await opened(pilot, "attempts=0..3 max_tokens=15,30,60,120,240")
+        heading = next(row for row in seen(app) if row.split()[:1] == ["attempts"])
+        assert ">" not in heading
+        assert "■ repairs~" in page(app)
+        assert "ends in" in page(app)
