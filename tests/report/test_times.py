@@ -14,6 +14,7 @@ from inspector.replay.case import open_case
 from inspector.report import explain, explain_document, filters
 from inspector.report.facts import View, answer_at, view
 from inspector.report.lines import steps
+from inspector.report.lines.body_slices import event_slices
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.response import response
 from inspector.report.lines.spans import plain, text_of
@@ -223,3 +224,10 @@ def test_a_filter_finds_what_took_long(timed: View) -> None:
     assert filters.steps(filters.parse("took>1700"), timed) == []
     unknown = shown(asked(ASKS, chat("Hi")))
     assert filters.steps(filters.parse("took>=0"), unknown) == []
+
+
+def test_an_event_that_was_waited_for_says_how_long() -> None:
+    events = [f"data: {json.dumps({'choices': [{'index': 0, 'delta': {'content': word}}]})}\n\n" for word in "abcd"]
+    waited = native((AT, list(zip(events, (40.0, 80.0, 2_980.0, 3_000.0), strict=True)), 3_100.0))
+    slices, _ = event_slices(waited.responses[0].exchange)
+    assert [each.label for each in slices] == ["+40ms", "+80ms", "+2,980ms after 2.9 s", "+3,000ms"]

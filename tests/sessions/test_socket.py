@@ -252,7 +252,7 @@ def test_an_answer_cut_by_its_budget_is_judged_and_shown_with_its_frames():
     text = "\n".join("".join(span.text for span in sheet.line(number)) for number in range(len(sheet)))
     assert "2 frames of a WebSocket" in text
     assert "+1,000ms message 1" in text
-    assert "+2,500ms message 2" in text
+    assert "+2,500ms after 1.5 s message 2" in text
 
 
 def test_a_session_file_of_such_an_answer_reads_alike(tmp_path, opened):

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 from inspector.report.lines.slices import CHUNK, Slice
 from inspector.report.lines.spans import safe
+from inspector.report.times import duration_text
 from inspector.sessions.recording import Exchange
 from loop_core.wire import wire as wire_format
 from loop_core.wire.framing import SEPARATOR, SSE, Framing, TextSequence, Whole
@@ -55,10 +57,12 @@ def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
     frames = [*framing.feed(exchange.body), *framing.flush()]
     found: list[Slice] = []
     ends = [chunk.end for chunk in exchange.chunks]
+    before = 0
     for payload, name, start, end in frames:
         at = exchange.body.find(payload, start, end) if payload else -1
         low, high = (at, at + len(payload)) if at >= 0 else (start, end)
-        when = _when(exchange, ends, end)
+        chunk = bisect_left(ends, end)
+        when, before = _when(exchange, chunk, before), chunk
         told = f"message {exchange.messages[len(found)]:,}" if len(found) < len(exchange.messages) else _named(name)
         found.append(Slice(low, high, 0, " ".join(word for word in (when, told) if word)))
     return found, f"{len(frames):,} {_CALLED.get(type(framing).__name__, 'values')}"
@@ -114,9 +118,17 @@ def _named(name: str | None) -> str:
     return safe(name).text if name else ""
 
 
-def _when(exchange: Exchange, ends: Sequence[int], end: int) -> str:
-    index = bisect_left(ends, end)
-    return f"+{exchange.chunks[index].ms:,.0f}ms" if index < len(ends) else ""
+LONG_WAIT = 1_000
+"""Milliseconds without a byte that are told at the event that ended them."""
+
+
+def _when(exchange: Exchange, chunk: int, before: int) -> str:
+    """When the chunk came that ends an event; `before` is that of the event before it."""
+    if chunk >= len(exchange.chunks):
+        return ""
+    ms = exchange.chunks[chunk].ms
+    wait = max((after.ms - one.ms for one, after in pairwise(exchange.chunks[before : chunk + 1])), default=0)
+    return f"+{ms:,.0f}ms" + (f" after {duration_text(wait)}" if wait >= LONG_WAIT else "")
 
 
 def framing_of(exchange: Exchange) -> Framing | None:
