@@ -247,7 +247,8 @@ class LoopInspector(TypedAhead):
             return self._table_of(self._paths)
         if self._paths:
             return LoadingScreen(self._paths)
-        from inspector.tui.turns_screen import TurnsScreen, found_sections
+        from inspector.tui.turn_list import found_sections
+        from inspector.tui.turns_screen import TurnsScreen
 
         return TurnsScreen(found_sections(os.environ), named=False)
 
@@ -329,7 +330,8 @@ class LoopInspector(TypedAhead):
             self.exit(UNREADABLE)
 
     def _table_of(self, paths: Sequence[str]) -> Screen[Any]:
-        from inspector.tui.turns_screen import Section, TurnsScreen
+        from inspector.tui.turn_list import Section
+        from inspector.tui.turns_screen import TurnsScreen
 
         return TurnsScreen([Section("", tuple(paths), remember=True)])
 

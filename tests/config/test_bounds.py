@@ -14,7 +14,7 @@ from inspector.config.files import BOUNDS_VARIABLE, Bounds, bounds_of, bounds_te
 from inspector.live.inputs import json_file, tools_of
 from inspector.sessions import open_paths
 from inspector.sessions.agents import transcripts
-from inspector.tui.turns_screen import found_sections
+from inspector.tui.turn_list import found_sections
 from loop_core.errors import CallerError
 
 SAMPLE = Path(__file__).parents[2] / "sample_sessions" / "01-cut-call-and-long-answer.session.jsonl"

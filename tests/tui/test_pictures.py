@@ -44,7 +44,7 @@ def test_a_session(app_on: AppOn, snap_compare: Compare, name: str, size: tuple[
 def test_the_table_of_turns(snap_compare: Compare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                             size: tuple[int, int]) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("inspector.tui.turns_screen.time.time", lambda: 1_780_000_000.0)
+    monkeypatch.setattr("inspector.tui.turn_list.time.time", lambda: 1_780_000_000.0)
     story(tmp_path)
     opened = load(["story.har"], ReadingOptions())
     app = LoopInspector(["story.har"], opened_already=opened, as_table=True)

@@ -7,7 +7,8 @@ from inspector.sessions.agents import samples, short
 from inspector.tui import session_files
 from inspector.tui.app import LoopInspector
 from inspector.tui.session_screen import SessionScreen
-from inspector.tui.turns_screen import SAMPLES, TurnList, TurnsScreen
+from inspector.tui.turn_list import SAMPLES, TurnList
+from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import page, story
 
 SIZE = (120, 40)

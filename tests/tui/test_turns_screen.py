@@ -9,7 +9,8 @@ from inspector.report.turn_rows import TurnRow
 from inspector.tui.app import UNREADABLE, LoopInspector
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
-from inspector.tui.turns_screen import LARGE, READABLE, Section, TurnList, TurnsScreen, found_sections, rows_of_session
+from inspector.tui.turn_list import Section, TurnList, found_sections, rows_of_session
+from inspector.tui.turns_screen import LARGE, READABLE, TurnsScreen
 from tests.scenes.app import page
 from tests.scenes.transcripts import MISSING, block, claude, failed, pi, pi_said, pi_user, prompt, result, text, use
 

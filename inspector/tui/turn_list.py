@@ -1,0 +1,220 @@
+"""The rows of the table of turns, its headings, and what is known of one row; and the files that nobody named.
+
+A row is a turn, or a file by its worst turn. Rows are put into the place of their file while files are read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import ClassVar, NamedTuple
+
+from textual.binding import Binding, BindingType
+from textual.events import Click
+from textual.reactive import reactive
+
+from inspector.config.files import bounds_of
+from inspector.report import filters, turn_rows, turn_table
+from inspector.report.lines.spans import EMPTY, Line, Role, Span, wrapped
+from inspector.report.turn_rows import TurnRow
+from inspector.report.turn_table import GAP, TurnColumn
+from inspector.sessions.agents import samples, short, transcripts
+from inspector.tui.lists import RowList
+from inspector.tui.paint import paint_of
+from inspector.tui.panels import Panel
+from inspector.tui.session_files import OpenSession, recent
+
+AGENTS = "Transcripts of your agents, newest first"
+SAMPLES = "Sample sessions"
+RECENT = "Recent files"
+
+
+class Section(NamedTuple):
+    """Files under a heading."""
+
+    title: str
+    paths: tuple[str, ...]
+    remember: bool = False
+    """Whether one that is opened belongs to the list of recent files."""
+
+
+def found_sections(environment: Mapping[str, str]) -> list[Section]:
+    """What can be opened without naming it: transcripts of agents, the samples, recent files."""
+    within = bounds_of(environment)
+    sections = [
+        Section(AGENTS, tuple(each.path for each in transcripts(environment))),
+        Section(SAMPLES, tuple(short(each.path) for each in samples() if within.holds(str(each.path)))),
+        Section(RECENT, tuple(path for path in recent() if within.holds(path)), remember=True),
+    ]
+    return [section for section in sections if section.paths]
+
+
+def rows_of_session(opened: OpenSession) -> list[TurnRow]:
+    """The rows of a session that was read already."""
+    return turn_rows.rows_of(opened.original.view, opened.paths)
+
+
+# -- The rows --------------------------------------------------------------------------------------------------------
+
+
+class TurnList(RowList):
+    """Turns, or files by their worst turn, in the order of a column; headings where they stand as they were found."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "open", tooltip="Open the session at the step that the verdict is about",
+                id="turns.open"),
+    ]
+
+    def __init__(self, sections: Sequence[Section], *, by_file: bool, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.sections = sections
+        self.columns = turn_table.columns(time.time())
+        self.slots: dict[str, list[TurnRow]] = {}
+        """The rows of each file, by its first path, in the order in which they were found."""
+        self.section_of = {path: number for number, section in enumerate(sections) for path in section.paths}
+        self.by_file = by_file
+        self.sort: str = ""
+        """The column that rows are sorted by; empty: as they were found."""
+        self.reverse = False
+        self.filter: filters.Filter | None = None
+        self.shown: list[TurnRow | str] = []
+        """What is listed: rows, and the titles of sections."""
+        self.matching = 0
+
+    @property
+    def rows(self) -> Iterator[TurnRow]:
+        """Every row, as they were found."""
+        return (row for rows in self.slots.values() for row in rows)
+
+    def put(self, slot: str, rows: list[TurnRow]) -> None:
+        """Puts the rows of a file into the place that is kept for them, or behind the others."""
+        self.slots[slot] = rows
+
+    def relist(self) -> None:
+        """Lists the rows again; the cursor stays on its row."""
+        here = self.selected
+        passed = [row for row in self.rows if self.filter is None or turn_rows.matches(self.filter.matches, row)]
+        self.matching = len(passed)
+        listed = turn_rows.worst_of_files(passed) if self.by_file else passed
+        column = next((each for each in self.columns if each.name == self.sort), None)
+        if column is not None:
+            listed = [listed[at] for at in turn_table.sorted_rows(listed, column, self.reverse)]
+        titled = column is None and any(section.title for section in self.sections)
+        self.shown = list(self._titled(listed)) if titled else list(listed)
+        self.set_reactive(RowList.cursor, self._place_of(here))
+        if self.is_mounted:
+            self.resized()
+            self.show_cursor()
+
+    def _titled(self, listed: Sequence[TurnRow]) -> Iterator[TurnRow | str]:
+        last = -1
+        for row in sorted(listed, key=lambda row: self.section_of.get(row.paths[0], 0)):
+            number = self.section_of.get(row.paths[0], 0)
+            if number != last:
+                yield self.sections[number].title
+                last = number
+            yield row
+
+    def _place_of(self, here: TurnRow | None) -> int:
+        """Where a row is now: the same turn, else one of the same file, else the first."""
+        if here is not None:
+            same = [at for at, row in enumerate(self.shown)
+                    if isinstance(row, TurnRow) and row.paths[0] == here.paths[0]]
+            turn = [at for at in same if isinstance(row := self.shown[at], TurnRow) and row.number == here.number]
+            if same:
+                return (turn or same)[0]
+        return next((at for at, row in enumerate(self.shown) if isinstance(row, TurnRow)), 0)
+
+    @property
+    def count(self) -> int:
+        """Rows and titles."""
+        return len(self.shown)
+
+    def selectable(self, index: int) -> bool:
+        """Titles are passed over."""
+        return isinstance(self.shown[index], TurnRow)
+
+    @property
+    def selected(self) -> TurnRow | None:
+        """The row at the cursor; None where nothing is listed."""
+        row = self.shown[self.cursor] if self.cursor < len(self.shown) else None
+        return row if isinstance(row, TurnRow) else None
+
+    @property
+    def layout_now(self) -> tuple[tuple[TurnColumn, int], ...]:
+        """The columns that fit."""
+        return turn_table.layout(self.columns, self.scrollable_content_region.width - MARGIN)
+
+    def row(self, index: int) -> Line:
+        """A title, or a turn."""
+        row = self.shown[index]
+        if isinstance(row, str):
+            return (Span(f" {row}", Role.TITLE),)
+        mark = Span("▶ " if index == self.cursor else "  ", Role.HERE)
+        return (mark, *turn_table.cells_of(row, self.layout_now, paint_of(self.app).measure))
+
+    def find(self, needle: str, by: int, again: bool) -> bool:
+        """Goes to the next row that holds a text, round the end if need be; False where none does."""
+        wanted = needle.casefold()
+        for far in range(len(self.shown)):
+            at = (self.cursor + (far + again) * by) % len(self.shown)
+            row = self.shown[at]
+            if isinstance(row, TurnRow) and turn_rows.holds(row, wanted):
+                self.cursor = at
+                return True
+        return False
+
+
+MARGIN = 3
+"""The cells of a row beside its columns: the cursor's mark, and one at the right."""
+
+
+class TurnHeading(Panel):
+    """The names of the columns; a click sorts by one, a second click the other way round."""
+
+    def __init__(self, listed: TurnList, sort: Callable[[str], None]) -> None:
+        super().__init__(id="turns-heading")
+        self._listed, self._sort = listed, sort
+
+    def make(self, width: int) -> Sequence[Line]:
+        """One row."""
+        listed = self._listed
+        return [(Span("  "), *turn_table.heading(listed.layout_now, listed.sort, listed.reverse))]
+
+    def on_click(self, event: Click) -> None:
+        """Sorts by the column that was clicked."""
+        at = 2
+        for column, size in self._listed.layout_now:
+            if at <= event.x < at + size + GAP:
+                self._sort(column.name)
+            at += size + GAP
+
+
+class TurnAbout(Panel):
+    """What is known of the row at the cursor."""
+
+    row: reactive[TurnRow | None] = reactive(None, init=False, repaint=False)
+
+    def watch_row(self) -> None:
+        """Shows another row."""
+        self.changed()
+
+    def make(self, width: int) -> Sequence[Line]:
+        """Its fields, each over as many rows as it needs."""
+        measure = paint_of(self.app).measure
+        lines = turn_table.about(self.row) if self.row is not None else ()
+        return [row for line in lines for row in wrapped(line, width, measure)]
+
+
+class TurnCounts(Panel):
+    """One row: how many turns there are, how they fared, and how far reading is."""
+
+    line: reactive[Line] = reactive(EMPTY, init=False, repaint=False)
+
+    def watch_line(self) -> None:
+        """Shows other counts."""
+        self.changed()
+
+    def make(self, width: int) -> Sequence[Line]:
+        """The line."""
+        return [self.line]
