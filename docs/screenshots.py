@@ -22,6 +22,7 @@ from pathlib import Path
 from inspector.config.settings import Settings
 from inspector.live.headless import LiveOptions, start
 from inspector.tui.app import LoopInspector
+from inspector.tui.session_files import ReadingOptions, ScreenPlace, load
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = str(ROOT / "sample_sessions" / "01-cut-call-and-long-answer.session.jsonl")
@@ -99,7 +100,10 @@ def picture(app: LoopInspector) -> str:
 
 async def exported(paths: tuple[str, ...], keys: tuple[str, ...], size: tuple[int, int]) -> str:
     """The screen as SVG after the keys were pressed."""
-    app = LoopInspector(paths)
+    if paths == (SAMPLE,):  # it alone, from its first step
+        app = LoopInspector(paths, opened_already=load(paths, ReadingOptions()), begins=ScreenPlace(paths))
+    else:
+        app = LoopInspector(paths)
     async with app.run_test(size=size) as pilot:
         await app.workers.wait_for_complete()
         await pilot.pause()

@@ -93,7 +93,7 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
         said = safe(noted.finding.message, SEVERITY[noted.finding.severity])
         lines += [field("findings", said) if not order else more(said), more(Span(noted.finding.rule, Role.DIM))]
     path = outline.block_of(turn.run.first).path
-    lines += [EMPTY, field("file", safe(path)), field("all turns", *header.counts(view)), field("of", *source)]
+    lines += [EMPTY, field("file", safe(path)), field("all turns", *header.counts(view)), field("session", *source)]
     return lines
 
 

@@ -24,7 +24,7 @@ from inspector.report.facts import View
 from inspector.report.lines import header
 from inspector.report.lines.header import status
 from inspector.report.lines.outline import Outline
-from inspector.report.lines.spans import Line, Role, Span, joined, spread, width_of, wrapped
+from inspector.report.lines.spans import Line, Role, Span, clip, joined, spread, width_of, wrapped
 from inspector.tui.messages import ActionWanted
 from inspector.tui.paint import paint_of
 
@@ -135,8 +135,10 @@ class VerdictPanel(Panel):
         file = self.outline.file_of(block) if block else ""
         source = header.source(self.paths, view, self.run, file)
         counts = () if self.live else self._counts(view)
+        if file:
+            source = clip(source, width // 2, measure)  # the name comes first
         if file or width_of(source, measure) + width_of(counts, measure) + 2 <= width:
-            last = spread(counts, source, width, measure)  # of several files the name is never cut off
+            last = spread(counts, source, width, measure)
         else:
             last = joined([counts, source])
         return [*said, *([()] * (rows - len(said))), last]

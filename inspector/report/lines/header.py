@@ -114,7 +114,7 @@ def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Lin
     else:
         left = sum(len(given.skipped) for given in view.inputs)
         if left:
-            parts.append([Span(f"{left:,} entries skipped", Role.WARN)])
+            parts.append([Span(f"{left:,} {'entry' if left == 1 else 'entries'} skipped", Role.WARN)])
     return joined(parts)
 
 
