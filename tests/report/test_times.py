@@ -119,8 +119,9 @@ def test_a_har_says_when_the_first_byte_came() -> None:
         assert times is not None
         return times.first_byte_ms
 
-    known = {"blocked": 10, "dns": -1, "connect": 30, "ssl": 20, "send": 5, "wait": 400.5, "receive": 454.5}
-    assert har(known) == 445.5
+    known = {"blocked": 10, "dns": 7, "connect": 30, "ssl": 20, "send": 5, "wait": 400.5, "receive": 454.5}
+    assert har(known) == 452.5
+    assert har({**known, "dns": -1, "blocked": None}) == 435.5
     for unknown in (None, {}, {"send": 0, "wait": 0, "receive": 0}, {**known, "wait": -1}, [], {**known, "wait": "1"}):
         assert har(unknown) is None
 
