@@ -16,12 +16,19 @@ from inspector.live.answers import Answers
 from inspector.live.headless import LiveOptions, LiveStart, new_recording, planned, start
 from loop_core.client.address import Server
 from loop_core.errors import CallerError
+from loop_core.formats import FORMATS
 from loop_core.turn.tools import Toolbox, ToolFunction
 from loop_core.values import Tool
 
 if TYPE_CHECKING:
     from inspector.provider.dialect_rows import DialectRow
     from inspector.provider.scenarios import DeclaredTool, Story
+
+
+PLENTY = 1_024
+"""The max_tokens of a scenario that names none: some formats take no request without."""
+PACE = 0.1
+"""Waits of a scenario are a tenth as long: nobody watches a server be silent for a minute."""
 
 
 class ScriptedServer:
@@ -31,7 +38,7 @@ class ScriptedServer:
         from inspector.provider.server import serving
 
         self._stack = ExitStack()
-        provider = self._stack.enter_context(serving(story, profile=dialect))
+        provider = self._stack.enter_context(serving(story, profile=dialect, pace=PACE))
         self.url = provider.url
         self.bases: Mapping[str, str] = provider.bases
         """Wire format -> base URL."""
@@ -51,14 +58,23 @@ class ScriptedTurn:
     """Whether it runs to its end without waiting for keys."""
 
 
+def formats_of(story: Story) -> tuple[str, ...]:
+    """The wire formats in which every fault of a scenario has a meaning."""
+    from inspector.provider.faults import FAULTS
+
+    return tuple(api for api in FORMATS if not any(FAULTS[each.name].refused(api, True) for each in story.faults))
+
+
 def scenario_turn(story: Story, typed: LiveOptions, settings: Settings) -> ScriptedTurn:
     """A turn over a scenario; `typed.profile` says which server it behaves as.
 
     Raises:
         LoopError: something that was typed cannot be used; no server runs then.
     """
+    if typed.api not in formats_of(story):
+        raise CallerError(f"{typed.api} cannot say what happens in {story.name}; {', '.join(formats_of(story))} can")
     own = parse_assignments(typed.assignments)
-    cap = [] if story.max_tokens is None or "max_tokens" in own else [f"max_tokens={story.max_tokens}"]
+    cap = [] if "max_tokens" in own else [f"max_tokens={story.max_tokens or PLENTY}"]
     server = ScriptedServer(story, typed.profile or story.profile)
     try:
         asked = replace(typed, model=story.name, base=server.bases[typed.api], prompt=typed.prompt or story.prompt,

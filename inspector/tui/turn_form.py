@@ -23,7 +23,7 @@ from inspector.config.files import FILE, private_folder, replace_all, state_fold
 from inspector.config.settings import Settings
 from inspector.live.headless import LiveOptions, LiveStart, start
 from inspector.live.inputs import secrets_of
-from inspector.live.scripted import ScriptedTurn, scenario_turn
+from inspector.live.scripted import PLENTY, ScriptedTurn, formats_of, scenario_turn
 from inspector.provider.scenarios import scenario_names
 from inspector.report.lines.spans import Role, safe
 from inspector.sessions import redact
@@ -119,7 +119,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
     def _have(self, stories: Mapping[str, Story]) -> None:
         self._stories = stories
         if self.is_attached:
-            self._describe()
+            self._turned()
 
     @property
     def _scenario(self) -> str | None:
@@ -131,6 +131,9 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
     def _turned(self) -> None:
         """A scenario, or a server: each has its own fields."""
         self.set_class(self._scenario is not None, "-scripted")
+        story, api = self._stories.get(self._scenario or ""), self.query_one("#api", Cycle)
+        if story is not None and api.value not in formats_of(story):
+            api.value = formats_of(story)[0]
         self._describe()
 
     def _describe(self) -> None:
@@ -144,7 +147,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         if story is not None:
             told = f"{story.story} Played on a free port of this machine: no key, and it ends with the turn."
             prompt.placeholder = story.prompt
-            limits.placeholder = f"max_tokens={story.max_tokens}" if story.max_tokens else hints["assignments"]
+            limits.placeholder = f"max_tokens={story.max_tokens or PLENTY}"
         self._say(told, Role.DIM)
 
     def _say(self, text: str, role: Role) -> None:

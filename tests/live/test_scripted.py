@@ -10,12 +10,13 @@ import pytest
 
 from inspector.config.settings import Settings
 from inspector.live.headless import LiveOptions, run_live
-from inspector.live.scripted import ScriptedTurn, row_turn, scenario_turn
+from inspector.live.scripted import ScriptedTurn, formats_of, row_turn, scenario_turn
 from inspector.provider import shipped
 from inspector.provider.dialect_rows import DialectRow, rows
-from inspector.provider.scenarios import SCENARIOS
+from inspector.provider.scenarios import SCENARIOS, scenario_names
 from inspector.replay import Replay
 from loop_core.errors import LoopError
+from loop_core.formats import FORMATS
 
 
 @pytest.fixture(autouse=True)
@@ -83,3 +84,22 @@ def test_what_cannot_be_begun_leaves_no_server_behind(monkeypatch: pytest.Monkey
     with pytest.raises(LoopError):
         scenario_turn(shipped()["text"], LiveOptions("openai_chat", "", assignments=["max_tokens=0"]), Settings())
     assert not any(map(listens, urls))
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_a_scenario_that_names_no_budget_runs_in_every_format(api: str) -> None:
+    assert played(scenario_turn(shipped()["call"], LiveOptions(api, ""), Settings())).trace.steps[-1].turn.terminal == (
+        "completed")
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_every_scenario_of_the_form_ends_as_it_says(name: str) -> None:
+    story = shipped()[name]
+    api = formats_of(story)[0]
+    made = played(scenario_turn(story, LiveOptions(api, ""), Settings()))
+    assert made.trace.steps[-1].turn.terminal == story.ends_in.get(f"{api} stream", story.ends_in.get(api, story.ends))
+
+
+def test_a_format_that_cannot_say_what_happens_is_refused_with_those_that_can() -> None:
+    with pytest.raises(LoopError, match=r"openai_chat cannot say what happens in paused; .*anthropic_messages.* can"):
+        scenario_turn(shipped()["paused"], LiveOptions("openai_chat", ""), Settings())

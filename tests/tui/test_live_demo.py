@@ -118,6 +118,12 @@ async def test_the_form_has_the_last_values_again_and_a_real_server_has_its_own_
         await pilot.press("t")  # a letter goes to the next scenario that begins with it
         await pilot.pause()
         assert app.screen.query_one("#scenario", Cycle).value == "text"
+        await until(pilot, lambda: "A text that comes whole" in page(app))
+        await pilot.press("p")
+        await pilot.pause()
+        assert app.screen.query_one("#api", Cycle).value != "openai_chat", "one that can say that it pauses"
+        await pilot.press("t")
+        app.screen.query_one("#api", Cycle).value = "openai_chat"
         app.screen.query_one("#prompt", Input).value = "What happened?"
         app.screen.query_one("#assignments", Input).value = "max_tokens=20 x"
         await pilot.press("enter")
