@@ -29,13 +29,16 @@ from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError
 
 NAMES: Mapping[str, str] = {
-    "space": "space", "backspace": "⌫", "enter": "enter", "escape": "esc", "pagedown": "PgDn", "pageup": "PgUp",
+    "space": "space", "backspace": "backspace", "enter": "enter", "escape": "esc", "pagedown": "PgDn", "pageup": "PgUp",
     "home": "Home", "end": "End", "down": "↓", "up": "↑", "left": "←", "right": "→",
     "colon": ":", "exclamation_mark": "!", "slash": "/", "question_mark": "?",
     "left_square_bracket": "[", "right_square_bracket": "]",
     "left_curly_bracket": "{", "right_curly_bracket": "}", "f1": "F1", "plus": "+", "minus": "-", "equals_sign": "=",
     "comma": ",", "full_stop": ".", "less_than_sign": "<", "greater_than_sign": ">",
+    "semicolon": ";", "apostrophe": "'", "quotation_mark": '"',
 }
+SHORT: Mapping[str, str] = {"backspace": "⌫"}
+"""Names for which the key bar has a sign of one cell."""
 
 BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.body", "live.again", "live.say",
        "step.forward", "step.back", "attention", "event.next", "limits", "advice", "policies.open", "policies.next",
@@ -51,7 +54,7 @@ LAST = ("help", "back")
 def name_of(key: str) -> str:
     """A key as it is written on a keyboard."""
     if key.startswith("ctrl+"):
-        return f"^{key.removeprefix('ctrl+')}"
+        return f"ctrl+{NAMES.get(key[5:], key[5:])}"
     return NAMES.get(key, key)
 
 
@@ -67,7 +70,8 @@ def active_keys(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
 
 def shown_keys(screen: Screen[object]) -> Iterator[tuple[str, ActiveBinding]]:
     """The bindings that the key bar offers, in their order, help and leaving last."""
-    found = [(keys.split(" ")[0], each) for keys, each in active_keys(screen) if each.binding.show]
+    found = [(SHORT.get(key := keys.split(" ")[0], key), each)
+             for keys, each in active_keys(screen) if each.binding.show]
     yield from sorted(found, key=lambda pair: _place(pair[1].binding.id or ""))
 
 
@@ -191,7 +195,8 @@ class KeyCommands(Provider):
                 yield Hit(score, matcher.highlight(title), act, text=title, help=about)
 
     def _every(self) -> Iterator[tuple[str, str, ActiveBinding]]:
-        for keys, found in active_keys(self.screen):
+        """The commands, those of one part of the screen together, as the help has them."""
+        for keys, found in sorted(active_keys(self.screen), key=lambda pair: _order(self.screen, pair[1])):
             if found.binding.id != "palette":
                 yield f"{found.binding.tooltip} ({keys})", found.binding.description, found
 
@@ -311,7 +316,7 @@ def filter_terms() -> list[tuple[str, str]]:
     from inspector.report import filter_terms
 
     return [
-        ("a b · a & b · a | b · !a · (a)", "both, both, either, not, grouped"),
+        ("a b   a & b", "both"), ("a | b", "either"), ("!a", "not a"), ("(a | b) c", "grouped"),
         *((f"{name}:WORD", row.about) for name, row in filter_terms.WORDS.items()),
         *((name, row.about) for name, row in filter_terms.FLAGS.items()),
         *((f"{name}>N", row.about) for name, row in filter_terms.NUMBERS.items()),
@@ -321,4 +326,4 @@ def filter_terms() -> list[tuple[str, str]]:
 
 
 def _row(keys: str, words: str) -> Line:
-    return (Span(f"{keys:<{KEYS}}", Role.KEY), Span(words))
+    return (Span(f"{keys:<{KEYS - 1}} ", Role.KEY), Span(words))

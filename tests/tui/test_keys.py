@@ -13,7 +13,7 @@ from inspector.report.lines import wire
 from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import BreakpointList
-from inspector.tui.keys import HelpScreen, active_keys, shown_keys
+from inspector.tui.keys import HelpScreen, active_keys, sections, shown_keys
 from inspector.tui.lists import RowList
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
@@ -514,6 +514,28 @@ async def test_help_names_every_key(app_on: AppOn, key: str) -> None:
             assert words in listed
         await pilot.press("escape")
         assert isinstance(pilot.app.screen, SessionScreen)
+
+
+async def test_the_help_has_keys_as_they_are_printed_in_columns_that_do_not_shift(app_on: AppOn) -> None:
+    printed = {"space", "backspace", "enter", "esc", "tab", "Home", "End", "PgUp", "PgDn", "F1", "↑", "↓", "←", "→"}
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        for title, rows in sections(pilot.app.screen).items():
+            assert len({len(row[0].text) for row in rows}) == 1, title
+            if title in ("Filter language", "Marks"):
+                continue
+            names = [name for row in rows for name in row[0].text.split()]
+            assert all(len(name) == 1 or name in printed or name.startswith("ctrl+") for name in names), names
+
+
+async def test_the_palette_is_in_the_order_of_the_help(app_on: AppOn) -> None:
+    from inspector.tui.keys import KeyCommands
+
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        screen = pilot.app.screen
+        helped = [text_of(row[1:]) for title, rows in sections(screen).items()
+                  if title not in ("Filter language", "Marks") for row in rows]
+        offered = [found.binding.tooltip for _, _, found in KeyCommands(screen)._every()]
+        assert offered == [words for words in helped if words != "All commands, by name"]
 
 
 async def test_help_is_narrowed_by_what_is_typed(app_on: AppOn) -> None:
