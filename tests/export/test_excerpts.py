@@ -13,6 +13,7 @@ from inspector.config.settings import Settings
 from inspector.export import chosen
 from inspector.report.lines.excerpts import AROUND, MOST, excerpts, text_rows
 from inspector.report.lines.slices import text_of_bytes
+from loop_core import decode_response
 from loop_core.values import At, Evidence, ExchangePart
 from tests.export.test_export import KEY, MARKUP, html_of
 from tests.report.test_inert import HOSTILE, dangerous
@@ -235,3 +236,19 @@ def test_a_credential_that_begins_outside_of_an_excerpt_is_masked_inside(shift):
     (found,) = reading(view, At(ExchangePart.BODY, len(body) - 8, len(body)))
     shown_text = "".join(row.text for row in found.rows)
     assert not any(KEY[at : at + 6] in shown_text for at in range(len(KEY) - 5))
+
+
+def test_a_credential_that_a_live_run_heard_in_pieces_is_masked():
+    pieces = [KEY[at : at + 9] for at in range(0, len(KEY), 9)]
+    deltas = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in ("it is ", *pieces)]
+    deltas.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]})
+    body = "".join(f"data: {json.dumps(delta)}\n\n" for delta in deltas).encode()
+    view = with_exchange(VIEW, body=body, response=decode_response("openai_chat", [body]))  # as it came, unmasked
+    facts = view.responses[0]
+    stop = facts.judged.stop._replace(evidence=facts.exchange.response.stop_reason.evidence)
+    view = replace(view, responses=(replace(facts, judged=facts.judged._replace(stop=stop)),))
+    (found,) = of(view)
+    text = "".join(row.text for row in found.rows)
+    assert '"length"' in [row.text for row in found.rows if row.deciding]
+    assert '"content": ' in text
+    assert not any(piece in text for piece in pieces)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at
@@ -16,6 +17,7 @@ from inspector.report.lines.slices import text_of_bytes
 from inspector.report.lines.spans import one_line
 from inspector.report.lines.wire import value_range
 from inspector.sessions import redact
+from inspector.sessions.build import without_pieces
 from inspector.sessions.provenance import readings
 from inspector.sessions.recording import Exchange
 from loop_core.judge.gate import Admission
@@ -97,7 +99,7 @@ def _of_calls(facts: ResponseFacts) -> Iterator[Excerpt]:
             continue
         last = pieces[-1]
         at = At(ExchangePart.BODY, last.start, last.end, last.pointer)
-        rows = _around(exchange.body, max(last.start, last.end - AROUND), last.end)
+        rows = _around(_body(exchange), max(last.start, last.end - AROUND), last.end)
         title = f"{verdict.admission.value} call {one_line(verdict.call.name) or 'unnamed'}: the end of its arguments"
         yield Excerpt(title, f"{facts.name}, {_where(exchange, at)}", rows)
 
@@ -124,13 +126,21 @@ def _rows(exchange: Exchange, at: At) -> tuple[ExcerptRow, ...]:
         if at.start is None or not exchange.recorded:
             return ()
         span = (at.start, at.start if at.end is None else at.end)
-        return _around(exchange.body, *(value_range(exchange.body, span, at.pointer) or span))
+        return _around(_body(exchange), *(value_range(exchange.body, span, at.pointer) or span))
     if at.part is ExchangePart.HEADERS:
         return tuple([ExcerptRow(None, text, True) for text in _headers(exchange, at.pointer or "")])
     return tuple([ExcerptRow(None, text, True) for text in _request(exchange, at.pointer or "")])
 
 
 # -- bytes of the body -----------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4)
+def _body(exchange: Exchange) -> bytes:
+    """The body with pieces of credentials masked too, which a live run still has as they came: as long as it was."""
+    if exchange.recorder is not None:
+        return exchange.body
+    return without_pieces(exchange.body, exchange.api, exchange.response)
 
 
 def _around(body: bytes, start: int, end: int) -> tuple[ExcerptRow, ...]:
