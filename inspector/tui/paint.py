@@ -57,7 +57,10 @@ class Paint:
         self.plain = plain
         self.mark = "..." if plain else "…"
         self.measure: Measure = _ascii_cells if plain else cell_len
-        self.cursor = Style(bgcolor=_colour(variables, "cursor"))
+        background = _colour(variables, "cursor")
+        # Of sixteen colours none lies behind every text: the row of the cursor is reversed.
+        sixteen = background is None or background.is_system_defined
+        self.cursor = Style(reverse=True) if sixteen else Style(bgcolor=background)
         self._styles = {role: _style(variables, look) for role, look in LOOKS.items()}
         self._based: dict[Style, dict[Role, Style]] = {}
 

@@ -209,7 +209,7 @@ def text_diff(old: str, new: str) -> list[Line]:
     matcher = SequenceMatcher(None, left, right, autojunk=False)
     for group in matcher.get_grouped_opcodes(CONTEXT):
         first = group[0]
-        lines.append((Span(f"  line {first[3] + 1}", Role.RULE),))
+        lines.append((Span(f"  line {first[3] + 1}", Role.DIM),))
         for word, i, j, k, m in group:
             if word == "equal":
                 lines += _text("  ", right[k:m], Role.DIM)

@@ -16,8 +16,9 @@ from inspector.replay.case import open_case
 from inspector.sessions import intake, open_paths
 from inspector.tui import launch as entry
 from inspector.tui import session_files
-from inspector.tui.app import DARK, LIGHT, LoopInspector
+from inspector.tui.app import LoopInspector
 from inspector.tui.session_screen import SessionScreen
+from inspector.tui.themes import DARK, LIGHT
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import continued, har, page, seen, story, told
 

@@ -338,4 +338,4 @@ def _beginning(text: str) -> list[Line]:
 
 def _side(number: int, line: Line) -> Line:
     """A line of a segment, its number before it; nothing beside a line of the other one."""
-    return (Span(f"{number} ", Role.RULE), *line) if line else EMPTY
+    return (Span(f"{number} ", Role.DIM), *line) if line else EMPTY

@@ -91,7 +91,7 @@ def panel(step: Step, visited: Mapping[State, int], narrow: bool = True) -> list
         for to in back:
             if to not in QUIET:
                 arrow = "↺" if _above(to, state) else "→"
-                spans.append(Span(f" {arrow}" if narrow else f" {arrow} {to.value}", Role.RULE))
+                spans.append(Span(f" {arrow}" if narrow else f" {arrow} {to.value}", Role.DIM))
         lines.append(tuple(spans))
     return lines
 

@@ -347,7 +347,7 @@ class Hex(Bytes):
             spans.append(Span("  " if i == 7 else " "))
         spans.append(Span("   " * (size - len(data)) + (" " if size > 8 and len(data) < 8 else "")))
         for i, byte in enumerate(data):
-            spans.append(Span(chr(byte) if 32 <= byte < 127 else "·", marked[i] or Role.RULE))
+            spans.append(Span(chr(byte) if 32 <= byte < 127 else "·", marked[i] or Role.DIM))
         return tuple(spans)
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:

@@ -1,0 +1,98 @@
+"""The themes: their contrast, how one is chosen, and that each shows the app."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from textual.color import Color
+from textual.theme import BUILTIN_THEMES
+
+from inspector.report.lines.spans import Role
+from inspector.tui.app import LoopInspector
+from inspector.tui.paint import LOOKS, Paint
+from inspector.tui.themes import ANSI, CONTRAST, DARK, LIGHT, THEMES, own_colours
+from loop_core.errors import CallerError
+from tests.scenes.app import page
+
+AppOn = Callable[..., LoopInspector]
+BACKGROUNDS = ("background", "surface", "panel", "cursor")
+DRAWN = {Role.RULE, Role.PAST}
+"""Roles of lines and rules that separate text; no text has them."""
+
+
+def luminance(colour: Color) -> float:
+    """Relative luminance, as WCAG 2 defines it."""
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
+              for value in (channel / 255 for channel in colour.rgb)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: Color, other: Color) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def colours(name: str) -> dict[str, Color]:
+    """Every colour of one of our themes."""
+    theme = next(each for each in THEMES if each.name == name)
+    return {name: Color.parse(value) for name, value in theme.to_color_system().generate().items()
+            if value.startswith("#")} | {name: Color.parse(value) for name, value in theme.variables.items()}
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize(("theme", "least"), [(DARK, 4.5), (LIGHT, 4.5), (CONTRAST, 7.0)])
+def test_every_text_has_contrast_on_every_background(theme: str, least: float, role: Role) -> None:
+    found = colours(theme)
+    if role in DRAWN and theme != CONTRAST:
+        return
+    text = found[LOOKS[role][0] or "foreground"]
+    for background in BACKGROUNDS:
+        assert contrast(text, found[background]) >= least, background
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT, CONTRAST, ANSI, "nord", "textual-light", "ansi-dark", "ansi-light"])
+async def test_each_theme_shows_the_app(app_on: AppOn, theme: str) -> None:
+    async with app_on(theme=theme).run_test(size=(120, 30)) as pilot:
+        assert pilot.app.theme == theme
+        assert "CUT CALL RUN" in page(pilot.app)
+        await pilot.press("e")
+        await pilot.pause()
+        assert "policy" in page(pilot.app)
+
+
+async def test_the_ansi_theme_uses_the_terminals_own_colours(app_on: AppOn) -> None:
+    async with app_on(theme=ANSI).run_test(size=(120, 30)) as pilot:
+        assert pilot.app.native_ansi_color
+        used = {segment.style.color for strip in pilot.app.screen._compositor.render_strips() for segment in strip
+                if segment.style is not None and segment.style.color is not None}
+        assert used
+        assert all(colour.is_system_defined or colour.is_default for colour in used), used
+        paint = Paint(pilot.app.theme_variables)
+        assert paint.cursor.reverse
+
+
+@pytest.mark.parametrize("theme", ["nord", "textual-light", "ansi-dark"])
+def test_a_theme_that_does_not_name_our_colours_has_them(theme: str) -> None:
+    own = own_colours(BUILTIN_THEMES[theme])
+    assert set(own) == {"rule", "muted", "ahead", "cursor"}
+    assert all(value.startswith("ansi_") for value in own.values()) == BUILTIN_THEMES[theme].ansi
+
+
+async def test_the_palette_offers_every_theme(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(80, 24)) as pilot:
+        assert {DARK, LIGHT, CONTRAST, ANSI, *BUILTIN_THEMES} <= set(pilot.app.available_themes)
+        await pilot.press("ctrl+p", *"choose a theme")
+        await pilot.pause(0.3)
+        await pilot.press("enter")
+        await pilot.pause(0.3)
+        await pilot.press(*CONTRAST)
+        await pilot.pause(0.3)
+        await pilot.press("enter")
+        await pilot.pause(0.3)
+        assert pilot.app.theme == CONTRAST
+
+
+def test_a_theme_that_does_not_exist_is_refused_with_those_that_do(app_on: AppOn) -> None:
+    with pytest.raises(CallerError, match="inspector-contrast"):
+        app_on(theme="nobody")
