@@ -71,11 +71,14 @@ def scenario_turn(story: Story, typed: LiveOptions, settings: Settings) -> Scrip
     Raises:
         LoopError: something that was typed cannot be used; no server runs then.
     """
+    from inspector.provider.dialects import DIALECTS
+
     if typed.api not in formats_of(story):
         raise CallerError(f"{typed.api} cannot say what happens in {story.name}; {', '.join(formats_of(story))} can")
     own = parse_assignments(typed.assignments)
     cap = [] if "max_tokens" in own else [f"max_tokens={story.max_tokens or PLENTY}"]
-    server = ScriptedServer(story, typed.profile or story.profile)
+    known = any(dialect.profile == typed.profile for dialect in DIALECTS)  # others speak as their format says
+    server = ScriptedServer(story, typed.profile if known else story.profile)
     try:
         asked = replace(typed, model=story.name, base=server.bases[typed.api], prompt=typed.prompt or story.prompt,
                         messages=None, tools=None, results=None, key_env=None,

@@ -100,6 +100,14 @@ def test_every_scenario_of_the_form_ends_as_it_says(name: str) -> None:
     assert made.trace.steps[-1].turn.terminal == story.ends_in.get(f"{api} stream", story.ends_in.get(api, story.ends))
 
 
+@pytest.mark.parametrize("profile", ["vllm", "cohere"])
+def test_it_behaves_as_a_server_whether_or_not_a_habit_of_it_is_known(profile: str) -> None:
+    made = played(scenario_turn(shipped()["cut-call"], LiveOptions("openai_chat", "", profile=profile), Settings()))
+    first = made.case.loaded.exchanges[0].response.raw_stop_reason
+    assert first == ("tool_calls" if profile == "vllm" else "length")
+    assert made.trace.steps[-1].turn.terminal == "completed"
+
+
 def test_a_format_that_cannot_say_what_happens_is_refused_with_those_that_can() -> None:
     with pytest.raises(LoopError, match=r"openai_chat cannot say what happens in paused; .*anthropic_messages.* can"):
         scenario_turn(shipped()["paused"], LiveOptions("openai_chat", ""), Settings())
