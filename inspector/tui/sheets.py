@@ -15,6 +15,7 @@ from inspector.report.lines.outline import Block, Outline
 from inspector.report.lines.spans import Listed, Role, Sheet, Span
 from inspector.whatif.tree import Branch
 from loop_core.turn.continuation import SeamRule
+from loop_core.turn.state import Send
 
 if TYPE_CHECKING:
     from inspector.report.lines.wire import Picked
@@ -129,6 +130,11 @@ def _coming(viewpoint: Viewpoint) -> ResponseFacts | None:
     return next((coming for _, coming in found), None)
 
 
+def _sends(viewpoint: Viewpoint) -> bool:
+    """Whether the step sends a request, whose answer is the next one."""
+    return any(isinstance(effect, Send) for effect in viewpoint.outline.view.steps[viewpoint.step].effects)
+
+
 def _block(viewpoint: Viewpoint) -> Block:
     return viewpoint.outline.block_of(viewpoint.step)
 
@@ -195,7 +201,7 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
     if viewpoint.against == "request":
         from inspector.report.lines.request_diff import request_diff
 
-        facts = _answer(viewpoint) or _coming(viewpoint)
+        facts = (_coming(viewpoint) if _sends(viewpoint) else None) or _answer(viewpoint) or _coming(viewpoint)
         nothing = Listed([(Span("no request of this turn was recorded", Role.DIM),)])
         return nothing if facts is None else request_diff(viewpoint.outline.view, facts)
     if viewpoint.against == "run":
@@ -222,7 +228,7 @@ def _machine(viewpoint: Viewpoint) -> Sheet:
 def _compared(viewpoint: Viewpoint) -> Key:
     """What the forms of Diff depend on."""
     if viewpoint.against == "request":
-        return at_hand(viewpoint)
+        return (*at_hand(viewpoint), viewpoint.step if _sends(viewpoint) else None)
     return (viewpoint.step if viewpoint.against == "step" else _block(viewpoint).turn,)
 
 

@@ -13,8 +13,9 @@ import pytest
 from inspector.config.settings import Settings
 from inspector.report.facts import View, answer_at
 from inspector.report.lines import diff
+from inspector.report.lines.outline import Outline
 from inspector.report.lines.request_diff import MOST, context_change, request_before, request_diff
-from inspector.report.lines.spans import Role, plain
+from inspector.report.lines.spans import Role, plain, text_of
 from inspector.report.token_counts import InputTokens, estimated_tokens, input_tokens
 from inspector.tui import sheets
 from loop_core.values import Message, TextPart
@@ -280,3 +281,16 @@ def test_a_compaction_of_many_messages_is_found_at_once() -> None:
     found = context_change(old, [*old[:1], *said("in short"), *old[2_500:], *said("more")])
     assert (found.kept, found.behind, len(found.removed), len(found.added)) == (1, 500, 2_499, 2)
     assert time.perf_counter() - began < 1
+
+
+def test_a_step_that_sends_shows_the_request_that_it_sends() -> None:
+    view = shown(*continued(*PARTS))
+    made, outline = sheets.Sheets(), Outline(view)
+
+    def title(step: int) -> str:
+        sheet = made.at(sheets.Viewpoint("diff", outline, step, against="request"))
+        return text_of(sheet.line(0)).partition(" against")[0].partition(" no ")[0]
+
+    states = [step.state.value for step in view.steps[:5]]
+    assert states == ["Request", "EvaluateStop", "ContinuePending", "RequestContinuation", "EvaluateStop"]
+    assert [title(step) for step in range(5)] == [f"Request of response {index}" for index in (0, 0, 0, 1, 1)]
