@@ -46,7 +46,7 @@ class Attention(SessionPart):
     def action_attention(self) -> None:
         """Goes to the next of them, and from the last to the first."""
         stage, view, rows, among = self.stage, self.stage.run.view, self.stage.rows, self.stage.rows.within
-        turns = [at for at in self.worst_first(view) if rows.kept_in(view.turns[at])]
+        turns = [at for at in self.worst_first(view) if rows.shows_turn(view.turns[at])]
         if not turns:
             stage.note = f"no turn{among} needs attention"
             return

@@ -47,7 +47,7 @@ class MachinePanel(Panel):
         step, block = steps[self.step], self.outline.block_of(self.step)
         if self.size.height == 1:
             key = (Span("S ", Role.KEY), Span("machine  ", Role.DIM))
-            return [(*key, *machine_drawing.around(steps, block.first, self.step, block.end))]
+            return [(*key, *machine_drawing.path_around(steps, block.first, self.step, block.end))]
         following = steps[self.step + 1] if self.step + 1 < block.end else None
         drawing = machine_drawing.panel(step, self._visited(block))
         return [(Span("MACHINE", Role.TITLE),), *drawing, EMPTY, *machine_drawing.moves(step, following)]

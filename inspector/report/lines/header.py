@@ -54,7 +54,7 @@ def advice_of(turn: TurnFacts) -> Line:
     return (safe(turn.verdict.advice.text, Role.KEY),) if turn.verdict.advice else ()
 
 
-WHOLE: Line = (Span(" V shows all", Role.STRONG),)
+SHOWS_ALL: Line = (Span(" V shows all", Role.STRONG),)
 """Stands at the end of a verdict that was cut, and names the key that shows the rest."""
 TIGHTER = 4
 """Cells by which the verdict is shortened until it fits its rows."""
@@ -69,9 +69,9 @@ def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, meas
         if len(apart) <= rows:
             return apart
     found = wrapped(verdict(view, turn), width, measure)
-    room = width * rows - width_of(WHOLE)
+    room = width * rows - width_of(SHOWS_ALL)
     while len(found) > rows and room > width:  # what breaks at spaces needs a little more
-        found, room = wrapped((*verdict(view, turn, room), *WHOLE), width, measure), room - TIGHTER
+        found, room = wrapped((*verdict(view, turn, room), *SHOWS_ALL), width, measure), room - TIGHTER
     return found[:rows]
 
 

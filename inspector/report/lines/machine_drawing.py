@@ -133,7 +133,7 @@ def moves(step: Step, following: Step | None) -> list[Line]:
     return lines
 
 
-def around(steps: Sequence[Step], first: int, here: int, end: int) -> Line:
+def path_around(steps: Sequence[Step], first: int, here: int, end: int) -> Line:
     """One line of the path: the state before, where the cursor is, and the state behind it."""
     spans: list[Span] = []
     for index in range(max(first, here - 1), min(here + 2, end)):

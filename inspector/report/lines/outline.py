@@ -79,7 +79,7 @@ class Outline:
         """Whether a row shows the step."""
         return True
 
-    def kept_in(self, turn: TurnFacts) -> bool:
+    def shows_turn(self, turn: TurnFacts) -> bool:
         """Whether a row shows a step of the turn."""
         return self.nearest(turn.run.first, turn.run.first, turn.run.end) is not None
 
