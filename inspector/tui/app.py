@@ -1,7 +1,6 @@
 """The app: which screen is seen, the theme, the keys that work everywhere.
 
-Further down: keys that were struck before the field that they are meant for was there;
-what is seen while a large file is read.
+Further down: what is seen while a large file is read.
 """
 
 from __future__ import annotations
@@ -14,16 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import on, work
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
-from textual.events import Key
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.theme import Theme
 from textual.types import CSSPathType
-from textual.widgets import Input
 
 from inspector.replay.case import Case
 from inspector.report.lines.spans import Role, one_line
 from inspector.sessions.intake import heavy
-from inspector.tui.leaving import LeavingApp, PassingScreen
+from inspector.tui.early_keys import EarlyKeysApp
+from inspector.tui.leaving import PassingScreen
 from inspector.tui.messages import (
     ActionWanted,
     NoteWanted,
@@ -55,56 +53,6 @@ if TYPE_CHECKING:
     from inspector.live.scripted import ScriptedTurn
     from inspector.whatif.turn_pair import TurnSide
 
-
-# -- Keys that were struck before the field that they are meant for was there ----------------------------------------
-# On a busy machine, or in a paste.
-# A key goes to what has the focus when it is struck. Where the key before it opens a prompt or a form, that is still
-# the list below, which passes it up here unused.
-
-WAITS, PAUSE = 50, 0.02
-"""How often a field is waited for, and the seconds between two looks."""
-
-
-class TypedAhead(LeavingApp):
-    """Hands such keys on, in their order."""
-
-    _early: tuple[Key, ...] = ()
-
-    def on_key(self, event: Key) -> None:
-        """Takes a key that nothing below has used."""
-        if not isinstance(self.screen, ModalScreen):
-            self._say_unused(event)
-            return
-        if event.key in self.screen.active_bindings:
-            return
-        if self._early or self.focused is None:
-            event.prevent_default()
-            self._early = (*self._early, event)
-            if len(self._early) == 1:
-                self._hand_on(WAITS)
-        elif event.is_printable and isinstance(self.focused, Input):
-            event.prevent_default()
-            self.focused.insert_text_at_cursor(event.character or "")
-
-    def _say_unused(self, event: Key) -> None:
-        """A key without a meaning says so; one that has its meaning at other times says which."""
-        if event.key in self.screen.active_bindings or isinstance(self.focused, Input):
-            return
-        from inspector.tui.keys import name_of
-
-        declared = self.screen._bindings.key_to_bindings.get(event.key, [])
-        does = next((f"has no use now: {each.tooltip}" for each in declared if each.tooltip), "does nothing here")
-        # Later: Textual still tries the bindings behind this, and whatever is tried takes the last note away.
-        self.call_later(self.tell, f"{name_of(event.key)} {does} · ? lists the keys")
-
-    def _hand_on(self, waits: int) -> None:
-        if self.focused is None and waits:
-            self.set_timer(PAUSE, lambda: self._hand_on(waits - 1))
-            return
-        early, self._early = self._early, ()
-        if self.focused is not None:
-            for event in early:
-                self.post_message(Key(event.key, event.character))
 
 UNREADABLE = 2
 TOLD = 20
@@ -138,7 +86,7 @@ def _system_commands() -> type:
     return SystemCommandsProvider
 
 
-class LoopInspector(TypedAhead):
+class LoopInspector(EarlyKeysApp):
     """The debugger for agent turns."""
 
     TITLE = "Loop Inspector"
