@@ -93,7 +93,7 @@ class LoopInspector(EarlyKeysApp):
     CSS_PATH: ClassVar[CSSPathType | None] = "app.tcss"
     COMMANDS: ClassVar[set[type | Callable[[], type]]] = {_commands, _system_commands}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,f1", "keys", "help", tooltip="Every key, by where it works", id="help"),
+        Binding("question_mark,f1", "keys", "help", tooltip="Every key, by what it does", id="help"),
         Binding("ctrl+p", "command_palette", "All commands", show=False, tooltip="All commands, by name", id="palette"),
         Binding("L", "live", "live turn", show=False, id="live",
                 tooltip="A live turn: ask a provider or a local model, each effect by hand"),

@@ -23,7 +23,6 @@ from inspector.tui.text_view import TextView
 class Attention(SessionPart):
     """The turns whose verdict says that something is wrong, the worst first."""
 
-    TITLE_OF_KEYS = "Verdicts"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("!", "attention", "attention", id="attention",
                 tooltip="The next turn that needs attention, the worst first: the step that its verdict is about"),

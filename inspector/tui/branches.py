@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 class Branches(SessionPart):
     """Which run is looked at, and how further ones are made."""
 
-    TITLE_OF_KEYS = "What if"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "limits", "limits", id="limits",
                 tooltip="Edit limits, policy, profile, seam rule or method and run again"),
@@ -252,7 +251,6 @@ class Branches(SessionPart):
 class Comparisons(SessionPart):
     """The run under every policy, and one answer from every provider."""
 
-    TITLE_OF_KEYS = "Side by side"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "policies", "policies", id="policies",
                 tooltip="Policies by turns: what each loop would have run, held, continued or lost"),

@@ -23,7 +23,6 @@ MOST_NAMED = 4
 class CommandLine(SessionPart):
     """Reads a line before it is done: one that says nothing stays open, with the reason beside it."""
 
-    TITLE_OF_KEYS = "Stepping"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(":", "command", "go to", id="command",
                 tooltip="A step's number, turn 3, file NAME, settings such as max_tokens=80, or what any key does"),

@@ -27,7 +27,6 @@ class KeepingApp(Protocol):
 class TurnComparison(SessionPart):
     """This turn beside another."""
 
-    TITLE_OF_KEYS = "Side by side"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "compare", "Compare", show=False, id="compare",
                 tooltip="Compare this turn with another: of this session, or of another one"),

@@ -10,7 +10,7 @@ from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from inspector.tui.keys import name_of
+from inspector.tui.key_words import why_unused
 from inspector.tui.leaving import LeavingApp
 
 WAITS, PAUSE = 50, 0.02
@@ -39,13 +39,12 @@ class EarlyKeysApp(LeavingApp):
             self.focused.insert_text_at_cursor(event.character or "")
 
     def _say_unused(self, event: Key) -> None:
-        """A key without a meaning says so; one that has its meaning at other times says which."""
+        """A key that has its meaning at other times, or on another screen, says which; any other is silent."""
         if event.key in self.screen.active_bindings or isinstance(self.focused, Input):
             return
-        declared = self.screen._bindings.key_to_bindings.get(event.key, [])
-        does = next((f"has no use now: {each.tooltip}" for each in declared if each.tooltip), "does nothing here")
         # Later: Textual still tries the bindings behind this, and whatever is tried takes the last note away.
-        self.call_later(self.tell, f"{name_of(event.key)} {does} · ? lists the keys")
+        if why := why_unused(self, event.key):
+            self.call_later(self.tell, why)
 
     def _hand_on(self, waits: int) -> None:
         if self.focused is None and waits:

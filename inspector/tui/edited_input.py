@@ -24,7 +24,6 @@ SHOWN = 200
 class EditedInputs(SessionPart):
     """Runs in which a turn is given another text."""
 
-    TITLE_OF_KEYS = "What if"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("W", "edit_input", "Edit text", show=False, id="edit.input",
                 tooltip="Edit a message or a tool result that the model was given, and run again"),

@@ -22,6 +22,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
 from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, safe, text_of, width_of
+from inspector.tui.key_words import EVERYWHERE, ORDER, SYNONYMS, purpose_of
 from inspector.tui.leaving import goes_back
 from inspector.tui.messages import ActionWanted
 from inspector.tui.panels import Panel, line_input, note
@@ -29,7 +30,8 @@ from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError
 
 NAMES: Mapping[str, str] = {
-    "space": "space", "backspace": "backspace", "enter": "enter", "escape": "esc", "pagedown": "PgDn", "pageup": "PgUp",
+    "space": "space", "backspace": "backspace", "enter": "enter", "escape": "esc", "pagedown": "Page Down",
+    "pageup": "Page Up", "delete": "Delete", "shift+tab": "Shift+Tab",
     "home": "Home", "end": "End", "down": "↓", "up": "↑", "left": "←", "right": "→",
     "colon": ":", "exclamation_mark": "!", "slash": "/", "question_mark": "?",
     "left_square_bracket": "[", "right_square_bracket": "]",
@@ -65,12 +67,12 @@ def active_keys(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
         if found.enabled and found.binding.id:
             keys, _ = grouped.setdefault((found.binding.id, found.binding.action), ([], found))
             keys.append(name_of(key))
-    return [(" ".join(keys), found) for keys, found in grouped.values()]
+    return [(", ".join(keys), found) for keys, found in grouped.values()]
 
 
 def shown_keys(screen: Screen[object]) -> Iterator[tuple[str, ActiveBinding]]:
     """The bindings that the key bar offers, in their order, help and leaving last."""
-    found = [(SHORT.get(key := keys.split(" ")[0], key), each)
+    found = [(SHORT.get(key := keys.split(", ")[0], key), each)
              for keys, each in active_keys(screen) if each.binding.show]
     yield from sorted(found, key=lambda pair: _place(pair[1].binding.id or ""))
 
@@ -195,10 +197,12 @@ class KeyCommands(Provider):
                 yield Hit(score, matcher.highlight(title), act, text=title, help=about)
 
     def _every(self) -> Iterator[tuple[str, str, ActiveBinding]]:
-        """The commands, those of one part of the screen together, as the help has them."""
-        for keys, found in sorted(active_keys(self.screen), key=lambda pair: _order(self.screen, pair[1])):
-            if found.binding.id != "palette":
-                yield f"{found.binding.tooltip} ({keys})", found.binding.description, found
+        """The commands by what they are for, as the help has them, with other words for each."""
+        for purpose, keys, found in _by_purpose(self.screen):
+            name = found.binding.id or ""
+            if name != "palette":
+                words = " · ".join(filter(None, (purpose, found.binding.description, SYNONYMS.get(name, ""))))
+                yield f"{found.binding.tooltip} ({keys})", words, found
 
 
 async def run_binding(app: App[object], found: ActiveBinding) -> None:
@@ -206,10 +210,10 @@ async def run_binding(app: App[object], found: ActiveBinding) -> None:
     await app.run_action(found.binding.action, found.node)
 
 
-# -- The help: every key that works on the screen below, grouped by where it works -----------------------------------
+# -- The help: every key that works on the screen below, grouped by what it is for ----------------------------------
 
 
-KEYS, TERMS = 16, 20
+KEYS = 18
 """Columns of the keys, and of the terms of a filter."""
 GLYPHS: Sequence[tuple[str, str]] = (
     ("│ ▶ ┆", "past, here, still ahead"),
@@ -275,40 +279,20 @@ def matching_sections(found: Sections, words: str) -> list[Line]:
 
 
 def sections(screen: Screen[object]) -> Sections:
-    """The keys of a screen: of its parts, of the focused pane, of the whole app; then the filter language and marks."""
+    """The keys of a screen by what they are for, those of the app; then the filter language and marks."""
     found: dict[str, list[Line]] = {}
-    for keys, each in sorted(active_keys(screen), key=lambda pair: _order(screen, pair[1])):
-        row = _row(keys, each.binding.tooltip or each.binding.description)
-        found.setdefault(_title(screen, each), []).append(row)
-    found["Filter language"] = [(Span(f"{term:<{TERMS}}", Role.KEY), Span(about)) for term, about in filter_terms()]
+    for purpose, keys, each in _by_purpose(screen):
+        found.setdefault(purpose, []).append(_row(keys, each.binding.tooltip or each.binding.description))
+    found["Filter language"] = [_row(term, about) for term, about in filter_terms()]
     found["Marks"] = [_row(glyphs, words) for glyphs, words in GLYPHS]
     return found
 
 
-def _owners(screen: Screen[object]) -> list[type]:
-    """Who declares the keys of a screen: its parts, in their order, then its class and those that it derives from."""
-    return [*(type(part) for part in getattr(screen, "parts", ())), *reversed(type(screen).__mro__)]
-
-
-def _owner(screen: Screen[object], found: ActiveBinding) -> type | None:
-    return next((kind for kind in _owners(screen)
-                 if any(each.id == found.binding.id for each in declared_bindings(kind))), None)
-
-
-def _title(screen: Screen[object], found: ActiveBinding) -> str:
-    if found.node is screen.app:
-        return "Everywhere"
-    if found.node is not screen:
-        return "This pane"
-    return getattr(_owner(screen, found), "TITLE_OF_KEYS", "This screen")
-
-
-def _order(screen: Screen[object], found: ActiveBinding) -> int:
-    """What the screen declares first, in that order; then the pane, then the app."""
-    if found.node is screen.app:
-        return 1000
-    owner = _owner(screen, found) if found.node is screen else None
-    return 999 if owner is None else _owners(screen).index(owner)
+def _by_purpose(screen: Screen[object]) -> list[tuple[str, str, ActiveBinding]]:
+    """The keys of a screen with what they are for, in the order of the headings; those of the app stand last."""
+    every = [(EVERYWHERE if found.node is screen.app else purpose_of(found.binding.id or ""), keys, found)
+             for keys, found in active_keys(screen)]
+    return sorted(every, key=lambda row: ORDER.index(row[0]))
 
 
 def filter_terms() -> list[tuple[str, str]]:

@@ -176,7 +176,6 @@ class CursorTable(RowList):
 class TableScreen(Screen[Any]):
     """A table, and what is known of its row."""
 
-    TITLE_OF_KEYS = "This table"
     DEFAULT_CSS = """
     TableScreen #head { padding: 0 1; background: $surface; }
     TableScreen CursorTable { height: 3fr; padding: 0 1; overflow-x: hidden; }

@@ -196,7 +196,6 @@ LOCKED = frozenset({
 class TurnControls(SessionPart):
     """The keys of a live turn."""
 
-    TITLE_OF_KEYS = "Live turn"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "live_do", "do", id="live.do",
                 tooltip="Carry out what waits: send the request, answer the calls, accept the end"),

@@ -145,7 +145,6 @@ EVERY = 0.25
 class LiveAttempt(SessionPart):
     """The live run that is under way, if one is."""
 
-    TITLE_OF_KEYS = "What if"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("A", "give_up", "give up", tooltip="Give up the live run that is under way", id="live.cancel"),
     ]

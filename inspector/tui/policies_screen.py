@@ -146,7 +146,6 @@ class Cells(CursorTable):
 class PoliciesScreen(TableScreen):
     """The matrix of one run."""
 
-    TITLE_OF_KEYS = "Policies"
 
     def __init__(self, case: Case, settings: Settings, run: str, command: str) -> None:
         self._cells = Cells(id="cells")

@@ -103,7 +103,6 @@ class Dialects(CursorTable):
 class ProvidersScreen(TableScreen):
     """The dialects, and the scenario, budget and policy that they answer under."""
 
-    TITLE_OF_KEYS = "Providers"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "scenarios", "scenarios", id="providers.scenario",
                 tooltip="Choose what the model meant to answer"),

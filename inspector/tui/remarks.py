@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 class RemarkBook(SessionPart):
     """The remarks on every run of a session, and the filter over the steps of the run that is shown."""
 
-    TITLE_OF_KEYS = "Filter, breakpoints, marks"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "filter", "filter", id="filter",
                 tooltip="Show only the steps that match: stop:max_tokens held attempt>1"),

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 class Panes(SessionPart):
     """A step list and a text; one of them has the focus."""
 
-    TITLE_OF_KEYS = "Views"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("/", "search", "search", tooltip="Search in this view", id="search"),
         Binding("v", "mode", "view", id="mode",
@@ -272,7 +271,6 @@ NOTHING = "no fact was read from these bytes"
 class Tracing(SessionPart):
     """Facts and bytes."""
 
-    TITLE_OF_KEYS = "Facts and bytes"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(".", "fact(1)", "fact", id="fact.next",
                 tooltip="The next fact of this response: the bytes that it was read from"),

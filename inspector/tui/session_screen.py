@@ -42,7 +42,6 @@ VIEWS: Mapping[str, str] = {
 class Exports(SessionPart):
     """What leaves the program."""
 
-    TITLE_OF_KEYS = "Export"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "export", "export", tooltip="Write a page, a picture, a session file, curl, a test, a bug report",
                 id="export"),

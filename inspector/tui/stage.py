@@ -244,8 +244,6 @@ class SessionStage(Screen[None]):
 class SessionPart:
     """A piece of the session screen with state, keys and actions of its own."""
 
-    TITLE_OF_KEYS: ClassVar[str]
-    """What the help calls its keys."""
     BINDINGS: ClassVar[list[BindingType]]
 
     def __init__(self, stage: SessionStage) -> None:

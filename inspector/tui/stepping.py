@@ -24,7 +24,6 @@ SHARE = 50
 class Stepping(SessionPart):
     """Where the cursor goes."""
 
-    TITLE_OF_KEYS = "Stepping"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "step(1)", "step", tooltip="The next step; held down, faster and faster", id="step.forward"),
         Binding("backspace", "step(-1)", "back", tooltip="The step before", id="step.back"),

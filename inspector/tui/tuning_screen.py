@@ -56,7 +56,6 @@ class GridRun(Message):
 class TuneScreen(Screen[int | None]):
     """One session under a grid of limits."""
 
-    TITLE_OF_KEYS = "This grid"
     HORIZONTAL_BREAKPOINTS = [(0, "-below"), (BESIDE, "-beside")]  # noqa: RUF012
     DEFAULT_CSS = """
     TuneScreen #tune-head { height: 3; padding: 0 1; background: $surface; }

@@ -42,7 +42,6 @@ BATCH = 0.1
 class TurnsScreen(Screen[None]):
     """Everything that was named, a row a turn."""
 
-    TITLE_OF_KEYS = "The table of turns"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "filter", "filter", tooltip="Only turns that an expression finds: held, verdict:truncated",
                 id="turns.filter"),

@@ -13,7 +13,8 @@ from inspector.report.lines import wire
 from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import BreakpointList
-from inspector.tui.keys import HelpScreen, active_keys, sections, shown_keys
+from inspector.tui.key_words import PLACES, PURPOSES, SYNONYMS
+from inspector.tui.keys import HelpScreen, active_keys, every_id, owners, sections, shown_keys
 from inspector.tui.lists import RowList
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
@@ -342,7 +343,7 @@ async def test_a_step_outside_the_filter_takes_it_away(app_on: AppOn) -> None:
 
 async def test_a_key_without_a_use_says_so(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
-        for key, said in (("J", "J does nothing here · ? lists the keys"),
+        for key, said in (("J", ""),
                           ("A", "A has no use now: Give up the live run that is under way"),
                           ("l", "nothing lies left or right: long lines are wrapped · w stops that"),
                           ("enter", "enter leads from a fact to its bytes in Response (2)"),
@@ -517,13 +518,14 @@ async def test_help_names_every_key(app_on: AppOn, key: str) -> None:
 
 
 async def test_the_help_has_keys_as_they_are_printed_in_columns_that_do_not_shift(app_on: AppOn) -> None:
-    printed = {"space", "backspace", "enter", "esc", "tab", "Home", "End", "PgUp", "PgDn", "F1", "↑", "↓", "←", "→"}
+    printed = {"space", "backspace", "enter", "esc", "tab", "Home", "End", "Page Up", "Page Down", "F1",
+               "↑", "↓", "←", "→"}
     async with app_on().run_test(size=ONE_PANE) as pilot:
+        assert len({len(row[0].text) for rows in sections(pilot.app.screen).values() for row in rows}) == 1
         for title, rows in sections(pilot.app.screen).items():
-            assert len({len(row[0].text) for row in rows}) == 1, title
             if title in ("Filter language", "Marks"):
                 continue
-            names = [name for row in rows for name in row[0].text.split()]
+            names = [name for row in rows for name in row[0].text.strip().split(", ")]
             assert all(len(name) == 1 or name in printed or name.startswith("ctrl+") for name in names), names
 
 
@@ -538,10 +540,53 @@ async def test_the_palette_is_in_the_order_of_the_help(app_on: AppOn) -> None:
         assert offered == [words for words in helped if words != "All commands, by name"]
 
 
+async def test_the_help_is_ordered_by_what_keys_are_for(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        titles = list(sections(pilot.app.screen))
+        assert titles == ["Move", "Find", "Look", "What if", "Open, copy, export", "Everywhere in the app",
+                          "Filter language", "Marks"]
+
+
+def test_every_binding_has_one_purpose() -> None:
+    names = [name for names in PURPOSES.values() for name in names.split()]
+    assert len(names) == len(set(names))
+    for name in every_id():
+        assert name in names or name.partition(".")[0] in names, name
+    assert set(SYNONYMS) <= set(every_id())
+    assert set(PLACES) <= {kind.__name__ for kind in owners()}
+
+
+@pytest.mark.parametrize(("typed", "command"), [
+    ("exit", "back"), ("grep", "search"), ("diff", "compare"), ("bookmark", "mark"), ("contrast", "theme"),
+    ("max_tokens", "limits"), ("clipboard", "copy"), ("sweep", "tune")])
+async def test_the_palette_finds_a_command_by_other_words(app_on: AppOn, typed: str, command: str) -> None:
+    from inspector.tui.keys import KeyCommands
+
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        provider = KeyCommands(pilot.app.screen)
+        wanted = next(title for title, _, found in provider._every() if found.binding.id == command)
+        assert wanted in [hit.text async for hit in provider.search(typed)]
+
+
+async def test_a_key_of_another_screen_says_where_it_works(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(160, 24)) as pilot:
+        await pilot.press("space", "J")
+        await pilot.pause()
+        assert session(pilot).note == "", "a key that works nowhere is silent"
+        await pilot.press("D")
+        await pilot.pause()
+        assert session(pilot).note.startswith("D works in a live turn (L): Carry out what follows")
+        await pilot.press("P")
+        await pilot.pause()
+        await pilot.press("F")
+        await pilot.pause()
+        assert "F works in an open session (enter in the table of turns): Follow the advice" in page(pilot.app)
+
+
 async def test_help_is_narrowed_by_what_is_typed(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("?")
-        assert "Stepping" in page(pilot.app)
+        assert "Move" in page(pilot.app)
         await pilot.press(*"breakpoint before")
         assert "Run back to the breakpoint before" in page(pilot.app)
         assert "The next step" not in page(pilot.app)

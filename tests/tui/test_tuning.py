@@ -437,6 +437,7 @@ async def test_keys_are_answered_while_it_runs(app_on: AppOn, slow: Slow) -> Non
         assert "still running" in page(pilot.app)
         await pilot.press("?")
         assert isinstance(pilot.app.screen, HelpScreen)
+        await pilot.press(*"stop")
         assert "Stop the run" in page(pilot.app)
         await pilot.press("escape")
         slow.go.set()

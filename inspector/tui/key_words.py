@@ -1,0 +1,74 @@
+"""What keys are for: the headings of the help, other words for a command, where a key works that does nothing here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+PURPOSES: Mapping[str, str] = {
+    "Move": "step event turn continue command list text turns.open turns.attention attention mark.next mark.previous "
+            "run.next run.previous fact slice tune policies.open policies.left policies.right policies.next "
+            "policies.previous providers.open providers.next providers.previous beside pane cycle",
+    "Find": "filter search turns.filter turns.search turns.next turns.previous breakpoints mark note stops",
+    "Look": "tab verdict mode wrap zoom machine turns.sort turns.group policies.each providers.each tune.show seam",
+    "What if": "limits advice edit compare runs run rerun tree turns.tune turns.policies policies providers tune.axes "
+               "tune.simulate tune.again tune.stop input form",
+    "Live turn": "live picker.live providers.play calls result body budget ask begin",
+    "Open, copy, export": "picker copy export report turns.export turns.copy tune.copy tune.copy-cell tune.export "
+                          "beside.copy",
+    "Help and leaving": "help palette theme back close quit interrupt prompt choose beside.leave help.leave tree.leave "
+                        "stops.leave verdict.leave",
+}
+"""The headings, in order, with ids of bindings; an id without a part after the dot stands for all that begin so."""
+EVERYWHERE = "Everywhere in the app"
+_PURPOSE_OF = {name: purpose for purpose, names in PURPOSES.items() for name in names.split()}
+ORDER = (*PURPOSES, EVERYWHERE)
+
+
+def purpose_of(name: str) -> str:
+    """The heading under which a binding stands."""
+    return _PURPOSE_OF.get(name) or _PURPOSE_OF.get(name.partition(".")[0], "Move")
+
+
+SYNONYMS: Mapping[str, str] = {
+    "back": "quit exit leave return", "quit": "exit leave end", "interrupt": "quit exit leave", "close": "cancel",
+    "help": "keys shortcuts bindings", "theme": "colours colors dark light contrast", "search": "find grep",
+    "turns.search": "find grep", "filter": "find narrow only", "turns.filter": "find narrow only",
+    "compare": "diff difference two", "runs": "diff branches compare", "tab.diff": "changes compare",
+    "tab.wire": "bytes raw http", "limits": "max_tokens change settings what if", "tune": "grid budget smallest sweep",
+    "policies": "agents loops compare", "providers": "servers dialects compare", "export": "save write share html",
+    "report": "issue evidence share", "copy": "clipboard yank", "picker.path": "load file folder",
+    "live": "ask send request play", "attention": "problem error worst bad", "mark": "bookmark star",
+    "note": "comment annotate remark", "command": "go jump line", "wrap": "long lines fold", "zoom": "maximise full",
+    "edit.input": "message tool result change prompt", "advice": "fix follow apply", "turns.group": "folder file",
+    "breakpoints": "stop debug pause", "turns.sort": "order column", "verdict": "why reason explain",
+}
+"""Other words by which the palette finds a command."""
+
+PLACES: Mapping[str, str] = {
+    "SessionScreen": "in an open session (enter in the table of turns)", "TurnsScreen": "in the table of turns (q)",
+    "ProvidersScreen": "in the table of providers (P)", "Cells": "in the table of policies (p)",
+    "TuneScreen": "in the map of limits (u)", "LiveScreen": "in a live turn (L)",
+    "Beside": "beside another run (R, then d)",
+}
+"""Screens, or their tables, by the name of the class, with how one comes to them."""
+
+
+def why_unused(app: App[Any], key: str) -> str:
+    """Why a key does nothing on the screen: it has no use now, or works elsewhere; empty if it works nowhere."""
+    from inspector.tui.keys import declared_bindings, name_of, owners
+
+    here = next((each for each in app.screen._bindings.key_to_bindings.get(key, []) if each.tooltip), None)
+    if here is not None:
+        return f"{name_of(key)} has no use now: {here.tooltip} · ? lists the keys"
+    by_name = {kind.__name__: kind for kind in owners()}
+    for name, place in PLACES.items():
+        if name not in by_name or name == type(app.screen).__name__:
+            continue
+        for each in declared_bindings(by_name[name]):
+            if key in app._keymap.get(each.id or "", each.key).split(","):
+                return f"{name_of(key)} works {place}: {each.tooltip}"
+    return ""
