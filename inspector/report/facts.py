@@ -186,11 +186,15 @@ class View:
         return self.replay.effective_step(turn.run.decided).turn
 
     def deciding_step(self, turn: TurnFacts) -> int:
-        """The step that a turn's verdict is about: where the answer that decided it was evaluated."""
+        """The step that a turn's verdict is about: where an answer was evaluated, or our machine ended the turn."""
+        position = turn.verdict.answer
+        if position is None:
+            stopped = (step for step in range(turn.run.first, turn.run.decided)
+                       if self.steps[step].state in (State.ABORT_PARTIAL, State.ABORT))
+            return next(stopped, turn.run.decided)
         answers = [step for step in range(turn.run.first, turn.run.end)
                    if isinstance(self.steps[step].event, ProviderResponse)]
         recorded = [link.index for link in turn.run.record.links]
-        position = turn.verdict.answer
         if position < len(recorded):
             for step in answers:
                 if self.steps[step].response == recorded[position]:

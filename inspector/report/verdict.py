@@ -38,6 +38,12 @@ class VerdictRow(NamedTuple):
     """Whether what it says is known, and not inferred: what is not is never shown as good."""
     of_last: bool = False
     """Whether it is about the last answer of the turn, and not about the one that decides."""
+    of_end: bool = False
+    """Whether it is about how our machine ended the turn, and not about an answer."""
+
+    def answer(self, look: JudgedTurn) -> int | None:
+        """The position of the answer that it is about; None where it is about the end."""
+        return None if self.of_end else len(look.answers) - 1 if self.of_last else look.worst
 
 
 class TurnVerdict(NamedTuple):
@@ -52,8 +58,9 @@ class TurnVerdict(NamedTuple):
     sentence: str
     advice: Advice | None
     sure: bool = True
-    answer: int = 0
-    """The position among the answers of the turn, from 0, of the one that decided it."""
+    answer: int | None = 0
+    """The position among the answers of the turn, from 0, of the one that decided it; None where our machine's end of
+    the turn is what the verdict is about."""
 
     @property
     def id(self) -> str:
@@ -148,7 +155,7 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("LIMIT REACHED", "✂", "%", Severity.WARNING,
         lambda look: (look.ended.terminal in GOING_ON and look.last_word in CLEAN)
         or (look.limit is not None and (look.simulated or (look.over and look.last_word in CLEAN))),
-        say.limit_reached, situation),
+        say.limit_reached, situation, of_end=True),
     VerdictRow("TRUNCATED", "✂", "%", Severity.ERROR,
         lambda look: look.cut and look.word is not Stop.INTERRUPTED and not look.repaired,
         say.cut, situation, lambda look: look.word is Stop.MAX_TOKENS),
@@ -282,7 +289,7 @@ def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVer
             end = f"; {look.ended.notice}"
         said = f"{'LIVE' if asked_live(replay, turn) else 'SIMULATED'}: {said}{end}"
     return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, said,
-                       advice, row.sure(look), len(look.answers) - 1 if row.of_last else look.worst)
+                       advice, row.sure(look), row.answer(look))
 
 
 def row_of(look: JudgedTurn) -> tuple[int, VerdictRow]:

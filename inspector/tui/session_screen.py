@@ -213,6 +213,8 @@ class SessionScreen(SessionStage):
     @on(RowOpened)
     def _row_opened(self) -> None:
         self.panes.leave_list()
+        if not self.note:
+            self.note = "in the text: enter shows where a line comes from, tab goes back to the steps"
 
     @on(LinesPointed)
     def _lines_pointed(self, message: LinesPointed) -> None:
