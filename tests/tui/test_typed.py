@@ -12,7 +12,8 @@ from inspector.tui.lists import Choose, RowList
 from inspector.tui.session_screen import SessionScreen
 
 AppOn = Callable[..., LoopInspector]
-NAMES = {":": "colon", "\r": "enter", "=": "equals_sign", "_": "underscore", "/": "slash"}
+NAMES = {":": "colon", "\r": "enter", "=": "equals_sign", "_": "underscore", "/": "slash", "?": "question_mark",
+         ";": "semicolon"}
 
 
 def strike(app: LoopInspector, text: str) -> None:
@@ -54,6 +55,28 @@ async def test_a_list_takes_what_is_struck_before_it_is_drawn(app_on: AppOn) -> 
         strike(pilot.app, "xjj")
         for _ in range(100):
             await pilot.pause(0.02)
-            if isinstance(pilot.app.screen, Choose) and pilot.app.screen.query_one(RowList).cursor == 2:
+            lists = pilot.app.screen.query(RowList)
+            if isinstance(pilot.app.screen, Choose) and lists and lists.first().cursor == 2:
                 return
         pytest.fail("the list stands elsewhere")
+
+
+PANELS = {
+    "filter": ("f", "held"), "search": ("/", "queue"), "command": (":", "seam"), "note": (";", "look"),
+    "help": ("?", "step"), "limits": ("e", "77"), "breakpoint": ("ba", "held"), "filter of policies": ("p/", "pi"),
+    "search of providers": ("P/", "vllm"), "budget of providers": ("P:", "64"), "turn of the grid": ("u:", "1"),
+}
+
+
+@pytest.mark.parametrize(("keys", "text"), PANELS.values(), ids=PANELS)
+async def test_a_panel_with_a_field_takes_typing_at_once(app_on: AppOn, keys: str, text: str) -> None:
+    async with app_on().run_test(size=(120, 40)) as pilot:
+        for key in keys[:-1]:
+            await pilot.press(NAMES.get(key, key))
+            await pilot.pause(0.2)
+        strike(pilot.app, keys[-1] + text)
+        for _ in range(100):
+            await pilot.pause(0.02)
+            if any(field.value.endswith(text) for field in pilot.app.screen.query(Input)):
+                return
+        pytest.fail(f"{pilot.app.screen} has {[field.value for field in pilot.app.screen.query(Input)]}")

@@ -1,0 +1,100 @@
+"""The mouse, on every screen: keys at the foot, rows, lists over a screen; the wheel scrolls the pane under it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual.events import MouseScrollDown
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from inspector.tui.app import LoopInspector
+from inspector.tui.breakpoints import BreakpointList
+from inspector.tui.keys import HelpScreen
+from inspector.tui.lists import Choose
+from inspector.tui.run_tree import RunTree
+from inspector.tui.turns_screen import TurnsScreen
+from tests.scenes.app import seen
+
+AppOn = Callable[..., LoopInspector]
+SCREENS = {"session": "", "policies": "p", "providers": "P", "tune": "u"}
+
+
+async def opened(pilot: Pilot[Any], *keys: str) -> None:
+    """Another screen, once it is drawn and nothing runs."""
+    for key in keys:
+        await pilot.press(key)
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause(0.2)
+
+
+async def clicked(pilot: Pilot[Any], words: str) -> None:
+    """A click on the first place of the screen where these words stand."""
+    y = next(at for at, row in enumerate(seen(pilot.app)) if words in row)
+    await pilot.click(offset=(seen(pilot.app)[y].index(words), y))
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (160, 45)])
+@pytest.mark.parametrize("keys", SCREENS.values(), ids=SCREENS)
+async def test_a_key_at_the_foot_is_clicked(app_on: AppOn, keys: str, size: tuple[int, int]) -> None:
+    async with app_on().run_test(size=size) as pilot:
+        await opened(pilot, *keys)
+        below = pilot.app.screen
+        await clicked(pilot, "? help")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        await pilot.press("escape")
+        assert pilot.app.screen is below
+
+
+async def test_a_key_at_the_foot_of_the_table_of_turns_is_clicked(app_on: AppOn) -> None:
+    async with app_on(as_table=True, begins=None).run_test(size=(80, 24)) as pilot:
+        assert isinstance(pilot.app.screen, TurnsScreen)
+        await clicked(pilot, "? help")
+        assert isinstance(pilot.app.screen, HelpScreen)
+
+
+def panes(pilot: Pilot[Any]) -> list[Widget]:
+    """What can be scrolled down on the screen that is seen."""
+    return [each for each in pilot.app.screen.query("*") if each.max_scroll_y > 0 and each.allow_vertical_scroll
+            and each.region.area > 0]
+
+
+@pytest.mark.parametrize("keys", [*SCREENS.values(), "?"], ids=[*SCREENS, "help"])
+async def test_the_wheel_scrolls_each_pane_under_it_and_no_other(app_on: AppOn, keys: str) -> None:
+    async with app_on().run_test(size=(120, 15)) as pilot:
+        await opened(pilot, *keys)
+        found = panes(pilot)
+        assert found
+        for pane in found:
+            before = {each: each.scroll_offset.y for each in found}
+            await pilot._post_mouse_events([MouseScrollDown] * 2, pane, (2, 1))
+            await pilot.pause()
+            moved = [each for each in found if each.scroll_offset.y != before[each]]
+            assert moved == [pane], pane
+
+
+@pytest.mark.parametrize(("keys", "over"), [
+    (("b",), BreakpointList), (("e", "5", "enter", "R"), RunTree), (("P", "s"), Choose), (("x",), Choose),
+])
+async def test_a_row_of_a_list_over_the_screen_is_clicked(app_on: AppOn, keys: tuple[str, ...], over: type) -> None:
+    async with app_on().run_test(size=(120, 35)) as pilot:
+        await opened(pilot, *keys)
+        assert isinstance(pilot.app.screen, over)
+        listed = pilot.app.focused
+        before = listed.cursor
+        y = next(at for at in range(listed.count) if listed.selectable(at) and at != before)
+        await pilot.click(listed, offset=(3, y - int(listed.scroll_offset.y)))
+        await pilot.pause()
+        assert not listed.is_attached or listed.cursor == y
+
+
+async def test_a_field_of_the_form_is_clicked(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(120, 45)) as pilot:
+        await opened(pilot, "e")
+        first = pilot.app.focused
+        other = next(each for each in pilot.app.screen.focus_chain if each is not first)
+        await pilot.click(other)
+        assert pilot.app.focused is other
