@@ -72,7 +72,9 @@ class Paint:
         """The styles of all roles on a background."""
         found = self._based.get(base)
         if found is None:
-            found = self._based[base] = {role: base + style for role, style in self._styles.items()}
+            # In a reversed row a colour would become a background of its own, a patch for each word.
+            found = self._based[base] = {
+                role: base + (style.without_color if base.reverse else style) for role, style in self._styles.items()}
         return found
 
     def strip(self, line: Line, width: int, base: Style, whole: bool = True) -> Strip:

@@ -42,6 +42,7 @@ THEMES = (
         error="#ffa8a8", foreground="#ffffff", background="#000000", surface="#000000", panel="#181818",
         boost="#181818", dark=True,
         variables={"rule": "#b8b8b8", "muted": "#d6d6d6", "ahead": "#c4c4c4", "cursor": "#00264d",
+                   "text-disabled": "#c4c4c4",
                    **_bars("#000000", "#b8b8b8", "#ffffff", "#7fd4ff")},
     ),
     Theme(

@@ -51,6 +51,11 @@ def test_every_text_has_contrast_on_every_background(theme: str, least: float, r
         assert contrast(text, found[background]) >= least, background
 
 
+def test_the_hint_in_a_field_has_high_contrast_too() -> None:
+    found = colours(CONTRAST)
+    assert all(contrast(found["text-disabled"], found[background]) >= 7 for background in BACKGROUNDS)
+
+
 @pytest.mark.parametrize("theme", [DARK, LIGHT, CONTRAST, ANSI, "nord", "textual-light", "ansi-dark", "ansi-light"])
 async def test_each_theme_shows_the_app(app_on: AppOn, theme: str) -> None:
     async with app_on(theme=theme).run_test(size=(120, 30)) as pilot:
@@ -70,6 +75,7 @@ async def test_the_ansi_theme_uses_the_terminals_own_colours(app_on: AppOn) -> N
         assert all(colour.is_system_defined or colour.is_default for colour in used), used
         paint = Paint(pilot.app.theme_variables)
         assert paint.cursor.reverse
+        assert {style.color for style in paint.on(paint.cursor).values()} == {None}, "one row, no patches"
 
 
 @pytest.mark.parametrize("theme", ["nord", "textual-light", "ansi-dark"])
