@@ -38,7 +38,7 @@ class PriceTable(NamedTuple):
         fitting = [(name, price) for name, price in self.models if model is not None and _names(name, model)]
         return max(fitting, key=lambda pair: (not pair[0].endswith("*"), len(pair[0])))[1] if fitting else None
 
-    def shown(self, amount: float) -> str:
+    def amount_text(self, amount: float) -> str:
         """An amount of money, as a screen or a report writes it."""
         digits = 4 if amount >= 0.001 or not amount else 6
         return f"{amount:,.{digits}f} {self.currency}".rstrip()

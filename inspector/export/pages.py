@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from inspector.report.costs import cost_text, turn_cost
 from inspector.report.explain import place
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
 from inspector.report.lines.spans import inert, one_line
 from inspector.report.times import time_phrases, took_phrase, turn_times
+from inspector.report.token_costs import cost_text, turn_cost
 from inspector.sessions import redact
 from loop_core.judge.gate import Admission
 from loop_core.values import Severity

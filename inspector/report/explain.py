@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from inspector.config.settings import command, settings_of
-from inspector.report.costs import cost_text, session_cost, turn_cost
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.lines.spans import inert, one_line
 from inspector.report.times import time_phrases, took_phrase, turn_times
+from inspector.report.token_costs import cost_text, session_cost, turn_cost
 from inspector.sessions.recording import Input
 from loop_core.judge.gate import Admission
 from loop_core.turn.trace import Fidelity

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from inspector.config.prices import NO_PRICES, PriceTable
-from inspector.report.costs import CostSum, response_cost, session_cost, turn_cost
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answers_of
 from inspector.report.findings import Noted
 from inspector.report.times import times_of, turn_times
+from inspector.report.token_costs import CostSum, response_cost, session_cost, turn_cost
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.recording import Exchange
 from loop_core.judge.gate import Verdict

@@ -86,7 +86,7 @@ class TurnList(RowList):
         """Every row, as they were found."""
         return (row for rows in self.slots.values() for row in rows)
 
-    def put(self, slot: str, rows: list[TurnRow]) -> None:
+    def set_rows(self, slot: str, rows: list[TurnRow]) -> None:
         """Puts the rows of a file into the place that is kept for them, or behind the others."""
         self.slots[slot] = rows
 

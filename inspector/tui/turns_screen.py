@@ -89,14 +89,14 @@ class TurnsScreen(Screen[None]):
         self._needle = ""
         self._next_look = 0.0
         if opened is not None:
-            self.listed.put(opened.paths[0], rows_of_session(opened))
+            self.listed.set_rows(opened.paths[0], rows_of_session(opened))
             self._sorted_first()
         for section in sections if not self.named else ():
             for path in section.paths:
                 size = _size(path)
                 large = size is not None and size > READABLE
                 name = turn_rows.name_of(path)
-                self.listed.put(path, [TurnRow((path,), path, name, why=LARGE if large else PENDING)])
+                self.listed.set_rows(path, [TurnRow((path,), path, name, why=LARGE if large else PENDING)])
         if not self.named:
             self.listed.relist()
 
@@ -148,7 +148,7 @@ class TurnsScreen(Screen[None]):
     def _take(self, found: Sequence[tuple[str, list[TurnRow]]], done: int, total: int) -> None:
         """Takes rows in; they are listed as often as that leaves time for keys."""
         for slot, rows in found:
-            self.listed.put(slot, rows)
+            self.listed.set_rows(slot, rows)
         self.read, self.total = done, total
         began = time.monotonic()
         if self.is_attached and began >= self._next_look:

@@ -15,12 +15,12 @@ from inspector.config import Config, load
 from inspector.config.prices import NO_PRICES, Price, PriceTable, price_table
 from inspector.config.settings import Settings, assignments, settings_of
 from inspector.report import explain
-from inspector.report.costs import response_cost, session_cost, turn_cost
 from inspector.report.explain_document import document
 from inspector.report.facts import View, answer_at
 from inspector.report.lines.header import spent_title
 from inspector.report.lines.response import response
 from inspector.report.lines.spans import plain, text_of
+from inspector.report.token_costs import response_cost, session_cost, turn_cost
 from loop_core.errors import CallerError
 from tests.scenes.recordings import ASKS, HINT, MESSAGES, asked, chat, lines, message, shown, user
 
@@ -161,8 +161,8 @@ def test_prices_change_no_run_and_stay_with_what_is_set() -> None:
     (0, "0.0000 USD"), (0.00002, "0.000020 USD"), (0.01234, "0.0123 USD"), (1234.5, "1,234.5000 USD"),
 ])
 def test_an_amount_is_written_with_its_currency(amount: float, words: str) -> None:
-    assert TABLE.shown(amount) == words
-    assert PriceTable().shown(1.0) == "1.0000"
+    assert TABLE.amount_text(amount) == words
+    assert PriceTable().amount_text(1.0) == "1.0000"
 
 
 # -- the configuration -----------------------------------------------------------------------------------------------

@@ -356,7 +356,7 @@ async def test_rows_keep_their_places_while_files_are_read(folder: Path) -> None
     for name in ("a", "b"):
         path = str(folder / f"{name}.jsonl")
         opened = load([path], ReadingOptions())
-        listed.put(path, rows_of_session(opened))
+        listed.set_rows(path, rows_of_session(opened))
         listed.relist()
         assert listed_rows(listed)[0].name == "a"
     assert [row.name for row in listed_rows(listed)] == ["a", "b"]

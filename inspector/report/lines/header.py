@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.report.costs import turn_cost
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.merged import reason
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import Line, Measure, Role, Span, cells, clip, joined, safe, width_of, wrapped
 from inspector.report.lines.steps import role_of
+from inspector.report.token_costs import turn_cost
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
@@ -150,7 +150,7 @@ def spent_title(view: View, turn: TurnFacts) -> Line:
     if cost is None:
         return (title,)
     least = "" if cost.priced == cost.responses else "≥ "
-    return title, Span("  "), safe(f"{least}{view.prices.shown(cost.amount)}")
+    return title, Span("  "), safe(f"{least}{view.prices.amount_text(cost.amount)}")
 
 
 def output(spent: Spend) -> str:

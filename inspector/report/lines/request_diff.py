@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from inspector.report.facts import ResponseFacts, View, answers_of
 from inspector.report.lines.diff import SHOWN, changed, forms_line, part_words, shared
 from inspector.report.lines.spans import EMPTY, LABEL, Line, Listed, Role, Span, field, joined, more, safe
-from inspector.report.token_counts import BYTES_A_TOKEN, estimated_tokens, input_tokens
+from inspector.report.token_costs import BYTES_A_TOKEN, estimated_tokens, input_tokens
 from loop_core.values import Message, OpaquePart, ReasoningPart, Request, TextPart, ToolCall
 from loop_core.values import Role as Author
 from loop_core.wire import wire

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from inspector.report.costs import cost_text, response_cost, session_cost, turn_cost
 from inspector.report.explain_document import provider
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.lines import glyphs
@@ -16,6 +15,7 @@ from inspector.report.lines.machine_drawing import findings_of
 from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, field, joined, more, paragraphs, quoted, safe
 from inspector.report.lines.wire import place
 from inspector.report.times import time_phrases
+from inspector.report.token_costs import cost_text, response_cost, session_cost, turn_cost
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import Send
 from loop_core.turn.trace import Step
@@ -162,7 +162,8 @@ def _cost(view: View, facts: ResponseFacts) -> list[Line]:
         return []
     cost = response_cost(facts, table)
     known = cost.amount is not None
-    told = safe(table.shown(cost.amount or 0.0), Role.STRONG) if known else safe(f"not known: {cost.why}", Role.DIM)
+    amount = table.amount_text(cost.amount or 0.0)
+    told = safe(amount, Role.STRONG) if known else safe(f"not known: {cost.why}", Role.DIM)
     sums = (("turn", turn_cost(view, view.turn_of(facts.step))), ("session", session_cost(view)))
     rest = [(Span(f"{name} ", Role.DIM), safe(cost_text(each, table))) for name, each in sums if each is not None]
     return [field("cost", *joined([(told,), *rest]))]

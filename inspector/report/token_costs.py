@@ -1,19 +1,67 @@
-"""What responses cost, where a price table is configured: only where both the price and the usage are known.
+"""The input tokens of requests as they were counted, and what responses cost by a configured price table.
 
-A cost is never guessed: without a count, or without a price for one of the kinds of tokens that were counted, a
-response has none, and a sum says of how many responses it is.
+Formats count differently: some have what came from the cache among the input tokens, some beside them
+(`Format.cached_apart`), and what was written to the cache stands apart then too. A cost is never guessed: without a
+count, or without a price for one of the kinds of tokens that were counted, a response has none, and a sum says of how
+many responses it is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 from inspector.config.prices import MILLION, Price, PriceTable
 from inspector.report.facts import ResponseFacts, TurnFacts, View
-from inspector.report.token_counts import InputTokens, input_tokens
+from inspector.sessions.recording import Exchange
 from loop_core.values import Usage
+from loop_core.wire import wire
+
+BYTES_A_TOKEN = 4
+"""What a token takes of a text, about; English prose has somewhat more, code and other scripts less."""
+_WRITTEN = re.compile(rb'"(?:cache_creation_input_tokens|cacheWriteInputTokens)"\s*:\s*([0-9]{1,15})(?=\s*[,}\]])')
+"""The count of a body: inside a JSON string its quotes are escaped, so no text of an answer is taken for it."""
+
+
+class InputTokens(NamedTuple):
+    """How many tokens were sent, by what the provider did with them."""
+
+    fresh: int
+    cached: int = 0
+    """Read from the provider's cache."""
+    written: int = 0
+    """Read, and written to the cache."""
+
+    @property
+    def total(self) -> int:
+        """The tokens of the whole context."""
+        return self.fresh + self.cached + self.written
+
+
+def input_tokens(exchange: Exchange) -> InputTokens | None:
+    """The input tokens that the provider reported; None where it reported none, or contradicts itself."""
+    usage = exchange.response.usage
+    if usage is None or usage.input_tokens is None:
+        return None
+    given, cached = usage.input_tokens, usage.cached_tokens or 0
+    if wire(exchange.api).cached_apart:
+        counts = _WRITTEN.findall(exchange.body)
+        found = InputTokens(given, cached, int(counts[-1]) if counts else 0)
+    else:
+        found = InputTokens(given - cached, cached)
+    return found if min(found) >= 0 else None
+
+
+def estimated_tokens(text: str) -> int:
+    """About how many tokens a text takes: a guess from its size, never a count."""
+    return -(-len(text.encode("utf-8", "replace")) // BYTES_A_TOKEN)
+
+
+# -- What responses cost, where a price table is configured: only where both the price and the usage are known -------
+# A cost is never guessed: without a count, or without a price for one of the kinds of tokens that were counted, a
+# response has none, and a sum says of how many responses it is.
 
 
 class ResponseCost(NamedTuple):
@@ -84,7 +132,7 @@ def _sum(responses: Iterable[ResponseFacts], table: PriceTable) -> CostSum | Non
 
 def cost_text(cost: CostSum, table: PriceTable) -> str:
     """A sum in words; where it is not of all responses, of how many."""
-    amount = table.shown(cost.amount)
+    amount = table.amount_text(cost.amount)
     if cost.priced == cost.responses:
         return amount
     return f"{amount} for {cost.priced:,} of {cost.responses:,} responses, of the others it is not known"
