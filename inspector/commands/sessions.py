@@ -19,7 +19,10 @@ from inspector import commands
 @commands.reading
 @commands.POLICY
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
-def view_command(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, plain: bool) -> None:
+@click.option("--theme", metavar="NAME", help="A theme of ours (inspector-contrast, inspector-ansi …) or of Textual.")
+def view_command(
+    paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, plain: bool, theme: str | None
+) -> None:
     """Opens the app on recorded sessions; without a path, on a table of those found here."""
     import os
 
@@ -31,7 +34,7 @@ def view_command(paths: Sequence[str], api: str | None, profile: str | None, pol
     from inspector.tui.launch import run
 
     sys.exit(run(list(paths), api=api, profile=profile, ascii=plain or config.ascii, settings=settings,
-                 theme=config.theme, keys=config.keys))
+                 theme=theme or config.theme, keys=config.keys))
 
 
 @click.command(context_settings=commands.CONTEXT)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
+from inspector.commands.sessions import view_command
 from inspector.report.lines.spans import Role
 from inspector.tui.app import LoopInspector
 from inspector.tui.paint import LOOKS, Paint
 from inspector.tui.themes import ANSI, CONTRAST, DARK, LIGHT, THEMES, own_colours
 from loop_core.errors import CallerError
-from tests.scenes.app import page
+from tests.scenes.app import page, story
 
 AppOn = Callable[..., LoopInspector]
 BACKGROUNDS = ("background", "surface", "panel", "cursor")
@@ -102,3 +105,15 @@ async def test_the_palette_offers_every_theme(app_on: AppOn) -> None:
 def test_a_theme_that_does_not_exist_is_refused_with_those_that_do(app_on: AppOn) -> None:
     with pytest.raises(CallerError, match="inspector-contrast"):
         app_on(theme="nobody")
+
+
+@pytest.mark.parametrize(("flags", "theme"), [((), LIGHT), (("--theme", CONTRAST), CONTRAST)])
+def test_a_theme_of_the_command_line_goes_before_the_configured_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, flags: tuple[str, ...], theme: str
+) -> None:
+    found: dict[str, object] = {}
+    monkeypatch.setenv("LOOP_INSPECTOR_THEME", LIGHT)
+    monkeypatch.setattr("inspector.commands.has_terminal", lambda: True)
+    monkeypatch.setattr("inspector.tui.launch.run", lambda paths, **options: found.update(options) or 0)
+    CliRunner().invoke(view_command, [str(story(tmp_path)), *flags])
+    assert found["theme"] == theme
