@@ -103,3 +103,13 @@ def test_every_test_that_is_named_exists() -> None:
     for path, name in named:
         source = (ROOT / path).read_text("utf-8")
         assert re.search(rf"^(?:async )?def {name}\(", source, re.MULTILINE), f"{path}: {name}"
+
+
+def test_every_picture_is_small_and_on_a_page() -> None:
+    pages = {path: path.read_text("utf-8") for path in NAMING}
+    named = {(path.parent / name).resolve() for path, text in pages.items()
+             for name in re.findall(r"(?:\]\(|src(?:set)?=\")([\w/.-]+\.(?:png|webp))", text)}
+    pictures = {path: path.stat().st_size for path in (DOCS / "images").iterdir()}
+    assert named == set(pictures)
+    most = {".png": 100_000, ".webp": 250_000}
+    assert [path.name for path, size in pictures.items() if size > most[path.suffix]] == []
