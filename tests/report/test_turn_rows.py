@@ -36,6 +36,12 @@ def test_a_row_says_what_its_turn_says():
     assert row.advice.startswith("run nothing")
 
 
+def test_a_turn_that_a_limit_ended_has_the_reason_of_the_answer_before_it():
+    view = load((SAMPLES[0],), ReadingOptions()).original.view
+    row = rows_of(view, (SAMPLES[0],))[0]
+    assert (row.verdict.word, row.raw, row.effective) == ("LIMIT REACHED", "length", "max_tokens")
+
+
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: Path(path).name[:2])
 def test_a_filter_finds_the_turns_of_a_row_that_it_finds_in_the_session(path: str) -> None:
     view = load((path,), ReadingOptions()).original.view
