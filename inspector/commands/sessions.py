@@ -74,7 +74,7 @@ def explain(
 @commands.reading
 @commands.POLICY
 @click.option("--to", "form", metavar="FORM", required=True,
-              help="html, md, text, json, session, curl, fixture, otlp, otlp-content or bug.")
+              help="bug, html, md, text, json, session, curl, fixture, otlp or otlp-content.")
 @click.option("--turn", "turn_number", type=click.IntRange(1), metavar="N", help="Only this turn, by its number.")
 @click.option("--response", "response_index", type=click.IntRange(0), metavar="N", help="The response, by its index.")
 @click.option("--out", "folder", metavar="DIR", default=".", help="Where the files go; - is standard output.")

@@ -140,16 +140,16 @@ def _bug(chosen: Chosen) -> Mapping[str, str]:
 
 
 FORMS: Mapping[str, Form] = {
-    "html": Form("the session as a page that needs nothing else", _html),
-    "md": Form("the session as Markdown", _markdown),
-    "text": Form("the session as linear text", _text),
+    "bug": Form("a bug report with the deciding bytes: the smallest session that shows it, and its command", _bug),
+    "html": Form("the session as a page, with the deciding bytes", _html),
+    "md": Form("the session as Markdown, with the deciding bytes", _markdown),
+    "text": Form("the session as linear text, with the deciding bytes", _text),
     "json": Form("the session as one document for programs", _json),
     "session": Form("the exchanges as a session file", _session),
     "curl": Form("the request of the response as a curl command", _curl),
     "fixture": Form("the response as a test of the engine", _fixture),
     "otlp": Form("traces and metrics for OpenTelemetry, without contents", _otlp),
     "otlp-content": Form("traces for OpenTelemetry, with what was said", _otlp_content),
-    "bug": Form("a bug report: the smallest session that shows the finding, and its command", _bug),
 }
 """Name -> form, in the order in which they are offered."""
 

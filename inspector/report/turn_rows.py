@@ -123,7 +123,8 @@ def unread_rows(given: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
 def _row(view: View, turn: TurnFacts, number: int, paths: tuple[str, ...]) -> TurnRow:
     step = view.deciding_step(turn)
     answers = [view.responses[index] for index in turn.responses]
-    facts = next((each for each in reversed(answers) if each.step <= step), answers[-1])
+    index = view.steps[step].response
+    facts = view.responses[index] if index is not None else answers[-1]
     exchange, stop, request = facts.exchange, facts.judged.stop, facts.exchange.request
     usage = exchange.response.usage
     times = turn_times(view, turn) or TurnTimes(ClockSource.WIRE)

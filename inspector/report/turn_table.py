@@ -196,14 +196,14 @@ def about(row: TurnRow) -> list[Line]:
     lines: list[Line] = [(*_verdict(row), Span("  "), safe(seen.sentence))]
     if row.advice:
         lines.append((Span("change   ", Role.KEY), safe(row.advice, Role.STRONG)))
-    if row.title:
-        lines.append((Span("message  ", Role.KEY), safe(row.title)))
     if row.turns:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
         lines.append((Span("turns    ", Role.KEY), Span(counted)))
     known = [f"turn {row.number} of {row.of}", row.model, row.agent]
     lines.append((Span("file     ", Role.KEY), safe(row.file), Span(" · ", Role.DIM),
                   safe(" · ".join(each for each in known if each), Role.DIM)))
+    if row.title:
+        lines.append((Span("message  ", Role.KEY), safe(row.title)))
     return lines
 
 

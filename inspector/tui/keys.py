@@ -43,11 +43,13 @@ SHORT: Mapping[str, str] = {"backspace": "⌫"}
 """Names for which the key bar has a sign of one cell."""
 
 BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.body", "live.again", "live.say",
-       "step.forward", "step.back", "attention", "event.next", "limits", "advice", "policies.open", "policies.next",
-       "policies.each", "providers.open", "providers.play", "providers.next", "providers.more", "providers.each",
-       "providers.policy", "filter", "search", "turns.open", "turns.attention", "turns.filter", "turns.search",
-       "turns.sort", "turns.group", "run.next", "tune", "mode", "continue", "breakpoints", "copy", "export",
-       "turn.next", "command", "search.next", "copy.command", "wrap", "zoom")
+       "step.forward", "attention", "limits", "advice", "tune", "export", "policies",
+       "policies.open", "policies.next", "policies.each",
+       "providers.open", "providers.play", "providers.next", "providers.more", "providers.each", "providers.policy",
+       "turns.open", "turns.filter", "turns.search", "turns.sort", "picker.live", "providers",
+       "turns.export", "turns.group", "turns.attention", "event.next", "step.back", "filter", "search", "run.next",
+       "mode", "continue", "breakpoints", "copy", "turn.next", "command", "search.next", "copy.command", "wrap",
+       "zoom")
 """The order in which the key bar offers bindings; others follow in the order of their screen."""
 LAST = ("help", "back")
 """Bindings that the key bar keeps whatever the width, at its end."""

@@ -94,7 +94,9 @@ class RemarkBook(SessionPart):
 
     def _nothing_kept(self, why: str) -> None:
         self.stage.runs.unkeepable = why
-        self.stage.note = f"nothing is kept of this session: {why}"
+        made = self.stage.opened.before != ""
+        self.stage.note = "a made session: its runs and notes are not kept" if made else (
+            f"nothing is kept of this session: {why}")
 
     def _join(self, store: Store, tree: Tree, notices: Sequence[str]) -> None:
         """What was kept joins what was done meanwhile."""

@@ -58,7 +58,7 @@ class Exports(SessionPart):
         from inspector.export import FORMS
         from inspector.tui.lists import Choose
 
-        rows = [*VIEWS.items(), *((name, form.about) for name, form in FORMS.items())]
+        rows = [*((name, form.about) for name, form in FORMS.items()), *VIEWS.items()]
         screen = picture(self.stage.app)
 
         def chosen(form: str | None) -> None:

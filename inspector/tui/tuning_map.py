@@ -176,7 +176,7 @@ class TuningTable:
     def legend(self) -> list[Line]:
         """What the marks mean."""
         more = f"  {SIMULATED} {Fidelity.SIMULATED}" if any(self.tuned.simulated) else ""
-        names = (f"{MARKED} the smallest cell of this map that completes", f"{KNEE} the knee")
+        names = (f"{MARKED} the smallest cell that does", f"{KNEE} the knee")
         best = "".join(f"  {name}" for _, name in zip(self.best(), names, strict=False))
         return [(Span(f"{key(self.show, self.single is not None)}{more}{best}  {HERE} here", Role.DIM),)]
 

@@ -35,6 +35,8 @@ READABLE = 16_000_000
 """Bytes; a larger file that nobody named is not read for its verdict alone."""
 PENDING = "…"
 LARGE = "large: enter opens it"
+TALL, SMALL_ABOUT, LARGE_ABOUT = 30, 6, 8
+"""From how many rows on the lower pane is larger, and its rows."""
 BATCH = 0.1
 """Seconds between two looks at what was read meanwhile."""
 
@@ -54,7 +56,7 @@ class TurnsScreen(Screen[None]):
         Binding("n", "again(1)", "Match", show=False, tooltip="The next match of the search", id="turns.next"),
         Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="turns.previous"),
         Binding("o", "path", "open a path", tooltip="Open a file or folder by its path", id="picker.path"),
-        Binding("L", "app.live", "live turn", id="picker.live",
+        Binding("L", "app.live", "live", id="picker.live",
                 tooltip="A live turn: ask a provider or a local model, each effect by hand"),
         Binding("P", "providers", "providers", id="providers",
                 tooltip="Providers side by side: one answer as each would tell of it"),
@@ -119,6 +121,10 @@ class TurnsScreen(Screen[None]):
         if self.opened is None and paths:
             self.reading = True
             self.call_after_refresh(self._read, paths, reading_of(self.app))
+
+    def on_resize(self) -> None:
+        """What is known of a row has as much room as the screen leaves it."""
+        self.query_one(TurnAbout).styles.height = SMALL_ABOUT if self.size.height < TALL else LARGE_ABOUT
 
     # -- reading -------------------------------------------------------------------------------------------------
 

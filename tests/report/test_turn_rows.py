@@ -60,6 +60,12 @@ def test_a_filter_finds_the_turns_of_a_row_that_it_finds_in_the_session(path: st
         assert in_table == in_session, ask
 
 
+def test_a_row_of_a_turn_that_a_limit_ended_says_what_was_cut_there():
+    rows_ = [row for row in rows_of(load((SAMPLES[0],), ReadingOptions()).original.view) if row.verdict]
+    (row,) = [row for row in rows_ if row.verdict.word == "LIMIT REACHED"]
+    assert (row.raw, row.effective, row.number) == ("length", "max_tokens", 1)
+
+
 def test_every_row_of_the_filter_tables_is_kept():
     (row,) = rows(*ran_cut_call())
     record = row.answers[0]

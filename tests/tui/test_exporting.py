@@ -18,7 +18,7 @@ AppOn = Callable[..., LoopInspector]
 THREE = (160, 45)
 
 
-@pytest.mark.parametrize("form", [*VIEWS, *FORMS])
+@pytest.mark.parametrize("form", [*FORMS, *VIEWS])
 async def test_every_form_is_written_into_the_folder_that_is_named(
     app_on: AppOn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
@@ -26,7 +26,7 @@ async def test_every_form_is_written_into_the_folder_that_is_named(
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("]", "space", "x")
         assert isinstance(pilot.app.screen, Choose)
-        await pilot.press(*["j"] * [*VIEWS, *FORMS].index(form), "enter", "backspace", *str(place), "enter")
+        await pilot.press(*["j"] * [*FORMS, *VIEWS].index(form), "enter", "backspace", *str(place), "enter")
         await pilot.pause()
         files = sorted(place.iterdir())
         assert len(files) == (2 if form in ("bug", "otlp") else 1)
@@ -56,7 +56,7 @@ async def test_what_cannot_be_written_is_told(app_on: AppOn, tmp_path: Path) -> 
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("x", "enter", "backspace", *str(tmp_path / "file"), "enter")
         assert "not written: " in page(pilot.app)
-        await pilot.press("x", *["j"] * [*VIEWS, *FORMS].index("curl"), "enter", "enter")
+        await pilot.press("x", *["j"] * [*FORMS, *VIEWS].index("curl"), "enter", "enter")
         assert "choose a response" in page(pilot.app)  # the first step has none at hand
         await pilot.press("x", "escape")
         assert not isinstance(pilot.app.screen, Choose)
@@ -104,7 +104,7 @@ async def test_a_browser_is_handed_the_file_and_no_folder_is_asked_for(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     async with app_on().run_test(size=THREE) as pilot:
-        await pilot.press("]", "space", "x", "enter")
+        await pilot.press("]", "space", "x", *["j"] * [*FORMS, *VIEWS].index("svg"), "enter")
         (name,) = taken
         assert f"handed to the browser: {name}" in page(pilot.app)
         assert taken[name].startswith(b"<svg")
@@ -119,7 +119,7 @@ async def test_a_browser_is_handed_the_file_and_no_folder_is_asked_for(
 
 async def test_what_cannot_be_made_for_a_browser_is_told(app_on: AppOn, taken: dict[str, bytes]) -> None:
     async with app_on().run_test(size=THREE) as pilot:
-        await pilot.press("x", *["j"] * [*VIEWS, *FORMS].index("curl"), "enter")
+        await pilot.press("x", *["j"] * [*FORMS, *VIEWS].index("curl"), "enter")
         assert "not downloaded: choose a response" in page(pilot.app)
     assert taken == {}
 
