@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import translate
@@ -27,6 +27,14 @@ class FilterError(CallerError):
     def __init__(self, column: int, message: str) -> None:
         self.column = column
         super().__init__(f"column {column}: {message}")
+
+
+class UnknownTermError(FilterError):
+    """A word that is no term; `word` is what was typed."""
+
+    def __init__(self, column: int, word: str, offer: str = "") -> None:
+        self.word = word
+        super().__init__(column, f"unknown term {word!r}; did you mean {offer}?" if offer else _unknown(word))
 
 
 Test = Callable[[FilterPlace], bool]
@@ -161,7 +169,7 @@ def _term(seen: re.Match[str], column: int) -> Test:
         raise FilterError(seen.start("op") + 1, f"{name} is a word, not a number: expected {name}:VALUE")
     if name in FLAGS:
         raise FilterError(seen.start("op") + 1, f"{name} stands alone")
-    raise FilterError(column, _unknown(name))
+    raise UnknownTermError(column, name)
 
 
 def _value(text: str) -> str:
@@ -197,7 +205,8 @@ def _flag(name: str, column: int) -> Test:
     row = FLAGS.get(name)
     if row is None:
         known = name in WORDS or name in NUMBERS
-        raise FilterError(column, f"{name} wants a value, such as {name}:…" if known else _unknown(name))
+        raise FilterError(column, f"{name} wants a value, such as {name}:…") if known else (
+            UnknownTermError(column, name))
     return _once(lambda look: look.flag(name)) if row.of_response is not None else lambda look: look.flag(name)
 
 
@@ -261,6 +270,38 @@ def _once(test: Test) -> Test:
         return known[at]
 
     return look_up
+
+
+def explained(why: FilterError, values: Iterable[tuple[str, str]]) -> FilterError:
+    """The same mistake; where it is a word that is shown, with the term that finds it.
+
+    `values` are the terms and their values in what is filtered: `("model", "gpt-5")`.
+    """
+    if not isinstance(why, UnknownTermError):
+        return why
+    wanted, begun = why.word.casefold(), ""
+    for name, value in values:
+        if value.casefold() == wanted:
+            return UnknownTermError(why.column, why.word, _spelled(name, value))
+        if not begun and value.casefold().startswith(wanted):
+            begun = _spelled(name, value)
+    return UnknownTermError(why.column, why.word, begun) if begun else why
+
+
+def _spelled(name: str, value: str) -> str:
+    bare = re.fullmatch(r'[^\s()&|"\\]+', value) is not None
+    return f"{name}:{value}" if bare else f'{name}:"{re.sub(QUOTED, PLAIN, value)}"'
+
+
+QUOTED, PLAIN = r'(["\\])', r"\\\1"
+
+
+def values_of(view: View) -> Iterator[tuple[str, str]]:
+    """The terms and their values in a session, as its answers and turns have them."""
+    for name, row in WORDS.items():
+        if row.of_response is not None:
+            yield from ((name, value) for facts in view.responses for value in row.of_response(view, facts))
+    yield from (("end", turn.terminal) for turn in view.turns)
 
 
 # -- Looks through a session with a filter ---------------------------------------------------------------------------

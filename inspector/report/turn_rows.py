@@ -242,6 +242,13 @@ def matches(test: Callable[[RowAnswer], bool], row: TurnRow) -> bool:
     return any(test(RowAnswer(row, index)) for index in range(len(row.answers)))
 
 
+def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:
+    """The terms and their values in rows."""
+    for row in rows:
+        for answer in row.answers:
+            yield from ((name, value) for name, values in zip(WORDS, answer.words, strict=True) for value in values)
+
+
 def row_filter(text: str) -> Filter:
     """Reads an expression for rows.
 

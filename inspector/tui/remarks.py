@@ -166,7 +166,7 @@ class RemarkBook(SessionPart):
         try:
             found = filter_of(text)
         except filters.FilterError as why:
-            return str(why)
+            return str(filters.explained(why, filters.values_of(stage.run.view)))
         kept = filters.steps(found, stage.run.view, self.marks)
         count = f"{len(kept):,} of {len(stage.run.view.steps):,} steps"
         if not kept:

@@ -19,7 +19,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.worker import get_current_worker
 
-from inspector.report import turn_rows, turn_table
+from inspector.report import filters, turn_rows, turn_table
 from inspector.report.lines.spans import Role, Span, joined, safe
 from inspector.report.lines.steps import role_of
 from inspector.report.turn_rows import TurnRow
@@ -138,16 +138,18 @@ class TurnsScreen(Screen[None]):
         waiting: list[tuple[str, list[TurnRow]]] = []
         sent = time.monotonic()
         done = total = 0
-        for group in open_each(paths, api=reading.api, profile=reading.profile):
-            if worker.is_cancelled:
-                return
-            opened = session_of(open_case(group.loaded), group.paths, reading.settings)
-            rows = rows_of_session(opened)
-            waiting.append((group.paths[0], rows))
-            done, total = group.done, group.total
-            if time.monotonic() - sent > BATCH:
-                self.app.call_from_thread(self._take, waiting, done, total)
-                waiting, sent = [], time.monotonic()
+        try:
+            for group in open_each(paths, api=reading.api, profile=reading.profile):
+                if worker.is_cancelled:
+                    return
+                opened = session_of(open_case(group.loaded), group.paths, reading.settings)
+                waiting.append((group.paths[0], rows_of_session(opened)))
+                done, total = group.done, group.total
+                if time.monotonic() - sent > BATCH:
+                    self.app.call_from_thread(self._take, waiting, done, total)
+                    waiting, sent = [], time.monotonic()
+        except LoopError as why:  # an API or a profile that does not exist: nothing is read
+            waiting = [(path, [TurnRow((path,), path, turn_rows.name_of(path), why=str(why))]) for path in paths]
         self.app.call_from_thread(self._take, waiting, done, total)
         self.app.call_from_thread(self._finish)
 
@@ -303,8 +305,8 @@ class TurnsScreen(Screen[None]):
         if text.strip():
             try:
                 found = turn_rows.row_filter(text)
-            except LoopError as why:
-                return str(why)
+            except filters.FilterError as why:
+                return str(filters.explained(why, turn_rows.values_of_rows(self.listed.rows)))
         self.listed.filter = found
         self.listed.relist()
         self._say_counts()

@@ -97,6 +97,25 @@ def test_a_word_that_a_row_prints_is_offered_as_the_term_that_finds_it(typed: st
         filters.parse(typed)
 
 
+@pytest.mark.parametrize(("typed", "offers"), [
+    ("length", "raw:length"), ("gpt-5", "model:gpt-5-mini"), ("write_file", "tool:write_file"),
+    ("retry_limit", "end:retry_limit"), ("openai_chat", "api:openai_chat"), ("HELD & lenght", "unknown"),
+])
+def test_a_word_of_the_recording_is_offered_as_the_term_that_finds_it(typed: str, offers: str) -> None:
+    view = load((SAMPLES[0],), ReadingOptions()).original.view
+    for values in (filters.values_of(view), turn_rows.values_of_rows(rows_of(view))):
+        with pytest.raises(filters.FilterError) as why:
+            filters.parse(typed)
+        assert offers in str(filters.explained(why.value, values))
+
+
+def test_a_value_with_blanks_is_offered_in_quotes_that_are_read_again() -> None:
+    why = filters.UnknownTermError(1, "so")
+    said = str(filters.explained(why, [("raw", 'so "it" is')]))
+    assert said.endswith('did you mean raw:"so \\"it\\" is"?')
+    assert filters.parse(said.split("did you mean ")[1].rstrip("?")).text.startswith("raw:")
+
+
 def test_a_file_that_was_not_read_is_one_row_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("nothing")
     (tmp_path / "b.har").write_text("{")

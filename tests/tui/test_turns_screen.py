@@ -231,6 +231,15 @@ async def test_a_named_file_that_cannot_be_read_is_said_at_the_end_too(folder: P
     assert "cannot be read" in app.errors[0]
 
 
+async def test_an_api_that_does_not_exist_ends_with_its_line_and_no_traceback(folder: Path) -> None:
+    app = LoopInspector([str(folder)], reading=ReadingOptions(api="nope"))
+    async with app.run_test(size=SIZE) as pilot:
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+    assert app.return_value == UNREADABLE
+    assert "unknown API 'nope'; expected one of openai_chat" in app.errors[0]
+
+
 # -- keys -------------------------------------------------------------------------------------------------------------
 
 
