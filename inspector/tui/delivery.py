@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from textual.app import App
 
@@ -57,6 +56,8 @@ def _one(files: Mapping[str, str]) -> tuple[str, bytes]:
     first = next(iter(files))
     if len(files) == 1:
         return first, encoded(files[first])
+    from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo  # 4 ms of the first frame
+
     archive = BytesIO()
     with ZipFile(archive, "w", ZIP_DEFLATED) as zipped:
         for name, content in files.items():

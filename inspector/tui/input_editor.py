@@ -53,7 +53,7 @@ class InputEditor(ModalScreen[EditChoice | None]):
             yield area
             marks = " Control characters stand as marks, and an edited text has the marks." if (
                 self._before != self._text) else ""
-            yield lines(f"The recording answers up to this request, and nothing recorded answers it edited.{marks}",
+            yield lines(f"The recording answers up to this request; edited, it has no recorded answer.{marks}",
                         "input-note")
             yield note("^s or F2 runs it over the recording · F4 asks live · esc leaves")
 
