@@ -109,8 +109,9 @@ async def tab(session: ClientSession, served: Program) -> ClientWebSocketRespons
 async def shows(socket: ClientWebSocketResponse, text: str) -> str:
     """Waits until the app has drawn a text."""
     seen = ""
-    while text not in seen:
-        seen += re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", (await socket.receive_bytes(timeout=60)).decode())
+    async with asyncio.timeout(90):  # an app that waits still says that it is there
+        while text not in seen:
+            seen += re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", (await socket.receive_bytes(timeout=60)).decode())
     return seen
 
 
@@ -119,11 +120,15 @@ async def test_the_app_is_drawn_hears_keys_and_ends_with_its_session() -> None:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{43}", served.url)
         async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
             socket = await tab(session, served)
-            await shows(socket, "CUT CALL RUN")
+            await shows(socket, "CUT CALL RUN")  # the table of its turns, the worst first
+            await socket.send_json(["stdin", "\r"])
+            await shows(socket, "step 22/28")
             await socket.send_json(["stdin", " "])
-            await shows(socket, "step 2/28")
+            await shows(socket, "step 23/28")
             await socket.send_json(["resize", {"width": 80, "height": 24}])
             await shows(socket, "[1Merged]")  # as a small terminal has it
+            await socket.send_json(["stdin", "q"])
+            await shows(socket, "raw → reason")
             await socket.send_json(["stdin", "q"])
             assert await words(socket) == []
             assert socket.close_code == 1000
@@ -137,9 +142,11 @@ async def test_the_next_browser_sees_the_tab_where_it_was_and_a_signal_renews_th
     with program(SAMPLE) as served:
         async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
             socket = await tab(session, served)
-            await shows(socket, "CUT CALL RUN")
+            await shows(socket, "CUT CALL RUN")  # the table of its turns, the worst first
+            await socket.send_json(["stdin", "\r"])
+            await shows(socket, "step 22/28")
             await socket.send_json(["stdin", " "])
-            await shows(socket, "step 2/28")
+            await shows(socket, "step 23/28")
             await socket.close()
         served.process.send_signal(signal.SIGUSR1)
         assert served.process.stdout is not None
@@ -149,7 +156,7 @@ async def test_the_next_browser_sees_the_tab_where_it_was_and_a_signal_renews_th
             async with session.get(served.url) as refused:
                 assert refused.status == 403
             socket = await tab(session, Program(served.process, new))
-            seen = await shows(socket, "step 2/28")
+            seen = await shows(socket, "step 23/28")
             assert "CUT CALL RUN" in seen or "CUT CALL RUN" in await shows(socket, "CUT CALL RUN")
             await socket.close()
 
@@ -159,14 +166,16 @@ async def test_a_tab_that_ended_for_want_of_a_browser_is_opened_again_where_it_w
     with program(SAMPLE, "--idle", "0.002") as served:
         async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
             socket = await tab(session, served)
-            await shows(socket, "CUT CALL RUN")
+            await shows(socket, "CUT CALL RUN")  # the table of its turns, the worst first
+            await socket.send_json(["stdin", "\r"])
+            await shows(socket, "step 22/28")
             await socket.send_json(["stdin", " "])
-            await shows(socket, "step 2/28")
+            await shows(socket, "step 23/28")
             (pid,) = served.tabs()
             await socket.close()
             assert await gone(pid)
             again = await tab(session, served)
-            await shows(again, "step 2/28")
+            await shows(again, "step 23/28")
             assert pid not in served.tabs()
             await again.close()
 
