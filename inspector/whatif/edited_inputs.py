@@ -33,7 +33,7 @@ class EditedInput(NamedTuple):
 
 
 def edit_of(replay: Replay, text: str) -> TurnEdit:
-    """The edit that `TURN.INPUT=TEXT` names; `@FILE` for the text reads a file, `` stands for a single @.
+    """The edit that `TURN.INPUT=TEXT` names; `@FILE` for the text reads a file, `@@` stands for a single @.
 
     Raises:
         CallerError: it names none, or the file cannot be read.
@@ -54,7 +54,7 @@ def edit_of(replay: Replay, text: str) -> TurnEdit:
 def _text(value: str) -> str:
     if not value.startswith("@"):
         return value
-    if value.startswith(""):
+    if value.startswith("@@"):
         return value[1:]
     try:
         return Path(value[1:]).read_text(encoding="utf-8")

@@ -141,4 +141,4 @@ async def test_the_form_and_the_help_fit_eighty_by_twenty_four(app_on: AppOn) ->
         await pilot.press("e")
         assert "enter runs · esc leaves" in page(pilot.app)
         await pilot.press("escape", "?")
-        assert "Stepping" in page(pilot.app)
+        assert "Move" in page(pilot.app)

@@ -162,7 +162,7 @@ def test_the_text_comes_from_a_file_or_as_it_is(tmp_path: Path):
     path = tmp_path / "prompt.txt"
     path.write_text("two\nlines\n", encoding="utf-8")
     assert edit_of(replay, f"1.user=@{path}").text == "two\nlines\n"
-    assert edit_of(replay, "t1.user=home").text == "@home"
+    assert edit_of(replay, "t1.user=@@home").text == "@home"
     assert edit_of(replay, "1.2= a=b ").text == " a=b "
     assert edit_of(replay, "1.2=").text == ""
 
@@ -182,9 +182,9 @@ def test_the_settings_carry_the_edit_wherever_they_are_written():
 
 def test_the_command_of_an_edited_run_makes_it_again_and_the_store_keeps_it(tmp_path: Path):
     view = shown(*two_rounds())
-    node = run_with(view, "1.2= the\ndisk", continuation_max_attempts="5")
+    node = run_with(view, "1.2=@@ the\ndisk", continuation_max_attempts="5")
     words = shlex.split(command_of(node, ["s.har"]))
-    assert words[3:] == ["--set", "continuation_max_attempts=5", "--edit", "1.2= the\ndisk"]
+    assert words[3:] == ["--set", "continuation_max_attempts=5", "--edit", "1.2=@@ the\ndisk"]
     assert run_with(view, words[-1], continuation_max_attempts="5").key == node.key
     from inspector.whatif.branch_report import keep, restored
 
