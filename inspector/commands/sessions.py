@@ -64,8 +64,9 @@ def explain(
     else:
         from inspector.report.explain import ReadOptions, sessions_in, text
 
+        many = sessions_in(shown) > 1
         commands.write(text(shown, only, ReadOptions(paths, api, profile),
-                            everything=everything or sessions_in(shown) < 2))
+                            everything=everything or not many, table=many))
     sys.exit(commands.complain(loaded))
 
 

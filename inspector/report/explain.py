@@ -23,16 +23,16 @@ _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 def text(
     view: View, only: Sequence[int] | None = None, read: ReadOptions | None = None, with_bytes: bool = False,
-    everything: bool = True,
+    everything: bool = True, table: bool = False,
 ) -> str:
     """The whole report; with `only`, of the turns and responses with these indices.
 
     `read` is how the session was read: with it the command that does what is advised stands below an advice. With
     `with_bytes` the bytes that decided a turn stand below it, for a reader who does not have the recording. Without
-    `everything` a table of the turns stands first, and turns that need no attention are in its counts alone.
+    `everything` turns that need no attention are only counted. With `table` a table of the turns stands first.
     """
     wanted = None if only is None else frozenset(only)
-    first = () if everything else _overview(view, wanted)
+    first = _overview(view, wanted, everything) if table else ()
     return "\n".join([*first, *_lines(view, wanted, read, with_bytes, everything)]) + "\n"
 
 
@@ -41,7 +41,7 @@ def sessions_in(view: View) -> int:
     return sum(given.responses > 0 for given in view.inputs)
 
 
-def _overview(view: View, only: Set[int] | None) -> Iterator[str]:
+def _overview(view: View, only: Set[int] | None, everything: bool) -> Iterator[str]:
     from inspector.report.turn_rows import rows_of  # a report of one file needs neither
     from inspector.report.turn_table import overview
 
@@ -49,7 +49,7 @@ def _overview(view: View, only: Set[int] | None) -> Iterator[str]:
     turns = [row for row, turn in zip(rows, view.turns, strict=False)
              if only is None or not only.isdisjoint(turn.responses)]
     unread = rows[len(view.turns):] if only is None else []
-    yield from overview([*turns, *unread], everything=False)
+    yield from overview([*turns, *unread], everything)
     yield ""
 
 

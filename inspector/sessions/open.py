@@ -67,7 +67,7 @@ def open_paths(
 
 
 def open_each(
-    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None
+    paths: Sequence[str], *, api: str | None = None, profile: str | None = None
 ) -> Iterator[FileGroup]:
     """Reads files and folders one after the other, so that only one session is held at a time.
 
@@ -86,7 +86,7 @@ def open_each(
     for done, (name, listed) in enumerate(every, start=1):
         if name in beside:
             continue
-        skipped, found = _of_folder(name, options) if listed else ("", list(_open(name, options, stdin)))
+        skipped, found = _of_folder(name, options) if listed else ("", list(_open(name, options, None)))
         if skipped:
             yield _unread_group(name, skipped, done, len(every))
             continue

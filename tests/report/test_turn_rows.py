@@ -207,7 +207,7 @@ def test_the_turns_of_a_file_are_counted_on_its_row() -> None:
 
 def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_attention() -> None:
     view = session_of(open_case(open_paths([SAMPLES[1], SAMPLES[7]])), SAMPLES[:2]).original.view
-    said = text(view, everything=False)
+    said = text(view, everything=False, table=True)
     lines = said.splitlines()
     assert lines[0] == "2 turns in 2 sessions"
     assert lines[2].startswith("▣ CALL HELD")
@@ -217,6 +217,11 @@ def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_at
     assert "turn 2 of 2" in said
     assert "turn 1 of 2 (" not in said
     assert "turn 1 of 2 (" in text(view)
+    whole = text(view, table=True).splitlines()
+    assert whole[0] == "2 turns in 2 sessions"
+    assert [line.split("  ")[0] for line in whole[2:4]] == ["▣ CALL HELD", "✓ CUT, COMPLETED"]
+    assert not any(line.startswith("not listed") for line in whole)
+    assert any(line.startswith("turn 1 of 2 (") for line in whole)
 
 
 def test_a_row_of_a_repaired_turn_keeps_each_answer() -> None:
