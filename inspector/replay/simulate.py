@@ -366,8 +366,7 @@ def tokens_of(exchange: Exchange) -> Measured:
     """Where the tokens of a recorded response end."""
     response = exchange.response
     cap = _cap(exchange) if response.stop_reason.normalized is Stop.MAX_TOKENS else None
-    model = response.model or (exchange.request.model if exchange.request else None)
-    return measure(response, _chunks(exchange), cap, splitter(model), exchange.profile.reasoning_under_cap)
+    return measure(response, _chunks(exchange), cap, splitter(exchange.model), exchange.profile.reasoning_under_cap)
 
 
 def _chunks(exchange: Exchange) -> Pieces | None:

@@ -69,7 +69,7 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
         "api": exchange.api,
         "provider": provider(facts),
         "profile": exchange.profile.name,
-        "model": response.model or (exchange.request.model if exchange.request else None),
+        "model": exchange.model,
         "streaming": response.streaming,
         "http_status": response.http_status,
         "raw_stop_reason": response.raw_stop_reason,

@@ -131,7 +131,7 @@ def _row(view: View, turn: TurnFacts, number: int, paths: tuple[str, ...]) -> Tu
     start = moment(times.started)
     message = turn.run.record.user_text
     verdict = turn.verdict
-    name, model = name_of(exchange.path, view.inputs), _model(facts)
+    name, model = name_of(exchange.path, view.inputs), exchange.model or ""
     said = (message, turn.merged.text, *_arguments(answers), name, exchange.path, model, facts.agent, stop.raw or "",
             stop.normalized.value, verdict.word, verdict.advice.text if verdict.advice else "")
     return TurnRow(
@@ -148,11 +148,6 @@ def _row(view: View, turn: TurnFacts, number: int, paths: tuple[str, ...]) -> Tu
 
 def _arguments(answers: Sequence[ResponseFacts]) -> Iterator[str]:
     return (verdict.call.arguments or "" for each in answers for verdict in each.verdicts)
-
-
-def _model(facts: ResponseFacts) -> str:
-    request = facts.exchange.request
-    return facts.exchange.response.model or (request.model if request else None) or ""
 
 
 def name_of(path: str, inputs: Sequence[Input] = ()) -> str:

@@ -90,6 +90,11 @@ class Exchange:
     refused: Mapping[str, str] = field(default_factory=dict)
     """The calls of which the recorder says that they did not run, by id, and why."""
 
+    @property
+    def model(self) -> str | None:
+        """The model that answered, else the one that was asked; None where neither is named."""
+        return self.response.model or (self.request.model if self.request else None)
+
 
 class Skipped(NamedTuple):
     """An entry that is not among the exchanges, and why."""
