@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from heapq import nlargest
 from pathlib import Path
 from typing import NamedTuple
@@ -51,7 +52,7 @@ def _all(environment: Mapping[str, str]) -> Iterator[Transcript]:
     for place in (each for row in IMPORTERS.values() for each in row.folders):
         root = environment.get(place.variable) or (os.path.join(home, place.folder) if home else "")
         left = [LOOKED_AT]
-        for entry in _files(root, place.parts, left) if root else ():
+        for entry in _files(root, place.parts, place.names, left) if root else ():
             try:
                 seen = entry.stat()
             except OSError:
@@ -59,10 +60,12 @@ def _all(environment: Mapping[str, str]) -> Iterator[Transcript]:
             yield Transcript(seen.st_mtime, entry.path, seen.st_size, place.agent)
 
 
-def _files(folder: str, parts: tuple[str, ...], left: list[int]) -> Iterator[os.DirEntry[str]]:
-    """The `.jsonl` files below a folder; links are followed to files, never to folders."""
+def _files(
+    folder: str, parts: tuple[str, ...], names: tuple[str, ...], left: list[int]
+) -> Iterator[os.DirEntry[str]]:
+    """The files of these names below a folder; links are followed to files, never to folders."""
     if parts and parts[0] not in ("*", "**"):
-        yield from _files(os.path.join(folder, parts[0]), parts[1:], left)
+        yield from _files(os.path.join(folder, parts[0]), parts[1:], names, left)
         return
     try:
         with os.scandir(folder) as found:
@@ -78,8 +81,8 @@ def _files(folder: str, parts: tuple[str, ...], left: list[int]) -> Iterator[os.
         except OSError:
             continue
         if is_folder and parts:
-            yield from _files(entry.path, parts if parts[0] == "**" else parts[1:], left)
-        elif is_file and entry.name.endswith(".jsonl") and parts in ((), ("**",)):
+            yield from _files(entry.path, parts if parts[0] == "**" else parts[1:], names, left)
+        elif is_file and parts in ((), ("**",)) and any(fnmatchcase(entry.name, name) for name in names):
             yield entry
 
 

@@ -12,8 +12,8 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Sequence
-from typing import IO, Any
+from collections.abc import Iterator, Sequence
+from typing import IO
 
 MOST = 256 << 20
 """Bytes, unless it is said otherwise: a thousand times a long session of an agent."""
@@ -121,6 +121,13 @@ def _fifo(path: str) -> bytes:
 
 _FED = 1 << 16
 """Compressed bytes that are given to the decompressor at once: what it leaves is copied."""
+_ZSTD = b"\x28\xb5\x2f\xfd"
+PACKED = (b"\x1f\x8b", _ZSTD)
+"""Begin what can be unpacked whatever it is called: gzip and zstd."""
+_PLAIN = (b"{", b"[", b"d", b"e", b"")
+"""Begin a body that is plain, whatever its header says: JSON, or a line of an event stream."""
+_WINDOW = 1 << 27
+"""Bytes of history that a zstd stream may ask for: what its `--long` writes by default."""
 
 
 def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | str:
@@ -128,40 +135,107 @@ def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | s
 
     `room` is what may be unpacked of all bodies together; nothing is kept of one that does not fit.
     """
-    import zlib
-
     if data[:2] == b"\x1f\x8b":
-        wbits = 31
-    elif coding == "deflate" and data[:1] not in (b"{", b"[", b"d", b"e"):
-        wbits = 15 if data[:1] == b"\x78" else -15
-    elif data[:4] == b"\x28\xb5\x2f\xfd":
-        return "its body is compressed with zstd, which is not read"
-    elif coding == "br" and not data[:1].isascii():
-        return "its body is compressed with br, which is not read"
+        pieces = _inflate(data, 31)
+    elif data[:4] == _ZSTD:
+        pieces = _zstd(data)
+    elif data[:1] in _PLAIN:
+        return data  # the recorder has unpacked it and left the header
+    elif coding == "deflate":
+        pieces = _inflate(data, 15 if data[:1] == b"\x78" else -15)
+    elif coding == "br":
+        pieces = _brotli(data)
     else:
         return data
-    stream = zlib.decompressobj(wbits)
+    room, found = room or Room(), []
     try:
-        plain = _pieces(stream, data, room or Room())
-    except zlib.error:
-        return "its body is compressed and damaged"
-    if plain is None:
-        return f"its body is compressed and far too large: more than {most():,} bytes of all bodies together"
-    return plain if plain or stream.eof else "its body is compressed and damaged"
-
-
-def _pieces(stream: Any, data: bytes, room: Room) -> bytes | None:
-    """The plain bytes; None where there is no room for them."""
-    pieces: list[bytes] = []
-    for start in range(0, len(data), _FED):
-        waiting = data[start : start + _FED]
-        while waiting and not stream.eof:
-            piece = stream.decompress(waiting, PIECE)
-            waiting = stream.unconsumed_tail
+        for piece in pieces:
             if not room.take(len(piece)):
-                return None
-            pieces.append(piece)
-    return b"".join(pieces)
+                return f"its body is compressed and far too large: more than {most():,} bytes of all bodies together"
+            found.append(piece)
+    except ValueError:
+        return "its body is compressed and damaged"
+    return b"".join(found)
+
+
+def unpacked_head(data: bytes, size: int) -> bytes | None:
+    """The first bytes of what is packed in gzip or zstd; None where it is not, or is damaged from the start."""
+    if not data.startswith(PACKED):
+        return None
+    plain = b""
+    try:
+        for piece in _inflate(data, 31) if data[:2] == b"\x1f\x8b" else _zstd(data):
+            plain += piece
+            if len(plain) >= size:
+                break
+    except ValueError:
+        return plain[:size] or None
+    return plain[:size] or None
+
+
+def _inflate(data: bytes, wbits: int) -> Iterator[bytes]:
+    """Pieces of a gzip or deflate stream; one that is cut ends early.
+
+    Raises:
+        ValueError: it is damaged, or gives nothing.
+    """
+    import zlib
+
+    stream, any_piece = zlib.decompressobj(wbits), False
+    try:
+        for start in range(0, len(data), _FED):
+            waiting = data[start : start + _FED]
+            while waiting and not stream.eof:
+                piece = stream.decompress(waiting, PIECE)
+                waiting = stream.unconsumed_tail
+                any_piece = any_piece or bool(piece)
+                yield piece
+    except zlib.error as why:
+        raise ValueError(str(why)) from why
+    if not any_piece and not stream.eof:
+        raise ValueError("no byte of it can be unpacked")
+
+
+def _zstd(data: bytes) -> Iterator[bytes]:
+    """Pieces of zstd frames; one that is cut ends early.
+
+    Raises:
+        ValueError: it is damaged, or gives nothing.
+    """
+    import zstandard
+
+    unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
+    any_piece = False
+    try:
+        with unpacker.stream_reader(data, read_across_frames=True) as reader:
+            while piece := reader.read(PIECE):
+                any_piece = True
+                yield piece
+    except zstandard.ZstdError as why:
+        raise ValueError(str(why)) from why
+    if not any_piece:
+        raise ValueError("no byte of it can be unpacked")
+
+
+def _brotli(data: bytes) -> Iterator[bytes]:
+    """Pieces of a Brotli stream; one that is cut ends early.
+
+    Raises:
+        ValueError: it is damaged, or gives nothing.
+    """
+    import brotli
+
+    stream, any_piece = brotli.Decompressor(), False
+    try:
+        piece = stream.process(data, output_buffer_limit=PIECE)
+        while piece:
+            any_piece = True
+            yield piece
+            piece = b"" if stream.is_finished() else stream.process(b"", output_buffer_limit=PIECE)
+    except brotli.error as why:
+        raise ValueError(str(why)) from why
+    if not any_piece:
+        raise ValueError("no byte of it can be unpacked")
 
 
 # -- How much there is to read, before anything is read --------------------------------------------------------------

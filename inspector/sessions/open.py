@@ -16,7 +16,7 @@ from typing import NamedTuple
 from inspector.config import files
 from inspector.sessions import intake
 from inspector.sessions.build import Unbuilt, build, mask_seams
-from inspector.sessions.importers import HEAD, IMPORTERS, choose, importer
+from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, choose, importer
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import (
     ODD,
@@ -160,7 +160,7 @@ def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[OpenedFi
         if path != STDIN and os.path.isdir(path):
             yield from _folder(path, options)
             return
-        data = (stdin or b"") if path == STDIN else intake.file_bytes(path)
+        data = (stdin or b"") if path == STDIN else _bytes_of(path)
     except (OSError, intake.BoundError) as why:
         yield _failed(path, _unread(why)), []
         return
@@ -182,6 +182,14 @@ def _beside(source: Input, options: Options) -> Iterator[OpenedFile]:
             yield _read(name, intake.file_bytes(name), options)
         except (OSError, intake.BoundError) as why:
             yield _failed(name, _unread(why)), []
+
+
+def _bytes_of(path: str, head: bytes = b"") -> bytes:
+    """A file, but of a database its head alone: its importer reads it by its path, with what is not yet in the file."""
+    if not head and os.path.isfile(path):
+        with open(path, "rb") as file:
+            head = file.read(HEAD)
+    return head if head.startswith(SQLITE) else intake.file_bytes(path, head)
 
 
 def _unread(why: Exception) -> str:
@@ -225,7 +233,7 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
         with open(name, "rb") as file:
             head = file.read(HEAD)
         known = bool(head) and choose(_plain(head), name) is not None
-        data = intake.file_bytes(name, head) if known else b""
+        data = _bytes_of(name, head) if known else b""
     except (OSError, intake.BoundError) as why:
         return f"{name}: {_unread(why)}", []
     if not known:
@@ -258,22 +266,17 @@ def _files(path: str, skipped: list[Skipped]) -> Iterator[str]:
 
 
 def _plain(head: bytes) -> bytes:
-    if head[:2] != b"\x1f\x8b":
-        return head
-    import zlib
-
-    try:
-        return zlib.decompressobj(31).decompress(head, HEAD)
-    except zlib.error:
-        return head
+    """The head of what is packed; one that is damaged stays as it is."""
+    plain = intake.unpacked_head(head, HEAD)
+    return head if plain is None else plain
 
 
 def _read(path: str, data: bytes, options: Options) -> OpenedFile:
     if not data.strip():
         return _failed(path, f"empty: {_EXPECTED}"), []
-    plain = unpack(data, room=options.room) if data[:2] == b"\x1f\x8b" else data
+    plain = unpack(data, room=options.room) if data.startswith(intake.PACKED) else data
     if isinstance(plain, str):
-        return _failed(path, f"a gzip file that is damaged or too large ({plain}): {_EXPECTED}"), []
+        return _failed(path, f"a packed file that is damaged or too large ({plain}): {_EXPECTED}"), []
     head = plain[:HEAD]
     name = choose(head, path)
     if name is None:

@@ -14,8 +14,10 @@ import threading
 import zlib
 from pathlib import Path
 
+import brotli
 import click
 import pytest
+import zstandard
 
 from inspector import cli, commands
 from inspector.sessions import intake, open_paths
@@ -24,6 +26,8 @@ from inspector.whatif.store import open_store
 from loop_core.errors import CallerError
 from tests.scenes.bodies import CHAT, chat_body
 
+SAMPLE = Path(__file__).parents[2] / "sample_sessions/05-cut-call-repaired.session.jsonl"
+PLAIN = b"data: {}\n\n" * 5_000
 HEADER = '{"loop_inspector_session": 1}\n'
 
 
@@ -210,3 +214,27 @@ def test_every_command_that_reads_has_the_option():
     assert {"view", "serve", "explain", "replay", "policies", "tune", "branches", "export"} <= reads
     for name in reads:
         assert any("--max-bytes" in each.opts for each in commands[name].params), name
+
+
+@pytest.mark.parametrize(
+    ("packed", "coding"),
+    [(zstandard.compress(PLAIN), ""), (zstandard.compress(PLAIN[:50]) + zstandard.compress(PLAIN[50:]), "zstd"),
+     (brotli.compress(PLAIN), "br")],
+)
+def test_zstd_and_brotli_are_unpacked_up_to_the_bound(packed, coding, monkeypatch):
+    assert unpack(packed, coding) == PLAIN
+    cut = unpack(packed[:-1], coding)
+    assert cut == "its body is compressed and damaged" or PLAIN.startswith(cut)
+    assert unpack(b"data: {}\n\n", coding) == b"data: {}\n\n"
+    monkeypatch.setattr(intake, "_most", 1000)
+    assert "far too large" in str(unpack(packed, coding))
+
+
+def test_brotli_rubbish_is_named():
+    assert unpack(b"\xff" * 40, "br") == "its body is compressed and damaged"
+
+
+def test_a_zstd_file_is_read_as_what_it_holds(tmp_path):
+    (tmp_path / "s.jsonl.zst").write_bytes(zstandard.compress(SAMPLE.read_bytes()))
+    packed, plain = open_paths([str(tmp_path / "s.jsonl.zst")]), open_paths([str(SAMPLE)])
+    assert [each.body for each in packed.exchanges] == [each.body for each in plain.exchanges] != []

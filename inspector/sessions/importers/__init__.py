@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from enum import StrEnum
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple, cast
 
 from pydantic_core import from_json
 
-from inspector.sessions import traffic
+from inspector.config import files as bounds
+from inspector.sessions import intake, traffic
 from inspector.sessions.recording import ODD, Importer
 
 
@@ -26,12 +28,39 @@ class AgentFolder(NamedTuple):
     folder: str
     parts: tuple[str, ...]
     """Folder names down to the files, `*` for any one folder and `**` for any depth."""
+    names: tuple[str, ...] = ("*.jsonl",)
+    """Patterns of the names of its files."""
+
+
+class Words(StrEnum):
+    """Whose words for the end of an answer a format keeps."""
+
+    PROVIDER = "the provider's"
+    RECORDER = "the recorder's"
+    HINT = "none, but the state of a turn or an error"
+    NONE = "none"
+
+
+class Keeps(NamedTuple):
+    """What a format keeps of an exchange."""
+
+    words: Words
+    cap: bool = False
+    """The output cap that the request set."""
+    usage: bool = False
+    wire: bool = False
+    """The provider's own bytes."""
 
 
 class FileFormat(NamedTuple):
     """One format."""
 
     module: str
+    title: str
+    """What people call its files."""
+    expects: str
+    """What such a file begins with, to be said of one that no importer takes."""
+    keeps: Keeps
     marks: tuple[bytes, ...] = ()
     """One of these is in every head of the format, or in the name of the file: without them its module, and what that
     imports, is not loaded (6 ms of the start of `explain`). Empty: any head may be of this format."""
@@ -41,23 +70,39 @@ class FileFormat(NamedTuple):
 
 
 _HERE = "inspector.sessions.importers"
+_ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
 IMPORTERS: Mapping[str, FileFormat] = {
-    "session": FileFormat("inspector.sessions.native", (b"loop_inspector_session",)),
-    "har": FileFormat(f"{_HERE}.har", (b'"log"', b".har")),
+    "session": FileFormat(
+        "inspector.sessions.native", "session file of Loop Inspector", 'a line with "loop_inspector_session"',
+        _ANY_BYTES, (b"loop_inspector_session",),
+    ),
+    "har": FileFormat(f"{_HERE}.har", "HAR file", 'an object with "log"', _ANY_BYTES, (b'"log"', b".har")),
     "claude-code": FileFormat(
-        f"{_HERE}.claude_code", (b"sessionId", b"leafUuid", b"file-history-snapshot", b"queue-operation"),
+        f"{_HERE}.claude_code", "Claude Code transcript", 'lines with "sessionId", "uuid" and "parentUuid"',
+        Keeps(Words.PROVIDER, usage=True),
+        (b"sessionId", b"leafUuid", b"file-history-snapshot", b"queue-operation"),
         (AgentFolder("Claude Code", "CLAUDE_CONFIG_DIR", ".claude", ("projects", "*")),),
         "subagents/*.jsonl",
     ),
-    "pi": FileFormat(f"{_HERE}.pi", (b"session",), (
-        AgentFolder("pi", "PI_CODING_AGENT_DIR", ".pi/agent", ("sessions", "**")),
-        AgentFolder("OpenClaw", "OPENCLAW_STATE_DIR", ".openclaw", ("agents", "*", "sessions")),
-    )),
-    "known": FileFormat(f"{_HERE}.unread"),
-    "pairs": FileFormat(f"{_HERE}.pairs"),
-    "body": FileFormat(f"{_HERE}.body"),
+    "pi": FileFormat(
+        f"{_HERE}.pi", "pi or OpenClaw session", 'a first line with "type": "session" and "cwd" or "version"',
+        Keeps(Words.RECORDER, usage=True), (b"session",), (
+            AgentFolder("pi", "PI_CODING_AGENT_DIR", ".pi/agent", ("sessions", "**")),
+            AgentFolder("OpenClaw", "OPENCLAW_STATE_DIR", ".openclaw", ("agents", "*", "sessions")),
+        ),
+    ),
+    "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
+    "pairs": FileFormat(
+        f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,
+    ),
+    "body": FileFormat(
+        f"{_HERE}.body", "response body", "a response of an API that is read, or its event stream",
+        Keeps(Words.PROVIDER, usage=True, wire=True),
+    ),
 }
 CERTAIN = 100
+SQLITE = b"SQLite format 3\0"
+"""Begins a database. Its importers get the head alone, and read the file by its path (`database.snapshot`)."""
 HEAD = 1 << 16
 """Bytes of a file by which its format is recognised."""
 
@@ -134,3 +179,16 @@ def complete(text: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+# -- Files beside the one that is read ---------------------------------------------------------------------------------
+
+
+def sibling(path: str, name: str) -> bytes | None:
+    """The bytes of another file, by its path from the folder of `path`; None where there is none that may be read."""
+    beside = os.path.join(os.path.dirname(path), name)
+    try:
+        bounds.check_bounds(beside)
+        return intake.file_bytes(beside)
+    except (OSError, intake.BoundError):
+        return None

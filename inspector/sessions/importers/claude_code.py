@@ -15,7 +15,7 @@ from typing import Any
 
 from inspector.sessions.importers import first_look
 from inspector.sessions.recording import FileReading, Options, SessionAbout, Skipped, UnreadableError
-from inspector.sessions.transcripts import Fields, Kinds, TranscriptLines, TranscriptReader, error_in_text, slice_of
+from inspector.sessions.transcripts import Fields, Kinds, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import (
     INFERRED,
     RECORDER,
@@ -250,7 +250,7 @@ class _Session(TranscriptReader):
         ends = [answer.end() for answer in self.answers]
         self.reading.acts += [end for end in ends if end is not None]
 
-    def take(self, line: TranscriptLine, lines: TranscriptLines, place: TreePlace) -> TreePlace:
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A row of the user, of the model, or of the agent itself."""
         kind = line.value.get("type")
         if kind == "user":

@@ -14,7 +14,7 @@ from typing import Any
 
 from inspector.sessions.importers import first_look
 from inspector.sessions.recording import FileReading, Options, SessionAbout
-from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptReader, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (
     InterimRow,
     TranscriptAnswer,
@@ -197,7 +197,7 @@ class _Session(TranscriptReader):
         self.assumed = 0
         self.title = ""
 
-    def take(self, line: TranscriptLine, lines: TranscriptLines, place: TreePlace) -> TreePlace:
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A message, or an entry that no request carried."""
         if line.value.get("type") in ("message", "custom_message"):
             return self._message(line, line.value, place)

@@ -130,8 +130,6 @@ def _by_bytes(head: bytes, path: str) -> str | None:
         return "inspect_ai log (.eval)" if inside else "ZIP archive"
     if head.startswith(b"SQLite format 3\0"):
         return "SQLite database"
-    if head.startswith(b"\x28\xb5\x2f\xfd"):
-        return "zstd-compressed file"
     if _FLOWS.match(head):
         return "mitmproxy flows (save them with its `hardump` option)"
     if lowered.endswith(".traj.json"):

@@ -1,9 +1,9 @@
 """What agents write down of their sessions: rows of their own instead of the provider's bytes.
 
-Shared by the importers of such files, one module for each format in `inspector.sessions.importers`: the lines of a file
-(`TranscriptLines`), and the reader that makes exchanges of them (`TranscriptReader`). An answer with what was asked
-before it is in `answer`, the rules for an end without a word in `endings`. An exchange made here says so
-(`Exchange.recorder`).
+Shared by the importers of such files, a module for each format in `inspector.sessions.importers`: the records of a file
+(`TranscriptRows`; `TranscriptLines` where they are its lines), and the reader that makes exchanges of them
+(`TranscriptReader`). An answer with what was asked before it is in `answer`, the rules for an end without a word in
+`ending_rules`. An exchange made here says so (`Exchange.recorder`).
 
 A line that is cut, broken, repeated or of an unknown kind never hides the others: it is counted and reported.
 """
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic_core import from_json
@@ -40,13 +41,20 @@ _WORDS: Mapping[type, str] = {
 }
 
 
-class TranscriptLines:
-    """The lines of one file, read once, and what was noticed on the way."""
+class TranscriptRows:
+    """The records of one file, read once, and what was noticed on the way.
 
-    def __init__(self, data: bytes, fields: Fields) -> None:
-        self._data = data.removeprefix(b"\xef\xbb\xbf")
+    `pieces` are the number of a record, its JSON, and whether a file that is cut may end in it. Records that are no
+    lines have another `unit`: a row of a database, an element of a list.
+    """
+
+    unit = "line"
+    """What the file calls a record, before its number."""
+
+    def __init__(self, pieces: Iterable[tuple[int, bytes, bool]], fields: Fields, unit: str = "line") -> None:
+        self._pieces = pieces
         self._fields = fields
-        self._suspicious = detection.suspicious(data)
+        self.unit = unit
         self._damaged: list[str] = []
         self._odd = 0
         self.passed: Counter[str] = Counter()
@@ -56,23 +64,20 @@ class TranscriptLines:
         self.masked: Counter[str] = Counter()
         """Credentials that were masked, by kind."""
 
+    def suspicious(self, piece: bytes) -> bool:
+        """Whether a record may hold a credential, so that it is searched."""
+        return detection.suspicious(piece)
+
     def __iter__(self) -> Iterator[TranscriptLine]:
-        """Every line that is a JSON object."""
-        data, start, number, size = self._data, 0, 0, len(self._data)
-        while start < size:
-            newline = data.find(b"\n", start)
-            end = size if newline < 0 else newline
-            number += 1
-            piece = data[start:end]
-            start = end + 1
+        """Every record that is a JSON object."""
+        for number, piece, last in self._pieces:
             if not piece or piece.isspace():
                 continue
-            if self._suspicious:
-                piece = redact.body(piece, self.masked)
-            value = self._parsed(piece, number, last=newline < 0)
+            masked = redact.body(piece, self.masked) if self.suspicious(piece) else piece
+            value = self._parsed(masked, number, last)
             if type(value) is dict:
                 self._check_types(number, value)
-                yield TranscriptLine(number, piece, value)
+                yield TranscriptLine(number, masked, value)
 
     def _parsed(self, piece: bytes, number: int, last: bool) -> Any:
         try:
@@ -83,13 +88,14 @@ class TranscriptLines:
             except ValueError:
                 if last:
                     self._damaged.append(
-                        f"line {number}, the last, is cut after {len(piece):,} bytes; what stands before it was read"
+                        f"{self.unit} {number}, the last, is cut after {len(piece):,} bytes; "
+                        "what stands before it was read"
                     )
                 else:
-                    self._damaged.append(f"line {number} is no JSON: expected an object; the rest was read")
+                    self._damaged.append(f"{self.unit} {number} is no JSON: expected an object; the rest was read")
                 return None
             if traffic.utf8_error(piece) is not None:
-                self._damaged.append(f"line {number} holds invalid UTF-8, shown as U+FFFD")
+                self._damaged.append(f"{self.unit} {number} holds invalid UTF-8, shown as U+FFFD")
         if type(value) is not dict:
             self._odd += 1
         return value
@@ -105,13 +111,13 @@ class TranscriptLines:
                 if given is not None and type(given) not in wanted:
                     place = f"{name}.{member}" if name else member
                     self._damaged.append(
-                        f"line {number}: {place} is {_WORDS[type(given)]}, and {_WORDS[wanted[0]]} was expected; "
-                        "it was passed over"
+                        f"{self.unit} {number}: {place} is {_WORDS[type(given)]}, "
+                        f"and {_WORDS[wanted[0]]} was expected; it was passed over"
                     )
 
     def lost(self, number: int, why: Exception) -> None:
         """Notes a line that nothing can be made of."""
-        self._damaged.append(f"line {number} {unusable(why)}; the rest was read")
+        self._damaged.append(f"{self.unit} {number} {unusable(why)}; the rest was read")
 
     def count(self, kind: Any, known: frozenset[str]) -> None:
         """Counts a record that says nothing of exchanges."""
@@ -125,11 +131,32 @@ class TranscriptLines:
         if len(self._damaged) > _NAMED:
             notices.append(f"{len(self._damaged) - _NAMED:,} more damaged lines were passed over")
         if self._odd:
-            notices.append(f"lines that are no JSON object were passed over: {self._odd:,}")
+            notices.append(f"{self.unit}s that are no JSON object were passed over: {self._odd:,}")
         if self.unknown:
             notices.append(f"records of unknown type were passed over: {_listed(self.unknown)}")
         if self.passed:
             notices.append(f"records that hold no exchange: {_listed(self.passed)}")
+
+
+class TranscriptLines(TranscriptRows):
+    """The lines of one file."""
+
+    def __init__(self, data: bytes, fields: Fields) -> None:
+        super().__init__(_lines_of(data.removeprefix(b"\xef\xbb\xbf")), fields)
+        self._suspicious = detection.suspicious(data)
+
+    def suspicious(self, piece: bytes) -> bool:
+        """Whether the file may hold a credential: it is searched for one once."""
+        return self._suspicious
+
+
+def _lines_of(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
+    start, number, size = 0, 0, len(data)
+    while start < size:
+        newline = data.find(b"\n", start)
+        number += 1
+        yield number, data[start : size if newline < 0 else newline], newline < 0
+        start = size if newline < 0 else newline + 1
 
 
 def slice_of(data: bytes, *path: str | int) -> str | None:
@@ -172,6 +199,9 @@ class TranscriptReader:
     """What the agent calls a row, and several."""
     several_apis: ClassVar[bool] = False
     """Whether one file may hold answers of several wire formats."""
+    unit: ClassVar[str] = "line"
+    """What a record is called before its number: `line`, or `message` in a file that is one list, `row` in a database.
+    Given to the records (`TranscriptRows`) and to each `InterimRow`."""
     steered: ClassVar[bool] = False
     """Whether words of the user beside tool results belong to the turn under way."""
 
@@ -186,8 +216,12 @@ class TranscriptReader:
         self._speakers: dict[tuple[str, str | None], ProfileChoice] = {}
 
     def read(self, data: bytes) -> FileReading:
-        """Every answer in the file."""
-        lines, reading = TranscriptLines(data, self.fields), self.reading
+        """Every answer in a file of lines."""
+        return self.read_rows(TranscriptLines(data, self.fields))
+
+    def read_rows(self, lines: TranscriptRows) -> FileReading:
+        """Every answer in the records of a file."""
+        reading = self.reading
         one, several = self.row_word
         for line in lines:
             key = line.value.get(self.key)
@@ -216,7 +250,7 @@ class TranscriptReader:
         """The place in the tree that a row follows."""
         raise NotImplementedError
 
-    def take(self, line: TranscriptLine, lines: TranscriptLines, place: TreePlace) -> TreePlace:
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """Reads one row; the place that the rows below it follow."""
         raise NotImplementedError
 
@@ -263,7 +297,8 @@ class TranscriptReader:
         speaker = self._speakers[key]
         rule = f"transcript.{self.name.replace('-', '_')}"
         mark = Evidence(rule, At(pointer="/type"), f"rows of {self.agent}, not the provider's bytes")
-        return answer.exchange(self.path, self.name, speaker.profile, (mark, *speaker.evidence), self.steered)
+        made = answer.exchange(self.path, self.name, speaker.profile, (mark, *speaker.evidence), self.steered)
+        return made if self.unit == "line" else replace(made, lines=())  # its records are no lines
 
     def _speaker(self, api: str, model: str | None) -> ProfileChoice:
         if self.options.profile is not None:

@@ -150,6 +150,13 @@ class InterimRow(NamedTuple):
     """Whether it interrupted a tool, and not the answer."""
     denied: bool = False
     """Whether the row says beside its results that the user refused their calls."""
+    unit: str = "line"
+    """What the file calls a record: `TranscriptReader.unit`."""
+
+    @property
+    def where(self) -> str:
+        """Where it stands, for people."""
+        return f"{self.unit} {self.line}"
 
     @property
     def typed(self) -> bool:
@@ -302,11 +309,11 @@ class TranscriptAnswer:
         for row in self.after:
             if row.mark in ("interrupted", "stopped"):
                 who = "the user interrupted the turn" if row.mark == "interrupted" else row.text
-                return f"line {row.line}: {who}"
+                return f"{row.where}: {who}"
             if row.typed or row.mark == "ended":
                 break
             if waits is None and any(stops(part) for part in row.results):
-                waits = f"line {row.line}: the user refused a call, and the agent was told to stop and wait"
+                waits = f"{row.where}: the user refused a call, and the agent was told to stop and wait"
         goes_on = any(not any(row.typed for row in later.above.rows()) for later in self.next)
         return None if goes_on else waits
 

@@ -61,7 +61,7 @@ def error_row(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
             break  # what fails after the end of a turn is another request
         if row.mark in ("cap", "context"):
             stop = Stop.MAX_TOKENS if row.mark == "cap" else Stop.CONTEXT_WINDOW_EXCEEDED
-            return EndSign(stop, f"line {row.line}: {row.text[:120]}", At(ExchangePart.BODY, *_last_row(answer)))
+            return EndSign(stop, f"{row.where}: {row.text[:120]}", At(ExchangePart.BODY, *_last_row(answer)))
     return None
 
 
@@ -70,8 +70,8 @@ def turn_ended(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     row = next((row for row in answer.after if row.mark == "ended"), None)
     if row is None or answer.calls or not answer.parts:
         return None
-    return EndSign(Stop.END_TURN, f"line {row.line}: the agent recorded the end of its turn ({row.text})",
-                 At(ExchangePart.REQUEST, None, None, f"line {row.line}"))
+    return EndSign(Stop.END_TURN, f"{row.where}: the agent recorded the end of its turn ({row.text})",
+                 At(ExchangePart.REQUEST, None, None, row.where))
 
 
 def call_cut(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
@@ -98,7 +98,7 @@ def resumed(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     row = next((row for row in answer.after if row.results or row.mark or row.text.strip()), None)
     if row is None or not row.own or row.results or RESUMED.match(row.text) is None:
         return None
-    return EndSign(Stop.MAX_TOKENS, f"line {row.line}: the agent says that the output limit was hit", _REQUEST)
+    return EndSign(Stop.MAX_TOKENS, f"{row.where}: the agent says that the output limit was hit", _REQUEST)
 
 
 def interrupted(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
@@ -108,9 +108,9 @@ def interrupted(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     for row in answer.after:
         if row.mark == "interrupted":
             if row.at_tool and answer.calls:
-                note = f"line {row.line}: the user stopped a tool that it had asked for"
+                note = f"{row.where}: the user stopped a tool that it had asked for"
                 return EndSign(Stop.TOOL_CALL, note, _REQUEST)
-            return EndSign(Stop.CANCELLED, f"line {row.line}: the user interrupted it", _REQUEST)
+            return EndSign(Stop.CANCELLED, f"{row.where}: the user interrupted it", _REQUEST)
         if row.typed:
             break  # what was interrupted after that is another request
     return None
@@ -129,7 +129,7 @@ def user_went_on(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     row = next((row for row in answer.after if row.typed), None)
     if row is None or answer.calls or not answer.text.strip() or known_hint(row.text, call=False) is not None:
         return None
-    return EndSign(Stop.END_TURN, f"line {row.line}: the user went on with a new message", _REQUEST)
+    return EndSign(Stop.END_TURN, f"{row.where}: the user went on with a new message", _REQUEST)
 
 
 RULES: tuple[tuple[str, Rule], ...] = (

@@ -1,0 +1,63 @@
+"""Databases of agents: read with the log beside them while they are written, and nothing is left or changed there."""
+
+import os
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from inspector.sessions import intake
+from inspector.sessions.importers.database import has, schema, snapshot
+from inspector.sessions.recording import UnreadableError
+
+
+@pytest.fixture
+def live(tmp_path):
+    """A database whose newest row stands in its log alone, and the connection that keeps it so."""
+    path = tmp_path / "agent.db"
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("PRAGMA wal_autocheckpoint = 0")
+        writer.execute("CREATE TABLE message (id, Data)")
+        writer.execute("INSERT INTO message VALUES ('m1', '{}')")
+        writer.commit()
+        yield str(path)
+
+
+def test_rows_that_stand_in_the_log_are_read(live):
+    with snapshot(live) as database:
+        assert [tuple(row) for row in database.execute("SELECT id, data FROM message")] == [("m1", "{}")]
+    assert has(schema(live), "message", "id", "data")
+    assert not has(schema(live), "message", "role")
+    assert not has(schema(live), "part")
+
+
+def test_nothing_beside_it_changes(live, tmp_path):
+    def state():
+        return {entry.name: (entry.stat().st_size, entry.stat().st_mtime_ns) for entry in os.scandir(tmp_path)}
+
+    before = state()
+    with pytest.raises(UnreadableError, match="readonly"), snapshot(live) as database:
+        database.execute("INSERT INTO message VALUES ('m2', '{}')")
+    assert state() == before
+
+
+@pytest.mark.parametrize("cut", [20, 200, 5000])
+def test_a_damaged_database_is_one_line(tmp_path, live, cut):
+    path = tmp_path / "cut.db"
+    path.write_bytes((b"SQLite format 3\0" + b"\1" * 10_000)[:cut])
+    assert schema(str(path)) == {}
+    with pytest.raises(UnreadableError, match="a damaged database: "), snapshot(str(path)) as database:
+        database.execute("SELECT * FROM message").fetchall()
+
+
+def test_a_database_beyond_the_bound_is_refused(live, monkeypatch):
+    monkeypatch.setattr(intake, "_most", 1000)
+    with pytest.raises(UnreadableError, match="--max-bytes"), snapshot(live):
+        pass
+
+
+def test_one_that_is_gone_is_one_line(tmp_path):
+    with pytest.raises(UnreadableError, match="no database there"), snapshot(str(tmp_path / "no.db")):
+        pass
+    assert schema(str(tmp_path / "no.db")) == {}
