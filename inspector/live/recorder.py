@@ -17,6 +17,7 @@ from inspector.config.settings import REPLAYED, Settings
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import TURN_PLACES, Case
 from inspector.sessions import redact
+from inspector.sessions.build import with_body, without_pieces
 from inspector.sessions.native import AGAIN, PRODUCER, SessionWriter, sent_again
 from inspector.sessions.recording import (
     Chunk,
@@ -254,15 +255,17 @@ def replay_of_turns(
 
 
 def exchange_of(heard: LiveResponse, path: str, started: str | None = None) -> Exchange:
-    """What was heard, as an exchange of the recording at a path; `started` is when it was asked."""
+    """A live response as an exchange of the recording at a path, masked; `started` is when its request left."""
     ask = heard.ask
-    return Exchange(
+    made = Exchange(
         path, ask.number, ask.request.api, ask.url, heard.speaker.profile, tuple(heard.speaker.evidence), ask.request,
         ask.body, heard.response, heard.body, redact.headers(heard.headers), redact.headers(ask.headers),
         started=started, duration_ms=heard.ms,
         chunks=tuple(Chunk(end, ms) for end, ms in heard.chunks),
         again=bool(ask.attempt),
     )
+    # The source has masked what stands whole in the bytes; here what is whole only in the texts.
+    return with_body(made, without_pieces(made.body, made.api, made.response))
 
 
 def _links(heard: Sequence[LiveResponse], first: int) -> list[Link]:

@@ -73,6 +73,8 @@ class TurnAnswer(NamedTuple):
     judged: Judgement
     verdicts: tuple[Verdict, ...]
     place: TurnPlace
+    cut_unseen: bool = False
+    """Whether a simulated budget cut it, and nothing in it shows that."""
 
     @property
     def word(self) -> Stop:
@@ -242,7 +244,7 @@ def _answered(case: Case, record: TurnRecord, steps: Sequence[Step]) -> Iterator
             index = event.index
             opening = exchanges[record.links[0].index]
             exchange = exchange_of(opening, event, step.before) if index is None else exchanges[index]
-            yield TurnAnswer(exchange, event.judgement, seen.verdicts, place_of(step.before))
+            yield TurnAnswer(exchange, event.judgement, seen.verdicts, place_of(step.before), event.cut_unseen)
 
 
 def _ending(judged: Judgement, ended: Turn) -> Ending | None:

@@ -11,6 +11,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from inspector.live.inputs import secrets_of
+from inspector.live.recorder import exchange_of
 from loop_core.client.address import Server
 from loop_core.client.mask import Mask
 from loop_core.values import Stop, ToolCall
@@ -157,3 +158,19 @@ def test_words_of_the_environment_are_hidden_in_results_alone(
                     str(tmp_path / "s.jsonl"), "--prompt", "is other-0123456789 good?", environment=ENVIRONMENT)
     assert done.returncode == 0
     assert "other-0123456789" in fake.got[0].body.decode()
+
+
+def test_a_key_that_comes_in_two_events_is_masked_in_the_run_in_memory(fake: Fake) -> None:
+    """No event of the body holds it whole; the answer's text does."""
+    fake.answers = [streams("openai_chat", answer("openai_chat", GOOGLE[:14], Stop.END_TURN)[:-2]
+                            + answer("openai_chat", GOOGLE[14:] + " is it", Stop.END_TURN)[1:])]
+    _, told = sync_turn("openai_chat", fake)
+    (heard,) = told.of("ended")
+    assert GOOGLE.encode() not in heard.body
+    assert GOOGLE in heard.response.text
+    made = exchange_of(heard, "run")
+    assert len(made.body) == len(heard.body)
+    assert made.response.text is not None
+    assert made.response.text.endswith(" is it")
+    assert GOOGLE[14:] not in made.response.text
+    assert GOOGLE[14:].encode() not in made.body

@@ -301,6 +301,7 @@ def test_no_budget_that_cuts_an_answer_is_enough_whatever_the_server_says():
     case = case_of(llama_responses(12, 13, 100))
     tuned = tune(case, Grid(parse_axes(["attempts=0", "max_tokens=2,5,64"]), Settings(simulate=True)))
     assert [tuned.turns[0].end(cell).complete for cell in range(3)] == [False, False, True]
+    assert [tuned.turns[0].end(cell).verdict for cell in range(3)] == ["CUT UNSEEN", "CUT UNSEEN", "COMPLETE"]
     assert smallest(tuned, 0).edge.budget == 13
     assert document_of(tuned)["turns"][0]["ends"][0]["cut_unseen"] is True
     few = tune(case, Grid(parse_axes(["attempts=0", "max_tokens=2,5"]), Settings(simulate=True)))
