@@ -21,6 +21,7 @@ from loop_core.turn.presets import PI_PRESENCE
 from loop_core.turn.state import State
 from loop_core.values import Severity, Stop
 from tests.scenes import transcripts as agents
+from tests.scenes.bodies import llama_responses
 from tests.scenes.recordings import (
     ASKS,
     CHAT,
@@ -61,7 +62,12 @@ def only(shown_: View) -> TurnFacts:
 
 def verdict(*exchanges):
     """The verdict on a session of one turn: its word, how bad it is, its sentence and its advice."""
-    found = only(shown(*exchanges)).verdict
+    return only_verdict(shown(*exchanges))
+
+
+def only_verdict(shown_: View):
+    """The same of a session that is open."""
+    found = only(shown_).verdict
     return found.word, found.severity, found.sentence, found.advice.text if found.advice else ""
 
 
@@ -404,6 +410,17 @@ def test_an_answer_of_which_a_frame_could_not_be_read_is_not_whole():
     assert sentence.endswith("a frame of it could not be read: what it held is missing")
     assert advice == "send it again; Wire shows the frame"
     assert sent(said[0], "ping", "[HEARTBEAT]", *said[1:])[0] == "COMPLETE"
+
+
+def test_a_simulated_budget_that_cuts_and_is_not_seen():
+    word, severity, sentence, advice = only_verdict(
+        shown(llama_responses(12, 13, 100), settings=Settings(max_tokens=5, simulate=True)))
+    assert (word, severity) == ("CUT UNSEEN", Severity.WARNING)
+    assert sentence.startswith("SIMULATED: ")
+    assert "but this budget cuts its answer, and nothing that the server sends shows it" in sentence
+    assert advice == "use a larger max_tokens: no loop can see this cut"
+    assert only_verdict(shown(llama_responses(12, 13, 100), settings=Settings(max_tokens=64, simulate=True)))[0] == (
+        "COMPLETE")
 
 
 def test_a_whole_answer():

@@ -117,3 +117,23 @@ def shape(loaded: Any) -> list[list[tuple[str, list[tuple[int, str, int]]]]]:
         ]
         for conversation in loaded.conversations
     ]
+
+
+def llama_responses(count: int, tokens: int, cap: int) -> dict[str, Any]:
+    """A streamed Responses answer of llama.cpp: `count` words, one a chunk; its `timings` give the server away."""
+    words = [f"word{number} " for number in range(count)]
+    text = "".join(words)
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+            "content": [{"type": "output_text", "annotations": [], "logprobs": [], "text": text}]}
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": {"id": "r", "object": "response", "status": "in_progress"}},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
+        *({"type": "response.output_text.delta", "item_id": "msg_1", "delta": word} for word in words),
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "timings": {"predicted_n": tokens}, "response": {
+            "id": "r", "object": "response", "status": "completed", "model": "m", "output": [item],
+            "usage": {"input_tokens": 9, "output_tokens": tokens, "total_tokens": 9 + tokens}}}]
+    body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+    return {"request": {"method": "POST", "url": "http://127.0.0.1:8080/v1/responses", "headers": {}, "body": {
+                "input": [{"role": "user", "content": "go"}], "max_output_tokens": cap, "stream": True}},
+            "response": {"status": 200, "headers": {"server": "llama.cpp"}, "body": body}}

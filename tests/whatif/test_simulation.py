@@ -32,6 +32,7 @@ from loop_core.judge.gate import Admission
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import ProviderResponse
 from loop_core.turn.trace import Fidelity, step_key
+from tests.scenes.bodies import llama_responses
 from tests.scenes.recordings import ASKS, PARTS, asked, chat, continued, lines, ran_cut_call, repaired_call, shown
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "sample_sessions").glob("*.jsonl"))
@@ -257,26 +258,6 @@ def test_a_tokenizer_cuts_what_chunks_do_not():
 
 
 # -- a server that calls a cut answer finished -----------------------------------------------------------------------
-
-
-def llama_responses(count, tokens, cap):
-    """A streamed Responses answer of llama.cpp: `count` words, one a chunk; its `timings` give the server away."""
-    words = [f"word{number} " for number in range(count)]
-    text = "".join(words)
-    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
-            "content": [{"type": "output_text", "annotations": [], "logprobs": [], "text": text}]}
-    events = [
-        {"type": "response.created", "response": {"id": "r", "object": "response", "status": "in_progress"}},
-        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
-        *({"type": "response.output_text.delta", "item_id": "msg_1", "delta": word} for word in words),
-        {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed", "timings": {"predicted_n": tokens}, "response": {
-            "id": "r", "object": "response", "status": "completed", "model": "m", "output": [item],
-            "usage": {"input_tokens": 9, "output_tokens": tokens, "total_tokens": 9 + tokens}}}]
-    body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
-    return {"request": {"method": "POST", "url": "http://127.0.0.1:8080/v1/responses", "headers": {}, "body": {
-                "input": [{"role": "user", "content": "go"}], "max_output_tokens": cap, "stream": True}},
-            "response": {"status": 200, "headers": {"server": "llama.cpp"}, "body": body}}
 
 
 def test_what_is_known_of_a_server_goes_before_the_formats_word():
