@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from textual.app import App
+from textual.events import MouseScrollDown
+from textual.pilot import Pilot
+from textual.widget import Widget
 
 from inspector.report.lines.spans import text_of
 from inspector.tui.text_view import TextView
@@ -152,3 +155,24 @@ def told(app: App[Any]) -> str:
     """What the open view says, unwrapped."""
     sheet = app.screen.query_one(TextView).sheet
     return "\n".join(text_of(sheet.line(index)) for index in range(len(sheet)))
+
+
+def panes(pilot: Pilot[Any]) -> list[Widget]:
+    """What can be scrolled down on the screen that is seen."""
+    return [each for each in pilot.app.screen.query("*") if each.max_scroll_y > 0 and each.allow_vertical_scroll
+            and each.region.area > 0]
+
+
+async def check_wheel(pilot: Pilot[Any]) -> None:
+    """Each pane that can be scrolled goes down under the wheel, and no other with it."""
+    found = panes(pilot)
+    assert found
+    for pane in found:
+        before = {each: each.scroll_offset.y for each in found}
+        await pilot._post_mouse_events([MouseScrollDown] * 2, pane, (2, 1))
+        for _ in range(50):  # a busy machine takes a while
+            await pilot.pause(0.02)
+            moved = [each for each in found if each.scroll_offset.y != before[each]]
+            if moved:
+                break
+        assert moved == [pane], pane

@@ -37,7 +37,7 @@ from inspector.tui.turns_screen import TurnsScreen
 from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.values import Stop, ToolCall, Usage
-from tests.scenes.app import page, told
+from tests.scenes.app import check_wheel, page, told
 from tests.scenes.live import ERROR, answer, streams
 from tests.scenes.loopback import Fake, Peer
 
@@ -154,6 +154,14 @@ async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake
         await pilot.press("e", *"0", "enter")
         assert len(screen(pilot).runs.every) == 2, "what-ifs work on the recording"
     assert [turn.merged.text for turn in again(tmp_path).turns] == ["One, two, three."]
+
+
+async def test_the_wheel_scrolls_the_pane_under_it(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [CUT]
+    async with live(asked(fake, tmp_path)).run_test(size=(120, 15)) as pilot:
+        await pilot.press("d")
+        await until(pilot, waits(pilot, Send))
+        await check_wheel(pilot)
 
 
 async def test_keys_mean_something_only_where_they_can(fake: Fake, tmp_path: Path) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.events import MouseScrollDown
 from textual.pilot import Pilot
-from textual.widget import Widget
 
 from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import BreakpointList
@@ -16,7 +15,8 @@ from inspector.tui.keys import HelpScreen
 from inspector.tui.lists import Choose
 from inspector.tui.run_tree import RunTree
 from inspector.tui.turns_screen import TurnsScreen
-from tests.scenes.app import seen
+from tests.scenes.app import check_wheel, seen
+from tests.scenes.transcripts import block, claude, prompt, text
 
 AppOn = Callable[..., LoopInspector]
 SCREENS = {"session": "", "policies": "p", "providers": "P", "tune": "u"}
@@ -56,24 +56,21 @@ async def test_a_key_at_the_foot_of_the_table_of_turns_is_clicked(app_on: AppOn)
         assert isinstance(pilot.app.screen, HelpScreen)
 
 
-def panes(pilot: Pilot[Any]) -> list[Widget]:
-    """What can be scrolled down on the screen that is seen."""
-    return [each for each in pilot.app.screen.query("*") if each.max_scroll_y > 0 and each.allow_vertical_scroll
-            and each.region.area > 0]
-
-
 @pytest.mark.parametrize("keys", [*SCREENS.values(), "?"], ids=[*SCREENS, "help"])
 async def test_the_wheel_scrolls_each_pane_under_it_and_no_other(app_on: AppOn, keys: str) -> None:
     async with app_on().run_test(size=(120, 15)) as pilot:
         await opened(pilot, *keys)
-        found = panes(pilot)
-        assert found
-        for pane in found:
-            before = {each: each.scroll_offset.y for each in found}
-            await pilot._post_mouse_events([MouseScrollDown] * 2, pane, (2, 1))
-            await pilot.pause()
-            moved = [each for each in found if each.scroll_offset.y != before[each]]
-            assert moved == [pane], pane
+        await check_wheel(pilot)
+
+
+async def test_the_wheel_scrolls_the_table_of_turns(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / f"{number:02}.jsonl").write_text(claude(prompt("hi"), block(text("Hello."), stop="end_turn")))
+    async with LoopInspector([str(tmp_path)]).run_test(size=(120, 15)) as pilot:
+        while pilot.app.screen.reading:
+            await pilot.pause(0.02)
+        assert isinstance(pilot.app.screen, TurnsScreen)
+        await check_wheel(pilot)
 
 
 @pytest.mark.parametrize(("keys", "over"), [
