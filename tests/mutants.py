@@ -188,6 +188,7 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.provider.dialect_columns", "COLUMNS", "tests/provider/test_dialect_columns.py",
           names=("dialect_columns.COLUMNS",)),
     Table("inspector.provider.dialect_output", "STEPS", "tests/provider/test_dialect_columns.py"),
+    Table("inspector.tui.panels", "NAMED_KEYS", "tests/tui/test_mouse.py"),
     Table("inspector.report.lines.json_roles", "ROLES", "tests/report/test_json_roles.py"),
     Table("inspector.sessions.traffic", "_BEFORE", "tests/report/test_times.py"),
     Table("inspector.report.lines.calls", "_RUNS", "tests/whatif/test_policies.py"),

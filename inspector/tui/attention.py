@@ -15,7 +15,7 @@ from inspector.report.lines import header
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, field, more, safe
 from inspector.report.lines.steps import SEVERITY
-from inspector.tui.panels import note
+from inspector.tui.panels import key_note, note
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.text_view import TextView
 
@@ -120,4 +120,4 @@ class VerdictSheet(ModalScreen[None]):
             text = TextView()
             text.set_reactive(TextView.sheet, Listed(self._lines))
             yield text
-            yield note("↑ ↓ scroll · esc closes")
+            yield key_note("↑ ↓ scroll · esc closes")

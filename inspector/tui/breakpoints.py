@@ -19,7 +19,7 @@ from inspector.report.filters import FilterError
 from inspector.report.lines.spans import Line, Role, Span, safe
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
-from inspector.tui.panels import note
+from inspector.tui.panels import key_note, note
 from loop_core.judge.gate import Admission
 
 # -- Breakpoints as values -------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
         with Vertical(id="breakpoints"):
             yield note("Breakpoints", Role.TITLE)
             yield self._list
-            yield note("space on/off · a type one · d remove · esc close, then c runs to the next")
+            yield key_note("space on/off · a type one · d remove · esc close, then c runs to the next")
 
     def on_mount(self) -> None:
         """Focuses the list."""

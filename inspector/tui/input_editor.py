@@ -11,7 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import TextArea
 
 from inspector.report.lines.spans import Role, inert, one_line, safe
-from inspector.tui.panels import WrappedLines, lines, note
+from inspector.tui.panels import WrappedLines, key_note, lines, note
 
 
 class EditChoice(NamedTuple):
@@ -55,7 +55,7 @@ class InputEditor(ModalScreen[EditChoice | None]):
                 self._before != self._text) else ""
             yield lines(f"The recording answers up to this request; edited, it has no recorded answer.{marks}",
                         "input-note")
-            yield note("^s or F2 runs it over the recording · F4 asks live · esc leaves")
+            yield key_note("^s or F2 runs it over the recording · F4 asks live · esc leaves")
 
     def on_mount(self) -> None:
         """Focuses the end of the text."""

@@ -17,7 +17,18 @@ from textual.widgets import Input
 
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments, settings_of
 from inspector.report.lines.spans import Line, Role, Span
-from inspector.tui.panels import Cycle, Note, Panel, WrappedLines, field_keys, field_name, line_input, lines, note
+from inspector.tui.panels import (
+    Cycle,
+    Note,
+    Panel,
+    WrappedLines,
+    field_keys,
+    field_name,
+    key_note,
+    line_input,
+    lines,
+    note,
+)
 from inspector.tui.session_files import Run
 from inspector.whatif.branch_lines import run_line
 from loop_core.errors import CallerError, LoopError
@@ -201,7 +212,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             most = max(1, min(SHOWN, self.app.size.height - ROWS))
             runs = self._runs if len(self._runs) <= most else self._runs[-most:]
             yield RunLines(runs, self._current - (len(self._runs) - len(runs)), self._view.replay.turn_at(self._step))
-            yield note("enter runs · esc leaves · ↑ ↓ fields · ← → words")
+            yield key_note("enter runs · esc leaves · ↑ ↓ fields · ← → words")
 
     def on_mount(self) -> None:
         """The first field is ready to be typed over."""

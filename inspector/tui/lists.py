@@ -24,7 +24,7 @@ from inspector.tui.delivery import copy_text
 from inspector.tui.keys import KeyBar
 from inspector.tui.messages import RowOpened
 from inspector.tui.paint import Paint, paint_of
-from inspector.tui.panels import WrappedLines, note
+from inspector.tui.panels import WrappedLines, key_note, note
 from inspector.tui.text_view import TextView
 
 HEADINGS = 2
@@ -347,7 +347,7 @@ class Choose(ModalScreen[str | None]):
         with Vertical(id="choose"):
             yield note(self._title, Role.TITLE)
             yield self._words
-            yield note("enter chooses · esc leaves")
+            yield key_note("enter chooses · esc leaves")
 
     def on_mount(self) -> None:
         """Focuses the list."""

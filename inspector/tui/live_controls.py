@@ -23,7 +23,7 @@ from inspector.report.lines.spans import Line, Listed, Role, Span, safe
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
-from inspector.tui.panels import Cycle, note
+from inspector.tui.panels import Cycle, key_note, note
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError, LoopError
@@ -163,7 +163,7 @@ class ResultEditor(ModalScreen[CallDecision | None]):
             yield area
             yield note("is it an error?")
             yield Cycle(("no", "yes"), "yes" if self._before.is_error else "no", id="is-error")
-            yield note("^s or F2 takes it · F3 an error or not · esc leaves")
+            yield key_note("^s or F2 takes it · F3 an error or not · esc leaves")
 
     def on_mount(self) -> None:
         """Focuses the text."""

@@ -16,7 +16,7 @@ from inspector.config.settings import CHOICES, INITIAL, parse_assignments
 from inspector.live.driver import Driver
 from inspector.report.lines.spans import Role, safe
 from inspector.tui.limits_form import OTHERS
-from inspector.tui.panels import WrappedLines, field_keys, field_name, line_input, lines, note
+from inspector.tui.panels import WrappedLines, field_keys, field_name, key_note, line_input, lines, note
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
 
@@ -66,7 +66,7 @@ class BudgetForm(ModalScreen[str | None]):
                 yield line_input("", "max_tool_steps=3 max_resumes=2", OTHERS)
             yield lines("a limit holds for the whole turn: one that the turn has passed already is refused",
                         "budget-note")
-            yield note("enter takes them · esc leaves · ↑ ↓ fields")
+            yield key_note("enter takes them · esc leaves · ↑ ↓ fields")
 
     def on_mount(self) -> None:
         """The first field is ready to be typed over."""
@@ -161,7 +161,7 @@ class BodyEditor(ModalScreen[str | None]):
             area.cursor_blink = False
             yield area
             yield lines("", "body-note")
-            yield note("^s or F2 takes it · esc leaves")
+            yield key_note("^s or F2 takes it · esc leaves")
 
     def on_mount(self) -> None:
         """Focuses the text."""

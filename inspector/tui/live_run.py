@@ -21,7 +21,7 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from inspector.report.lines.spans import Line, Role, Span, field, more, one_line, safe
-from inspector.tui.panels import WrappedLines, line_input, note
+from inspector.tui.panels import WrappedLines, key_note, line_input, note
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
 
@@ -81,7 +81,8 @@ class AskLive(ModalScreen["BranchRequest | None"]):
                 with Horizontal(classes="field"):
                     yield note(name, Role.KEY)
                     yield line_input("", hint, name)
-            yield note("y asks the provider now · esc leaves, nothing is sent · tab fields", Role.WARN, id="ask-keys")
+            yield key_note(
+                "y asks the provider now · esc leaves, nothing is sent · tab fields", Role.WARN, id="ask-keys")
 
     def on_mount(self) -> None:
         """Focuses no field: what is typed there is no answer."""

@@ -6,7 +6,7 @@ line; the first lines of the session screen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from rich.style import Style
@@ -245,6 +245,38 @@ def note(text: str, role: Role = Role.DIM, *, id: str | None = None) -> Note:  #
     made = Note(id=id)
     made.set_reactive(Note.line, (Span(text, role),))
     return made
+
+
+class KeyNote(Note):
+    """The keys of a form, with what each does; a click on one presses it."""
+
+    def __init__(self, text: str, role: Role, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self._text = text
+        self.set_reactive(Note.line, (Span(text, role),))
+
+    def on_click(self, event: Click) -> None:
+        """Presses the key whose words were clicked."""
+        end = 0
+        for words in self._text.split(_BETWEEN):
+            end += width_of((Span(words),)) + len(_BETWEEN)
+            if event.x < end:
+                key = words.partition(" ")[0]
+                if key in NAMED_KEYS or (len(key) == 1 and key.isalpha()):
+                    self.app.simulate_key(NAMED_KEYS.get(key, key))
+                return
+
+
+_BETWEEN = " · "
+NAMED_KEYS: Mapping[str, str] = {
+    "enter": "enter", "esc": "escape", "space": "space", "tab": "tab", "^s": "ctrl+s", "F3": "f3", "F4": "f4",
+}
+"""What a note calls a key -> Textual's name of it. Arrows stand for two keys at once, and are not clicked."""
+
+
+def key_note(text: str, role: Role = Role.DIM, *, id: str | None = None) -> KeyNote:  # noqa: A002 - Textual's own name
+    """A note of keys: `enter runs · esc leaves`."""
+    return KeyNote(text, role, id=id)
 
 
 # -- A few lines over a list, wrapped to its width -------------------------------------------------------------------

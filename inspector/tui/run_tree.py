@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from inspector.report.lines.spans import Line, Role, Span
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
-from inspector.tui.panels import Note, note
+from inspector.tui.panels import Note, key_note, note
 from inspector.tui.stage import SessionRuns
 from inspector.whatif.branch_lines import run_line
 from inspector.whatif.tree import Node, tree_prefix
@@ -75,7 +75,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
         with Vertical(id="tree"):
             yield note(f"Runs: how turn {self._list.turn + 1} ends in each", Role.TITLE)
             yield self._list
-            yield note("enter goes there · d beside this run · x takes it away · esc leaves")
+            yield key_note("enter goes there · d beside this run · x takes it away · esc leaves")
 
     def on_mount(self) -> None:
         """Focuses the list."""

@@ -27,7 +27,7 @@ from inspector.live.scripted import PLENTY, ScriptedTurn, formats_of, scenario_t
 from inspector.provider.scenarios import scenario_names
 from inspector.report.lines.spans import Role, safe
 from inspector.sessions import redact
-from inspector.tui.panels import Cycle, WrappedLines, field_keys, field_name, line_input, lines, note
+from inspector.tui.panels import Cycle, WrappedLines, field_keys, field_name, key_note, line_input, lines, note
 from loop_core.errors import CallerError, LoopError
 from loop_core.formats import FORMATS
 from loop_core.wire.profiles import PROFILES
@@ -101,7 +101,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
                     yield field_name(words)
                     yield line_input(before.get(name, ""), hint, name)
             yield lines(KEYS, "live-note")
-            yield note("enter begins: nothing is sent yet · esc leaves · ↑ ↓ fields · ← → words")
+            yield key_note("enter begins: nothing is sent yet · esc leaves · ↑ ↓ fields · ← → words")
 
     def on_mount(self) -> None:
         """Who answers first; of a real server that was named before, what is asked."""

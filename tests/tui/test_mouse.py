@@ -13,6 +13,7 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import BreakpointList
 from inspector.tui.keys import HelpScreen
 from inspector.tui.lists import Choose
+from inspector.tui.panels import key_note
 from inspector.tui.run_tree import RunTree
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import check_wheel, seen
@@ -95,3 +96,27 @@ async def test_a_field_of_the_form_is_clicked(app_on: AppOn) -> None:
         other = next(each for each in pilot.app.screen.focus_chain if each is not first)
         await pilot.click(other)
         assert pilot.app.focused is other
+
+
+@pytest.mark.parametrize(("keys", "words", "after"), [
+    ("e", "esc leaves", "SessionScreen"), ("b", "a type one", "Prompt"), ("x", "enter chooses", "Prompt"),
+    ("e", "fields", "LimitsForm"), ("W", "F4 asks live", "AskLive"), ("W", "esc leaves", "SessionScreen"),
+])
+async def test_a_key_in_the_note_of_a_form_is_clicked(app_on: AppOn, keys: str, words: str, after: str) -> None:
+    async with app_on().run_test(size=(120, 45)) as pilot:
+        await opened(pilot, *keys)
+        await clicked(pilot, words)
+        await pilot.pause(0.1)
+        assert type(pilot.app.screen).__name__ == after
+
+
+async def test_each_key_that_a_note_names_can_be_clicked(app_on: AppOn) -> None:
+    pressed: list[str] = []
+    async with app_on().run_test(size=(120, 45)) as pilot:
+        shown = key_note("enter a · esc b · space c · tab d · ^s e · F3 f · F4 g · x h · ↑ ↓ i")
+        await pilot.app.screen.mount(shown)
+        await pilot.pause()
+        pilot.app.simulate_key = pressed.append
+        for x in (0, 10, 18, 28, 36, 43, 50, 57, 63):
+            await pilot.click(shown, offset=(x, 0))
+    assert pressed == ["enter", "escape", "space", "tab", "ctrl+s", "f3", "f4", "x"]
