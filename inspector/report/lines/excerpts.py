@@ -116,6 +116,8 @@ def _file_lines(exchange: Exchange) -> str:
     """Whose rows the body holds, where it is no provider's, and where they stand in the file."""
     if exchange.recorder is None:
         return ""
+    if not exchange.lines:  # the rows of a database, or of a list
+        return f" (rows of {exchange.recorder})"
     first, last = exchange.lines[0], exchange.lines[-1]
     which = f"line {first:,}" if first == last else f"lines {first:,} to {last:,}"
     return f" (rows of {exchange.recorder}, {which} of the file)"
