@@ -45,6 +45,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "gate": parts.gate,
     "held": parts.held,
     "filter-terms": parts.filter_words,
+    "check-rules": parts.check_rules,
     "credential-forms": parts.credential_forms,
     "credential-names": parts.credential_names,
     "scenarios": provider_parts.scenarios,

@@ -16,6 +16,7 @@ from typing import Any
 
 from examples import GATE_CASES, WORDS_TRIED, Tried, records, try_call
 
+from inspector.check.rules import RULES
 from inspector.report import filter_terms
 from inspector.sessions.credentials import FORMS, NAMES, PASSWORDS
 from loop_core.judge import classify
@@ -306,3 +307,10 @@ def credential_names() -> str:
     """The names whose values are credentials."""
     names, passwords = (", ".join(f"`{name}`" for name in each) for each in (NAMES, PASSWORDS))
     return f"Where the value looks random: {names}.\n\nHowever short the value is: {passwords}."
+
+
+def check_rules() -> str:
+    """The rules of `inspector check`, each with its paragraph, example and what to do."""
+    return "\n\n".join(
+        f"### `{rule.id}` ({rule.severity.value})\n\n**{rule.title}.** {rule.about}\n\n"
+        f"*Example:* {rule.example}\n\n*What to do:* {rule.fix}" for rule in RULES.values())

@@ -3,6 +3,8 @@
     inspector [PATH…]            opens the app; without a path, a table of your sessions and the samples
     inspector serve [PATH…]      the same app in a browser, on this machine only
     inspector explain PATH…      the same facts as linear text, or as one JSON document
+    inspector check PATH…        a verdict for CI: what is wrong, as text, JSON, JUnit, SARIF, annotations
+    inspector rule [ID]          what the rules of `check` look for, and what to do
     inspector replay PATH…       a re-run over the recording with other limits or another policy
     inspector compare PATH PATH  two turns side by side, of one recording or of two
     inspector policies PATH…     what each policy would have done with every turn, as a matrix
@@ -16,7 +18,8 @@
     inspector provider           a scripted provider with faults, for any client
     inspector providers          one intended answer as every provider would have told of it
 
-Exit codes: 0 read, whatever was found; 2 bad usage or an input that is unreadable. `run` exits by its end state.
+Exit codes: 0 read, whatever was found; 2 bad usage or an input that is unreadable. `run` exits by its end state;
+`check` by 1 where it found something.
 """
 
 from __future__ import annotations
@@ -40,6 +43,8 @@ COMMANDS: Mapping[str, str] = {
     "view": "sessions:view_command",
     "serve": "serve:serve",
     "explain": "sessions:explain",
+    "check": "check:check",
+    "rule": "check:rule",
     "replay": "whatif:replay",
     "compare": "compare:compare",
     "policies": "whatif:policies",

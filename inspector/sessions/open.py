@@ -253,6 +253,26 @@ def _expanded(path: str, shut: list[Skipped]) -> Iterator[tuple[str, bool]]:
     yield from found or [(path, False)]  # an empty folder says so itself
 
 
+def files_of(paths: Sequence[str]) -> tuple[list[tuple[str, bool]], list[str]]:
+    """The files of paths and folders, each with whether a folder listed it; and why a folder could not be listed."""
+    shut: list[Skipped] = []
+    found = [each for path in paths for each in _expanded(path, shut)]
+    return found, [folder.why for folder in shut]
+
+
+def is_session(path: str) -> bool:
+    """Whether an importer knows a file by its beginning; one that cannot be read is not known."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        files.check_bounds(path)
+        with open(path, "rb") as file:
+            head = file.read(HEAD)
+    except OSError:
+        return False
+    return bool(head) and choose(_plain(head), path) is not None
+
+
 def _files(path: str, skipped: list[Skipped]) -> Iterator[str]:
     def failed(why: OSError) -> None:
         skipped.append(Skipped(len(skipped), f"{why.filename}: cannot be read: {why.strerror}"))

@@ -1,0 +1,246 @@
+"""Files -> reports: which rules fire in which turns, where, and how many turns ended in which way.
+
+A report is plain values, without bytes of the session, so it is small, can be pickled and merges with others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from inspector.check.finders import RuleHit, deciding
+from inspector.check.rules import RULES, chosen
+from inspector.config.settings import Settings
+from inspector.replay import replay
+from inspector.replay.case import open_case
+from inspector.report import filters
+from inspector.report.facts import TurnFacts, View, view
+from inspector.report.lines.spans import one_line
+from inspector.report.times import moment, turn_times
+from inspector.sessions import open_paths, redact, without_collector
+from inspector.sessions.open import STDIN, is_session
+from inspector.sessions.recording import ODD, Input, Loaded
+from loop_core.values import At, Severity
+
+LONGEST = 400
+"""Characters of a message."""
+
+
+class Problem(NamedTuple):
+    """Something that a rule found."""
+
+    rule: str
+    severity: str
+    """`error`, `warning` or `info`."""
+    message: str
+    file: str
+    turn: int
+    """Its place among the turns of the file, from 1."""
+    record: int | None = None
+    """The entry of the file, from 0; None where it is about the whole turn."""
+    line: int | None = None
+    """The first line of the file that holds it, from 1; None where entries are no lines."""
+    start: int | None = None
+    """The first byte that shows it, in the body of the response."""
+    end: int | None = None
+    pointer: str = ""
+    """The JSON pointer to it, in that body."""
+    model: str = ""
+    agent: str = ""
+    fingerprint: str = ""
+    """The same for the same problem, wherever in the file, and in whatever file, the answer stands."""
+
+
+class TurnEnd(NamedTuple):
+    """How a turn ended, for statistics."""
+
+    verdict: str
+    severity: str
+    complete: bool
+    model: str
+    agent: str
+    day: str
+    """`2026-11-23` in UTC; empty where no time was recorded."""
+    reason: str
+    """The effective stop reason that decided it."""
+    output: int
+    """Output tokens of all its answers, as far as they were counted."""
+    uncounted: int
+    """Answers without a count of tokens."""
+
+
+class FileProblems(NamedTuple):
+    """What was found in one file."""
+
+    path: str
+    problems: tuple[Problem, ...] = ()
+    turns: tuple[TurnEnd, ...] = ()
+    error: str = ""
+    """Why it, or a part of it, could not be read; empty where it could."""
+
+
+class Report(NamedTuple):
+    """What was found in files, in the order of their paths."""
+
+    files: tuple[FileProblems, ...] = ()
+    skipped: int = 0
+    """Files of folders that are no sessions."""
+    spread: bool = False
+    """Whether it is of a single exchange of a logger, which may belong to a conversation over several files."""
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The problems of all files."""
+        return [problem for file in self.files for problem in file.problems]
+
+    @property
+    def turns(self) -> list[TurnEnd]:
+        """The turns of all files."""
+        return [turn for file in self.files for turn in file.turns]
+
+    @property
+    def errors(self) -> list[str]:
+        """What could not be read."""
+        return [file.error for file in self.files if file.error]
+
+    def keep(self, wanted: Callable[[Problem], bool]) -> Report:
+        """The same without the problems that are not wanted."""
+        return self._replace(files=tuple(
+            file._replace(problems=tuple(filter(wanted, file.problems))) for file in self.files))
+
+
+def merge(reports: Iterable[Report]) -> Report:
+    """One report of several; of a file that stands in more than one of them, the first is taken."""
+    found: dict[str, FileProblems] = {}
+    skipped = 0
+    for report in reports:
+        skipped += report.skipped
+        for file in report.files:
+            found.setdefault(file.path, file)
+    return Report(tuple(found[path] for path in sorted(found)), skipped)
+
+
+def check_file(
+    path_or_bytes: str | os.PathLike[str] | bytes, rules: Sequence[str] | None = None, *, name: str = "",
+    api: str | None = None, profile: str | None = None, wanted: str = "",
+) -> Report:
+    """What the rules find in one file, or in the bytes of one, with the files that belong to its session.
+
+    `rules` are ids of `inspector.check.rules.RULES`; None: all. `name` is what bytes are called. `wanted` is an
+    expression of the filter language: only turns with an answer that it finds are looked at.
+
+    Raises:
+        CallerError: there is no such rule, API or profile, or the filter cannot be read.
+    """
+    ids = chosen() if rules is None else [each for each in chosen(rules) if each in set(rules)]
+    if isinstance(path_or_bytes, bytes):
+        return check_paths_together(
+            (STDIN,), ids, name=name, api=api, profile=profile, wanted=wanted, stdin=path_or_bytes)
+    return check_paths_together(
+        (os.fspath(path_or_bytes),), ids, name=name, api=api, profile=profile, wanted=wanted)
+
+
+@without_collector
+def check_paths_together(
+    paths: Sequence[str], ids: Sequence[str], *, name: str = "", api: str | None = None, profile: str | None = None,
+    wanted: str = "", stdin: bytes | None = None, listed: bool = False,
+) -> Report:
+    """The same for files that are one session. One that a folder listed, and that is no session, is only counted."""
+    found = filters.parse(wanted) if wanted else None
+    if listed and not any(map(is_session, paths)):
+        return Report(skipped=len(paths))
+    loaded = open_paths(paths, api=api, profile=profile, stdin=stdin)
+    shown = view(replay(open_case(loaded), Settings()))
+    only = None if found is None else set(filters.responses(found, shown))
+    return _report(shown, loaded, ids, only, name)
+
+
+def _report(shown: View, loaded: Loaded, ids: Sequence[str], only: set[int] | None, name: str) -> Report:
+    numbers: Counter[str] = Counter()
+    problems: dict[str, list[Problem]] = {}
+    turns: dict[str, list[TurnEnd]] = {}
+    for turn in shown.turns:
+        if only is not None and only.isdisjoint(link.index for link in turn.run.record.links):
+            continue
+        path = _path(shown, turn)
+        numbers[path] += 1
+        problems.setdefault(path, []).extend(_problems(shown, turn, ids, name or path, numbers[path]))
+        turns.setdefault(path, []).append(_ended(shown, turn))
+    listed = [given for given in loaded.inputs if given.format != "folder"]
+    return Report(tuple(
+        FileProblems(name or given.path, tuple(problems.get(given.path, ())), tuple(turns.get(given.path, ())),
+                     _unread(given)) for given in listed),
+        sum(len(given.skipped) for given in loaded.inputs if given.format == "folder"),
+        len(listed) == 1 and listed[0].format == "pairs" and len(loaded.exchanges) == 1)
+
+
+def _unread(given: Input) -> str:
+    return redact.text(one_line(given.error, LONGEST)) if given.error else ""
+
+
+def _path(shown: View, turn: TurnFacts) -> str:
+    return shown.responses[turn.run.record.links[0].index].exchange.path
+
+
+def _problems(shown: View, turn: TurnFacts, ids: Sequence[str], file: str, number: int) -> Iterator[Problem]:
+    seen: Counter[tuple[str, str]] = Counter()
+    for name in ids:
+        rule = RULES[name]
+        try:
+            hits = list(dict.fromkeys(rule.find(shown, turn)))
+        except ODD:
+            continue  # an odd value in one request hides no other rule's finding
+        for hit in hits:
+            yield _problem(shown, turn, hit, name, rule.severity, file, number, seen)
+
+
+def _problem(
+    shown: View, turn: TurnFacts, hit: RuleHit, name: str, severity: Severity, file: str, number: int,
+    seen: Counter[tuple[str, str]],
+) -> Problem:
+    facts = shown.responses[hit.response] if hit.response is not None else deciding(shown, turn)
+    severity = Severity.WARNING if severity is Severity.ERROR and not hit.sure else severity
+    message = redact.text(one_line(hit.message, LONGEST))
+    if facts is None:
+        return Problem(name, severity.value, message, file, number, fingerprint=_print(name, turn.id.encode(), 0))
+    exchange = facts.exchange
+    key = (name, sha256(exchange.body).hexdigest())
+    seen[key] += 1
+    at = hit.at or At()
+    in_body = at.part is not None and at.part.value == "body" and at.start is not None
+    return Problem(
+        name, severity.value, message, file, number, exchange.entry, exchange.lines[0] if exchange.lines else None,
+        at.start if in_body else None, at.end if in_body else None, redact.text(at.pointer or ""),
+        exchange.model or "", facts.agent, _print(name, exchange.body, seen[key]),
+    )
+
+
+def _print(rule: str, body: bytes, count: int) -> str:
+    """What stays the same where lines move and files are renamed: the rule, and the bytes of the answer."""
+    return sha256(b"\0".join((rule.encode(), sha256(body).digest(), str(count).encode()))).hexdigest()[:32]
+
+
+def _ended(shown: View, turn: TurnFacts) -> TurnEnd:
+    facts = deciding(shown, turn)
+    answers = [shown.responses[link.index] for link in turn.run.record.links]
+    counts = [each.exchange.response.usage.output_tokens if each.exchange.response.usage else None for each in answers]
+    times = turn_times(shown, turn)
+    start = moment(times.started) if times is not None else None
+    return TurnEnd(
+        turn.verdict.word, turn.verdict.severity.value, turn.verdict.complete, facts.exchange.model or "" if facts
+        else "", facts.agent if facts else "", _day(start), facts.judged.stop.normalized.value if facts else "",
+        sum(count for count in counts if count is not None), counts.count(None))
+
+
+def _day(nanoseconds: float | None) -> str:
+    if nanoseconds is None:
+        return ""
+    from datetime import UTC, datetime
+
+    try:
+        return datetime.fromtimestamp(nanoseconds / 1e9, UTC).strftime("%Y-%m-%d")
+    except (OverflowError, OSError, ValueError):
+        return ""

@@ -1,0 +1,236 @@
+"""What the rules of `inspector check` look for: functions of a session and one of its turns.
+
+Findings and verdicts that other views show are taken over by name, so that `check` and `explain` never disagree; the
+functions further down look at what no single answer shows. None speaks unless bytes, or rows of a recorder, show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from inspector.check import history
+from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.findings import CUT_WORDS, held_calls
+from inspector.sessions.recording import TurnPlace
+from loop_core.values import At, ReasoningPart, Severity, Stop
+
+
+class RuleHit(NamedTuple):
+    """Something that a rule found: in words, and where."""
+
+    message: str
+    response: int | None = None
+    """Index among the responses of the view; None where it is about the turn."""
+    at: At | None = None
+    sure: bool = True
+    """False where it is inferred: an error is then a warning."""
+
+
+Finder = Callable[[View, TurnFacts], Iterator[RuleHit]]
+
+
+# -- What other views say already --------------------------------------------------------------------------------------
+
+
+def from_findings(*rules: str) -> Finder:
+    """Finds the findings of these rules; one that ends in a dot stands for all that begin so, warnings and errors."""
+
+    def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+        for noted in turn.noted:
+            found = noted.finding
+            begins = any(found.rule.startswith(rule) for rule in rules if rule.endswith("."))
+            if found.rule in rules or (begins and found.severity is not Severity.INFO):
+                yield RuleHit(found.message, noted.response, found.at)
+
+    return find
+
+
+def from_verdict(*words: str) -> Finder:
+    """Finds turns with one of these verdicts."""
+
+    def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+        verdict = turn.verdict
+        if verdict.word not in words:
+            return
+        facts = deciding(view, turn)
+        at = next((seen.at for seen in reversed(facts.evidence) if seen.at is not None), None) if facts else None
+        yield RuleHit(verdict.sentence, facts.index if facts else None, at, verdict.sure)
+
+    return find
+
+
+def deciding(view: View, turn: TurnFacts) -> ResponseFacts | None:
+    """The response that decided a turn's verdict, else its last; None where it has none."""
+    index = view.steps[view.deciding_step(turn)].response
+    if index is None and turn.responses:
+        index = turn.responses[-1]
+    return view.responses[index] if index is not None else None
+
+
+def responses_of(view: View, turn: TurnFacts) -> Sequence[ResponseFacts]:
+    """The recorded responses of a turn, in order."""
+    return [view.responses[link.index] for link in turn.run.record.links]
+
+
+def _cut(facts: ResponseFacts) -> bool:
+    return facts.judged.stop.normalized in CUT_WORDS or facts.judged.cap_reached
+
+
+# -- What no single answer shows ---------------------------------------------------------------------------------------
+
+SAME = 20
+"""Characters of arguments that must be equal before two cut calls are the same one."""
+
+
+def repeated_cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+    """Finds a call that was cut, asked for again and cut again at the same beginning."""
+    before: dict[str, str] = {}
+    count = 1
+    for facts in responses_of(view, turn):
+        cut = {verdict.call.name or "": verdict.call.arguments or "" for verdict in held_calls(facts.verdicts)}
+        if not _cut(facts):
+            cut = {}
+        same = next((name for name, text in cut.items()
+                     if name in before and len(text) >= SAME and text[:SAME] == before[name][:SAME]), None)
+        if same is not None:
+            count += 1
+            yield RuleHit(f"the call {same or 'without a name'} is cut again at the same beginning ({count} times)",
+                          facts.index)
+        before = cut
+
+
+def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+    """Finds cut answers of whose tokens reasoning took nearly all."""
+    for facts in responses_of(view, turn):
+        response, usage = facts.exchange.response, facts.exchange.response.usage
+        if facts.judged.stop.normalized is not Stop.MAX_TOKENS:
+            continue
+        spent, thought = (usage.output_tokens, usage.reasoning_tokens) if usage else (None, None)
+        if spent and thought is not None and thought <= spent and thought * 10 >= spent * 9:
+            yield RuleHit(f"{thought:,} of {spent:,} output tokens went on reasoning, and the answer was cut",
+                          facts.index)
+        elif not response.text and not response.tool_calls and any(
+            type(part) is ReasoningPart for part in response.parts
+        ):
+            yield RuleHit("the answer was cut, and holds reasoning alone", facts.index)
+
+
+def budget_shrank(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+    """Finds a request for the rest of a cut answer that has a smaller cap than the one that was cut."""
+    before: ResponseFacts | None = None
+    for facts in responses_of(view, turn):
+        asks_on = facts.link.place not in (TurnPlace.REQUEST, TurnPlace.TOOL_RESULT)
+        if before is not None and asks_on and _cut(before):
+            old, new = (each.exchange.request.max_tokens if each.exchange.request else None
+                        for each in (before, facts))
+            if old is not None and new is not None and new < old:
+                yield RuleHit(f"the answer was cut at max_tokens {old:,}, and the {facts.link.place.value} asks with "
+                              f"{new:,}", facts.index, At())
+        before = facts
+
+
+DEFAULT_CAPS: Mapping[tuple[str, int], str] = {
+    ("anthropic_messages", 512): "that of LlamaIndex's Anthropic class",
+    ("anthropic_messages", 1_024): "that of LangChain's ChatAnthropic, and of many examples",
+    ("anthropic_messages", 4_096): "that of the AI SDK, and of many examples",
+}
+"""Wire format and output cap -> whose default it is: an answer that is cut there may have a cap that nobody chose.
+Sources: OpenAI's API reference; the classes' own signatures."""
+
+
+def small_default_cap(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+    """Finds cut answers whose cap is a library's default, or whose request sets none."""
+    for facts in responses_of(view, turn):
+        exchange = facts.exchange
+        if facts.judged.stop.normalized is not Stop.MAX_TOKENS or exchange.request is None:
+            continue
+        cap, usage = exchange.request.max_tokens, exchange.response.usage
+        spent = usage.output_tokens if usage else None
+        if cap is not None and (exchange.api, cap) in DEFAULT_CAPS:
+            yield RuleHit(f"cut at max_tokens {cap:,}; this default is {DEFAULT_CAPS[exchange.api, cap]}, so perhaps "
+                          "nobody chose it", facts.index)
+        elif cap is None and spent and exchange.recorder is None and exchange.request_json is not None:
+            yield RuleHit(f"the request sets no max_tokens, and the answer is cut after {spent:,} output tokens",
+                          facts.index)
+
+
+def pause_as_end(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+    """Finds a pause after which the user's next message was sent instead of the paused answer."""
+    every = responses_of(view, turn)
+    if not every or every[-1].judged.stop.normalized is not Stop.PAUSED:
+        return
+    last = every[-1]
+    if any(link.parent == last.index and link.place is TurnPlace.REQUEST
+           for other in view.turns if other is not turn for link in other.run.record.links):
+        yield RuleHit("the answer paused and was not resumed: the conversation went on with a new message", last.index)
+
+
+def context_as_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+    """Finds a full context that was answered by asking for the rest, which cannot fit."""
+    before: ResponseFacts | None = None
+    for facts in responses_of(view, turn):
+        full = before is not None and before.judged.stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
+        if full and facts.link.place in (TurnPlace.CONTINUATION, TurnPlace.REPAIR):
+            yield RuleHit(f"the context was full, and a {facts.link.place.value} was sent as after a cut by max_tokens",
+                          facts.index)
+        before = facts
+
+
+CACHED = 1_024
+"""Tokens from the cache below which losing them is not worth a word: providers cache no shorter prefix."""
+
+
+def cache_prefix_rewritten(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+    """Finds a request that changed messages which the one before had sent, where the cache was lost with them."""
+    for facts in responses_of(view, turn):
+        parent = facts.link.parent
+        if parent is None or parent >= len(view.responses) or parent < 0:
+            continue
+        before = view.responses[parent]
+        cached, now = (_cached(each) for each in (before, facts))
+        changed = history.changed_at(before.exchange.request_json, facts.exchange.request_json)
+        if cached is not None and now is not None and cached >= CACHED and now * 2 < cached and changed is not None:
+            yield RuleHit(f"{changed} differs from the request before: {cached:,} tokens came from the cache, and now "
+                          f"{now:,}", facts.index)
+
+
+def _cached(facts: ResponseFacts) -> int | None:
+    usage = facts.exchange.response.usage
+    return usage.cached_tokens if usage else None
+
+
+def history_refused(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+    """Finds requests whose history a strict server of their format refuses, though this one took it."""
+    for facts in responses_of(view, turn):
+        exchange = facts.exchange
+        if exchange.profile.name in history.OWN_SERVERS:
+            continue  # the strict server itself took it
+        why = history.refusal(exchange.api, exchange.request_json)
+        if why is not None:
+            yield RuleHit(why, facts.index)
+            return  # the next request holds the same history
+
+
+def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+    """Finds text of a continued answer that the agent's own history lost or doubled, or that began anew."""
+    pieces = [facts for facts in responses_of(view, turn) if facts.link.place in (TurnPlace.REQUEST,
+                                                                                  TurnPlace.CONTINUATION)]
+    for before, after in pairwise(pieces):
+        if after.link.place is not TurnPlace.CONTINUATION or after.link.parent != before.index:
+            continue
+        first, second = before.exchange.response.text or "", after.exchange.response.text or ""
+        if history.begins_anew(first, second):
+            yield RuleHit("the continuation begins the answer anew instead of going on", after.index)
+    taken = history.text_after(view, turn)
+    if taken is None:
+        return
+    for facts, next_one in pairwise(pieces):
+        if next_one.link.place is TurnPlace.CONTINUATION and history.lost(facts.exchange.response.text or "", taken):
+            yield RuleHit("the agent's history went on without the text before the cut", facts.index)
+    for seam in turn.merged.seams:
+        doubled = history.doubled(seam.cut, taken)
+        if doubled is not None:
+            yield RuleHit(f"the agent's history holds the overlap of two segments twice: {doubled!r}",
+                          pieces[-1].index if pieces else None)

@@ -1,0 +1,205 @@
+"""A report as text, JSON, JUnit, SARIF, lines for GitHub's log, and Markdown.
+
+Sources: SARIF 2.1.0 (OASIS standard); JUnit as Jenkins and GitLab read it; GitHub's workflow commands. Everything in a
+report is masked and without control characters already.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+from xml.sax.saxutils import escape, quoteattr
+
+from inspector import __version__
+from inspector.check.examine import Problem, Report
+from inspector.check.rules import RULES
+from inspector.report.lines.spans import one_line
+
+SCHEMA = "loop-inspector/check/1"
+GLYPHS: Mapping[str, str] = {"error": "✖", "warning": "▲", "info": "·"}
+_LEVELS: Mapping[str, str] = {"error": "error", "warning": "warning", "info": "note"}
+"""Our severities -> SARIF's levels."""
+_COMMANDS: Mapping[str, str] = {"error": "error", "warning": "warning", "info": "notice"}
+"""Our severities -> GitHub's workflow commands."""
+
+
+def place(problem: Problem) -> str:
+    """Where a problem is: the file, its line or record, the turn, the byte."""
+    where = "" if problem.record is None else (
+        f":{problem.line}" if problem.line is not None else f" record {problem.record}")
+    byte = f", byte {problem.start:,}" if problem.start is not None else ""
+    return f"{one_line(problem.file)}{where}, turn {problem.turn}{byte}"
+
+
+def counted(report: Report) -> str:
+    """The sum of a report in a line."""
+    counts = Counter(problem.severity for problem in report.problems)
+    turns, lost = report.turns, sum(not turn.complete for turn in report.turns)
+    found = ", ".join(f"{counts[severity]:,} {severity}{'s' if counts[severity] != 1 and severity != 'info' else ''}"
+                      for severity in GLYPHS if counts[severity]) or "nothing found"
+    read = f"{len(report.files):,} file{'s' if len(report.files) != 1 else ''}"
+    skipped = f", {report.skipped:,} files are no sessions" if report.skipped else ""
+    errors = f", {len(report.errors):,} could not be read" if report.errors else ""
+    return f"{found} · {len(turns):,} turns, {lost:,} of them not complete · {read}{skipped}{errors}"
+
+
+def text(report: Report) -> str:
+    """For people: each problem with its place and rule, then the sum."""
+    lines = []
+    for problem in report.problems:
+        lines.append(f"{GLYPHS[problem.severity]} {problem.severity:<8}{problem.rule}  {problem.message}")
+        lines.append(f"    {place(problem)}")
+    rules = sorted({problem.rule for problem in report.problems}, key=list(RULES).index)
+    fixes = [f"  {name}  {RULES[name].fix}" for name in rules]
+    return "\n".join([*lines, *(["", "what to do (`inspector rule ID` says more):", *fixes, ""] if fixes else []),
+                      counted(report)]) + "\n"
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The document of `--format json`."""
+    return {
+        "schema": SCHEMA,
+        "files": [{"path": file.path, "turns": len(file.turns), **({"error": file.error} if file.error else {})}
+                  for file in report.files],
+        "skipped": report.skipped,
+        "problems": [{name: value for name, value in problem._asdict().items() if value not in (None, "")}
+                     for problem in report.problems],
+        "turns": [turn._asdict() for turn in report.turns],
+    }
+
+
+def as_json(report: Report) -> str:
+    """The same as text."""
+    return json.dumps(document(report), ensure_ascii=False, indent=1) + "\n"
+
+
+def junit(report: Report) -> str:
+    """A suite for each file, with a case for each turn: it fails by each error or warning that was found in it."""
+    suites = []
+    for file in report.files:
+        cases, failed = [], 0
+        found: dict[int, list[Problem]] = {}
+        for problem in file.problems:
+            if problem.severity != "info":
+                found.setdefault(problem.turn, []).append(problem)
+        for number in range(1, max([len(file.turns), *found]) + 1):
+            failures = "".join(
+                f"<failure type={_attribute(problem.rule)} message={_attribute(problem.message)}>"
+                f"{escape(_xml(place(problem)))}</failure>" for problem in found.get(number, ())[:1])
+            more = "\n".join(f"{problem.severity} {problem.rule}: {problem.message} ({place(problem)})"
+                             for problem in found.get(number, ()))
+            failed += bool(failures)
+            out = f"<system-out>{escape(_xml(more))}</system-out>" if more else ""
+            cases.append(f"<testcase classname={_attribute(file.path)} name={_attribute(f'turn {number}')}>"
+                         f"{failures}{out}</testcase>")
+        if file.error:
+            cases.append(f"<testcase classname={_attribute(file.path)} name=\"read\">"
+                         f"<error message={_attribute(file.error)}/></testcase>")
+        suites.append(f"<testsuite name={_attribute(file.path)} tests=\"{len(cases)}\" failures=\"{failed}\" "
+                      f"errors=\"{int(bool(file.error))}\">{''.join(cases)}</testsuite>")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="loop-inspector">{"".join(suites)}</testsuites>\n'
+
+
+def _xml(value: str) -> str:
+    """A text without the characters that XML 1.0 has no way to write."""
+    return "".join(char if char in "\t\n\r" or (char >= " " and not "\ud800" <= char <= "\udfff"
+                                                and char not in "\ufffe\uffff") else "\ufffd" for char in value)
+
+
+def _attribute(value: str) -> str:
+    return quoteattr(_xml(value))
+
+
+def sarif(report: Report) -> str:
+    """SARIF 2.1.0, with every rule, and a result for each problem."""
+    used = list(RULES)
+    rules = [{
+        "id": rule.id, "shortDescription": {"text": rule.title}, "fullDescription": {"text": rule.about},
+        "help": {"text": f"{rule.about}\n\nExample: {rule.example}\n\nWhat to do: {rule.fix}"},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity.value]},
+    } for rule in RULES.values()]
+    results = [{
+        "ruleId": problem.rule, "ruleIndex": used.index(problem.rule), "level": _LEVELS[problem.severity],
+        "message": {"text": problem.message},
+        "locations": [{
+            "physicalLocation": {"artifactLocation": {"uri": _uri(problem.file)},
+                                 "region": {"startLine": problem.line or 1}},
+            "logicalLocations": [{"fullyQualifiedName": f"turn {problem.turn}" + (
+                "" if problem.record is None else f" / record {problem.record}"), "kind": "element"}],
+        }],
+        "partialFingerprints": {"loopInspector/v1": problem.fingerprint},
+        "properties": {name: value for name, value in problem._asdict().items()
+                       if name in ("record", "turn", "start", "end", "pointer", "model", "agent")
+                       and value not in (None, "")},
+    } for problem in report.problems]
+    notes = [{"level": "error", "message": {"text": why}} for why in report.errors]
+    run = {
+        "tool": {"driver": {"name": "loop-inspector", "semanticVersion": __version__, "rules": rules}},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [{"executionSuccessful": not notes, "toolExecutionNotifications": notes}],
+        "results": results,
+    }
+    return json.dumps({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]},
+                      ensure_ascii=False, indent=1) + "\n"
+
+
+def _uri(path: str) -> str:
+    """A path as a relative reference, where it lies below the working directory; else as a file's address."""
+    inside = os.path.relpath(path)
+    if not inside.startswith(os.pardir):
+        return quote(inside.replace(os.sep, "/"))
+    return "file://" + quote(os.path.abspath(path).replace(os.sep, "/"))
+
+
+def github(report: Report) -> str:
+    """GitHub's workflow commands, a line each: annotations of a run."""
+    lines = []
+    for problem in report.problems:
+        inside = os.path.relpath(problem.file)
+        place_of = f"file={_property(inside)},line={problem.line or 1},title={_property(problem.rule)}"
+        record = "" if problem.record is None or problem.line is not None else f", record {problem.record}"
+        lines.append(f"::{_COMMANDS[problem.severity]} {place_of}::"
+                     f"{_data(f'{problem.message} (turn {problem.turn}{record})')}")
+    lines += [f"::error title=unreadable::{_data(why)}" for why in report.errors]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _data(value: str) -> str:
+    return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(value: str) -> str:
+    return _data(value).replace(":", "%3A").replace(",", "%2C")
+
+
+def markdown(report: Report) -> str:
+    """A summary for people: the sum, then a table of problems, errors first."""
+    lines = ["## Loop Inspector", "", _md(counted(report)), ""]
+    if report.problems:
+        lines += ["| | rule | what | where |", "|---|---|---|---|"]
+        order = list(GLYPHS)
+        lines += [f"| {GLYPHS[problem.severity]} {problem.severity} | `{problem.rule}` | {_md(problem.message)} | "
+                  f"{_md(place(problem))} |"
+                  for problem in sorted(report.problems, key=lambda each: order.index(each.severity))]
+        rules = sorted({problem.rule for problem in report.problems}, key=list(RULES).index)
+        lines += ["", *(f"- `{name}`: {_md(RULES[name].fix)}" for name in rules)]
+    lines += [f"- could not be read: {_md(why)}" for why in report.errors]
+    return "\n".join(lines) + "\n"
+
+
+def _md(value: str) -> str:
+    """A text in which Markdown and HTML mean nothing."""
+    plain = value.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
+    return "".join(f"\\{char}" if char in "\\`*_{}[]|#!" else char for char in plain)
+
+
+FORMS: Mapping[str, Callable[[Report], str]] = {
+    "text": text, "json": as_json, "junit": junit, "sarif": sarif, "github": github, "md": markdown,
+}
+"""What `--format` takes."""
+ORDER: Sequence[str] = ("info", "warning", "error")
+"""Severities, the least first."""

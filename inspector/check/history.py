@@ -1,0 +1,107 @@
+"""What two requests, or a request and the answers before it, show of a history: pure functions for the rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inspector.report.facts import TurnFacts, View
+from loop_core.values import Role
+from loop_core.wire import FORMATS, wire
+from loop_core.wire.demands import RequestError
+
+LISTS = ("system", "tools", "messages", "contents", "input")
+"""The members of a request that a provider's cache goes by, in the order in which they are read."""
+OF_HISTORY = frozenset({"pairs", "first_role", "alternation", "undeclared", "empty_text", "last_blank"})
+"""Rules of the scripted provider (`Demands.rules`) that speak of the history and of nothing else."""
+OWN_SERVERS = frozenset({"openai", "azure_openai", "anthropic", "gemini", "vertex", "bedrock", "ollama"})
+"""Profiles of the servers that made the formats: what they took, they do not refuse."""
+TELLING = 40
+"""Characters that two texts must share before that is no accident."""
+
+
+def changed_at(before: Any, after: Any) -> str | None:
+    """The first part of a request, sent once more as the beginning of the next, that is not the same; None: none."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return None
+    for name in LISTS:
+        old, new = before.get(name), after.get(name)
+        if name in ("system", "tools"):
+            if old is not None and _plain(old) != _plain(new):
+                return name
+        elif isinstance(old, list) and isinstance(new, list):
+            differs = (at for at, item in enumerate(old) if at >= len(new) or _plain(item) != _plain(new[at]))
+            first = next(differs, None)
+            # The last message before may carry the mark of the cache, or be a prefill that is sent whole now.
+            if first is not None and first < len(old) - 1:
+                return f"{name}[{first}]"
+    return None
+
+
+def _plain(value: Any) -> Any:
+    """A value without the marks that say where the cache ends: they move with every request."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items() if name not in ("cache_control", "cachePoint")}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def refusal(api: str, body: Any) -> str | None:
+    """Why a strict server of this format refuses the history of a request; None where it does not."""
+    if not isinstance(body, dict) or api not in FORMATS:
+        return None
+    for rule in wire(api).serving.demands.rules:
+        if rule.name not in OF_HISTORY:
+            continue
+        try:
+            error = rule.find(body)
+        except (TypeError, ValueError, AttributeError, LookupError):
+            continue  # a body of an unexpected shape is another rule's affair
+        if isinstance(error, RequestError):
+            return " ".join(str(error).split())
+    return None
+
+
+def begins_anew(first: str, second: str) -> bool:
+    """Whether a second text begins as the first did, and not with its end."""
+    start = second.lstrip()[:TELLING]
+    return len(start) == TELLING and first.lstrip().startswith(start) and not first.rstrip().endswith(start)
+
+
+def text_after(view: View, turn: TurnFacts) -> str | None:
+    """What a later request, which begins as the turn's own, says that the model answered in it; None: there is none."""
+    own = [link.index for link in turn.run.record.links]
+    opening = view.responses[own[0]].exchange.request if own else None
+    if opening is None or not opening.messages or opening.previous_id:
+        return None
+    begins, end = opening.messages, len(opening.messages)
+    later = (view.responses[link.index].exchange for other in view.turns if other is not turn
+             for link in other.run.record.links if link.index > own[-1])
+    for exchange in later:
+        request = exchange.request
+        if request is None or request.messages[:end] != begins:
+            continue
+        answer: list[str] = []
+        for message in request.messages[end:]:
+            if message.role is Role.USER and answer:
+                break
+            if message.role is Role.ASSISTANT:
+                answer.append(message.text)
+        return "\n".join(answer)
+    return None
+
+
+def lost(text: str, taken: str) -> bool:
+    """Whether a text of some length is nowhere in what the history holds of the answer."""
+    begins = text.strip()[:TELLING]
+    return len(begins) == TELLING and bool(taken.strip()) and begins not in taken
+
+
+def doubled(overlap: str, taken: str) -> str | None:
+    """The text that two segments share where the history holds it twice in a row; None where it does not."""
+    text = overlap.strip()
+    if len(text) < TELLING // 2:
+        return None
+    at = taken.find(text)
+    again = taken.find(text, at + len(text)) if at >= 0 else -1
+    return text[:60] if again >= 0 and not taken[at + len(text) : again].strip() else None

@@ -1,0 +1,243 @@
+"""The rules of `inspector check`: a table. `inspector rule` and `docs/rules.md` are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from inspector.check import finders
+from inspector.check.finders import Finder, from_findings, from_verdict
+from loop_core.errors import CallerError
+from loop_core.values import Severity
+
+
+class CheckRule(NamedTuple):
+    """One rule."""
+
+    id: str
+    severity: Severity
+    title: str
+    about: str
+    """What it finds, and why that matters."""
+    example: str
+    """A session on which it fires, in a sentence."""
+    fix: str
+    find: Finder
+
+
+ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+
+_EVERY: tuple[CheckRule, ...] = (
+    CheckRule(
+        "cut-call-executed", ERROR, "A cut tool call was run",
+        "The agent ran a tool call whose arguments were cut: by the output cap, by a full context, or by a stream that "
+        "broke. A file is then written in half, or a command run with half of its text. The next request, or a row of "
+        "the transcript, holds the result of the call, so it did run.",
+        'The arguments end with `{"path": "a.md", "content": "The rep`, and the next request holds `wrote 7 bytes`.',
+        "Run no call of an answer that did not end with a reason for tools; ask for the call again, under a budget of "
+        "its own.",
+        from_findings("agent.ran_held_call")),
+    CheckRule(
+        "unproven-call-executed", WARNING, "A call of an answer without a clean end was run",
+        "The agent ran a call that nothing shows to be whole: the answer has no stop reason, or its end was not "
+        "recorded, or the arguments fit no schema. Nothing shows a cut either.",
+        "The stream ended without a stop reason, and the call of it was run.",
+        "Run a call only under a stop reason that asks for tools.",
+        from_findings("agent.ran_unsure_call", "agent.ran_call_of_unseen_end")),
+    CheckRule(
+        "cut-answer-taken", ERROR, "Half an answer was taken for a whole one",
+        "The answer was cut, and the conversation went on without the rest of it: the agent took what had come for the "
+        "answer.",
+        "An answer ends with `max_tokens` in the middle of a sentence; the next message of the user follows it.",
+        "Continue a cut answer, or tell the user that it is not whole.",
+        from_findings("agent.took_cut_answer")),
+    CheckRule(
+        "answer-cut", ERROR, "The turn ended with a cut answer",
+        "The last answer of the turn was cut by the output cap, and nothing that was recorded asked for the rest.",
+        '`finish_reason` is `length`, and no request follows.',
+        "Raise max_tokens, or let the loop continue cut answers.",
+        from_verdict("TRUNCATED")),
+    CheckRule(
+        "call-cut", ERROR, "The turn ended with a call that is not whole",
+        "A tool call was cut, nobody ran it, and it was not asked for again, or never came whole.",
+        "The arguments of `write_file` end in the middle of their JSON, and the session ends there.",
+        "Ask for the call again with a larger max_tokens.",
+        from_verdict("CALL HELD", "CALL NOT RUN")),
+    CheckRule(
+        "repeated-cut-call", WARNING, "The same call was cut again and again",
+        "A call was cut, asked for again, and cut again at the same beginning. Each attempt costs the same tokens and "
+        "cannot succeed under the same cap.",
+        "Three answers of 4,096 tokens each, all ending in the content of the same file.",
+        "Raise max_tokens for the repair, or have the model write the file in parts.",
+        finders.repeated_cut_call),
+    CheckRule(
+        "continuation-damage", ERROR, "A continued answer lost, doubled or restarted its text",
+        "A cut answer was continued, and the text that the agent kept is not the text that came: a segment is missing, "
+        "the overlap of two segments stands twice, or the continuation began the answer anew.",
+        "The second segment begins with the first words of the first one.",
+        "Join segments at their overlap, and keep every segment in the history.",
+        finders.continuation_damage),
+    CheckRule(
+        "seam-unverified", INFO, "Nothing shows that a continuation goes on from the cut",
+        "A cut answer was continued, and the two texts share no overlap that would show that they belong together.",
+        "The first segment ends with `the queue `, the second begins with `A deploy`.",
+        "Read what stands around the seam; a prefill or an anchor makes a continuation verifiable.",
+        from_verdict("SEAM UNVERIFIED")),
+    CheckRule(
+        "looks-finished", ERROR, "An answer only looks finished",
+        "The stop reason says that the answer is whole, and what came is none: it is empty, holds reasoning alone, "
+        "announces a call that never came, or holds the call as text.",
+        '`finish_reason` is `stop`, and the message has no content and no call.',
+        "Send it again with a short nudge; where a call stands in the text, start the server with the parser of its "
+        "model.",
+        from_verdict("CALL LEAKED", "NO CALL", "COMMENTARY ONLY", "REASONING ONLY", "EMPTY ANSWER")),
+    CheckRule(
+        "reason-contradicts-bytes", ERROR, "The stop reason says something else than the bytes",
+        "A router or server calls an answer finished whose bytes show a cut: the provider's own word beside it says "
+        "so, arguments end in the middle of their JSON, or a block was never closed.",
+        '`finish_reason` is `tool_calls`, `native_finish_reason` is `max_tokens`.',
+        "Decide by the effective reason, and report the two words to the router.",
+        from_findings("judge.")),
+    CheckRule(
+        "no-stop-reason", WARNING, "An answer ended without a stop reason",
+        "The answer came to its end and no stop reason came with it, so nothing says that it is whole.",
+        "The stream ends with `[DONE]`, and every `finish_reason` is null.",
+        "Look at the answer before it is used; nothing may run a call of it.",
+        from_verdict("NO STOP REASON")),
+    CheckRule(
+        "unknown-stop-reason", WARNING, "A stop reason that no table knows",
+        "The provider sent a stop reason that its documentation does not have. Programs that take unknown words for "
+        "the end take cuts for answers.",
+        '`finish_reason` is `model_length`.',
+        "Name the server with --profile, or report the word.",
+        from_findings("stop.unknown_word")),
+    CheckRule(
+        "stream-broken", ERROR, "A stream broke off and nothing took its place",
+        "The connection ended before the answer did, and no later request of the turn got the answer.",
+        "The body ends in the middle of an event.",
+        "Send the request again; this was no budget cut.",
+        from_verdict("INTERRUPTED", "NO ANSWER")),
+    CheckRule(
+        "answer-gap", ERROR, "Bytes of an answer are missing",
+        "A frame of the stream could not be read, so part of the answer is not in it.",
+        "One of the events is cut in the middle, and the next ones are whole.",
+        "Send the request again; look at what stands between the server and the client.",
+        from_verdict("GAP IN THE ANSWER")),
+    CheckRule(
+        "malformed-call", ERROR, "A tool call that nothing can run",
+        "The provider reported a malformed call, and it never came well-formed.",
+        "Gemini ends with `MALFORMED_FUNCTION_CALL`.",
+        "Ask for the call again, with a simpler schema.",
+        from_verdict("MALFORMED CALL")),
+    CheckRule(
+        "thinking-ate-budget", ERROR, "Reasoning used up the output budget",
+        "The answer was cut, and reasoning took nine tenths of its output tokens or more, or is all that came.",
+        "1,024 of 1,024 output tokens are reasoning tokens, and the text is empty.",
+        "Raise max_tokens or lower the reasoning effort.",
+        finders.thinking_ate_budget),
+    CheckRule(
+        "budget-shrank", WARNING, "The budget shrank between two attempts",
+        "An answer was cut, and the request for the rest has a smaller cap than the one that was cut.",
+        "The first request has max_tokens 4,096, its continuation 1,024.",
+        "Give a continuation at least the budget that was too small.",
+        finders.budget_shrank),
+    CheckRule(
+        "small-default-cap", WARNING, "A cut at a cap that perhaps nobody chose",
+        "The answer was cut, and its request sets no cap, so that the server's own default cut it; or the cap is the "
+        "default of a library, which is a guess at why it is there.",
+        "`max_tokens` is 1,024 in a request to Anthropic, and the answer is cut there.",
+        "Set max_tokens to what the answer needs; `inspector tune` finds it.",
+        finders.small_default_cap),
+    CheckRule(
+        "context-full", ERROR, "The context was full",
+        "The model's context was full before the answer was whole, or the request did not fit in it.",
+        '`stop_reason` is `model_context_window_exceeded`.',
+        "Shorten the history; another continuation cannot succeed.",
+        from_verdict("CONTEXT FULL")),
+    CheckRule(
+        "context-taken-as-budget", ERROR, "A full context was taken for an exceeded budget",
+        "The context was full, and the agent asked for the rest as after a cut by max_tokens. The request is longer "
+        "than the one that did not fit.",
+        '`stop_reason` is `model_context_window_exceeded`, and a continuation follows.',
+        "Compact the history before anything else is sent.",
+        finders.context_as_budget),
+    CheckRule(
+        "pause-taken-as-end", ERROR, "A pause was taken for the end of the turn",
+        "The provider paused a long turn and waited to be resumed, and the conversation went on with a new message.",
+        '`stop_reason` is `pause_turn`, and the next request holds a new message of the user.',
+        "Send the paused answer back as it is; only then is it finished.",
+        finders.pause_as_end),
+    CheckRule(
+        "history-refused", WARNING, "A history that strict servers refuse",
+        "The request holds calls without results, results without calls, empty texts or roles in an order that "
+        "the provider's own server refuses. The one that answered was lenient.",
+        "A message with `tool_calls` is followed by a message of the user.",
+        "Answer every call, also one that was not run.",
+        finders.history_refused),
+    CheckRule(
+        "cache-prefix-rewritten", INFO, "The cached beginning of the history was rewritten",
+        "A request changed messages that the one before it had sent, and the provider's cache was lost with them: "
+        "every token of the history was paid for again.",
+        "A time of day stands in the system prompt.",
+        "Append to a history; put what changes behind what does not.",
+        finders.cache_prefix_rewritten),
+    CheckRule(
+        "answer-blocked", WARNING, "An answer was filtered or declined",
+        "A filter of the provider took the answer away, or the model declined to give one.",
+        '`finishReason` is `SAFETY`.',
+        "Change the prompt or the filter; a continuation will not help.",
+        from_verdict("BLOCKED")),
+    CheckRule(
+        "provider-error", WARNING, "A turn ended with an error of the provider",
+        "The last request of the turn was answered with an error, and nothing that was recorded took its place.",
+        "HTTP status 429, and no request follows.",
+        "Retry with a delay where the error is temporary.",
+        from_verdict("ERROR")),
+    CheckRule(
+        "cut-and-continued", INFO, "A cut answer was continued to its end",
+        "The answer was cut and the agent asked for the rest, which came. The turn is complete, and cost more than one "
+        "request.",
+        "Two segments, the first with `length`, the second with `stop`.",
+        "Raise max_tokens where that happens often.",
+        from_verdict("CUT, COMPLETED", "CALL REPAIRED")),
+    CheckRule(
+        "end-not-recorded", INFO, "How an answer ended was not recorded",
+        "The file does not say how the answer ended: its recorder keeps no stop reason, or the recording is cut.",
+        "A transcript whose last row has no stop reason.",
+        "Record with a proxy to know.",
+        from_verdict("END NOT RECORDED", "RECORDING CUT", "NOT RECORDED")),
+)
+RULES: Mapping[str, CheckRule] = {rule.id: rule for rule in _EVERY}
+
+
+def rule_named(name: str) -> CheckRule:
+    """The rule of this id.
+
+    Raises:
+        CallerError: there is none; the nearest is named.
+    """
+    if name in RULES:
+        return RULES[name]
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, RULES, 1)
+    raise CallerError(f"{name!r} is no rule{f'; did you mean {near[0]}?' if near else ''}: `inspector rule` lists them")
+
+
+def chosen(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequence[str]:
+    """The ids of the rules that are selected and not ignored; a pattern may hold `*`. Without `select`, all.
+
+    Raises:
+        CallerError: a pattern finds no rule.
+    """
+    wanted, left_out = (set(_matching(patterns)) for patterns in (select, ignore))
+    return [name for name in RULES if (not wanted or name in wanted) and name not in left_out]
+
+
+def _matching(patterns: Iterable[str]) -> Iterable[str]:
+    for pattern in patterns:
+        found = [name for name in RULES if fnmatchcase(name, pattern)]
+        if not found:
+            rule_named(pattern)
+        yield from found

@@ -1,0 +1,117 @@
+"""A verdict on recorded sessions for CI, and what its rules mean."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from inspector import commands
+from loop_core.errors import CallerError
+
+FOUND = 1
+"""The exit code where something was found at or above `--fail-on`."""
+
+
+@click.command(context_settings=commands.CONTEXT)
+@commands.paths(required=True)
+@commands.reading
+@click.option("--select", metavar="RULE,…", multiple=True, help="Only these rules; a name may hold *.")
+@click.option("--ignore", metavar="RULE,…", multiple=True, help="All but these rules.")
+@click.option("--filter", "wanted", metavar="EXPR", default="", help="Only turns with an answer that it finds.")
+@click.option("--baseline", metavar="FILE", help="Leave out the problems that stand in it.")
+@click.option("--write-baseline", metavar="FILE", help="Write all problems into it, and exit 0.")
+@click.option("--format", "form", metavar="FORM", default="text", show_default=True,
+              type=click.Choice(("text", "json", "junit", "sarif", "github", "md")),
+              help="text, json, junit, sarif, github or md.")
+@click.option("--fail-on", type=click.Choice(("error", "warning", "info", "never")), default="error",
+              show_default=True, help="Exit 1 where something is at least as bad.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes; without it, one for each core.")
+def check(
+    paths: Sequence[str], api: str | None, profile: str | None, select: Sequence[str], ignore: Sequence[str],
+    wanted: str, baseline: str | None, write_baseline: str | None, form: str, fail_on: str, jobs: int | None,
+) -> None:
+    """Checks recorded sessions: exit 0 where nothing is wrong, 1 where something is, 2 if a file is unreadable.
+
+    Reads files and folders, on all cores. `inspector rule` lists the rules.
+    """
+    from inspector.check import baseline as baselines
+    from inspector.check import formats
+    from inspector.check.many import check_paths
+    from inspector.check.rules import chosen
+    from inspector.report import filters
+
+    ids = chosen(_split(select), _split(ignore))
+    if wanted:
+        filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
+    known = baselines.read(baseline) if baseline else frozenset()
+    bar = Progress()
+    report = check_paths(commands.located_all(paths), ids, api=api, profile=profile, wanted=wanted, jobs=jobs,
+                         stdin=commands.stdin_of(paths), progress=bar.moved)
+    bar.gone()
+    if write_baseline:
+        _write(write_baseline, commands.without_credentials(baselines.written(report)))
+        commands.say([f"{write_baseline}: {len(report.problems):,} problems are known now"])
+        sys.exit(commands.UNREADABLE if report.errors else commands.READ)
+    report = report.keep(lambda problem: baselines.is_new(known, problem))
+    commands.write(formats.FORMS[form](report))
+    commands.say(report.errors)
+    bad = fail_on != "never" and any(
+        formats.ORDER.index(problem.severity) >= formats.ORDER.index(fail_on) for problem in report.problems)
+    sys.exit(commands.UNREADABLE if report.errors else FOUND if bad else commands.READ)
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as why:
+        raise CallerError(f"{path}: cannot be written: {why.strerror or why}") from None
+
+
+def _split(given: Sequence[str]) -> list[str]:
+    return [name.strip() for each in given for name in each.split(",") if name.strip()]
+
+
+class Progress:
+    """How many files are done, in one line of a terminal; nothing where standard error is none."""
+
+    def __init__(self) -> None:
+        self._seen = sys.stderr.isatty()
+        self._share = -1
+
+    def moved(self, done: int, total: int) -> None:
+        """So many are done."""
+        share = done * 100 // max(1, total)
+        if self._seen and share != self._share:
+            self._share = share
+            sys.stderr.write(f"\r{done:,} of {total:,} files ({share} %)")
+            sys.stderr.flush()
+
+    def gone(self) -> None:
+        """Takes the line away."""
+        if self._seen and self._share >= 0:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+@click.command(context_settings=commands.CONTEXT)
+@click.argument("name", required=False, metavar="[RULE]")
+@click.option("--json", "as_json", is_flag=True, help="The rules as one JSON list.")
+def rule(name: str | None, as_json: bool) -> None:
+    """Explains a rule of `inspector check`; without one, lists them all."""
+    from inspector.check.rules import RULES, rule_named
+
+    picked = [rule_named(name)] if name else list(RULES.values())
+    if as_json:
+        commands.write_json([{"id": each.id, "severity": each.severity.value, "title": each.title,
+                              "about": each.about, "example": each.example, "fix": each.fix} for each in picked])
+    elif name:
+        each = picked[0]
+        commands.write(f"{each.id} ({each.severity.value}): {each.title}\n\n{each.about}\n\n"
+                       f"Example: {each.example}\n\nWhat to do: {each.fix}\n")
+    else:
+        width = max(map(len, RULES))
+        for each in picked:
+            commands.write(f"{each.id:<{width}}  {each.severity.value:<7}  {each.title}\n")

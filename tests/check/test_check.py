@@ -1,0 +1,233 @@
+"""`inspector check`: places, forms, baselines, exit codes, many files over processes, and what merges."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from inspector.check import check_file, check_paths, merge
+from inspector.check.formats import FORMS
+from inspector.check.rules import RULES, chosen
+from loop_core.errors import CallerError
+from tests.scenes import transcripts as agents
+from tests.scenes.recordings import ASKS, CUT, TOOLS, asked, call, chat, lines, user
+
+WHOLE = asked(ASKS, chat("All of it."), max_tokens=50)
+LOST = asked([user("Two?")], chat("Half of <it> & more", "length"), max_tokens=7)
+HELD = asked([user("Three?")], chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A clean session, one with two problems, and a file that is no session."""
+    (tmp_path / "a.jsonl").write_bytes(lines(WHOLE))
+    (tmp_path / "b.jsonl").write_bytes(lines(WHOLE, LOST, HELD))
+    (tmp_path / "notes.txt").write_text("nothing of a session")
+    return tmp_path
+
+
+# -- places ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_problem_points_at_its_record_and_byte(folder):
+    first, second = check_file(folder / "b.jsonl").problems
+    assert (first.rule, first.record, first.turn, first.line) == ("answer-cut", 1, 2, None)
+    assert (second.rule, second.record, second.turn) == ("call-cut", 2, 3)
+    body = json.dumps(chat("Half of <it> & more", "length")).encode()
+    assert body[first.start : first.end] == b'"length"'
+
+
+def test_a_problem_of_a_transcript_points_at_its_line(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text(agents.claude(agents.prompt("write"), agents.block(agents.text("Half of"), stop="max_tokens")))
+    (problem,) = check_file(path).problems
+    assert problem.rule == "answer-cut"
+    assert json.loads(path.read_text().splitlines()[problem.line - 1])["message"]["stop_reason"] == "max_tokens"
+    assert problem.agent == "claude-code"
+
+
+def test_bytes_are_checked_as_a_file_is_and_a_report_can_be_sent(folder):
+    path = folder / "b.jsonl"
+    of_bytes = check_file(path.read_bytes(), name=str(path))
+    assert of_bytes == check_file(path)
+    assert pickle.loads(pickle.dumps(of_bytes)) == of_bytes
+
+
+def test_only_the_rules_that_are_named(folder):
+    assert [each.rule for each in check_file(folder / "b.jsonl", ["call-cut"]).problems] == ["call-cut"]
+    with pytest.raises(CallerError, match="is no rule"):
+        check_file(folder / "b.jsonl", ["call-cutt"])
+
+
+# -- many files --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_folder_is_the_same_in_one_process_and_in_several(tmp_path, jobs):
+    for number in range(9):
+        (tmp_path / f"{number}.jsonl").write_bytes(lines(*([WHOLE, LOST] if number % 2 else [WHOLE, WHOLE])))
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "x.md").write_text("no session")
+    done = []
+    report = check_paths([str(tmp_path)], chosen(), jobs=jobs, progress=lambda at, of: done.append((at, of)))
+    assert [Path(each.file).name for each in report.problems] == [f"{number}.jsonl" for number in (1, 3, 5, 7)]
+    assert report.skipped == 1
+    assert len(report.turns) == 18
+    assert sorted(done) == [(at, 10) for at in range(1, 11)]
+    assert report == merge([check_file(path) for path in sorted(tmp_path.glob("*.jsonl"))])._replace(skipped=1)
+
+
+def test_exchanges_that_a_logger_spread_over_files_are_one_conversation(tmp_path):
+    asks = [user("tell me")]
+    (tmp_path / "1.json").write_text(json.dumps(asked(asks, chat("Half of it, ", "length"), max_tokens=7)))
+    later = [*asks, {"role": "assistant", "content": "Half of it, "}, user("and now something else")]
+    (tmp_path / "2.json").write_text(json.dumps(asked(later, chat("Fine."), max_tokens=50)))
+    report = check_paths([str(tmp_path)], chosen())
+    assert [(each.rule, Path(each.file).name) for each in report.problems] == [("cut-answer-taken", "1.json")]
+
+
+def test_a_process_that_is_killed_costs_no_file(tmp_path, monkeypatch):
+    for number in range(6):
+        (tmp_path / f"{number}.jsonl").write_bytes(lines(LOST))
+    from inspector.check import many
+
+    here, plain = os.getpid(), many.check_paths_together
+
+    def die(paths, *words, **named):
+        if os.getpid() != here and paths[0].endswith("3.jsonl"):
+            os._exit(9)
+        return plain(paths, *words, **named)
+
+    monkeypatch.setattr(many, "check_paths_together", die)
+    report = check_paths([str(tmp_path)], chosen(), jobs=2)
+    assert [each.rule for each in report.problems] == ["answer-cut"] * 6
+
+
+# -- forms -------------------------------------------------------------------------------------------------------------
+
+
+def test_text_and_markdown_name_the_problem_its_place_and_what_to_do(folder):
+    report = check_file(folder / "b.jsonl")
+    said = FORMS["text"](report)
+    assert "✖ error   answer-cut  " in said
+    assert "b.jsonl record 1, turn 2, byte " in said
+    assert RULES["answer-cut"].fix in said
+    assert said.endswith("2 errors · 3 turns, 2 of them not complete · 1 file\n")
+    table = FORMS["md"](report)
+    assert "| ✖ error | `answer-cut` | " in table
+    assert FORMS["text"](check_file(folder / "a.jsonl")).startswith("nothing found · 1 turns")
+
+
+def test_sarif_has_every_rule_and_a_result_for_each_problem(folder):
+    (run,) = json.loads(FORMS["sarif"](check_file(folder / "b.jsonl")))["runs"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == list(RULES)
+    first, second = run["results"]
+    assert (first["ruleId"], first["level"]) == ("answer-cut", "error")
+    assert run["tool"]["driver"]["rules"][first["ruleIndex"]]["id"] == "answer-cut"
+    assert first["locations"][0]["physicalLocation"]["region"] == {"startLine": 1}
+    assert first["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "turn 2 / record 1"
+    assert first["partialFingerprints"] != second["partialFingerprints"]
+    assert run["invocations"][0]["executionSuccessful"] is True
+
+
+def test_junit_has_a_case_for_each_turn(folder):
+    root = ElementTree.fromstring(FORMS["junit"](merge([
+        check_file(folder / "b.jsonl"), check_file(folder / "notes.txt")])))
+    suites = {Path(suite.get("name")).name: suite for suite in root}
+    assert [suites["b.jsonl"].get(name) for name in ("tests", "failures", "errors")] == ["3", "2", "0"]
+    assert [case.find("failure") is not None for case in suites["b.jsonl"]] == [False, True, True]
+    assert suites["b.jsonl"][1].find("failure").get("type") == "answer-cut"
+    assert suites["notes.txt"].get("errors") == "1"
+
+
+def test_github_annotations_cannot_be_broken_by_what_a_session_holds(tmp_path):
+    path = tmp_path / "a:b,c%.jsonl"
+    path.write_bytes(lines(asked([user("x")], chat(None, "stop\n::error::no", call(CUT)), max_tokens=9, tools=TOOLS)))
+    said = FORMS["github"](check_file(path))
+    assert said
+    for line in said.splitlines():
+        head, _, message = line.removeprefix("::").partition("::")
+        assert head.split(" ")[0] in ("error", "warning", "notice")
+        assert head.count(",line=1,title=") == 1
+        assert "a%3Ab%2Cc%25.jsonl" in head
+        assert message
+
+
+# -- the command ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("words", "code"), [
+    (("a.jsonl",), 0), (("b.jsonl",), 1), (("b.jsonl", "--fail-on", "never"), 0), (("b.jsonl", "notes.txt"), 2),
+    (("b.jsonl", "--select", "cut-call-*"), 0), (("b.jsonl", "--ignore", "answer-cut,call-cut"), 0),
+    (("b.jsonl", "--filter", "held"), 1), (("b.jsonl", "--filter", "stop:error"), 0), ((".",), 1), (("gone.jsonl",), 2),
+])
+def test_exit_codes(inspector, folder, monkeypatch, words, code):
+    monkeypatch.chdir(folder)
+    assert inspector("check", *words).code == code
+
+
+@pytest.mark.parametrize("words", [("--select", "nothing"), ("--filter", "stop:"), ("--baseline", "a.jsonl"),
+                                   ("--baseline", "gone"), ("--format", "yaml")])
+def test_a_wrong_word_is_one_line_and_2(inspector, folder, monkeypatch, words):
+    monkeypatch.chdir(folder)
+    said = inspector("check", "b.jsonl", *words)
+    assert said.code == 2
+    assert "Traceback" not in said.err
+    assert said.err
+
+
+def test_warnings_fail_where_that_is_wanted(inspector, tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(lines(asked(ASKS, chat("All of it.", None), max_tokens=50)))
+    assert inspector("check", path).code == 0
+    assert inspector("check", path, "--fail-on", "warning").code == 1
+
+
+def test_a_baseline_survives_moved_lines_and_a_new_name(inspector, folder):
+    known = folder / "known.json"
+    said = inspector("check", folder / "b.jsonl", "--write-baseline", known)
+    assert (said.code, said.out) == (0, "")
+    assert inspector("check", folder / "b.jsonl", "--baseline", known).code == 0
+    moved = folder / "moved.jsonl"
+    moved.write_bytes(lines(WHOLE, WHOLE, HELD, LOST))
+    assert inspector("check", moved, "--baseline", known).code == 0
+    moved.write_bytes(lines(HELD, LOST, asked([user("Four?")], chat("Another half", "length"), max_tokens=7)))
+    said = inspector("check", moved, "--baseline", known, "--format", "json")
+    assert said.code == 1
+    assert [each["turn"] for each in json.loads(said.out)["problems"]] == [3]
+
+
+def test_no_credential_gets_into_a_report(inspector, tmp_path):
+    key = "sk-proj-abcdefghij0123456789abcdefghij"
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(lines(asked([user("x")], {"error": {"message": f"bad key {key}", "type": "auth"}}, status=401)))
+    for form in FORMS:
+        said = inspector("check", path, "--format", form, "--fail-on", "never")
+        assert key not in said.out
+        assert said.code == 0
+        assert "provider-error" in said.out
+
+
+def test_standard_input_is_checked(inspector):
+    said = inspector("check", "-", stdin=lines(LOST))
+    assert said.code == 1
+    assert "answer-cut" in said.out
+
+
+# -- the rules ------------------------------------------------------------------------------------------------------
+
+
+def test_a_rule_is_explained_and_all_are_listed(inspector):
+    said = inspector("rule", "answer-cut")
+    assert said.out.startswith("answer-cut (error): ")
+    for part in (RULES["answer-cut"].about, RULES["answer-cut"].example, RULES["answer-cut"].fix):
+        assert part in said.out
+    assert [line.split()[0] for line in inspector("rule").out.splitlines()] == list(RULES)
+    assert [each["id"] for each in json.loads(inspector("rule", "--json").out)] == list(RULES)
+    assert inspector("rule", "answer-cat").code == 2
+    assert "did you mean answer-cut?" in inspector("rule", "answer-cat").err

@@ -1,0 +1,314 @@
+"""Every rule of `inspector check` fires on a session that deserves it, points at it, and is silent on one beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inspector.check import check_file
+from inspector.check.finders import DEFAULT_CAPS
+from inspector.check.rules import RULES, chosen, rule_named
+from loop_core.errors import CallerError
+from loop_core.turn.history import hint_message
+from tests.scenes import transcripts as agents
+from tests.scenes.recordings import (
+    ASKS,
+    CHAT,
+    CUT,
+    GEMINI,
+    HINT,
+    MESSAGES,
+    TOOLS,
+    WHOLE,
+    asked,
+    assistant,
+    call,
+    chat,
+    continued,
+    cut_stream,
+    exchange,
+    lines,
+    message,
+    ran_cut_call,
+    repaired_call,
+    result,
+    user,
+)
+
+LONG = "The queue was saturated for nineteen minutes, so that nothing at all moved in it, "
+REST = "and in the end somebody restarted the scheduler by hand."
+
+
+def found(*exchanges: dict, data: bytes | None = None) -> dict[str, str]:
+    """The rules that fire on a session, each with its first message."""
+    report = check_file(lines(*exchanges) if data is None else data)
+    assert report.errors == []
+    said: dict[str, str] = {}
+    for problem in report.problems:
+        said.setdefault(problem.rule, f"{problem.severity} {problem.message}")
+    return said
+
+
+def claude(
+    blocks: list[dict], reason: str | None, *messages: dict, url: str = MESSAGES, tokens: int = 7, cached: int = 0,
+    **more,
+) -> dict:
+    body = message(blocks, reason, tokens)
+    if cached:
+        body["usage"]["cache_read_input_tokens"] = cached
+    return exchange({"model": "m-1", "max_tokens": 64, "messages": list(messages), **more}, body, url=url)
+
+
+def text(words: str) -> dict:
+    return {"type": "text", "text": words}
+
+
+def test_a_whole_session_is_clean():
+    assert found(asked(ASKS, chat("All of it."), max_tokens=50)) == {}
+
+
+def test_a_cut_call_that_was_run():
+    said = found(*ran_cut_call())
+    assert said["cut-call-executed"].startswith("error the recorded agent ran the held call write_file")
+    assert "cut-call-executed" not in found(*repaired_call())
+    assert set(found(*repaired_call())) == {"cut-and-continued"}
+
+
+def test_a_call_of_an_answer_without_a_reason_that_was_run():
+    asks = [user("write")]
+    said = found(
+        asked(asks, chat(None, None, call()), tools=TOOLS),
+        asked([*asks, assistant(None, call()), result()], chat("Done."), tools=TOOLS))
+    assert said["unproven-call-executed"].startswith("warning the recorded agent ran write_file")
+
+
+def test_half_an_answer_that_was_taken_for_a_whole_one():
+    asks = [user("tell me")]
+    said = found(
+        asked(asks, chat(LONG, "length"), max_tokens=7),
+        asked([*asks, assistant(LONG), user("and what about the other one")], chat("Fine."), max_tokens=50))
+    assert said["cut-answer-taken"] == (
+        "error the answer was max_tokens and the conversation went on without the rest of it")
+    assert "answer-cut" not in said
+
+
+def test_a_cut_answer_at_the_end():
+    said = found(asked(ASKS, chat(LONG, "length"), max_tokens=7))
+    assert said == {"answer-cut": 'error openai_chat (openai) ended with "length", 7 of 7 tokens'}
+
+
+def test_a_cut_call_at_the_end():
+    said = found(asked(ASKS, chat(None, "length", call(CUT)), max_tokens=7, tools=TOOLS))
+    assert said["call-cut"].startswith("error openai_chat cut write_file at byte 35 of its arguments")
+    assert list(said) == ["call-cut"]
+
+
+def test_the_same_call_cut_again():
+    asks = [user("write")]
+    again = [*asks, assistant(None, call(CUT)), result("Error: the arguments were cut, send the call again")]
+    first = asked(asks, chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS)
+    said = found(first, asked(again, chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS))
+    assert said["repeated-cut-call"] == (
+        "warning the call write_file is cut again at the same beginning (2 times)")
+    other = call('{"path": "other.md", "content": "som')
+    assert "repeated-cut-call" not in found(
+        first, asked(again, chat(None, "length", other), max_tokens=9, tools=TOOLS))
+
+
+def test_a_continuation_that_begins_anew():
+    asks = [user("tell me")]
+    first = asked(asks, chat(LONG, "length"), max_tokens=7)
+    again = [*asks, assistant(LONG), user(HINT)]
+    assert found(first, asked(again, chat(LONG + REST), max_tokens=50))["continuation-damage"] == (
+        "error the continuation begins the answer anew instead of going on")
+    assert "continuation-damage" not in found(first, asked(again, chat(REST), max_tokens=50))
+
+
+@pytest.mark.parametrize(("kept", "why"), [
+    (REST, "the agent's history went on without the text before the cut"),
+    (LONG + "in it, and nobody was told " * 2 + REST, ""),
+    (LONG + REST, ""),
+])
+def test_a_continued_answer_in_the_agents_own_history(kept, why):
+    asks = [user("tell me")]
+    said = found(
+        asked(asks, chat(LONG, "length"), max_tokens=7),
+        asked([*asks, assistant(LONG), user(HINT)], chat(REST), max_tokens=50),
+        asked([*asks, assistant(kept), user("thanks, and now the other")], chat("Fine."), max_tokens=50))
+    assert said.get("continuation-damage", "") == (f"error {why}" if why else "")
+
+
+def test_an_overlap_that_the_history_holds_twice():
+    asks = [user("tell me")]
+    again = "so that nothing at all moved in it, " + REST
+    said = found(
+        asked(asks, chat(LONG, "length"), max_tokens=7),
+        asked([*asks, assistant(LONG), user(HINT)], chat(again), max_tokens=50),
+        asked([*asks, assistant(LONG + again), user("thanks, and now the other")], chat("Fine."), max_tokens=50))
+    assert said["continuation-damage"].startswith(
+        "error the agent's history holds the overlap of two segments twice: 'so that nothing at all moved in it,")
+
+
+def test_a_continuation_whose_seam_shows_nothing():
+    assert found(*continued("The lock was never ", "released by anybody at all.", max_tokens=10)) == {
+        "cut-and-continued": 'info openai_chat (openai) was cut and completed ("length", 10 of 10 tokens)'}
+
+
+def test_a_seam_without_the_words_that_were_asked_back():
+    asks = [user("tell me")]
+    again = [*asks, assistant(LONG), hint_as_json(LONG[-40:])]
+    assert found(asked(asks, chat(LONG, "length"), max_tokens=10), asked(again, chat(REST), max_tokens=10))[
+        "seam-unverified"].startswith("info ")
+
+
+def hint_as_json(words: str) -> dict:
+    return user(hint_message(words).text)
+
+
+def test_an_answer_that_only_looks_finished():
+    assert found(asked(ASKS, chat("", "stop"), max_tokens=50))["looks-finished"].startswith("error openai_chat")
+
+
+def test_a_reason_that_the_bytes_contradict():
+    said = found(asked(ASKS, chat(None, "tool_calls", call(CUT)), max_tokens=50, tools=TOOLS))
+    assert said["reason-contradicts-bytes"].startswith("error the arguments of write_file are cut")
+
+
+def test_no_reason_and_an_unknown_one():
+    assert "no-stop-reason" in found(asked(ASKS, chat("All of it.", None), max_tokens=50))
+    assert found(asked(ASKS, chat("All of it.", "model_length2"), max_tokens=50))["unknown-stop-reason"].startswith(
+        "warning")
+
+
+def test_a_stream_that_broke_and_one_with_a_gap():
+    assert found(asked(ASKS, cut_stream("The lock was"), stream=True))["stream-broken"].startswith("error")
+    head = '{"id":"c","object":"chat.completion.chunk","model":"m-1","choices":[{"index":0,"delta":'
+    whole = [f'{head}{{"content":"The lock "}},"finish_reason":null}}]}}', f'{head}{{"content":"was ',
+             f'{head}{{}},"finish_reason":"stop"}}]}}', "[DONE]"]
+    body = "".join(f"data: {each}\n\n" for each in whole)
+    assert "answer-gap" in found(asked(ASKS, body, stream=True))
+
+
+def test_a_malformed_call():
+    body = {"candidates": [{"index": 0, "finishReason": "MALFORMED_FUNCTION_CALL"}], "modelVersion": "gemini-2.5-pro",
+            "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 0, "totalTokenCount": 9}}
+    asks = {"contents": [{"role": "user", "parts": [{"text": "write"}]}]}
+    assert "malformed-call" in found(exchange(asks, body, url=GEMINI))
+
+
+def test_reasoning_that_took_the_budget():
+    usage = {"prompt_tokens": 9, "completion_tokens": 100, "total_tokens": 109,
+             "completion_tokens_details": {"reasoning_tokens": 95}}
+    said = found(asked(ASKS, chat("The", "length", usage=usage), max_tokens=100))
+    assert said["thinking-ate-budget"] == (
+        "error 95 of 100 output tokens went on reasoning, and the answer was cut")
+    usage["completion_tokens_details"] = {"reasoning_tokens": 50}
+    assert "thinking-ate-budget" not in found(asked(ASKS, chat("The", "length", usage=usage), max_tokens=100))
+    alone = claude([{"type": "thinking", "thinking": "Let me see", "signature": "s"}], "max_tokens", user("go"))
+    assert found(alone)["thinking-ate-budget"] == "error the answer was cut, and holds reasoning alone"
+
+
+def test_a_budget_that_shrank():
+    asks = [user("tell me")]
+    again = [*asks, assistant(LONG), user(HINT)]
+    first = asked(asks, chat(LONG, "length", tokens=40), max_tokens=40)
+    assert found(first, asked(again, chat(REST), max_tokens=20))["budget-shrank"] == (
+        "warning the answer was cut at max_tokens 40, and the continuation asks with 20")
+    assert "budget-shrank" not in found(first, asked(again, chat(REST), max_tokens=40))
+
+
+def test_a_cap_that_nobody_chose():
+    asks = [user("tell me")]
+    said = found(claude([text(LONG)], "max_tokens", *asks, max_tokens=1024, tokens=1024))
+    assert said["small-default-cap"].startswith("warning cut at max_tokens 1,024; this default is that of LangChain")
+    assert "small-default-cap" not in found(claude([text(LONG)], "max_tokens", *asks, max_tokens=1000, tokens=1000))
+    assert found(asked(asks, chat(LONG, "length", tokens=16)))["small-default-cap"] == (
+        "warning the request sets no max_tokens, and the answer is cut after 16 output tokens")
+    for api, cap in (("anthropic_messages", 512), ("anthropic_messages", 4096)):
+        assert (api, cap) in DEFAULT_CAPS
+        assert "small-default-cap" in found(claude([text(LONG)], "max_tokens", *asks, max_tokens=cap, tokens=cap))
+    assert "small-default-cap" not in found(claude([text("Done.")], "end_turn", *asks, max_tokens=1024))
+
+
+def test_a_full_context_and_one_taken_for_a_budget():
+    asks = [user("tell me")]
+    full = claude([text(LONG)], "model_context_window_exceeded", *asks)
+    assert "context-full" in found(full)
+    said = found(full, claude([text(REST)], "end_turn", *asks, {"role": "assistant", "content": LONG.strip()}))
+    assert said["context-taken-as-budget"] == (
+        "error the context was full, and a continuation was sent as after a cut by max_tokens")
+
+
+def test_a_pause_that_was_not_resumed():
+    asks = [user("look it up")]
+    paused = claude([text("Searching. ")], "pause_turn", *asks)
+    went_on = claude([text("Fine.")], "end_turn", *asks, {"role": "assistant", "content": [text("Searching. ")]},
+                     user("something else now"))
+    assert found(paused, went_on)["pause-taken-as-end"].startswith("error the answer paused and was not resumed")
+    resumed = claude([text("Found it.")], "end_turn", *asks, {"role": "assistant", "content": [text("Searching. ")]})
+    assert "pause-taken-as-end" not in found(paused, resumed)
+
+
+def test_a_history_that_the_formats_own_server_refuses():
+    asks = [user("write"), assistant(None, call()), user("and now?")]
+    other = CHAT.replace("api.openai.com", "llm.example")
+    assert found(asked(asks, chat("Fine."), url=other))["history-refused"].startswith("warning ")
+    assert "history-refused" not in found(asked(asks, chat("Fine."))), "OpenAI itself took it"
+    answered = [user("write"), assistant(None, call()), result(), user("and now?")]
+    assert "history-refused" not in found(asked(answered, chat("Fine."), url=other))
+
+
+def test_a_cache_that_was_lost_with_what_changed():
+    asks = [user("at nine"), {"role": "assistant", "content": [text("One.")]}, user("go on")]
+
+    def session(system: str, cached: int) -> dict[str, str]:
+        return found(claude([text("One.")], "end_turn", user("at nine"), system="It is nine", cached=5_000),
+                     claude([text("Two.")], "end_turn", *asks, system=system, cached=cached))
+
+    assert session("It is ten", 1)["cache-prefix-rewritten"] == (
+        "info system differs from the request before: 5,000 tokens came from the cache, and now 1")
+    assert "cache-prefix-rewritten" not in session("It is ten", 5_100), "the cache was used"
+    assert "cache-prefix-rewritten" not in session("It is nine", 1), "nothing that was sent before is different"
+
+
+def test_the_prefix_of_a_request():
+    from inspector.check.history import changed_at
+
+    before = {"system": "s", "messages": [user("a"), assistant("b"), user("c")]}
+    assert changed_at(before, {**before, "messages": [*before["messages"], assistant("d")]}) is None
+    assert changed_at(before, {**before, "system": "t"}) == "system"
+    assert changed_at(before, {**before, "messages": [user("x"), *before["messages"][1:]]}) == "messages[0]"
+    marked = [{**user("a"), "cache_control": {"type": "ephemeral"}}, *before["messages"][1:]]
+    assert changed_at(before, {**before, "messages": marked}) is None, "the mark of the cache moves"
+    assert changed_at(before, None) is None
+
+
+def test_a_filter_an_error_and_an_end_that_was_not_recorded(tmp_path):
+    refusal = claude([text("No.")], "refusal", user("go"))
+    assert found(refusal)["answer-blocked"].startswith("warning")
+    assert found(asked(ASKS, {"error": {"message": "down", "type": "server_error"}}, status=503))[
+        "provider-error"].startswith("warning")
+    said = found(data=agents.claude(agents.prompt("hi"), agents.block(agents.text("Hello."))).encode())
+    assert said["end-not-recorded"].startswith("info")
+
+
+def test_rules_are_selected_by_name_and_pattern():
+    assert chosen(["*-cut"]) == ["answer-cut", "call-cut"]
+    assert "answer-cut" not in chosen(ignore=["answer-cut"])
+    assert len(chosen()) == len(RULES)
+    with pytest.raises(CallerError, match="did you mean answer-cut"):
+        rule_named("answer-cutt")
+    with pytest.raises(CallerError, match="is no rule"):
+        chosen(["x*"])
+
+
+def test_every_rule_fires_in_this_file():
+    source = Path(__file__).read_text("utf-8")
+    assert [name for name in RULES if f'"{name}"' not in source] == []
+
+
+def test_whole_calls_of_a_clean_answer_raise_nothing():
+    asks = [user("write")]
+    assert found(asked(asks, chat(None, "tool_calls", call(WHOLE)), tools=TOOLS, max_tokens=50),
+                 asked([*asks, assistant(None, call()), result()], chat("Done."), tools=TOOLS, max_tokens=50)) == {}
