@@ -160,6 +160,7 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("no_such_tool", r"(?:no such tool available\b|tool \S+ not found\b)", "the agent knows no such tool",
            "Claude Code; pi"),
     NotRun("blocked", r"tool execution was blocked\b", "an extension refused it", "pi"),
+    NotRun("not_executed", r"<exception>\s?action was not executed\b", "the run ended before it", "mini-swe-agent"),
     NotRun("skipped", r"skipped due to queued user message\b", "the user spoke first, and it was skipped", "pi"),
 )
 """In this order; the first that fits names the refusal."""

@@ -239,6 +239,35 @@ PI: tuple[dict[str, Any], ...] = (
     {"type": "session_info", "id": "e9", "parentId": "e8", "name": "n"},
 )
 
+_LITELLM: dict[str, Any] = {
+    "id": "c1", "model": "deepseek-chat", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
+        "role": "assistant", "content": "hi", "reasoning_content": "hm", "tool_calls": [_CHAT_CALL]}}],
+    "usage": {"prompt_tokens": 9, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 1}},
+}
+SWE: dict[str, Any] = {
+    "environment": "e", "replay_config": '{"agent": {"model": {"name": "gpt-4o"}}}', "trajectory": [
+        {"action": "ls", "observation": "a", "response": "hi", "thought": "hi"}], "history": [
+        {"role": "user", "content": "go", "message_type": "observation"},
+        {"role": "assistant", "content": "hi", "action": "ls", "thinking_blocks": [{"thinking": "hm"}],
+         "tool_calls": [_CHAT_CALL]},
+        {"role": "tool", "content": "ok", "tool_call_ids": ["call_1"]},
+        {"role": "assistant", "content": "more", "action": "ls"}],
+    "info": {"exit_status": "submitted", "model_stats": {"tokens_sent": 9, "tokens_received": 7}},
+}
+MINI: dict[str, Any] = {
+    "info": {"exit_status": "Submitted", "config": {"model": {"model_name": "m", "model_kwargs": {"max_tokens": 7}}}},
+    "trajectory_format": "mini-swe-agent-1.1", "messages": [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "hi", "tool_calls": [_CHAT_CALL], "extra": {
+            "actions": [{"command": "ls"}], "timestamp": 1.5, "response": _LITELLM}},
+        {"role": "tool", "tool_call_id": "call_1", "content": "ok", "extra": {"returncode": 0}},
+        {"role": "user", "content": "no", "extra": {"interrupt_type": "FormatError", "response": _LITELLM}},
+        {"object": "response", "model": "m", "output": [
+            {"type": "function_call", "call_id": "c", "name": "bash", "arguments": "{}"}]},
+        {"type": "function_call_output", "call_id": "c", "output": "ok"},
+        {"role": "exit", "content": "x", "extra": {"exit_status": "Submitted"}}],
+}
+
 _ASKED: dict[str, Any] = {"model": "gpt-5", "messages": [{"role": "user", "content": "go"}]}
 _CHAT: dict[str, Any] = {
     "id": "chatcmpl-1", "object": "chat.completion",
@@ -285,8 +314,10 @@ SHAPES: tuple[Shape, ...] = (
     Shape("session", "a.session.jsonl", list(_NATIVE), rows=True),
     Shape("claude-code", "claude.jsonl", list(CLAUDE), rows=True),
     Shape("pi", "pi.jsonl", list(PI), rows=True),
+    Shape("swe-agent", "a.traj", SWE),
+    Shape("mini-swe-agent", "a.traj.json", MINI),
     Shape("known", "codex.jsonl", [{"type": "session_meta", "payload": {"id": "x"}}, {"eval": {"run_id": "r"},
-          "status": "s", "info": {"exit_status": "e"}, "messages": [], "history": [{"role": "gemini"}]}], rows=True),
+          "status": "s", "history": [{"role": "gemini"}]}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),
     *(Shape("body", f"{api}.json", answer) for api, answer in ANSWERS.items()),
     *(Shape("pairs", f"{api}.pair.json", {"url": URLS[api], "request": asked, "response": ANSWERS[api]})

@@ -143,6 +143,7 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Tool fly not found", "the agent knows no such tool"),
     ("Tool execution was blocked: not here", "an extension refused it"),
     ("Skipped due to queued user message.", "the user spoke first, and it was skipped"),
+    ("<exception>action was not executed</exception>", "the run ended before it"),
 ])
 def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     seen = shown(claude(prompt("go"), block(use(**WHOLE)), result(said, error=True),

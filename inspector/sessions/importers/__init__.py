@@ -91,6 +91,15 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("OpenClaw", "OPENCLAW_STATE_DIR", ".openclaw", ("agents", "*", "sessions")),
         ),
     ),
+    "swe-agent": FileFormat(
+        f"{_HERE}.swe_agent", "SWE-agent trajectory", 'an object with "trajectory" or "history"',
+        Keeps(Words.NONE), (b'"trajectory"', b'"history"', b'"attempts"', b".traj"),
+    ),
+    "mini-swe-agent": FileFormat(
+        f"{_HERE}.mini_swe_agent", "mini-swe-agent trajectory", 'an object with "trajectory_format" or "mini_version"',
+        Keeps(Words.PROVIDER, cap=True, usage=True),
+        (b"mini-swe-agent", b"mini_version", b"exit_status", b"model_stats", b".traj.json", b"mswea", b"_FINAL_OUTPUT"),
+    ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,

@@ -49,11 +49,6 @@ def _is_inspect(value: dict[str, Any]) -> bool:
     return isinstance(run, dict) and ("run_id" in run or "task" in run) and "status" in value
 
 
-def _is_mini_swe(value: dict[str, Any]) -> bool:
-    info = value.get("info")
-    return "messages" in value and isinstance(info, dict) and ("exit_status" in info or "mini_version" in info)
-
-
 JSON: tuple[KnownFormat, ...] = (
     KnownFormat("Qwen Code transcript", _is_qwen),
     KnownFormat(
@@ -69,9 +64,6 @@ JSON: tuple[KnownFormat, ...] = (
     KnownFormat("opencode storage", lambda value: ("sessionID" in value or "messageID" in value) and "id" in value),
     KnownFormat("opencode storage", _has("projectID", "directory", "id")),
     KnownFormat("inspect_ai log", _is_inspect),
-    KnownFormat("SWE-agent trajectory", _has("environment", "trajectory")),
-    KnownFormat("SWE-agent trajectory", _has("trajectory", "history")),
-    KnownFormat("mini-swe-agent trajectory", _is_mini_swe),
     KnownFormat("ATIF trajectory", lambda value: str(value.get("schema_version", "")).startswith("ATIF")),
     KnownFormat("OpenHands trajectory", _has("source", "action", "args")),
     KnownFormat("Langfuse export", _has("trace", "observations")),
@@ -132,8 +124,6 @@ def _by_bytes(head: bytes, path: str) -> str | None:
         return "SQLite database"
     if _FLOWS.match(head):
         return "mitmproxy flows (save them with its `hardump` option)"
-    if lowered.endswith(".traj.json"):
-        return "mini-swe-agent trajectory"
     if _CASSETTE.search(head[:8192]) and head[:1] not in (b"{", b"["):
         return "VCR cassette (YAML)"
     return None

@@ -212,6 +212,8 @@ class TranscriptAnswer:
     after: list[InterimRow] = field(default_factory=list)
     """The rows that follow it, in the file's order, up to the next answers."""
     results: dict[str, ToolResultPart] = field(default_factory=dict)
+    said: TurnPlace | None = None
+    """What its recorder says that the request did, where that is known."""
     next: list[TranscriptAnswer] = field(default_factory=list)
 
     def take(self, line: TranscriptLine) -> At:
@@ -265,7 +267,7 @@ class TranscriptAnswer:
         return Exchange(
             path, self.line - 1, self.api, "", profile, chosen, self._request(), None, response, b"\n".join(self.rows),
             started=self.started, recorder=recorder, lines=tuple(self.lines),
-            said=TurnPlace.REQUEST if self._opens(steered) else None, refused=self._refused(),
+            said=self.said or (TurnPlace.REQUEST if self._opens(steered) else None), refused=self._refused(),
         )
 
     def _opens(self, steered: bool) -> bool:

@@ -28,7 +28,7 @@ from inspector.sessions.transcripts.answer import (
 from inspector.sessions.wordings import known_hint, placeholder
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.classify import FINISHED
-from loop_core.values import ArgsForm, At, Evidence, ExchangePart, Stop, StopReason, ToolResultPart
+from loop_core.values import ArgsForm, At, CallKind, Evidence, ExchangePart, Stop, StopReason, ToolResultPart
 from loop_core.wire.anthropic_messages.table import API as CLAUDE
 from loop_core.wire.base import StopRow
 
@@ -77,7 +77,8 @@ def turn_ended(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 def call_cut(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """A call of it ends in the middle of its JSON."""
     for call in answer.calls:
-        if call.form is ArgsForm.STRING and parse(call.arguments).shape is ArgumentShape.CUT:
+        json_text = call.form is ArgsForm.STRING and call.kind is not CallKind.CUSTOM
+        if json_text and parse(call.arguments).shape is ArgumentShape.CUT:
             return EndSign(Stop.MAX_TOKENS, f"the arguments of {call.name} end in the middle of their JSON", call.at)
     return None
 

@@ -1,0 +1,171 @@
+"""Trajectories of mini-swe-agent (`.traj.json`): an object with `messages`, in older versions their bare list.
+
+An answer of the model carries what LiteLLM returned for it (`extra.response`), with the stop word and the counts; an
+answer that could not be used stands there too, in the message that complains of it. Older files keep text alone, with
+the command in a code block. Source: mini-swe-agent 2.4.6 `models/litellm_model.py`, `models/utils/actions_*.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Any
+
+from inspector.sessions.importers import first_look
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.traffic import loads
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import (
+    ChatReader,
+    call_of,
+    command_call,
+    known_text,
+    list_pieces,
+    number_of,
+    object_of,
+    objects_of,
+    pointer_at,
+    take_litellm,
+    take_litellm_end,
+    take_message,
+    text_of,
+    unanswered,
+)
+from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
+
+COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
+"""The command of an answer whose model calls no tools; there must be exactly one."""
+NAMES = (b"mswea", b"COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", b"MICRO_SWE_AGENT_FINAL_OUTPUT")
+"""What the first messages of the agent always name."""
+SUBMITTED = "Submitted"
+FIELDS: Fields = {
+    "": {
+        "role": (str,), "content": (str, list), "tool_calls": (list,), "tool_call_id": (str,), "call_id": (str,),
+        "output": (str, list), "extra": (dict,),
+    },
+    "extra": {
+        "response": (dict, str), "actions": (list,), "interrupt_type": (str,), "exit_status": (str,),
+    },
+}
+
+
+def sniff(head: bytes, path: str) -> int:
+    """An object with messages and what is known of the run, or a list of messages that name the agent."""
+    first = first_look(head).first
+    if isinstance(first, dict):
+        info = object_of(first.get("info"))
+        if str(first.get("trajectory_format", "")).startswith("mini-swe-agent"):
+            return 100
+        known = "exit_status" in info or "mini_version" in info or "model_stats" in info
+        return 90 if known and "trajectory" not in first and "history" not in first else 0
+    if isinstance(first, list) and first and isinstance(first[0], dict) and "role" in first[0]:
+        return 90 if path.lower().endswith(".traj.json") or any(name in head for name in NAMES) else 0
+    return 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer of the run."""
+    reader = _Trajectory(path, options)
+    bare = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+    if not bare:
+        reader.about(data)
+    pieces = list_pieces(data) if bare else list_pieces(data, "messages")
+    return reader.read_rows(TranscriptRows(pieces, FIELDS, reader.unit))
+
+
+class _Trajectory(ChatReader):
+    """One file being read."""
+
+    name, agent, fields = "mini-swe-agent", "mini-swe-agent", FIELDS
+    repairs = True
+
+    def about(self, data: bytes) -> None:
+        """What the file says of the whole run: the model, the cap, the outcome."""
+        try:
+            info = object_of(object_of(loads(data)).get("info"))
+        except ValueError:
+            return  # cut: its messages are read all the same
+        model = object_of(object_of(info.get("config")).get("model"))
+        given = object_of(model.get("model_kwargs"))
+        self.model = known_text(model.get("model_name"))
+        self.cap = next((cap for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")
+                         if (cap := number_of(given.get(name)))), None)
+        status = known_text(info.get("exit_status"))
+        if status is not None:
+            self.reading.notices.append(f"the run ended with exit_status {status[:80]!r}: its outcome, no stop reason")
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A message of the model, of the agent, or of the user."""
+        value, extra = line.value, object_of(line.value.get("extra"))
+        role = value.get("role")
+        if role == "assistant" or value.get("object") == "response":
+            return self._assistant(line, place, extra)
+        if role == "tool" or value.get("type") == "function_call_output":
+            said = text_of(value.get("content") if role == "tool" else value.get("output"))
+            key = known_text(value.get("tool_call_id")) or known_text(value.get("call_id"))
+            return self.say(line, place, "", (ToolResultPart(key, None, said),))
+        if role == "exit":
+            status = known_text(extra.get("exit_status")) or text_of(value.get("content"))[:80]
+            ended = status == SUBMITTED
+            told = status if ended else f"the agent ended the run ({status})"
+            return self.say(line, place, told, mark="ended" if ended else "stopped")
+        if role != "user":
+            lines.count(role, frozenset({"system"}))
+            return place
+        return self._user(line, place, extra)
+
+    def _assistant(self, line: TranscriptLine, place: TreePlace, extra: dict[str, Any]) -> TreePlace:
+        value, given = line.value, object_of(extra.get("response"))
+        answer = self.answer(line, place, str(given.get("id") or ""))
+        at = answer.take(line)
+        when = extra.get("timestamp")
+        answer.started = str(when) if type(when) in (int, float) else answer.started
+        if value.get("object") == "response":
+            take_response(answer, line, at)
+        else:
+            take_message(answer, value, line, at)
+        take_litellm_end(answer, given, self.model, at, "extra", "response")
+        self._command(answer, extra, at)
+        return TreePlace(answer)
+
+    def _command(self, answer: TranscriptAnswer, extra: dict[str, Any], at: At) -> None:
+        """The command of an answer without calls: as the agent noted it, else as its rule finds it in the text."""
+        if answer.calls:
+            return
+        noted = [known_text(action.get("command")) for action in objects_of(extra.get("actions"))]
+        found = noted if "actions" in extra else COMMAND.findall(answer.text)
+        if len(found) == 1 and found[0]:
+            answer.parts.append(command_call(found[0], "bash", pointer_at(at, "content")))
+
+    def _user(self, line: TranscriptLine, place: TreePlace, extra: dict[str, Any]) -> TreePlace:
+        """The task, what came of a command, or a complaint, perhaps with the answer that is complained of."""
+        said, kind, given = text_of(line.value.get("content")), extra.get("interrupt_type"), extra.get("response")
+        if isinstance(given, dict) and given.get("choices"):
+            answer = self.answer(line, place, str(given.get("id") or ""))
+            at = answer.take(line)
+            take_litellm(answer, given, self.model, line, at, "extra", "response")
+            return self.say(line, TreePlace(answer), said, own=True)
+        if isinstance(kind, str) and kind.startswith("User"):
+            return self.say(line, self.say(line, place, "", mark="interrupted"), said)
+        if place.answer is None:
+            return self.say(line, place, said)
+        if kind is None and unanswered(place) is not None:
+            return self.say(line, place, "", (ToolResultPart(None, None, said),))
+        return self.say(line, place, said, own=True)
+
+
+def take_response(answer: TranscriptAnswer, line: TranscriptLine, at: At) -> None:
+    """An answer of the Responses API, which is the message itself."""
+    value = line.value
+    for number, item in enumerate(objects_of(value.get("output"))):
+        kind = item.get("type")
+        if kind == "message":
+            answer.parts.append(TextPart(text_of(item.get("content"))))
+        elif kind == "reasoning":
+            answer.parts.append(ReasoningPart(text_of(item.get("summary"))))
+        elif kind == "function_call":
+            find = partial(slice_of, line.data, "output", number)
+            answer.parts.append(call_of(item.get("call_id") or item.get("id"), item.get("name"), item.get("arguments"),
+                                        find, "arguments", pointer_at(at, "output", number)))
+    answer.model = known_text(value.get("model")) or answer.model

@@ -1,0 +1,209 @@
+"""Trajectories of SWE-agent (`.traj`), and the files of its demonstrations: one JSON object with `history`.
+
+The history is a list of messages; an assistant's has the command that SWE-agent took out of its text (`action`) or the
+model's own calls (`tool_calls`), and the next message is what came of it. A file without a history holds the same in
+the steps of its `trajectory`. No stop word is kept anywhere: `info.exit_status` is the outcome of the whole run.
+Source: SWE-agent `sweagent/agent/agents.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from inspector.sessions import redact
+from inspector.sessions.importers import first_look
+from inspector.sessions.recording import FileReading, Options, UnreadableError
+from inspector.sessions.traffic import loads
+from inspector.sessions.transcripts import Fields, TranscriptRows
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import (
+    ChatReader,
+    Piece,
+    command_call,
+    known_text,
+    list_pieces,
+    number_of,
+    object_of,
+    objects_of,
+    pointer_at,
+    take_message,
+    text_of,
+    unanswered,
+)
+from loop_core.values import TextPart, ToolResultPart
+
+LISTS = ("history", "trajectory")
+"""The members that hold messages or steps; the first that does is read."""
+FIELDS: Fields = {
+    "": {
+        "role": (str,), "content": (str, list), "thought": (str,), "action": (str,), "tool_calls": (list,),
+        "tool_call_ids": (list,), "is_demo": (bool,), "message_type": (str,), "response": (str,), "observation": (str,),
+    },
+}
+_ROLES = frozenset({"system", "user", "assistant", "tool"})
+
+
+def sniff(head: bytes, path: str) -> int:
+    """An object with the steps of a trajectory, or with a history of messages."""
+    first = first_look(head).first
+    if not isinstance(first, dict):
+        return 0
+    if "trajectory" in first and ("environment" in first or "history" in first or "info" in first):
+        return 100
+    if "attempts" in first and "info" in first:
+        return 90
+    history = first.get("history")
+    rows = history if isinstance(history, list) else []
+    message = rows[0] if rows and isinstance(rows[0], dict) else {}
+    return 90 if message.get("role") in _ROLES and "content" in message else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer of the run, those of its further attempts included."""
+    reader = _Trajectory(path, options)
+    reader.about(data)
+    return reader.read_rows(TranscriptRows(_pieces(data), FIELDS, reader.unit))
+
+
+def _pieces(data: bytes) -> Iterator[Piece]:
+    """The messages of the run, or of each attempt."""
+    number = 0
+    for attempt in range(_attempts(data)):
+        pieces = list(_run(data, number, "attempts", attempt))
+        number = pieces[-1][0] if pieces else number
+        yield from pieces
+    if number == 0:
+        yield from _run(data, 0)
+
+
+def _attempts(data: bytes) -> int:
+    if b'"attempts"' not in data:
+        return 0
+    try:
+        held = object_of(loads(data)).get("attempts")
+    except ValueError:
+        return 0
+    return len(held) if isinstance(held, list) else 0
+
+
+def _run(data: bytes, begun: int, *path: str | int) -> Iterator[Piece]:
+    for name in LISTS:
+        found = list(list_pieces(data, *path, name))
+        if found:
+            yield from ((begun + number, piece, last) for number, piece, last in found)
+            return
+
+
+class _Trajectory(ChatReader):
+    """One file being read."""
+
+    name, agent, fields = "swe-agent", "SWE-agent", FIELDS
+    repairs = True
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.outcome = ("", "")
+        """The last command of the steps, and what came of it."""
+
+    def about(self, data: bytes) -> None:
+        """What the file says of the whole run: the model, the cap, the outcome."""
+        try:
+            run = object_of(loads(data))
+        except ValueError:
+            return  # cut: its messages are read all the same
+        if not any(name in run for name in (*LISTS, "attempts")):
+            raise UnreadableError("no trajectory: expected an object with history or trajectory")
+        model = object_of(object_of(_replay(run.get("replay_config")).get("agent")).get("model"))
+        self.model = known_text(model.get("name"))
+        self.cap = number_of(model.get("max_output_tokens")) or None
+        info = object_of(run.get("info"))
+        status, stats = known_text(info.get("exit_status")), object_of(info.get("model_stats"))
+        if status is not None:
+            self.reading.notices.append(f"the run ended with exit_status {status[:80]!r}: its outcome, no stop reason")
+        sent, made = number_of(stats.get("tokens_sent")), number_of(stats.get("tokens_received"))
+        if sent or made:
+            told = f"tokens are counted for the whole run alone: {sent or 0:,} in, {made or 0:,} out"
+            self.reading.notices.append(told)
+        steps = objects_of(run.get("trajectory"))
+        if steps and isinstance(steps[-1].get("action"), str) and isinstance(steps[-1].get("observation"), str):
+            self.outcome = (steps[-1]["action"], redact.text(steps[-1]["observation"]))
+
+    def settle(self) -> None:
+        """What came of the last command stands in the steps alone."""
+        last = self.last.answer
+        call = unanswered(self.last)
+        if last is not None and call is not None and self.outcome[0] and self.outcome[0] == last_action(last):
+            result = ToolResultPart(call.id, None, self.outcome[1])
+            last.follow(InterimRow(last.line + 1, "", (result,), unit=self.unit))
+        super().settle()
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A message of the history, or a step of the trajectory."""
+        value = line.value
+        role = value.get("role")
+        if role is None and ("response" in value or "observation" in value):
+            return self._step(line, place)
+        if value.get("is_demo") is True or value.get("message_type") == "demonstration":
+            lines.count("demonstration", frozenset({"demonstration"}))
+        elif role == "assistant":
+            return self._assistant(line, place)
+        elif role in ("user", "tool"):
+            return self._said(line, place)
+        else:
+            lines.count(role, frozenset({"system"}))
+        return place
+
+    def _assistant(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+        value = line.value
+        answer = self.answer(line, place)
+        at = answer.take(line)
+        take_message(answer, value, line, at)
+        action = known_text(value.get("action"))
+        if not answer.calls and action is not None and action.strip():
+            answer.parts.append(command_call(action, action.split()[0], pointer_at(at, "action")))
+        return TreePlace(answer)
+
+    def _said(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+        """What came of a command, or the task."""
+        value = line.value
+        said, ids = text_of(value.get("content")), value.get("tool_call_ids")
+        key = known_text(ids[0]) if isinstance(ids, list) and ids else None
+        if key is not None or unanswered(place) is not None:
+            return self.say(line, place, "", (ToolResultPart(key, None, said),))
+        return self.say(line, place, said, own=place.answer is not None)
+
+    def _step(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+        """An answer and what came of it, in one record."""
+        value = line.value
+        answer = self.answer(line, place)
+        at = answer.take(line)
+        said = known_text(value.get("response")) or known_text(value.get("thought"))
+        answer.parts += [TextPart(said)] if said else []
+        action = known_text(value.get("action"))
+        if action is not None and action.strip():
+            answer.parts.append(command_call(action, action.split()[0], pointer_at(at, "action")))
+        seen = value.get("observation")
+        if not isinstance(seen, str):
+            return TreePlace(answer)
+        results = (ToolResultPart(None, None, seen),) if answer.calls else ()
+        return self.say(line, TreePlace(answer), "" if results else seen, results, own=True)
+
+
+def last_action(answer: TranscriptAnswer) -> str | None:
+    """The command of the row of an answer, as SWE-agent took it out."""
+    try:
+        return known_text(object_of(loads(answer.rows[-1])).get("action"))
+    except ValueError:
+        return None
+
+
+def _replay(value: Any) -> dict[str, Any]:
+    """The settings of the run: an object, or the text of one."""
+    if isinstance(value, str):
+        try:
+            return object_of(json.loads(value))
+        except (ValueError, RecursionError):
+            return {}
+    return object_of(value)

@@ -1,0 +1,285 @@
+"""Messages in a list, one after the other, in the shape of OpenAI's chat: what harnesses and their logs keep.
+
+Shared by the importers of such files: the elements of a list as records (`list_pieces`), a reader without a tree of
+rows (`ChatReader`), and the parts, counts and stop word of one message. LiteLLM, by which many of them speak to every
+provider, writes its own word for an answer whose API has words of other names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, ClassVar
+
+from inspector.sessions.recording import Options, SessionAbout, TurnPlace
+from inspector.sessions.transcripts import TranscriptReader, slice_of
+from inspector.sessions.transcripts.answer import (
+    InterimRow,
+    TranscriptAnswer,
+    TranscriptLine,
+    TreePlace,
+    content_text,
+    provider_reason,
+    recorder_reason,
+)
+from inspector.sessions.transcripts.ending_rules import infer
+from loop_core.values import (
+    ArgsForm,
+    At,
+    CallKind,
+    OpaquePart,
+    ReasoningPart,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+    Usage,
+)
+from loop_core.wire.json_values import char_span
+from loop_core.wire.openai_chat.table import API, STOP_REASONS
+
+Piece = tuple[int, bytes, bool]
+"""A record: its number, its JSON, and whether a cut file may end in it."""
+_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
+_BLANK = " \t\r\n,"
+
+
+def list_pieces(data: bytes, *path: str | int) -> Iterator[Piece]:
+    """The elements of the list at `path`, byte for byte, from 1; of a cut file as far as it goes."""
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+    at = _opening(text, path)
+    number = 0
+    while at is not None:
+        while at < len(text) and text[at] in _BLANK:
+            at += 1
+        if at >= len(text) or text[at] == "]":
+            return
+        number += 1
+        try:
+            end = _DECODER.raw_decode(text, at)[1]
+        except (ValueError, RecursionError):
+            yield number, text[at:].encode("utf-8", "surrogateescape"), True
+            return
+        yield number, text[at:end].encode("utf-8", "surrogateescape"), False
+        at = end
+
+
+def _opening(text: str, path: tuple[str | int, ...]) -> int | None:
+    """Where the first element of a list may begin; None where there is no such list."""
+    span = char_span(text, *path)
+    if span is not None:
+        return span[0] + 1 if text[span[0]] == "[" else None
+    if path and char_span(text) is not None:
+        return None  # whole, and without such a list
+    if not path:
+        begun = re.match(r"\s*\[", text)
+    else:  # a cut file: nothing in it has an end
+        begun = re.search(rf'"{re.escape(str(path[-1]))}"\s*:\s*\[', text)
+    return None if begun is None else begun.end()
+
+
+def text_of(value: Any) -> str:
+    """The text of a message, however it is written."""
+    return value if isinstance(value, str) else content_text(value)
+
+
+def known_text(value: Any) -> str | None:
+    """A text that is there and not empty."""
+    return value if isinstance(value, str) and value else None
+
+
+def object_of(value: Any) -> dict[str, Any]:
+    """The object that a value is; an empty one where it is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_of(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list; none where it is no list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def number_of(value: Any) -> int | None:
+    """A count that is there."""
+    return value if type(value) is int and value >= 0 else None
+
+
+# -- The parts of one message -----------------------------------------------------------------------------------------
+
+
+def take_message(answer: TranscriptAnswer, message: dict[str, Any], line: TranscriptLine, at: At, *path: str) -> None:
+    """The reasoning, text and calls of a message that stands at `path` of a row."""
+    thought = message.get("reasoning_content") or message.get("reasoning")
+    if isinstance(thought, str) and thought:
+        answer.parts.append(ReasoningPart(thought))
+    else:
+        answer.parts += [ReasoningPart(block["thinking"], known_text(block.get("signature")))
+                         for block in objects_of(message.get("thinking_blocks"))
+                         if isinstance(block.get("thinking"), str)]
+    text = text_of(message.get("content"))
+    if text:
+        answer.parts.append(TextPart(text))
+    take_calls(answer, message.get("tool_calls"), line, at, *path, "tool_calls")
+
+
+def take_calls(answer: TranscriptAnswer, calls: Any, line: TranscriptLine, at: At, *path: str | int) -> None:
+    """The calls of a list of OpenAI's shape; arguments exactly as they were written."""
+    for number, call in enumerate(calls if isinstance(calls, list) else ()):
+        if not isinstance(call, dict):
+            continue
+        function = call.get("function")
+        if not isinstance(function, dict):
+            answer.parts.append(OpaquePart(str(call.get("type")), slice_of(line.data, *path, number) or "{}"))
+            continue
+        find = partial(slice_of, line.data, *path, number, "function")
+        answer.parts.append(call_of(call.get("id"), function.get("name"), function.get("arguments"),
+                                    find, "arguments", pointer_at(at, *path, number)))
+
+
+def call_of(key: Any, name: Any, given: Any, find: partial[str | None], member: str, at: At) -> ToolCall:
+    """One call: its arguments are a string of the model, or an object that a recorder parsed, as it wrote it."""
+    arguments = given if isinstance(given, str) else None if given is None else find(member)
+    form = ArgsForm.STRING if isinstance(given, str) else ArgsForm.OBJECT
+    return ToolCall(known_text(key), known_text(name) or "", arguments, True, CallKind.FUNCTION, form, at=at)
+
+
+def command_call(command: str, name: str, at: At) -> ToolCall:
+    """A command that a harness took out of the text of an answer."""
+    return ToolCall(None, name, command, True, CallKind.CUSTOM, ArgsForm.STRING, at=at)
+
+
+def pointer_at(at: At, *path: str | int) -> At:
+    """A place within a row."""
+    return At(at.part, at.start, at.end, "".join(f"/{step}" for step in path))
+
+
+def usage_of(usage: Any) -> Usage | None:
+    """Counts of tokens, by OpenAI's names for Chat Completions."""
+    if not isinstance(usage, dict):
+        return None
+    cached = object_of(usage.get("prompt_tokens_details")).get("cached_tokens")
+    thought = object_of(usage.get("completion_tokens_details")).get("reasoning_tokens")
+    return Usage(number_of(usage.get("prompt_tokens")), number_of(usage.get("completion_tokens")),
+                 number_of(thought), number_of(cached))
+
+
+# -- LiteLLM's answers ------------------------------------------------------------------------------------------------
+
+_OTHER_WORDS = re.compile(r"(?:^|[/.])(?:anthropic[/.]|bedrock/|gemini/|vertex_ai/|cohere|claude-|gemini-)")
+"""Models whose own APIs have other words than OpenAI's: LiteLLM maps those."""
+
+
+def litellm_reason(word: str, model: str | None, at: At) -> StopReason:
+    """The word of an answer that LiteLLM handed on: the provider's, or LiteLLM's own for one of another vocabulary."""
+    name = (model or "").lower()
+    row = STOP_REASONS.get(word)
+    if row is None or "openrouter/" in name or _OTHER_WORDS.search(name) is None:
+        return provider_reason(word, at, STOP_REASONS, API)
+    return recorder_reason(row.stop, row.detail, at, word, "litellm.finish_reasons")
+
+
+def take_litellm(
+    answer: TranscriptAnswer, given: dict[str, Any], asked: str | None, line: TranscriptLine, at: At, *path: str
+) -> None:
+    """The whole of a Chat Completions answer that stands at `path` of a row. `asked`: the model as it was asked for."""
+    choice = next(iter(objects_of(given.get("choices"))), {})
+    place: tuple[Any, ...] = (*path, "choices", 0)
+    take_message(answer, object_of(choice.get("message")), line, at, *place, "message")
+    take_litellm_end(answer, given, asked, at, *path)
+
+
+def take_litellm_end(answer: TranscriptAnswer, given: dict[str, Any], asked: str | None, at: At, *path: str) -> None:
+    """Its model, counts and word."""
+    choice = next(iter(objects_of(given.get("choices"))), {})
+    answer.model = known_text(given.get("model")) or answer.model
+    answer.usage = usage_of(given.get("usage")) or answer.usage
+    word = choice.get("finish_reason")
+    answer.word_at = pointer_at(at, *path, "choices", 0, "finish_reason")
+    if isinstance(word, str) and word:
+        answer.word = word
+        answer.stop = litellm_reason(word, asked or answer.model, answer.word_at)
+
+
+# -- The reader of a list ---------------------------------------------------------------------------------------------
+
+
+class ChatReader(TranscriptReader):
+    """A file whose messages follow each other; a format says what each of them is."""
+
+    unit = "message"
+    key = ""
+    row_word = ("a message", "messages")
+    several_apis = True
+    repairs: ClassVar[bool] = False
+    """Whether words of the agent after an answer ask for it again in another form."""
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.last = TreePlace(None)
+        self.model: str | None = None
+        self.cap: int | None = None
+        """The output cap that the file states for all its requests."""
+        self.title = ""
+
+    @property
+    def api(self) -> str:
+        """The wire format of its answers; nothing of the transcript depends on it."""
+        return self.options.api or API
+
+    def above(self, value: dict[str, Any]) -> TreePlace:
+        """The message before."""
+        return self.last
+
+    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
+        """The last message alone: they have no names."""
+        self.last = place
+
+    def answer(self, line: TranscriptLine, place: TreePlace, name: str = "", model: Any = None) -> TranscriptAnswer:
+        """An answer that begins at a message, and is among those of the file."""
+        key = f"{name or self.unit}:{line.number}"
+        answer = self.add(self.begin(key, self.api, model or self.model, place, line))
+        answer.cap = self.cap
+        complaint = any(row.own and not row.results for row in place.rows())
+        answer.said = TurnPlace.REPAIR if complaint and place.answer is not None and self.repairs else None
+        return answer
+
+    def say(
+        self, line: TranscriptLine, place: TreePlace, text: str, results: tuple[ToolResultPart, ...] = (), *,
+        own: bool = False, mark: str | None = None,
+    ) -> TreePlace:
+        """What stands between two answers; the place after it."""
+        row = InterimRow(line.number, text, results, own, mark, unit=self.unit)
+        if place.answer is not None:
+            place.answer.follow(row)
+        return place if mark is not None and mark != "interrupted" else TreePlace(place.answer, (place.since, row))
+
+    def settle(self) -> None:
+        """Where a message has no word, what the others show; then the ends of turns that somebody made."""
+        caps = frozenset({self.cap}) if self.cap is not None else frozenset()
+        for answer in self.answers:
+            answer.stop = answer.stop or infer(answer, caps)
+        ends = [answer.end() for answer in self.answers]
+        self.reading.acts += [end for end in ends if end is not None]
+
+    def summarise(self) -> None:
+        """The session's title, and how many answers have no word."""
+        wordless = sum(answer.word is None and answer.error is None for answer in self.answers)
+        if wordless:
+            self.reading.notices.insert(0, (
+                f"{wordless:,} of {len(self.answers):,} answers have no stop reason, as {self.agent} keeps none for "
+                "them: what is shown for those is inferred from other rows, and says so"
+            ))
+        if self.title:
+            self.reading.about = SessionAbout(title=self.title)
+
+
+def unanswered(place: TreePlace) -> ToolCall | None:
+    """The call above a place that no result answers yet; None where there is none, or several."""
+    answer = place.answer
+    if answer is None:
+        return None
+    done = sum(len(row.results) for row in place.rows())
+    return answer.calls[0] if len(answer.calls) == 1 and not done else None
+
+

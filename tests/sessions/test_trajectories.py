@@ -1,0 +1,243 @@
+"""Trajectories of SWE-agent and mini-swe-agent: commands and what came of them, LiteLLM's words, runs that ended."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from inspector.sessions import open_paths
+from inspector.sessions.transcripts.chat_messages import list_pieces
+from tests.scenes.shapes import MINI, SWE
+from tests.scenes.transcripts import places, rules, shown, stops, words
+
+Row = dict[str, Any]
+TASK: Row = {"role": "user", "content": "fix it"}
+
+
+def notices(seen) -> str:
+    return "\n".join(seen.inputs[0].notices)
+
+
+def acted(said: str = "Look.", action: str = "ls -la", **more: Any) -> Row:
+    return {"role": "assistant", "content": said, "action": action, **more}
+
+
+def swe(*rows: Row, **more: Any) -> str:
+    return json.dumps({"environment": "swe_main", "trajectory": [], "history": list(rows), **more})
+
+
+def function(key: str = "call_a1b2c3d4", arguments: str = '{"command": "ls"}') -> Row:
+    return {"id": key, "type": "function", "function": {"name": "bash", "arguments": arguments}}
+
+
+def litellm(word: str, model: str = "deepseek-chat", *calls: Row, tokens: int = 5) -> Row:
+    message = {"role": "assistant", "content": "hi", "tool_calls": list(calls)}
+    return {"id": "c1", "model": model, "choices": [{"index": 0, "finish_reason": word, "message": message}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": tokens}}
+
+
+def mini(*rows: Row, model: str = "deepseek/deepseek-chat", cap: int | None = None) -> str:
+    given = {"model_name": model, "model_kwargs": {} if cap is None else {"max_tokens": cap}}
+    return json.dumps({"trajectory_format": "mini-swe-agent-1.1", "messages": list(rows),
+                       "info": {"mini_version": "2.4.6", "config": {"model": given}}}, indent=1)
+
+
+def answered(word: str, *calls: Row, model: str = "deepseek-chat") -> Row:
+    return {"role": "assistant", "content": "hi", "tool_calls": list(calls),
+            "extra": {"response": litellm(word, model, *calls)}}
+
+
+# -- SWE-agent ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_command_is_a_call_and_the_next_message_its_result(tmp_path):
+    demo = {"role": "user", "content": "a demonstration", "is_demo": True}
+    seen = shown(swe({"role": "system", "content": "s"}, demo, TASK, acted(), {"role": "user", "content": "a.py"},
+                     acted("Done.", "submit")), tmp_path)
+    assert stops(seen) == ["tool_call", "unknown"]
+    assert places(seen) == [["request", "tool_result"]]
+    first = seen.responses[0].exchange
+    (call,) = first.response.tool_calls
+    assert (call.name, call.arguments, call.id, call.kind.value) == ("ls", "ls -la", None, "custom")
+    assert first.response.raw_stop_reason is None
+    assert seen.turns[0].run.record.user_text == "fix it"
+    assert seen.responses[1].exchange.request.messages[0].results[0].text == "a.py"
+    assert "records that hold no exchange: demonstration (1), system (1)" in notices(seen)
+    assert words(seen) == ["END NOT RECORDED"]
+
+
+def test_what_came_of_the_last_command_stands_in_the_steps(tmp_path):
+    steps = [{"action": "submit", "observation": "diff", "response": "Done."}]
+    seen = shown(swe(TASK, acted("Done.", "submit"), trajectory=steps), tmp_path)
+    assert rules(seen) == ["transcript.absent", "transcript.inferred.calls_answered"]
+    other = [{"action": "ls", "observation": "diff", "response": "Done."}]
+    assert stops(shown(swe(TASK, acted("Done.", "submit"), trajectory=other), tmp_path)) == ["unknown"]
+
+
+def test_calls_of_the_model_keep_their_arguments_and_a_cut_one_is_seen(tmp_path):
+    cut = function(arguments='{"command": "ls')
+    seen = shown(swe(TASK, acted(tool_calls=[cut])), tmp_path)
+    assert stops(seen) == ["max_tokens"]
+    assert rules(seen) == ["transcript.absent", "transcript.inferred.call_cut"]
+    result = {"role": "tool", "content": "a.py", "tool_call_ids": ["call_a1b2c3d4"]}
+    whole = shown(swe(TASK, acted(tool_calls=[function()]), result), tmp_path)
+    assert stops(whole) == ["tool_call"]
+
+
+def test_a_command_is_no_json_and_no_cut_is_read_from_it(tmp_path):
+    assert stops(shown(swe(TASK, acted(action='{"a')), tmp_path)) == ["unknown"]
+
+
+def test_an_answer_without_a_command_is_asked_for_again_in_the_same_turn(tmp_path):
+    seen = shown(swe(TASK, acted("hm", ""), {"role": "user", "content": "No command found."}, acted()), tmp_path)
+    assert places(seen) == [["request", "repair"]]
+
+
+def test_the_run_is_told_and_its_model_and_cap_are_taken(tmp_path):
+    settings = json.dumps({"agent": {"model": {"name": "gpt-4o", "max_output_tokens": 64}}})
+    seen = shown(swe(TASK, acted(), replay_config=settings, info={
+        "exit_status": "exit_context", "model_stats": {"tokens_sent": 1200, "tokens_received": 3}}), tmp_path)
+    assert "the run ended with exit_status 'exit_context': its outcome, no stop reason" in notices(seen)
+    assert "tokens are counted for the whole run alone: 1,200 in, 3 out" in notices(seen)
+    exchange = seen.responses[0].exchange
+    assert (exchange.response.model, exchange.request.max_tokens, exchange.response.usage) == ("gpt-4o", 64, None)
+
+
+def test_steps_and_attempts_are_read_where_there_is_no_history(tmp_path):
+    step = {"response": "Look.", "action": "ls", "observation": "a.py", "thought": "Look."}
+    seen = shown(json.dumps({"trajectory": [step, step], "info": {}}), tmp_path)
+    assert stops(seen) == ["tool_call", "tool_call"]
+    again = shown(json.dumps({"attempts": [{"history": [TASK, acted()]}, {"trajectory": [step]}], "info": {}}),
+                  tmp_path)
+    assert [facts.exchange.entry for facts in again.responses] == [1, 2]
+
+
+def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):
+    whole = swe(TASK, acted(), {"role": "user", "content": "a.py"}, acted("Done.", "submit"))
+    text = json.dumps({"environment": "e", "history": json.loads(whole)["history"], "trajectory": []})
+    seen = shown(text[: text.index('"submit"')], tmp_path)
+    assert len(seen.responses) == 1
+    assert "message 4, the last, is cut after" in notices(seen)
+
+
+def test_a_demonstration_is_a_history_alone(tmp_path):
+    assert stops(shown(json.dumps({"history": [TASK, acted()]}), tmp_path)) == ["unknown"]
+    path = tmp_path / "empty.json"
+    path.write_text(json.dumps({"trajectory": None, "info": None}))
+    assert open_paths([str(path)]).inputs[0].error is None
+
+
+# -- mini-swe-agent ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("model", "rule"), [
+    ("deepseek/deepseek-chat", "transcript.provider"),
+    ("openrouter/anthropic/claude-sonnet-4", "transcript.provider"),
+    ("anthropic/claude-sonnet-4", "transcript.recorder"),
+    ("claude-sonnet-4-20250514", "transcript.recorder"),
+    ("vertex_ai/gemini-2.5-pro", "transcript.recorder"),
+])
+def test_the_word_is_litellms_where_the_api_has_words_of_other_names(model, rule, tmp_path):
+    seen = shown(mini(TASK, answered("length"), model=model), tmp_path)
+    assert stops(seen) == ["max_tokens"]
+    assert rules(seen)[0] == rule
+    raw = seen.responses[0].exchange.response.raw_stop_reason
+    assert raw == ("length" if rule == "transcript.provider" else None)
+
+
+def test_the_answer_has_its_counts_its_cap_and_its_calls(tmp_path):
+    result = {"role": "tool", "tool_call_id": "call_a1b2c3d4", "content": "<returncode>0</returncode>"}
+    gone = {"role": "exit", "content": "", "extra": {"exit_status": "Submitted"}}
+    seen = shown(mini(TASK, answered("tool_calls", function()), result, answered("stop"), gone, cap=4096), tmp_path)
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert words(seen) == ["COMPLETE"]
+    exchange = seen.responses[0].exchange
+    assert exchange.request.max_tokens == 4096
+    assert (exchange.response.usage.input_tokens, exchange.response.usage.output_tokens) == (9, 5)
+    assert exchange.response.model == "deepseek-chat"
+
+
+def test_an_answer_that_could_not_be_used_stands_in_the_complaint(tmp_path):
+    cut = litellm("length", "deepseek-chat", function(arguments='{"command": "ls'), tokens=64)
+    complaint = {"role": "user", "content": "Tool call error", "extra": {"interrupt_type": "FormatError",
+                                                                         "response": cut}}
+    seen = shown(mini(TASK, complaint, answered("tool_calls", function()), cap=64), tmp_path)
+    assert stops(seen) == ["max_tokens", "tool_call"]
+    assert places(seen) == [["request", "repair"]]
+    assert words(seen) == ["CALL HELD"]
+
+
+def test_a_command_that_was_not_executed_did_not_run(tmp_path):
+    two = (function(), function("call_e5f6a7b8"))
+    ran = {"role": "tool", "tool_call_id": "call_a1b2c3d4", "content": "<returncode>0</returncode>"}
+    not_run = {"role": "tool", "tool_call_id": "call_e5f6a7b8",
+               "content": "<exception>action was not executed</exception>\n<returncode>-1</returncode>"}
+    seen = shown(mini(TASK, answered("tool_calls", *two), ran, not_run), tmp_path)
+    (refused,) = seen.responses[0].exchange.refused.items()
+    assert refused == ("call_e5f6a7b8", "the run ended before it: it did not run")
+
+
+def test_the_user_and_the_limits_end_a_turn(tmp_path):
+    said = {"role": "assistant", "content": "hi", "extra": {"actions": []}}
+    stopped = {"role": "user", "content": "Interrupted", "extra": {"interrupt_type": "UserInterruption"}}
+    seen = shown(mini(TASK, said, stopped, said), tmp_path)
+    assert words(seen) == ["CANCELLED", "END NOT RECORDED"]
+    assert seen.turns[1].run.record.user_text == "Interrupted"
+    limits = {"role": "exit", "content": "LimitsExceeded", "extra": {"exit_status": "LimitsExceeded"}}
+    seen = shown(mini(TASK, said, limits), tmp_path)
+    assert words(seen) == ["END NOT RECORDED"]
+    assert any("the agent ended the run (LimitsExceeded)" in noted.finding.message for noted in seen.findings)
+    done = {"role": "exit", "content": "", "extra": {"exit_status": "Submitted"}}
+    assert rules(shown(mini(TASK, said, done), tmp_path))[-1] == "transcript.inferred.turn_ended"
+
+
+def test_responses_api_messages_are_read(tmp_path):
+    call = {"type": "function_call", "call_id": "call_a1b2c3d4", "name": "bash", "arguments": '{"command": "ls"}'}
+    said = {"type": "message", "content": [{"type": "output_text", "text": "Look."}]}
+    hm = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}
+    seen = shown(mini(TASK, {"object": "response", "model": "gpt-5", "output": [hm, said, call]},
+                      {"type": "function_call_output", "call_id": "call_a1b2c3d4", "output": "a.py"}), tmp_path)
+    assert stops(seen) == ["tool_call"]
+    assert [type(part).__name__ for part in seen.responses[0].exchange.response.parts] == [
+        "ReasoningPart", "TextPart", "ToolCall"]
+
+
+@pytest.mark.parametrize("fence", ["bash", "mswea_bash_command"])
+def test_an_older_list_has_its_command_in_the_text(fence, tmp_path):
+    said = {"role": "assistant", "content": f"Look.\n\n```{fence}\nls -la\n```"}
+    rows = [{"role": "system", "content": "s"}, TASK, said, {"role": "user", "content": "<returncode>0</returncode>"},
+            {"role": "assistant", "content": "no command"}, {"role": "user", "content": "Please"}]
+    seen = shown(json.dumps(rows), tmp_path, name="a.traj.json")
+    assert stops(seen)[0] == "tool_call"
+    assert [call.arguments for call in seen.responses[0].exchange.response.tool_calls] == ["ls -la"]
+    assert "2 of 2 answers have no stop reason, as mini-swe-agent keeps none for them" in notices(seen)
+
+
+@pytest.mark.parametrize("name", ["mswea", "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MICRO_SWE_AGENT_FINAL_OUTPUT"])
+def test_an_older_list_is_known_by_what_its_messages_name(name, tmp_path):
+    rows = [{"role": "user", "content": f"say {name}"}, {"role": "assistant", "content": "hi"}]
+    assert shown(json.dumps(rows), tmp_path, name="a.json").inputs[0].format == "mini-swe-agent"
+
+
+@pytest.mark.parametrize(("shape", "rows", "member", "told"), [
+    (SWE, "history", {"content": 1}, "message 2: content is a number, and text was expected"),
+    (MINI, "messages", {"content": 1}, "message 2: content is a number, and text was expected"),
+    (MINI, "messages", {"extra": {"response": 1}}, "message 2: extra.response is a number, and an object was"),
+])
+def test_a_member_of_an_odd_kind_is_told(shape, rows, member, told, tmp_path):
+    held = list(shape[rows])
+    held[1] = {**held[1], **member}
+    seen = shown(json.dumps({**shape, rows: held}), tmp_path, name="a.json")
+    assert told in notices(seen)
+
+
+def test_the_pieces_of_a_list_are_byte_for_byte():
+    data = '\ufeff{"other": ["messages"], "messages" : [ {"a": 1.50} ,\n"ü", [1,2],{"b": "cut'.encode()
+    pieces = list(list_pieces(data, "messages"))
+    assert pieces == [(1, b'{"a": 1.50}', False), (2, '"ü"'.encode(), False), (3, b"[1,2]", False),
+                      (4, b'{"b": "cut', True)]
+    assert list(list_pieces(b"[1, 2]")) == [(1, b"1", False), (2, b"2", False)]
+    assert list(list_pieces(b'{"messages": 1}', "messages")) == []
+    assert list(list_pieces(b"{}", "messages")) == []
