@@ -166,6 +166,10 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.sessions.importers.pi", "STOPS", "tests/sessions/test_pi.py"),
     Table("inspector.sessions.importers.pi", "APIS", "tests/sessions/test_pi.py"),
     Table("inspector.sessions.importers.pi", "FIELDS", "tests/sessions/test_odd_members.py"),
+    *(Table("inspector.sessions.importers.opencode", name, "tests/sessions/test_opencode.py") for name in (
+        "APIS", "OWN", "FIELDS")),
+    *(Table("inspector.sessions.importers.opencode_parts", name, "tests/sessions/test_opencode.py") for name in (
+        "STOPS", "ERRORS")),
     Table("inspector.sessions.importers.claude_code", "FIELDS", "tests/sessions/test_odd_members.py"),
     *(Table("inspector.sessions.credentials", name, "tests/sessions/test_redact.py") for name in (
         "NAMES", "PASSWORDS")),

@@ -131,7 +131,7 @@ def _row(view: View, turn: TurnFacts, number: int, paths: tuple[str, ...]) -> Tu
     start = moment(times.started)
     message = turn.run.record.user_text
     verdict = turn.verdict
-    name, model = name_of(exchange.path, view.inputs), exchange.model or ""
+    name, model = exchange.session or name_of(exchange.path, view.inputs), exchange.model or ""
     said = (message, turn.merged.text, *_arguments(answers), name, exchange.path, model, facts.agent, stop.raw or "",
             stop.normalized.value, verdict.word, verdict.advice.text if verdict.advice else "")
     return TurnRow(

@@ -89,6 +89,8 @@ class Exchange:
     """Whether nobody was asked: the answer was made from a table of dialects."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """The calls of which the recorder says that they did not run, by id, and why."""
+    session: str = ""
+    """What its session is called, where the file holds several."""
 
     @property
     def model(self) -> str | None:

@@ -157,6 +157,12 @@ REFUSALS: tuple[NotRun, ...] = (
            r"\S+ operation blocked by hook)\b", "a hook refused it", "Claude Code"),
     NotRun("input_refused", r"inputvalidationerror\b", "the agent refused its arguments", "Claude Code"),
     NotRun("validation_failed", r"validation failed for tool\b", "the agent refused its arguments", "pi"),
+    NotRun("arguments_invalid", r"(?:the arguments provided to the tool are invalid\b|"
+           r"the \S+ tool was called with invalid arguments\b)", "the agent refused its arguments", "opencode"),
+    NotRun("user_rejected", r"the user rejected permission to use this specific tool call\b", "the user refused it",
+           "opencode"),
+    NotRun("rule_prevents", r"the user has specified a rule which prevents you from using this specific tool call\b",
+           "a permission rule refused it", "opencode"),
     NotRun("no_such_tool", r"(?:no such tool available\b|tool \S+ not found\b)", "the agent knows no such tool",
            "Claude Code; pi"),
     NotRun("blocked", r"tool execution was blocked\b", "an extension refused it", "pi"),

@@ -294,6 +294,19 @@ _PAIRS: tuple[dict[str, Any], ...] = (
 )
 
 
+_OPENCODE: dict[str, Any] = {"info": {"id": "ses_1", "title": "t", "directory": "/w"}, "messages": [
+    {"info": {"id": "m1", "sessionID": "ses_1", "role": "user", "time": {"created": 1700000000000}},
+     "parts": [{"id": "p1", "messageID": "m1", "type": "text", "text": "go"}]},
+    {"info": {"id": "m2", "sessionID": "ses_1", "role": "assistant", "modelID": "m", "finish": "length",
+              "error": {"name": "APIError", "data": {"message": "x", "statusCode": 500}}},
+     "parts": [
+        {"id": "p2", "messageID": "m2", "type": "tool", "callID": "c", "tool": "invalid",
+         "state": {"status": "completed", "input": {"tool": "w", "error": "e"}, "output": "o"}},
+        {"id": "p3", "messageID": "m2", "type": "step-finish", "reason": "stop",
+         "tokens": {"total": 4, "input": 1, "output": 1, "reasoning": 1, "cache": {"read": 1}}}]},
+]}
+
+
 class Shape(NamedTuple):
     """A file of one format: its JSON value, or the rows of a file of lines."""
 
@@ -316,6 +329,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("pi", "pi.jsonl", list(PI), rows=True),
     Shape("swe-agent", "a.traj", SWE),
     Shape("mini-swe-agent", "a.traj.json", MINI),
+    Shape("opencode", "opencode.json", _OPENCODE),
     Shape("known", "codex.jsonl", [{"type": "session_meta", "payload": {"id": "x"}}, {"eval": {"run_id": "r"},
           "status": "s", "history": [{"role": "gemini"}]}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),

@@ -129,6 +129,11 @@ def shown(content: str | bytes, folder: Path, settings: Settings | None = None, 
     """A file's content, read, replayed and viewed."""
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return viewed(path, settings)
+
+
+def viewed(path: Path, settings: Settings | None = None) -> View:
+    """A file, read, replayed and viewed."""
     return view(replay(open_case(open_paths([str(path)])), settings))
 
 

@@ -464,7 +464,6 @@ NAMES = {
     "as-droid": "Droid session",
     "as-hermes": "Hermes session",
     "as-kimi": "Kimi Code session",
-    "as-opencode": "opencode storage",
     "as-qwen": "Qwen Code transcript",
 }
 READ = {
@@ -472,6 +471,8 @@ READ = {
     "swe-agent": "swe-agent", "mini-swe-agent": "mini-swe-agent",
 }
 """Transcripts that are read, by their folder or the beginning of their names, and by which importer."""
+FRAGMENTS = ("as-opencode",)
+"""Single files of a store, which may hold no answer."""
 SESSIONS = {"rec-browser-agent.concurrent.responses": 8}
 """Recorded responses among the transcripts: read as pairs."""
 NO_SESSION = {"tst-resolved-aliases.golden.json"}
@@ -488,6 +489,8 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
         if row["format"] == "har":
             assert given.responses >= 1
             assert given.error is None
+        elif name.startswith(FRAGMENTS):
+            assert (given.format, given.error) == ("opencode", None)
         elif name in SESSIONS:
             assert given.responses == SESSIONS[name]
         elif name in NO_SESSION:
@@ -527,8 +530,6 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
         ('{"type": "metadata", "protocol_version": "1.4"}\n{"type": "x"}\n', "Kimi Code session"),
         ('{"createdAt": "t", "agents": {}, "workDir": "/"}', "Kimi Code session"),
         ('{"session_id": "x", "platform": "cli", "messages": []}', "Hermes session"),
-        ('{"id": "p", "messageID": "m", "type": "text", "text": "x"}', "opencode storage"),
-        ('{"id": "s", "projectID": "p", "directory": "/"}', "opencode storage"),
         ('{"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t"}}', "inspect_ai log"),
         ('[{"id": 0, "source": "user", "action": "message", "args": {}}]', "OpenHands trajectory"),
         ('{"trace": {"id": "x"}, "observations": []}', "Langfuse export"),

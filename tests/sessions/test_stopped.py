@@ -142,6 +142,11 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ('Validation failed for tool "write":\n  - content: is missing', "the agent refused its arguments"),
     ("Tool fly not found", "the agent knows no such tool"),
     ("Tool execution was blocked: not here", "an extension refused it"),
+    ("The arguments provided to the tool are invalid: JSON parsing failed", "the agent refused its arguments"),
+    ("The write tool was called with invalid arguments: path is missing", "the agent refused its arguments"),
+    ("The user rejected permission to use this specific tool call.", "the user refused it"),
+    ("The user has specified a rule which prevents you from using this specific tool call. Here",
+     "a permission rule refused it"),
     ("Skipped due to queued user message.", "the user spoke first, and it was skipped"),
     ("<exception>action was not executed</exception>", "the run ended before it"),
 ])

@@ -71,6 +71,8 @@ class FileFormat(NamedTuple):
 
 _HERE = "inspector.sessions.importers"
 _ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
+SQLITE = b"SQLite format 3\0"
+"""Begins a database. Its importers get the head alone, and read the file by its path (`database.snapshot`)."""
 IMPORTERS: Mapping[str, FileFormat] = {
     "session": FileFormat(
         "inspector.sessions.native", "session file of Loop Inspector", 'a line with "loop_inspector_session"',
@@ -100,6 +102,16 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.PROVIDER, cap=True, usage=True),
         (b"mini-swe-agent", b"mini_version", b"exit_status", b"model_stats", b".traj.json", b"mswea", b"_FINAL_OUTPUT"),
     ),
+    "opencode": FileFormat(
+        f"{_HERE}.opencode", "opencode or Kilo CLI session",
+        'a database with the tables "session", "message" and "part", or JSON with "sessionID" or "messageID"',
+        Keeps(Words.RECORDER, usage=True),
+        (SQLITE, b"sessionID", b"messageID", b"projectID", b'"info"', b'"ses_'), (
+            AgentFolder("opencode", "XDG_DATA_HOME", ".local/share", ("opencode",), ("opencode*.db",)),
+            AgentFolder("opencode", "", "Library/Application Support/opencode", (), ("opencode*.db",)),
+            AgentFolder("Kilo CLI", "XDG_DATA_HOME", ".local/share", ("kilo",), ("kilo*.db",)),
+        ),
+    ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,
@@ -110,8 +122,6 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
 }
 CERTAIN = 100
-SQLITE = b"SQLite format 3\0"
-"""Begins a database. Its importers get the head alone, and read the file by its path (`database.snapshot`)."""
 HEAD = 1 << 16
 """Bytes of a file by which its format is recognised."""
 

@@ -61,8 +61,6 @@ JSON: tuple[KnownFormat, ...] = (
     KnownFormat("Kimi Code session", _typed("metadata", keys=("protocol_version",))),
     KnownFormat("Kimi Code session", _has("agents", "workDir", "createdAt")),
     KnownFormat("Hermes session", _has("session_id", "platform", "messages")),
-    KnownFormat("opencode storage", lambda value: ("sessionID" in value or "messageID" in value) and "id" in value),
-    KnownFormat("opencode storage", _has("projectID", "directory", "id")),
     KnownFormat("inspect_ai log", _is_inspect),
     KnownFormat("ATIF trajectory", lambda value: str(value.get("schema_version", "")).startswith("ATIF")),
     KnownFormat("OpenHands trajectory", _has("source", "action", "args")),

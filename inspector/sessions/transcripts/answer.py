@@ -215,6 +215,8 @@ class TranscriptAnswer:
     said: TurnPlace | None = None
     """What its recorder says that the request did, where that is known."""
     next: list[TranscriptAnswer] = field(default_factory=list)
+    session: str = ""
+    """What its session is called, in a file of several."""
 
     def take(self, line: TranscriptLine) -> At:
         """Adds a row to its body; where it stands there."""
@@ -268,6 +270,7 @@ class TranscriptAnswer:
             path, self.line - 1, self.api, "", profile, chosen, self._request(), None, response, b"\n".join(self.rows),
             started=self.started, recorder=recorder, lines=tuple(self.lines),
             said=self.said or (TurnPlace.REQUEST if self._opens(steered) else None), refused=self._refused(),
+            session=self.session,
         )
 
     def _opens(self, steered: bool) -> bool:

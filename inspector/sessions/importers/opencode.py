@@ -1,0 +1,343 @@
+"""Sessions of opencode and Kilo CLI: their database, the older tree of files, exports, and the events of a run.
+
+Owns the order of messages and parts, in which an answer is what stands between `step-start` and `step-finish`. Source:
+`@opencode-ai/sdk` 1.19.3, opencode `packages/schema/src/session-message.ts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from inspector.sessions.importers import SQLITE, FileHead, first_look
+from inspector.sessions.importers import opencode_store as store
+from inspector.sessions.importers.database import schema
+from inspector.sessions.importers.opencode_parts import call_of, end_by_error, end_by_word, result_of, usage_of
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.dialogue import DialogueReader, api_of, shape
+from loop_core.values import At, Finding, ReasoningPart, Severity, TextPart, ToolResultPart
+
+APIS: Mapping[str, str] = {
+    "anthropic": "anthropic_messages",
+    "google-vertex-anthropic": "anthropic_messages",
+    "openai": "openai_responses",
+    "google": "gemini_generate",
+    "amazon-bedrock": "bedrock_converse",
+}
+"""How the names of its providers begin -> the wire format that the AI SDK uses for them."""
+PASSED = frozenset({
+    "session", "step-start", "snapshot", "patch", "file", "agent", "agent-switched", "model-switched",
+    "location-switched",
+})
+"""Records that carry nothing of an exchange."""
+OWN = frozenset({"synthetic", "system", "skill", "shell"})
+"""Records of the second version that the agent itself put into the history."""
+FIELDS: Fields = {
+    "": {"id": (str,), "sessionID": (str,), "messageID": (str,), "role": (str,), "type": (str,), "error": (dict,),
+         "finish": (str,), "tokens": (dict,), "time": (dict,), "state": (dict,), "reason": (str,)},
+    "time": {"created": (int, float), "completed": (int, float)},
+    "state": {"status": (str,)},
+}
+"""What is read of a record, and the types that it can have."""
+
+
+def sniff(head: bytes, path: str) -> int:
+    """Tables of the database, or members that only its records have."""
+    if head.startswith(SQLITE):
+        return 95 if store.is_database(schema(path)) else 0
+    return 95 if _kind(first_look(head)) else 0
+
+
+def _kind(seen: FileHead) -> str:
+    value = seen.first
+    if not isinstance(value, dict):
+        return ""
+    if "messages" in value and isinstance(value.get("info"), dict) and "id" in value["info"]:
+        return "export"
+    if "sessionID" in value and "part" in value and "type" in value:
+        return "events"
+    one = "id" in value and (
+        ("messageID" in value and "type" in value) or ("sessionID" in value and "role" in value)
+        or ("projectID" in value and "directory" in value)
+        or (str(value["id"]).startswith("ses_") and "title" in value)
+    )
+    return "record" if one else ""
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer in the file, or in the store that it belongs to."""
+    if data.startswith(SQLITE):
+        pieces, unit = store.numbered(store.rows_of(path, schema(path))), "row"
+    elif (kind := _kind(first_look(data))) == "export":
+        pieces, unit = store.numbered(store.export(data)), "record"
+    elif kind == "events":
+        pieces, unit = store.events(data), "line"
+    else:
+        pieces, unit = store.numbered(store.tree(data, path)), "record"
+    reader = _Reader(path, options, unit)
+    return reader.read_rows(TranscriptRows(pieces, FIELDS, unit))
+
+
+class _Reader(DialogueReader):
+    """One file being read."""
+
+    name, agent, fields = "opencode", "opencode", FIELDS
+    words = "stop reasons are the AI SDK's words, which opencode writes down"
+
+    def __init__(self, path: str, options: Options, unit: str) -> None:
+        super().__init__(path, options)
+        self.unit = unit  # type: ignore[misc]
+        self.message: TranscriptLine | None = None
+        """The message whose parts are read."""
+        self.owner = ""
+        """Its id."""
+        self.made: list[TranscriptAnswer] = []
+        """Its answers so far."""
+        self.open: TranscriptAnswer | None = None
+        """The one that its parts are added to."""
+        self.done: list[ToolResultPart] = []
+        """Results of the open one."""
+        self.compacted = ""
+        self.reverts: dict[str, str] = {}
+        self.hidden = False
+        self.alone: list[str] = []
+        """What the records say that no model answered here."""
+
+    # -- records -----------------------------------------------------------------------------------------------------
+
+    def session_of(self, value: dict[str, Any]) -> str:
+        """The session of a record; older ones name their message alone, or nothing."""
+        key = value.get("sessionID") or ("" if "messageID" in value or "role" in value else value.get("id"))
+        return key if isinstance(key, str) and key else self.session
+
+    def above(self, value: dict[str, Any]) -> TreePlace:
+        """Also ends the message before."""
+        owner = value.get("messageID")
+        if owner is None or owner != self.owner:
+            self._end_message()
+        return super().above(value)
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A session, a message, or a part."""
+        value = line.value
+        kind = value.get("type")
+        if "messageID" in value:
+            self.owner = value["messageID"] if isinstance(value["messageID"], str) else ""
+            self._part(line, lines)
+        elif isinstance(value.get("role"), str):
+            self.owner = str(value.get("id"))
+            self._message(line)
+        elif "sessionID" in value:
+            self._second(line, lines)
+        else:
+            self._session(value)
+            lines.count("session" if kind is None else kind, PASSED)
+        return self.here
+
+    def _session(self, value: dict[str, Any]) -> None:
+        self.titles[self.session] = value["title"] if isinstance(value.get("title"), str) else ""
+        self.hidden = False
+        parent = value.get("parentID")
+        if isinstance(parent, str) and parent:
+            self.parents[self.session] = parent
+        point = shape(value.get("revert")).get("messageID")
+        if isinstance(point, str):
+            self.reverts[self.session] = point
+
+    def _message(self, line: TranscriptLine) -> None:
+        self.message = line
+        self.hidden = self.hidden or self.reverts.get(self.session) == self.owner
+        if self.hidden:
+            self.remarks["the user took back (they stand behind the point that the session was reverted to)"] += 1
+
+    # -- parts -------------------------------------------------------------------------------------------------------
+
+    def _part(self, line: TranscriptLine, lines: TranscriptRows) -> None:
+        kind = line.value.get("type")
+        if self.message is not None and self.message.value.get("role") != "assistant":
+            self._asked(line, lines)
+        elif kind == "step-start":
+            self._end_step()
+        elif kind == "retry":
+            self._end_step()
+            self._failed(line, line.value.get("error"))
+        elif kind in ("text", "reasoning", "tool"):
+            if self.open is not None and self.open.stop is not None:
+                self._end_step()  # older records have no step-start
+            answer = self.open or self._begin(line)
+            self._block(answer, line.value, answer.take(line), "", partial(slice_of, line.data))
+        elif kind == "step-finish":
+            answer = self.open or self._begin(line)
+            at = answer.take(line)
+            end_by_word(answer, line.value.get("reason"), line.value, at, "/reason")
+            answer.usage = usage_of(line.value.get("tokens")) or answer.usage
+        else:
+            self._other(line, lines)
+
+    def _other(self, line: TranscriptLine, lines: TranscriptRows) -> None:
+        if line.value.get("type") == "compaction":
+            self.compacted = f"{self.unit} {line.number}: the history was compacted before this answer"
+            if self.message is None:
+                self.alone.append("a mark that the history was compacted")
+        else:
+            lines.count(line.value.get("type"), PASSED)
+
+    def _asked(self, line: TranscriptLine, lines: TranscriptRows) -> None:
+        """A part of a message of the user."""
+        value = line.value
+        kind = value.get("type")
+        if kind == "text" and isinstance(value.get("text"), str):
+            self.user(line.number, value["text"], value.get("synthetic") is True or value.get("ignored") is True)
+        elif kind == "subtask":
+            self.user(line.number, str(value.get("prompt") or value.get("description") or ""))
+        elif kind == "file":
+            self.user(line.number, f"[file {value.get('filename') or value.get('mime') or ''}]", own=True)
+        else:
+            self._other(line, lines)
+
+    def _block(self, answer: TranscriptAnswer, block: dict[str, Any], at: At, path: str,
+               slice_at: Callable[..., str | None]) -> None:
+        """What an answer consists of: text, reasoning, or a call with its result."""
+        here = At(at.part, at.start, at.end, path)
+        kind, text = block.get("type"), block.get("text")
+        if kind == "text" and isinstance(text, str):
+            answer.parts.append(TextPart(text))
+        elif kind == "reasoning" and isinstance(text, str):
+            answer.parts.append(ReasoningPart(text, None))
+        elif kind == "tool":
+            call = call_of(block, here, slice_at)
+            answer.parts.append(call)
+            result = result_of(block, call)
+            if result is not None:
+                self.done.append(result)
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def _begin(self, line: TranscriptLine) -> TranscriptAnswer:
+        message = self.message or line
+        value = message.value
+        model = shape(value.get("model"))
+        first = not self.made
+        name = self.owner or str(value.get("id"))
+        provider = value.get("providerID") or model.get("providerID")
+        started = {**shape(value.get("time")), **({} if first else shape(line.value.get("time")))}
+        answer = self.answer_of(
+            line, name if first else f"{name}:{len(self.made) + 1}", api_of(APIS, provider),
+            value.get("modelID") or model.get("modelID") or model.get("id"),
+            started.get("start") or started.get("created"),
+        )
+        if message is not line:
+            answer.take(message)
+        if self.compacted:
+            answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
+            self.compacted = ""
+        self.made.append(answer)
+        self.open = answer
+        return answer
+
+    def _failed(self, line: TranscriptLine, error: Any) -> TranscriptAnswer:
+        """An answer of which nothing came but an error."""
+        answer = self._begin(line)
+        end_by_error(answer, shape(error), answer.take(line))
+        self._end_step()
+        return answer
+
+    def _end_step(self) -> None:
+        """The open answer is whole; the results of its calls follow it."""
+        answer, self.open = self.open, None
+        if answer is not None and self.done:
+            self.results(answer.line, *self.done)
+        self.done = []
+
+    def _end_message(self) -> None:
+        """The message is whole: what it says of its end holds for its last answer."""
+        message, self.message = self.message, None
+        made = self.made
+        if message is not None and message.value.get("role") == "assistant":
+            self._end_answer(message)
+        elif message is not None and self.here.since is None:
+            title = shape(message.value.get("summary")).get("title")
+            self.alone.append(f"a message of the {message.value['role']}{f': {title}' if title else ''}")
+        self._end_step()
+        made.clear()
+        self.owner = ""
+
+    def _end_answer(self, message: TranscriptLine) -> None:
+        value, error = message.value, shape(message.value.get("error"))
+        last = self.made[-1] if self.made else None
+        if error and last is not None and last.stop is not None and not last.dropped:
+            name = error.get("name")
+            if name == "MessageAbortedError":
+                self._end_step()
+                self.say(InterimRow(message.number, "", mark="interrupted", at_tool=True, unit=self.unit))
+            else:
+                self._end_step()
+                self._failed(message, error)
+            return
+        answer = last if last is not None and not last.dropped else self._begin(message)
+        at = answer.take(message)
+        if error:
+            end_by_error(answer, error, at)
+        elif answer.stop is None:
+            end_by_word(answer, value.get("finish"), value, at, "/finish")
+        if answer.usage is None and len(self.made) == 1:
+            answer.usage = usage_of(value.get("tokens"))
+        if answer.stop is None and "completed" not in shape(value.get("time")):
+            self.remarks["hold an answer that was never completed: the agent ended, or is still running"] += 1
+
+    # -- the second version ------------------------------------------------------------------------------------------
+
+    def _second(self, line: TranscriptLine, lines: TranscriptRows) -> None:
+        """A record of `session_message`: a message with its content, or a mark."""
+        value, number = line.value, line.number
+        kind = value.get("type")
+        if kind == "user":
+            self.user(number, value["text"] if isinstance(value.get("text"), str) else "")
+        elif kind in OWN:
+            self.user(number, str(value.get("text") or value.get("command") or ""), own=True)
+        elif kind == "assistant":
+            self._assistant(line)
+        elif kind == "idle":
+            outcome = value.get("outcome")
+            mark = {"succeeded": "ended", "interrupted": "interrupted"}.get(str(outcome))
+            if mark is not None and self.here.answer is not None:
+                self.say(InterimRow(number, "idle", mark=mark, unit=self.unit))
+        elif kind == "compaction":
+            self.compacted = f"{self.unit} {number}: the history was compacted before this answer"
+        else:
+            lines.count(kind, PASSED)
+
+    def _assistant(self, line: TranscriptLine) -> None:
+        value = line.value
+        retry = shape(value.get("retry"))
+        if retry:
+            self._failed(line, retry.get("error"))
+        answer = self._begin(line)
+        at = answer.take(line)
+        content = value.get("content")
+        for number, block in enumerate(content if isinstance(content, list) else ()):
+            if isinstance(block, dict):
+                self._block(answer, block, at, f"/content/{number}", partial(slice_of, line.data, "content", number))
+        error = shape(value.get("error"))
+        if error:
+            end_by_error(answer, error, at)
+        else:
+            end_by_word(answer, value.get("finish"), value, at, "/finish")
+        answer.usage = usage_of(value.get("tokens"))
+        self._end_step()
+        self.made.clear()
+
+    def settle(self) -> None:
+        """Also ends the last message."""
+        self._end_message()
+        super().settle()
+
+    def summarise(self) -> None:
+        """Also what stands in a file that holds no answer."""
+        super().summarise()
+        if not self.answers:
+            named = [f"a session{f': {title}' if title else ''}" for title in self.titles.values()]
+            self.reading.notices += [f"{what}; no answer of a model with it" for what in (*named, *self.alone)]

@@ -1,0 +1,126 @@
+"""The parts of opencode's messages: calls and their results, counts of tokens, and the words and errors of an end.
+
+The words are those of Vercel's AI SDK and no provider's; the newest records hold the provider's as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from inspector.sessions.transcripts import error_in_text
+from inspector.sessions.transcripts.answer import PROVIDER, TranscriptAnswer, recorder_reason
+from inspector.sessions.transcripts.dialogue import count, shape
+from loop_core.values import ArgsForm, At, CallKind, Evidence, Stop, StopReason, ToolCall, ToolResultPart, Usage
+from loop_core.wire.base import StopRow
+from loop_core.wire.failures import classify
+
+STOPS: Mapping[str, StopRow] = {
+    "stop": StopRow(Stop.END_TURN, None, "AI SDK: a stop sequence, or the model is done"),
+    "length": StopRow(Stop.MAX_TOKENS, None, "AI SDK: the maximum number of tokens"),
+    "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK: a content filter"),
+    "tool-calls": StopRow(Stop.TOOL_CALL, None, "AI SDK: the model asked for tools"),
+    "error": StopRow(Stop.ERROR, "fatal", "AI SDK: an error; opencode v2 writes it at each failure"),
+}
+"""The AI SDK's words (`LanguageModelV2FinishReason`); `other` and `unknown` say nothing of the end."""
+ERRORS: Mapping[str, StopRow] = {
+    "MessageOutputLengthError": StopRow(Stop.MAX_TOKENS, None, "opencode message-v2.ts"),
+    "MessageAbortedError": StopRow(Stop.CANCELLED, None, "opencode message-v2.ts"),
+    "ContextOverflowError": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "opencode message-v2.ts"),
+    "ContentFilterError": StopRow(Stop.SAFETY_BLOCKED, None, "@opencode-ai/sdk 1.19.3"),
+}
+"""Names of errors that say how an answer ended; any other is read by its message."""
+_BAD_JSON = re.compile(r"JSON parsing failed: Text: (.*)\.\nError message: ", re.DOTALL)
+"""How the AI SDK's `JSONParseError` quotes the arguments that it could not read."""
+_TOOL = "invalid"
+"""The tool that stands in for a call that could not be read, or that names no tool."""
+
+
+def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) -> ToolCall:
+    """A call. Arguments are the JSON of the record: what came was parsed, and is lost where it could not be."""
+    state = shape(block.get("state"))
+    key = block.get("callID") or block.get("id")
+    call_id = key if isinstance(key, str) else None
+    name = block.get("tool") or block.get("name")
+    given = state.get("input")
+    if state.get("status") in ("pending", "streaming"):
+        raw = given if isinstance(given, str) else state.get("raw")
+        return ToolCall(call_id, str(name or ""), raw if isinstance(raw, str) else "", False, CallKind.FUNCTION,
+                        ArgsForm.STRING, at=at)
+    if name == _TOOL and isinstance(given, dict):
+        quoted = _BAD_JSON.search(str(given.get("error")))
+        return ToolCall(call_id, str(given.get("tool") or name), quoted[1] if quoted is not None else None,
+                        quoted is None, CallKind.FUNCTION, ArgsForm.STRING, at=at)
+    return ToolCall(call_id, str(name or ""), None if given is None else slice_at("state", "input"), True,
+                    CallKind.FUNCTION, ArgsForm.OBJECT, at=at)
+
+
+def result_of(block: dict[str, Any], call: ToolCall) -> ToolResultPart | None:
+    """The result of a call; None where it has none yet."""
+    state = shape(block.get("state"))
+    status = state.get("status")
+    if status == "completed":
+        output = state.get("output")
+        texts = [shape(each).get("text") for each in state.get("content") or () if isinstance(state["content"], list)]
+        said = output if isinstance(output, str) else "\n".join(text for text in texts if isinstance(text, str))
+        return ToolResultPart(call.id, call.name, said, False)
+    if status == "error":
+        error = state.get("error")
+        return ToolResultPart(call.id, call.name, error if isinstance(error, str) else _message_of(shape(error)), True)
+    return None
+
+
+def usage_of(tokens: Any) -> Usage | None:
+    """Counts of tokens. Output stands without reasoning in most records, and `total` shows in which."""
+    counts = shape(tokens)
+    if not counts:
+        return None
+    cache = shape(counts.get("cache"))
+    given, made, thought = (count(counts.get(name)) for name in ("input", "output", "reasoning"))
+    cached = count(cache.get("read"))
+    every = (given or 0) + (made or 0) + (thought or 0) + (cached or 0) + (count(cache.get("write")) or 0)
+    if made is not None and thought and count(counts.get("total")) == every:
+        made += thought
+    return Usage(given, made, thought, cached)
+
+
+def end_by_word(answer: TranscriptAnswer, word: Any, value: dict[str, Any], at: At, pointer: str) -> None:
+    """How an answer ended, by the recorder's word; with the provider's, where the record has it."""
+    place = At(at.part, at.start, at.end, pointer)
+    answer.word_at = place
+    if not isinstance(word, str) or not word:
+        return
+    row = STOPS.get(word, StopRow(Stop.UNKNOWN))
+    rule = "opencode.stop_reasons" if word in STOPS else "unknown_word"
+    answer.stop = recorder_reason(row.stop, row.detail, place, word, rule)
+    raw = value.get("rawFinish")
+    if isinstance(raw, str) and raw:
+        seen = (Evidence(PROVIDER, At(at.part, at.start, at.end, "/rawFinish"), raw), Evidence(rule, place, word))
+        answer.word, answer.stop = raw, StopReason(row.stop, raw, row.detail, seen)
+
+
+def end_by_error(answer: TranscriptAnswer, error: dict[str, Any], at: At) -> None:
+    """How an answer ended, as the error beside it says it."""
+    name = error.get("name") or error.get("type")
+    word = name if isinstance(name, str) and name else "error"
+    place = At(at.part, at.start, at.end, "/error")
+    answer.word_at = place
+    data = shape(error.get("data"))
+    status = data.get("statusCode") or error.get("status")
+    row = ERRORS.get(word)
+    if row is not None:
+        answer.stop = recorder_reason(row.stop, row.detail, place, word, "opencode.errors")
+        return
+    body = data.get("responseBody")
+    found = error_in_text(body if isinstance(body, str) and "{" in body else _message_of(error),
+                          status if type(status) is int else None, word)
+    again = data.get("isRetryable")
+    answer.error = found._replace(retryable=again) if isinstance(again, bool) else found
+    stop, detail, rule = classify(answer.error)
+    answer.stop = recorder_reason(stop, detail, place, word, rule)
+
+
+def _message_of(error: dict[str, Any]) -> str:
+    said = shape(error.get("data")).get("message") or error.get("message") or error.get("name") or ""
+    return said if isinstance(said, str) else ""

@@ -1,0 +1,249 @@
+"""Where the records of opencode and Kilo CLI stand: a database, a tree of files, an export, events of a run.
+
+Each record is a session, a message or a part, as JSON with its ids: the database keeps those in columns of their own,
+which are put before what its `data` holds. Source: opencode `packages/opencode/src/storage` and `session.sql.ts`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from inspector.config import files as bounds
+from inspector.sessions import traffic
+from inspector.sessions.importers import sibling
+from inspector.sessions.importers.database import Schema, has, snapshot
+from loop_core.wire.json_values import byte_span
+
+Piece = tuple[int, bytes, bool]
+"""The number of a record, its JSON, and whether a file that is cut may end in it."""
+
+
+def numbered(pieces: Iterable[bytes]) -> Iterator[Piece]:
+    """Records with their numbers."""
+    return ((number, piece, False) for number, piece in enumerate(pieces, start=1))
+
+
+# -- The database ------------------------------------------------------------------------------------------------------
+
+
+def is_database(found: Schema) -> bool:
+    """Whether the tables are those of opencode."""
+    first = has(found, "message", "id", "session_id", "data") and has(found, "part", "id", "message_id", "data")
+    second = has(found, "session_message", "id", "session_id", "type", "data")
+    return has(found, "session", "id") and (first or second)
+
+
+def rows_of(path: str, found: Schema) -> Iterator[bytes]:
+    """The sessions of a database, each with its messages and their parts, those begun by another after it."""
+    with snapshot(path) as database:
+        every = sorted(map(dict, database.execute("SELECT * FROM session")), key=_order)
+        for row in in_tree(every, "parent_id"):
+            key = str(row["id"])
+            yield _session(row)
+            messages = [*_messages(database, key, found)]
+            yield from messages or _second(database, key, found)
+
+
+def _order(row: dict[str, Any]) -> tuple[float, float, str]:
+    """Rows stand in the order of their numbers, else of their times, else of their ids; columns differ by version."""
+    numbers = (row.get(name) for name in ("seq", "time_created"))
+    first, second = (float(at) if isinstance(at, (int, float)) else 0.0 for at in numbers)
+    return first, second, str(row.get("id"))
+
+
+def in_tree(rows: list[dict[str, Any]], parent: str) -> Iterator[dict[str, Any]]:
+    """Sessions in their order, each followed by those that name it as their parent."""
+    known = {row.get("id") for row in rows}
+    below: dict[Any, list[dict[str, Any]]] = {}
+    for row in rows:
+        above = row.get(parent)
+        below.setdefault(above if above in known and above != row.get("id") else None, []).append(row)
+    done: set[Any] = set()
+    stack = list(reversed(below.get(None, [])))
+    while stack or len(done) < len(known):
+        row = stack.pop() if stack else next(row for row in rows if row.get("id") not in done)
+        if row.get("id") in done:
+            continue
+        done.add(row.get("id"))
+        yield row
+        stack += reversed(below.get(row.get("id"), []))
+
+
+def _session(row: dict[str, Any]) -> bytes:
+    names = {"id": "id", "parent_id": "parentID", "title": "title", "directory": "directory", "version": "version"}
+    kept = {name: row[column] for column, name in names.items() if isinstance(row.get(column), str)}
+    try:
+        revert = json.loads(row.get("revert") or "null")
+    except (TypeError, ValueError, RecursionError):
+        revert = None
+    return _encoded({"projectID": "", **kept, **({"revert": revert} if isinstance(revert, dict) else {})})
+
+
+def _messages(database: sqlite3.Connection, session: str, found: Schema) -> Iterator[bytes]:
+    if not has(found, "message", "session_id", "data") or not has(found, "part", "message_id", "data"):
+        return
+    rows = database.execute("SELECT * FROM message WHERE session_id = ?", (session,))
+    for row in sorted(map(dict, rows), key=_order):
+        yield with_ids(row["data"], id=row["id"], sessionID=session)
+        parts = database.execute("SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (row["id"],))
+        for part in parts.fetchall():
+            yield with_ids(part["data"], id=part["id"], sessionID=session, messageID=row["id"])
+
+
+def _second(database: sqlite3.Connection, session: str, found: Schema) -> Iterator[bytes]:
+    """The records of the second version, which are read where the first has none: both were written for a while."""
+    if not has(found, "session_message", "session_id", "type", "data"):
+        return
+    rows = database.execute("SELECT * FROM session_message WHERE session_id = ?", (session,))
+    for row in sorted(map(dict, rows), key=_order):
+        yield with_ids(row["data"], id=row["id"], sessionID=session, type=row["type"])
+
+
+def with_ids(data: Any, **ids: Any) -> bytes:
+    """A record's JSON, verbatim behind the ids that stand in columns of their own; what is no object stays as it is."""
+    text = data if isinstance(data, bytes) else str(data).encode("utf-8", "replace")
+    inner = text.strip()
+    if not inner.startswith(b"{") or not inner.endswith(b"}"):
+        return inner or b"null"
+    rest = inner[1:].lstrip()
+    return _encoded(ids)[:-1] + (b"}" if rest == b"}" else b"," + rest)
+
+
+def _encoded(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+# -- The tree of files, and what one of its files can be ---------------------------------------------------------------
+
+MESSAGES, PARTS = os.path.join("..", "..", "message"), os.path.join("..", "..", "part")
+MOST = 50_000
+"""Files of one session at most."""
+
+
+def tree(data: bytes, path: str) -> Iterator[bytes]:
+    """A session's file with its messages and their parts, and the sessions that it began; or a message with its parts.
+
+    Each stands in a folder named by what it belongs to: `session/PROJECT/ID`, `message/SESSION/ID`, `part/MESSAGE/ID`.
+    """
+    yield data
+    value = _object(data)
+    key = os.path.splitext(os.path.basename(path))[0] if "id" not in value else value["id"]
+    if "messageID" in value or not isinstance(key, str) or not _plain(key):
+        return
+    if "sessionID" in value:
+        yield from _files(path, os.path.join(PARTS, key), messageID=key)
+        return
+    flat = _flat(path)
+    yield from _of_session(path, key, flat)
+    begun, left = {key}, [piece for piece in _files(path, "") if piece != data]
+    while True:  # sessions that it began, and those that these began
+        more = [(piece, value) for piece in left if (value := _object(piece)).get("parentID") in begun]
+        left = [piece for piece in left if all(piece is not other for other, _ in more)]
+        if not more:
+            return
+        for piece, value in more:
+            name = value.get("id")
+            if isinstance(name, str) and _plain(name):
+                begun.add(name)
+                yield piece
+                yield from _of_session(path, name, flat)
+
+
+def _flat(path: str) -> dict[str, list[bytes]]:
+    """Message -> its parts, of the first releases, which kept all parts in one folder."""
+    found: dict[str, list[bytes]] = {}
+    for piece in _files(path, PARTS):
+        found.setdefault(str(_object(piece).get("messageID")), []).append(piece)
+    return found
+
+
+def _of_session(path: str, session: str, flat: dict[str, list[bytes]]) -> Iterator[bytes]:
+    messages = [(_object(piece), piece) for piece in _files(path, os.path.join(MESSAGES, session), sessionID=session)]
+    for value, piece in sorted(messages, key=lambda each: _created(each[0])):
+        yield piece
+        name = value.get("id")
+        if isinstance(name, str) and _plain(name):
+            yield from _files(path, os.path.join(PARTS, name), messageID=name)
+            yield from flat.get(name, ())
+
+
+def _created(value: dict[str, Any]) -> tuple[float, str]:
+    time = value.get("time")
+    at = time.get("created") if isinstance(time, dict) else None
+    return (float(at) if isinstance(at, (int, float)) else 0.0, str(value.get("id")))
+
+
+def _files(path: str, folder: str, **ids: str) -> Iterator[bytes]:
+    """The JSON files of a folder beside the one that is read, in the order of their names."""
+    place = os.path.join(os.path.dirname(path), folder)
+    try:
+        bounds.check_bounds(place)
+        names = sorted(name for name in os.listdir(place) if name.endswith(".json"))[:MOST]
+    except OSError:
+        return
+    for name in names:
+        data = sibling(path, os.path.join(folder, name))
+        if data is not None:
+            value = _object(data)
+            lacking = {key: held for key, held in {"id": name.removesuffix(".json"), **ids}.items() if key not in value}
+            yield with_ids(data, **lacking) if ids and lacking else data
+
+
+def _plain(key: str) -> bool:
+    """Whether an id can be the name of a folder: it never leads out of the store."""
+    return bool(key) and not key.startswith(".") and "/" not in key and "\\" not in key
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        value = traffic.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+# -- Exports, and the events of a run ----------------------------------------------------------------------------------
+
+
+def export(data: bytes) -> Iterator[bytes]:
+    """What `opencode export` writes: the session, and each message with its parts."""
+    yield _slice(data, "info")
+    for message in elements(_slice(data, "messages")):
+        yield _slice(message, "info")
+        yield from elements(_slice(message, "parts"))
+
+
+_VALUE = re.compile(r"[\s,]*")
+
+
+def elements(data: bytes) -> Iterator[bytes]:
+    """The elements of a list, verbatim, each read once."""
+    text = data.decode("utf-8", "replace")
+    decoder, at = json.JSONDecoder(), text.find("[") + 1
+    while at:
+        found = _VALUE.match(text, at)
+        at = found.end() if found is not None else at
+        try:
+            _, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return
+        yield text[at:end].encode("utf-8", "replace")
+        at = end
+
+
+def _slice(data: bytes, *path: str | int) -> bytes:
+    span = byte_span(data, 0, *path)
+    return b"" if span is None else data[span[0] : span[1]]
+
+
+def events(data: bytes) -> Iterator[Piece]:
+    """What `opencode run --format json` prints: the part of each line, or the line where it has none."""
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        span = byte_span(line, 0, "part") if line.strip().endswith(b"}") else None
+        yield number, line if span is None else line[span[0] : span[1]], number == len(lines)

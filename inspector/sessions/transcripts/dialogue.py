@@ -1,0 +1,143 @@
+"""Files in which each session is one line of messages, and that may hold many sessions: databases, exports, threads.
+
+A record follows the one before it in its session. The name of its session stands on each answer, so that a turn of a
+file of many sessions can be found by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from inspector.sessions.recording import Options, SessionAbout
+from inspector.sessions.transcripts import TranscriptReader
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.ending_rules import infer
+from loop_core.values import ToolResultPart
+
+ASSUMED = "openai_chat"
+"""Taken where a provider's wire format is not known; nothing of the transcript depends on it."""
+
+
+class DialogueReader(TranscriptReader):
+    """One file being read."""
+
+    several_apis = True
+    row_word = ("a row", "rows")
+    unit = "row"
+    words: ClassVar[str] = ""
+    """What is said of its stop reasons; empty where that is nothing."""
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.session = ""
+        """The session of the record that is read."""
+        self.ends: dict[str, TreePlace] = {}
+        """Session -> the place of its last record."""
+        self.titles: dict[str, str] = {}
+        self.parents: dict[str, str] = {}
+        """Session -> the one that began it."""
+
+    def session_of(self, value: dict[str, Any]) -> str:
+        """The session of a record."""
+        raise NotImplementedError
+
+    def above(self, value: dict[str, Any]) -> TreePlace:
+        """The place of the record before it in its session."""
+        self.session = self.session_of(value)
+        return self.here
+
+    @property
+    def here(self) -> TreePlace:
+        """The place of the last record of the session."""
+        return self.ends.get(self.session, TreePlace(None))
+
+    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
+        """Also the end of its session."""
+        super().keep(line, place)
+        self.ends[self.session] = place
+
+    def say(self, row: InterimRow) -> TreePlace:
+        """A row after the last record."""
+        place = self.here
+        if place.answer is not None:
+            place.answer.follow(row)
+        if row.mark != "ended":
+            place = TreePlace(place.answer, (place.since, row))
+        self.ends[self.session] = place
+        return place
+
+    def results(self, number: int, *parts: ToolResultPart) -> TreePlace:
+        """Results of tools after the last record."""
+        return self.say(InterimRow(number, "", parts, unit=self.unit)) if parts else self.here
+
+    def user(self, number: int, text: str, own: bool = False) -> TreePlace:
+        """Words of the user, or of the agent itself, after the last record."""
+        return self.say(InterimRow(number, text, own=own, unit=self.unit))
+
+    def answer_of(
+        self, line: TranscriptLine, name: str, api: str | None, model: Any, started: Any = None
+    ) -> TranscriptAnswer:
+        """An answer after the last record, among those of the file."""
+        answer = self.add(self.begin(name, api or self.options.api or ASSUMED, model, self.here, line))
+        answer.started = moment_text(started) or answer.started
+        answer.session = self.session
+        self.ends[self.session] = TreePlace(answer)
+        return answer
+
+    def settle(self) -> None:
+        """Where no word says how an answer ended, what the other records show; then the operator's ends of turns."""
+        for answer in self.answers:
+            answer.stop = answer.stop or infer(answer, frozenset())
+            answer.session = self.title_of(answer.session)
+        ends = [answer.end() for answer in self.answers]
+        self.reading.acts += [end for end in ends if end is not None]
+
+    def title_of(self, session: str) -> str:
+        """What a session is called, below those that began it."""
+        names, seen = [], set[str]()
+        while session and session not in seen:
+            seen.add(session)
+            names.append(self.titles.get(session) or session)
+            session = self.parents.get(session, "")
+        return " › ".join(reversed(names))
+
+    def summarise(self) -> None:
+        """Whose words the stop reasons are, and the sessions."""
+        if self.words and self.answers:
+            self.reading.notices.insert(0, self.words)
+        if len(self.titles) == 1:
+            self.reading.about = SessionAbout(title=next(iter(self.titles.values())))
+        elif self.titles:
+            below = f", {len(self.parents):,} of them begun by another" if self.parents else ""
+            self.reading.notices.append(f"sessions in it: {len(self.titles):,}{below}")
+
+
+def moment_text(value: Any) -> str | None:
+    """A time as text: one that is a number counts seconds, or milliseconds, since the epoch."""
+    if isinstance(value, str):
+        return value or None
+    if type(value) not in (int, float) or value <= 0:
+        return None
+    seconds = value / 1000 if value > 1e11 else float(value)
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def api_of(table: Mapping[str, str], provider: Any) -> str | None:
+    """The wire format of a provider, by its name or how that begins; None where it is not known."""
+    name = provider.lower() if isinstance(provider, str) else ""
+    return next((api for begins, api in table.items() if name.startswith(begins)), None)
+
+
+def shape(value: Any) -> dict[str, Any]:
+    """The object that a value is; an empty one where it is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def count(value: Any) -> int | None:
+    """A count of tokens; None where it is none."""
+    return value if type(value) is int and value >= 0 else None

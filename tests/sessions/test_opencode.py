@@ -1,0 +1,460 @@
+"""Sessions of opencode and Kilo CLI: the database beside a running agent, the tree of files, exports, both grammars."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inspector.report.turn_rows import rows_of
+from inspector.sessions import open_paths
+from inspector.sessions.agents import transcripts
+from tests.scenes.transcripts import places, rules, shown, stops, viewed, words
+
+Row = dict[str, Any]
+TABLES = """
+CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, directory TEXT, title TEXT, version TEXT,
+  revert TEXT, time_created INTEGER, time_updated INTEGER);
+CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, time_updated INTEGER, data TEXT);
+CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_created INTEGER, data TEXT);
+CREATE TABLE session_message (id TEXT PRIMARY KEY, session_id TEXT, type TEXT, seq INTEGER, time_created INTEGER,
+  data TEXT);
+"""
+TOKENS = {"input": 90, "output": 40, "reasoning": 10, "cache": {"read": 7, "write": 0}}
+
+
+def asked(text: str = "go", key: str = "msg_1", **part: Any) -> list[Row]:
+    return [{"id": key, "role": "user", "time": {"created": 1_770_000_000_000}},
+            {"id": f"prt_{key}", "messageID": key, "type": "text", "text": text, **part}]
+
+
+def said(*parts: Row, key: str = "msg_2", **more: Any) -> list[Row]:
+    """A message of the model: its parts get ids in their order."""
+    message = {"id": key, "role": "assistant", "parentID": "msg_1", "modelID": "glm-5", "providerID": "zai",
+               "time": {"created": 1_770_000_001_000, "completed": 1_770_000_002_000}, **more}
+    return [message, *({"id": f"prt_{key}_{at:02}", "messageID": key, **part} for at, part in enumerate(parts))]
+
+
+def text(given: str = "Done.") -> Row:
+    return {"type": "text", "text": given}
+
+
+def tool(status: str = "completed", name: str = "write", key: str = "call_1", **state: Any) -> Row:
+    state = {"input": {"path": "a.md"}, **({"output": "wrote it"} if status == "completed" else {}), **state}
+    return {"type": "tool", "callID": key, "tool": name, "state": {"status": status, **state}}
+
+
+def ended(reason: str = "stop", **tokens: Any) -> Row:
+    return {"type": "step-finish", "reason": reason, "tokens": {**TOKENS, **tokens}}
+
+
+START = {"type": "step-start"}
+
+
+def put_session(base: sqlite3.Connection, key: str, records: list[Row], title: str = "A title",
+                parent: str | None = None, revert: Any = None, at: int = 1) -> None:
+    base.execute("INSERT INTO session VALUES (?, 'p', ?, '/w', ?, '1.2.3', ?, ?, ?)",
+                 (key, parent, title, None if revert is None else json.dumps(revert), at, at))
+    put_records(base, key, records)
+
+
+def put_records(base: sqlite3.Connection, session: str, records: list[Row]) -> None:
+    for at, record in enumerate(records):
+        data = json.dumps({name: value for name, value in record.items() if name not in ("id", "messageID")})
+        if "messageID" in record:
+            base.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?)",
+                         (f"{session}{record['id']}", f"{session}{record['messageID']}", session, at, data))
+        elif "role" in record:
+            base.execute("INSERT INTO message VALUES (?, ?, ?, ?, ?)",
+                         (f"{session}{record['id']}", session, at, at, data))
+        else:
+            base.execute("INSERT INTO session_message VALUES (?, ?, ?, ?, ?, ?)",
+                         (f"{session}{at}", session, record["type"], at, at, data))
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """The agent's own connection: it writes to a log that nothing copies back."""
+    with closing(sqlite3.connect(tmp_path / "opencode.db")) as connection:
+        connection.executescript(f"PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; {TABLES}")
+        yield connection
+
+
+def look(base: sqlite3.Connection, tmp_path: Path):
+    base.commit()
+    return viewed(tmp_path / "opencode.db")
+
+
+def exported(tmp_path: Path, *records: list[Row]):
+    """The same records as `opencode export` writes them."""
+    messages: list[Row] = []
+    for record in (each for group in records for each in group):
+        if "role" in record:
+            messages.append({"info": record, "parts": []})
+        else:
+            messages[-1]["parts"].append(record)
+    value = {"info": {"id": "ses_1", "title": "A title", "directory": "/w"}, "messages": messages}
+    return shown(json.dumps(value, indent=2), tmp_path, name="export.json")
+
+
+def notices(seen) -> str:
+    return "\n".join(seen.inputs[0].notices)
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("word", "stop", "rule"), [
+    ("stop", "end_turn", "opencode.stop_reasons"),
+    ("length", "max_tokens", "opencode.stop_reasons"),
+    ("content-filter", "safety_blocked", "opencode.stop_reasons"),
+    ("tool-calls", "tool_call", "opencode.stop_reasons"),
+    ("error", "error", "opencode.stop_reasons"),
+    ("other", "unknown", "unknown_word"),
+    ("unknown", "unknown", "unknown_word"),
+])
+@pytest.mark.parametrize("place", ["step", "message"])
+def test_the_words_are_the_ai_sdks(tmp_path, word, stop, rule, place):
+    answer = said(text(), ended(word)) if place == "step" else said(text(), finish=word)
+    seen = exported(tmp_path, asked(), answer)
+    assert stops(seen) == [stop]
+    assert rules(seen)[:2] == ["transcript.recorder", rule]
+    assert seen.responses[0].exchange.response.raw_stop_reason is None
+    assert "the AI SDK's words" in notices(seen)
+
+
+@pytest.mark.parametrize(("name", "stop"), [
+    ("MessageOutputLengthError", "max_tokens"),
+    ("MessageAbortedError", "cancelled"),
+    ("ContextOverflowError", "context_window_exceeded"),
+    ("ContentFilterError", "safety_blocked"),
+])
+def test_errors_say_by_name_how_an_answer_ended(tmp_path, name, stop):
+    seen = exported(tmp_path, asked(), said(text("Half"), error={"name": name, "data": {"message": "m"}}))
+    assert stops(seen) == [stop]
+    assert rules(seen)[:2] == ["transcript.recorder", "opencode.errors"]
+
+
+def test_another_error_is_read_by_what_it_holds(tmp_path):
+    error = {"name": "APIError", "data": {"message": "Overloaded", "statusCode": 529, "isRetryable": True}}
+    seen = exported(tmp_path, asked(), said(error=error))
+    assert stops(seen) == ["error"]
+    assert seen.responses[0].judged.stop.detail == "retryable"
+
+
+def test_a_retry_is_a_failed_attempt_and_the_answer_follows_it(tmp_path):
+    failed = {"type": "retry", "attempt": 1, "error": {"name": "APIError", "data": {"message": "fetch failed"}}}
+    seen = exported(tmp_path, asked(), said(START, failed, START, text(), ended()))
+    assert stops(seen) == ["error", "end_turn"]
+    assert words(seen) == ["RETRIED"]
+
+
+def test_a_message_that_never_ended_has_no_word(tmp_path):
+    seen = exported(tmp_path, asked(), said(START, text("I will"), time={"created": 1}))
+    assert stops(seen) == ["unknown"]
+    assert words(seen) == ["END NOT RECORDED"]
+    assert "never completed" in notices(seen)
+
+
+def test_the_newest_records_have_the_providers_word_too(base, tmp_path):
+    put_session(base, "ses_1", [
+        {"type": "user", "text": "go"},
+        {"type": "assistant", "model": {"id": "claude", "providerID": "anthropic"}, "finish": "length",
+         "rawFinish": "max_tokens", "content": [{"type": "text", "text": "Half"}], "time": {"created": 5}},
+    ])
+    (facts,) = look(base, tmp_path).responses
+    assert facts.exchange.response.raw_stop_reason == "max_tokens"
+    assert facts.judged.stop.evidence[0].rule == "transcript.provider"
+
+
+# -- steps and calls ---------------------------------------------------------------------------------------------------
+
+
+def test_each_step_of_a_message_is_an_answer(tmp_path):
+    seen = exported(tmp_path, asked(), said(START, text("First"), tool(), ended("tool-calls"), START, text(), ended()))
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert places(seen) == [["request", "tool_result"]]
+    assert words(seen) == ["COMPLETE"]
+    assert seen.responses[1].exchange.request.messages[0].results[0].text == "wrote it"
+
+
+def test_so_is_each_in_older_records_without_their_beginnings(tmp_path):
+    seen = exported(tmp_path, asked(), said(tool(), ended("tool-calls"), text(), ended()))
+    assert stops(seen) == ["tool_call", "end_turn"]
+
+
+def test_a_call_cut_by_length_that_ran_is_told(tmp_path):
+    seen = exported(tmp_path, asked(), said(tool(), ended("length")), said(text(), ended(), key="msg_3"))
+    assert words(seen) == ["CUT CALL RUN"]
+
+
+def test_arguments_that_were_no_json_are_those_that_the_error_quotes(tmp_path):
+    quoted = '{"path": "a.md", "content": "on'
+    error = f"Invalid input for tool write: JSON parsing failed: Text: {quoted}.\nError message: x"
+    call = tool(name="invalid", input={"tool": "write", "error": error},
+                output=f"The arguments provided to the tool are invalid: {error}")
+    seen = exported(tmp_path, asked(), said(call, ended("tool-calls")), said(text(), ended(), key="msg_3"))
+    (made,) = seen.responses[0].exchange.response.tool_calls
+    assert (made.name, made.arguments) == ("write", quoted)
+    assert seen.responses[0].exchange.refused == {"call_1": "the agent refused its arguments: it did not run"}
+    assert words(seen) != ["COMPLETE"]
+
+
+def test_a_call_of_no_tool_has_no_arguments(tmp_path):
+    call = tool(name="invalid", input={"tool": "fly", "error": "Model tried to call unavailable tool 'fly'."},
+                output="The arguments provided to the tool are invalid: no tool")
+    (facts,) = exported(tmp_path, asked(), said(call, ended("tool-calls"))).responses
+    assert [(each.name, each.arguments) for each in facts.exchange.response.tool_calls] == [("fly", None)]
+
+
+@pytest.mark.parametrize(("status", "given", "arguments"), [
+    ("pending", {"input": {}, "raw": '{"path": "a'}, '{"path": "a'),
+    ("pending", {"input": {}}, ""),
+    ("streaming", {"input": '{"pa'}, '{"pa'),
+])
+def test_a_pending_call_is_not_whole(tmp_path, status, given, arguments):
+    (facts,) = exported(tmp_path, asked(), said(tool(status, **given), time={"created": 1})).responses
+    (call,) = facts.exchange.response.tool_calls
+    assert (call.arguments, call.closed) == (arguments, False)
+
+
+def test_an_abort_behind_a_whole_answer_ends_the_turn(tmp_path):
+    call = tool("error", error="Tool execution aborted")
+    aborted = {"name": "MessageAbortedError", "data": {}}
+    seen = exported(tmp_path, asked(), said(call, ended("tool-calls"), error=aborted),
+                    asked("again", key="msg_3"), said(text(), ended(), key="msg_4"))
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go", "again"]
+    assert words(seen) == ["CANCELLED", "COMPLETE"]
+
+
+@pytest.mark.parametrize(("total", "output"), [(147, 50), (137, 40), (None, 40)])
+def test_reasoning_is_added_to_output_where_the_total_shows_that_it_stands_beside_it(tmp_path, total, output):
+    tokens = {"total": total} if total else {}
+    (facts,) = exported(tmp_path, asked(), said(text(), ended(**tokens))).responses
+    usage = facts.exchange.response.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (90, output, 7)
+
+
+@pytest.mark.parametrize(("provider", "api"), [
+    ("anthropic", "anthropic_messages"), ("openai", "openai_responses"), ("google", "gemini_generate"),
+    ("amazon-bedrock", "bedrock_converse"), ("google-vertex-anthropic", "anthropic_messages"), ("zai", "openai_chat"),
+])
+def test_the_wire_format_is_that_of_the_provider(tmp_path, provider, api):
+    (facts,) = exported(tmp_path, asked(), said(text(), ended(), providerID=provider)).responses
+    assert (facts.exchange.api, facts.exchange.model) == (api, "glm-5")
+    assert facts.exchange.started == "2026-02-02T02:40:01.000+00:00"
+
+
+def test_what_the_agent_adds_opens_no_turn_and_compaction_is_told(tmp_path):
+    seen = exported(tmp_path, asked(), said(text(), ended("tool-calls")),
+                    asked("<system>", key="msg_3", synthetic=True), said(text(), ended(), key="msg_4"),
+                    [{"id": "msg_5", "role": "user"}, {"id": "prt_5", "messageID": "msg_5", "type": "compaction"}],
+                    said(text("Summary"), ended(), key="msg_6", summary=True))
+    found = [noted.finding.message for noted in seen.findings if noted.finding.rule == "transcript.compacted"]
+    assert [each.split(": ")[1] for each in found] == ["the history was compacted before this answer"]
+    assert seen.turns[0].run.record.user_text == "go"
+
+
+# -- the database ------------------------------------------------------------------------------------------------------
+
+
+def test_a_database_beside_a_running_agent_is_read_with_its_log_and_left_alone(base, tmp_path):
+    put_session(base, "ses_1", [*asked(), *said(text("Hello."), ended())])
+    base.commit()
+    base.execute("UPDATE session SET title = 'never committed'")
+    put_records(base, "ses_1", said(text("uncommitted"), key="msg_3"))
+    path = tmp_path / "opencode.db"
+    before = {entry.name: (entry.stat().st_size, entry.stat().st_mtime_ns) for entry in os.scandir(tmp_path)}
+    loaded = open_paths([str(path)])
+    assert {e.name: (e.stat().st_size, e.stat().st_mtime_ns) for e in os.scandir(tmp_path)} == before
+    assert [each.response.text for each in loaded.exchanges] == ["Hello."]
+    assert loaded.inputs[0].about.title == "A title"
+    assert sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True).execute(
+        "SELECT count(*) FROM sqlite_master").fetchone() == (0,)  # all of it stands in the log
+
+
+def test_each_turn_of_a_database_names_its_session(base, tmp_path):
+    put_session(base, "ses_b", [*asked("other"), *said(text(), ended())], title="Other", at=5)
+    put_session(base, "ses_a", [*asked("main"), *said(tool(name="task"), ended("tool-calls"))], title="Main", at=1)
+    put_session(base, "ses_c", [*asked("below"), *said(text(), ended())], title="Sub", parent="ses_a", at=9)
+    seen = look(base, tmp_path)
+    assert [(row.title, row.name) for row in rows_of(seen)] == [
+        ("main", "Main"), ("below", "Main › Sub"), ("other", "Other")]
+    assert len({turn.conversation for turn in seen.turns}) == 3
+    assert "sessions in it: 3, 1 of them begun by another" in notices(seen)
+
+
+def test_parents_that_name_each_other_are_read_once(base, tmp_path):
+    put_session(base, "ses_a", [*asked("a"), *said(text(), ended())], parent="ses_b")
+    put_session(base, "ses_b", [*asked("b"), *said(text(), ended())], parent="ses_a")
+    assert len(look(base, tmp_path).turns) == 2
+
+
+def test_what_was_reverted_is_read_and_counted(base, tmp_path):
+    put_session(base, "ses_1", [*asked(), *said(text(), ended()), *asked("undone", key="msg_3")],
+                revert={"messageID": "ses_1msg_3"})
+    assert "the user took back" in notices(look(base, tmp_path))
+
+
+def test_the_second_version_is_read_where_the_first_has_no_rows(base, tmp_path):
+    second = [
+        {"type": "model-switched", "model": {}}, {"type": "user", "text": "go"},
+        {"type": "assistant", "finish": "tool-calls", "tokens": TOKENS, "time": {"created": 5, "completed": 6},
+         "model": {"id": "gpt-5", "providerID": "openai"}, "content": [
+            {"type": "reasoning", "text": "hm"}, {"type": "text", "text": "I write."},
+            {"type": "tool", "id": "c1", "name": "write",
+             "state": {"status": "completed", "input": {"a": 1}, "content": [{"type": "text", "text": "ok"}]}}]},
+        {"type": "synthetic", "text": "note"}, {"type": "hologram"},
+        {"type": "assistant", "finish": "error", "error": {"type": "aborted", "message": "m"}, "content": [],
+         "retry": {"attempt": 1, "error": {"type": "x", "message": "fetch failed"}}},
+        {"type": "idle", "outcome": "failed"},
+    ]
+    put_session(base, "ses_1", second)
+    put_session(base, "ses_2", [*asked(), *said(text(), ended()), *second], at=2)
+    seen = look(base, tmp_path)
+    assert stops(seen) == ["tool_call", "error", "error", "end_turn"]
+    assert seen.responses[0].exchange.response.tool_calls[0].arguments == '{"a": 1}'
+    assert "hologram (1)" in notices(seen)
+    assert "model-switched (1)" in notices(seen)
+
+
+def test_it_tells_of_an_idle_end(base, tmp_path):
+    put_session(base, "ses_1", [{"type": "user", "text": "go"}, {"type": "assistant", "content": [text()]},
+                                {"type": "idle", "outcome": "succeeded"}])
+    seen = look(base, tmp_path)
+    assert rules(seen) == ["transcript.absent", "transcript.inferred.turn_ended"]
+
+
+@pytest.mark.parametrize("kind", ["synthetic", "system", "skill", "shell"])
+def test_what_the_agent_adds_in_the_second_version_opens_no_turn(base, tmp_path, kind):
+    state = {"status": "error", "input": {}, "error": {"message": "x"}}
+    put_session(base, "ses_1", [
+        {"type": "user", "text": "go"}, {"type": "assistant", "finish": "tool-calls", "content": [
+            {"type": "tool", "id": "c1", "name": "w", "state": state}]},
+        {"type": kind, "text": "note"}, {"type": "assistant", "finish": "stop", "content": [text()]}])
+    seen = look(base, tmp_path)
+    assert len(seen.turns) == 1
+    assert seen.responses[1].exchange.request.messages[-1].text == "note"
+
+
+@pytest.mark.parametrize(("name", "value", "told"), [
+    ("finish", 3, "finish is a number, and text was expected"),
+    ("time", {"created": "x"}, "time.created is text, and a number was expected"),
+    ("state", {"status": 1}, "state.status is a number, and text was expected"),
+])
+def test_a_member_of_an_odd_kind_is_told(tmp_path, name, value, told):
+    assert told in notices(exported(tmp_path, asked(), said(text(), ended(), **{name: value})))
+
+
+@pytest.mark.parametrize("data", ["", "{", "null", "[1]", "{}", "x" * 9])
+def test_a_row_that_holds_no_object_hides_no_other(base, tmp_path, data):
+    put_session(base, "ses_1", [*asked(), *said(text(), ended())])
+    base.execute("INSERT INTO part VALUES ('a', 'ses_1msg_2', 'ses_1', 1, ?)", (data,))
+    base.execute("INSERT INTO message VALUES ('zzz', 'ses_1', 99, 99, ?)", (data,))
+    assert [each for each in stops(look(base, tmp_path)) if each == "end_turn"]
+
+
+def test_another_database_is_none_of_its(tmp_path):
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE session (id)")
+    (given,) = open_paths([str(path)]).inputs
+    assert given.error is not None
+    assert given.format != "opencode"
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def tree(root: Path, session: str, records: list[Row], **more: Any) -> Path:
+    path = root / "session" / "proj" / f"{session}.json"
+    files = {path: {"id": session, "projectID": "proj", "directory": "/w", "title": "A title", **more}}
+    for record in records:
+        owner = record.get("messageID")
+        place = root / "part" / owner if owner else root / "message" / session
+        files[place / f"{record['id']}.json"] = {**record, "sessionID": session} if not owner else record
+    for name, value in files.items():
+        name.parent.mkdir(parents=True, exist_ok=True)
+        name.write_text(json.dumps(value))
+    return path
+
+
+def test_a_session_of_the_tree_gathers_its_messages_and_those_of_the_sessions_below(tmp_path):
+    records = [*asked(), *said(tool(), ended("tool-calls")), *said(text(), ended(), key="msg_3")]
+    records[0]["id"] = "msg_1"
+    path = tree(tmp_path, "ses_1", records)
+    tree(tmp_path, "ses_2", [*asked("below", key="msg_8"), *said(text(), ended(), key="msg_9")], parentID="ses_1",
+         title="Sub")
+    tree(tmp_path, "ses_3", [*asked("beside", key="msg_6"), *said(text(), ended(), key="msg_7")])
+    loaded = open_paths([str(path)])
+    assert [turn.user_text for turn in loaded.turns] == ["go", "below"]
+    assert [each.session for each in loaded.exchanges] == ["A title", "A title", "A title › Sub"]
+
+
+def test_parts_of_the_first_releases_lie_in_one_folder(tmp_path):
+    path = tree(tmp_path, "ses_1", [*asked(), *said(text("Hello."), ended())])
+    for part in [*(tmp_path / "part").glob("*/*.json")]:
+        part.rename(tmp_path / "part" / part.name)
+    assert [each.response.text for each in open_paths([str(path)]).exchanges] == ["Hello."]
+
+
+def test_a_message_alone_has_its_parts_and_a_part_alone_is_shown(tmp_path):
+    tree(tmp_path, "ses_1", [*asked(), *said(text("Hello."), ended("length"))])
+    message = open_paths([str(tmp_path / "message/ses_1/msg_2.json")])
+    assert [each.response.text for each in message.exchanges] == ["Hello."]
+    part = open_paths([str(tmp_path / "part/msg_2/prt_msg_2_00.json")])
+    assert [each.response.text for each in part.exchanges] == ["Hello."]
+
+
+@pytest.mark.parametrize(("value", "notice"), [
+    ({"id": "ses_1", "projectID": "p", "directory": "/w", "title": "T"}, "a session: T; no answer of a model"),
+    ({"id": "m", "sessionID": "s", "role": "user", "summary": {"title": "Hi"}}, "a message of the user: Hi; no answer"),
+    ({"id": "p", "messageID": "m", "type": "compaction"}, "a mark that the history was compacted; no answer"),
+])
+def test_a_file_without_an_answer_says_what_it_is(tmp_path, value, notice):
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(value))
+    (given,) = open_paths([str(path)]).inputs
+    assert (given.error, given.format) == (None, "opencode")
+    assert any(notice in each for each in given.notices)
+
+
+@pytest.mark.parametrize("key", ["../../..", "/etc", ".", "a/b"])
+def test_an_id_never_leads_out_of_the_store(tmp_path, key):
+    path = tmp_path / "a" / "b" / "x.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"id": key, "projectID": "p", "directory": "/w"}))
+    (tmp_path / "x.json").write_text(json.dumps({"id": "m", "sessionID": "s", "role": "assistant"}))
+    assert open_paths([str(path)]).exchanges == ()
+
+
+def test_the_events_of_a_run_are_read(tmp_path):
+    parts = [START, text(), ended("length")]
+    lines = [{"type": part["type"].replace("-", "_"), "sessionID": "ses_1", "timestamp": 5,
+              "part": {"messageID": "msg_2", "id": f"p{at}", **part}} for at, part in enumerate(parts)]
+    seen = shown("".join(f"{json.dumps(line)}\n" for line in lines), tmp_path, name="run.jsonl")
+    assert stops(seen) == ["max_tokens"]
+
+
+def test_the_databases_of_both_are_found(tmp_path):
+    expected = []
+    for at, (name, agent) in enumerate([(".local/share/opencode/opencode.db", "opencode"),
+                                        (".local/share/opencode/opencode-dev.db", "opencode"),
+                                        ("Library/Application Support/opencode/opencode.db", "opencode"),
+                                        (".local/share/kilo/kilo.db", "Kilo CLI")]):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+        os.utime(path, (100 - at, 100 - at))
+        expected.append((str(path), agent))
+    (tmp_path / ".local/share/opencode/opencode.db-wal").write_bytes(b"x")
+    assert [(each.path, each.agent) for each in transcripts({"HOME": str(tmp_path)})] == expected
+    elsewhere = transcripts({"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "none")})
+    assert [each.path for each in elsewhere] == [str(tmp_path / "Library/Application Support/opencode/opencode.db")]
