@@ -268,6 +268,19 @@ MINI: dict[str, Any] = {
         {"role": "exit", "content": "x", "extra": {"exit_status": "Submitted"}}],
 }
 
+OPENHANDS: tuple[dict[str, Any], ...] = (
+    {"id": 0, "timestamp": "t", "source": "user", "action": "message", "args": {"content": "go"}},
+    {"id": 1, "source": "agent", "action": "run", "args": {"command": "ls", "thought": "hm"}, "tool_call_metadata": {
+        "tool_call_id": "call_1", "function_name": "run", "model_response": _LITELLM}},
+    {"id": 2, "source": "agent", "observation": "run", "content": "a", "extras": {}, "cause": 1},
+    {"id": 3, "source": "agent", "action": "run", "args": {"command": "ls", "thought": "hm"}},
+    {"id": 4, "source": "environment", "observation": "agent_state_changed", "extras": {"agent_state": "finished"}},
+    {"id": "5", "timestamp": "t", "source": "agent", "kind": "ActionEvent", "thought": [{"text": "hm"}],
+     "llm_response_id": "r", "tool_call": {"id": "c", "name": "run", "arguments": "{}"}},
+    {"id": "6", "timestamp": "t", "source": "environment", "kind": "ObservationEvent", "tool_call_id": "c",
+     "observation": {"content": [{"text": "a"}], "is_error": False}},
+)
+
 _ASKED: dict[str, Any] = {"model": "gpt-5", "messages": [{"role": "user", "content": "go"}]}
 _CHAT: dict[str, Any] = {
     "id": "chatcmpl-1", "object": "chat.completion",
@@ -330,6 +343,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("swe-agent", "a.traj", SWE),
     Shape("mini-swe-agent", "a.traj.json", MINI),
     Shape("opencode", "opencode.json", _OPENCODE),
+    Shape("openhands", "events.json", list(OPENHANDS)),
     Shape("known", "codex.jsonl", [{"type": "session_meta", "payload": {"id": "x"}}, {"eval": {"run_id": "r"},
           "status": "s", "history": [{"role": "gemini"}]}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),

@@ -459,7 +459,6 @@ NAMES = {
     "gemini-cli": "Gemini CLI chat",
     "inspect_ai": "inspect_ai log",
     "langfuse": "Langfuse export",
-    "openhands": "OpenHands trajectory",
     "as-copilot": "Copilot CLI session",
     "as-droid": "Droid session",
     "as-hermes": "Hermes session",
@@ -468,7 +467,7 @@ NAMES = {
 }
 READ = {
     "claude-code": "claude-code", "pi": "pi", "openclaw": "pi",
-    "swe-agent": "swe-agent", "mini-swe-agent": "mini-swe-agent",
+    "swe-agent": "swe-agent", "mini-swe-agent": "mini-swe-agent", "openhands": "openhands",
 }
 """Transcripts that are read, by their folder or the beginning of their names, and by which importer."""
 FRAGMENTS = ("as-opencode",)
@@ -531,7 +530,6 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
         ('{"createdAt": "t", "agents": {}, "workDir": "/"}', "Kimi Code session"),
         ('{"session_id": "x", "platform": "cli", "messages": []}', "Hermes session"),
         ('{"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t"}}', "inspect_ai log"),
-        ('[{"id": 0, "source": "user", "action": "message", "args": {}}]', "OpenHands trajectory"),
         ('{"trace": {"id": "x"}, "observations": []}', "Langfuse export"),
         ('{"id": "o", "traceId": "t", "observations": []}', "Langfuse export"),
         ('{"resource_spans": []}', "OpenTelemetry traces (OTLP)"),

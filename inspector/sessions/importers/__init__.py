@@ -112,6 +112,12 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("Kilo CLI", "XDG_DATA_HOME", ".local/share", ("kilo",), ("kilo*.db",)),
         ),
     ),
+    "openhands": FileFormat(
+        f"{_HERE}.openhands", "OpenHands events", 'events with "source" and "action", or "kind"; base_state.json',
+        Keeps(Words.PROVIDER, cap=True, usage=True), (b'"source"', b"base_state.json"), (
+            AgentFolder("OpenHands", "OH_PERSISTENCE_DIR", ".openhands", ("conversations", "*"), ("base_state.json",)),
+        ),
+    ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,

@@ -1,0 +1,299 @@
+"""Events of OpenHands: the lists of version 0, and the conversations of the SDK of version 1.
+
+Version 0 writes one list of actions and observations. An action of a model that calls tools carries the whole answer of
+LiteLLM (`tool_call_metadata.model_response`), the same one on each of its actions; an answer of text alone lacks it.
+Version 1 writes `base_state.json` and a file for each event below `events/`: the calls as they came, the answer that
+they belong to by `llm_response_id`, its counts in the state, and no stop word. Sources: OpenHands
+`events/serialization`, software-agent-sdk `event/llm_convertible`.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from inspector.sessions.importers import first_look, sibling
+from inspector.sessions.recording import FileReading, Options, Skipped, UnreadableError
+from inspector.sessions.traffic import loads
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import (
+    ChatReader,
+    Piece,
+    call_of,
+    known_text,
+    list_pieces,
+    number_of,
+    object_of,
+    objects_of,
+    pointer_at,
+    take_litellm,
+    text_of,
+)
+from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart, Usage
+
+LISTS = ("history", "trajectory", "events")
+"""Members of an object that hold the events."""
+PASSED = frozenset({
+    "system", "recall", "change_agent_state", "agent_state_changed", "condensation", "condensation_request", "null",
+    "initialize", "loop_recovery", "SystemPromptEvent", "Condensation", "CondensationRequest",
+    "CondensationSummaryEvent", "ConversationStateUpdateEvent", "TokenEvent", "PauseEvent", "StreamingDeltaEvent",
+    "HookExecutionEvent", "LLMCompletionLogEvent",
+})
+"""Events that carry nothing of an exchange."""
+ENDED = frozenset({"awaiting_user_input", "finished"})
+"""States of version 0 that say that the agent's loop has ended by itself."""
+FIELDS: Fields = {
+    "": {
+        "source": (str,), "action": (str, dict), "observation": (str, dict), "args": (dict,), "extras": (dict,),
+        "cause": (int,), "content": (str,), "tool_call_metadata": (dict,), "kind": (str,), "llm_message": (dict,),
+        "tool_call": (dict,), "tool_call_id": (str,), "llm_response_id": (str,), "error": (str,),
+    },
+    "tool_call_metadata": {"model_response": (dict,), "tool_call_id": (str,), "function_name": (str,)},
+}
+
+
+def _is_event(value: Any) -> bool:
+    if not isinstance(value, dict) or "source" not in value:
+        return False
+    old = isinstance(value.get("action"), str) or isinstance(value.get("observation"), str)
+    return (old and ("args" in value or "extras" in value or "message" in value)) or _is_sdk_event(value)
+
+
+def _is_sdk_event(value: dict[str, Any]) -> bool:
+    return "timestamp" in value and str(value.get("kind", "")).endswith(
+        ("Event", "Observation", "Condensation", "CondensationRequest"))
+
+
+def _is_state(value: Any) -> bool:
+    return isinstance(value, dict) and "agent" in value and ("execution_status" in value or "agent_status" in value
+                                                              or "persistence_dir" in value)
+
+
+def sniff(head: bytes, path: str) -> int:
+    """A list of events, one event, an object with a history of events, or the state of a conversation."""
+    first = first_look(head).first
+    if isinstance(first, list):
+        return 100 if any(_is_event(value) for value in first[:4]) else 0
+    if not isinstance(first, dict):
+        return 0
+    lists = (first.get(name) for name in LISTS)
+    held = next((each for each in lists if isinstance(each, list)), None)
+    if held and _is_event(held[0]):
+        return 100
+    return 95 if _is_state(first) or _is_event(first) else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer among the events.
+
+    Raises:
+        UnreadableError: the events of the file belong to a conversation that is read from its state.
+    """
+    reader = _Events(path, options)
+    return reader.read_rows(TranscriptRows(_pieces(data, path, reader), FIELDS, reader.unit))
+
+
+def _pieces(data: bytes, path: str, reader: _Events) -> Iterator[Piece]:
+    first = first_look(data[: 1 << 16]).first
+    if isinstance(first, list):
+        return list_pieces(data)
+    if not isinstance(first, dict):
+        raise UnreadableError("no events: expected a list of them, or an object")
+    if not _is_state(first) and not _is_event(first):
+        name = next((name for name in LISTS if isinstance(first.get(name), list)), LISTS[0])
+        return list_pieces(data, name)
+    if _is_event(first):
+        folder = os.path.dirname(os.path.dirname(os.path.abspath(path)))
+        if "kind" in first and os.path.exists(os.path.join(folder, "base_state.json")):
+            raise UnreadableError("one event of a conversation: expected the base_state.json of the folder above")
+        return iter([(1, data, True)])
+    reader.state(data)
+    return _files(path)
+
+
+def _files(path: str) -> Iterator[Piece]:
+    """The events of a conversation, a file each."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(path)), "events")
+    for number, name in enumerate(sorted(glob.glob(os.path.join(glob.escape(folder), "*.json"))), 1):
+        data = sibling(path, os.path.join("events", os.path.basename(name)))
+        if data is not None:
+            yield number, data.strip(), False
+
+
+class _Events(ChatReader):
+    """One conversation being read."""
+
+    name, agent, fields = "openhands", "OpenHands", FIELDS
+    unit = "event"
+    row_word = ("an event", "events")
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.open: dict[str, TranscriptAnswer] = {}
+        """Answers by the id of their response."""
+        self.calls: dict[int, str] = {}
+        """Version 0: event -> the call that its action carries out."""
+        self.usages: dict[str, dict[str, Any]] = {}
+
+    def state(self, data: bytes) -> None:
+        """What the state of a version 1 conversation says: the model, the cap, and the counts of each answer."""
+        try:
+            state = object_of(loads(data))
+        except ValueError:
+            return
+        llm = object_of(object_of(state.get("agent")).get("llm"))
+        self.model = known_text(llm.get("model"))
+        self.cap = number_of(llm.get("max_output_tokens")) or None
+        for metrics in object_of(object_of(state.get("stats")).get("usage_to_metrics")).values():
+            for usage in objects_of(object_of(metrics).get("token_usages")):
+                self.usages[str(usage.get("response_id"))] = usage
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """An event of either version."""
+        value = line.value
+        if _is_sdk_event(value):
+            return self._sdk(line, lines, place)
+        kind, source = value.get("action"), value.get("source")
+        meta = object_of(value.get("tool_call_metadata"))
+        if isinstance(value.get("observation"), str):
+            return self._observed(line, lines, place, meta)
+        if not isinstance(kind, str) or kind in PASSED:
+            lines.count(kind, PASSED)
+            return place
+        if source == "user" or (source != "agent" and kind == "message"):
+            return self.say(line, place, self._said(value), own=source != "user")
+        return self._acted(line, place, meta, kind)
+
+    def _said(self, value: dict[str, Any]) -> str:
+        args = object_of(value.get("args"))
+        return known_text(args.get("content")) or known_text(value.get("message")) or ""
+
+    # -- version 0 ---------------------------------------------------------------------------------------------------
+
+    def _acted(self, line: TranscriptLine, place: TreePlace, meta: dict[str, Any], kind: str) -> TreePlace:
+        """An action of the agent: a call of the answer that it carries, or an answer of its own."""
+        value, key = line.value, known_text(meta.get("tool_call_id"))
+        given = object_of(meta.get("model_response"))
+        if type(value.get("id")) is int:
+            self.calls[value["id"]] = key or f"event {value['id']}"
+        name = known_text(given.get("id"))
+        found = self.open.get(name) if name is not None else None
+        if found is not None:
+            found.take(line)
+            return place
+        answer = self.answer(line, place, name or "")
+        at = answer.take(line)
+        if given.get("choices"):
+            take_litellm(answer, given, None, line, at, "tool_call_metadata", "model_response")
+            if name is not None:
+                self.open[name] = answer
+        elif kind == "message":
+            answer.parts.append(TextPart(self._said(value)))
+        else:
+            self._plain(answer, line, meta, kind, at)
+        return TreePlace(answer)
+
+    def _plain(self, answer: TranscriptAnswer, line: TranscriptLine, meta: dict[str, Any], kind: str, at: At) -> None:
+        """An action whose answer was not recorded: its thought and its arguments, as OpenHands understood them."""
+        args, number = object_of(line.value.get("args")), line.value.get("id")
+        thought = known_text(args.get("thought"))
+        answer.parts += [TextPart(thought)] if thought else []
+        key = meta.get("tool_call_id") or (f"event {number}" if type(number) is int else None)
+        answer.parts.append(call_of(key, known_text(meta.get("function_name")) or kind, args,
+                                    partial(slice_of, line.data), "args", pointer_at(at, "args")))
+
+    def _observed(
+        self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace, meta: dict[str, Any]
+    ) -> TreePlace:
+        """What came of an action, or a state of the loop."""
+        value, kind = line.value, line.value["observation"]
+        if kind == "agent_state_changed":
+            extras = object_of(value.get("extras"))
+            state, why = extras.get("agent_state"), known_text(extras.get("reason"))
+            if state in ENDED and place.answer is not None:
+                return self.say(line, place, str(state), mark="ended")
+            if state == "stopped":
+                return self.say(line, place, "", mark="interrupted")
+            if state == "error":
+                self.reading.skipped.append(Skipped(line.number - 1, f"the agent failed: {why or 'no reason given'}"))
+                return place
+        if kind in PASSED:
+            lines.count(kind, PASSED)
+            return place
+        cause = value.get("cause")
+        key = known_text(meta.get("tool_call_id")) or (self.calls.get(cause) if type(cause) is int else None)
+        said = known_text(value.get("content")) or known_text(value.get("message")) or ""
+        if key is None:
+            return self.say(line, place, said, own=True)
+        return self.say(line, place, "", (ToolResultPart(key, kind, said, kind in ("error", "user_rejected")),))
+
+    # -- version 1 ---------------------------------------------------------------------------------------------------
+
+    def _sdk(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        value, kind, key = line.value, line.value.get("kind"), known_text(line.value.get("tool_call_id"))
+        if kind == "MessageEvent":
+            message = object_of(value.get("llm_message"))
+            if value.get("source") == "agent":
+                return self._sdk_answer(line, place, message)
+            return self.say(line, place, text_of(message.get("content")), own=value.get("source") != "user")
+        if kind == "ActionEvent":
+            return self._sdk_answer(line, place, value)
+        if kind == "ObservationEvent":
+            seen = object_of(value.get("observation"))
+            part = ToolResultPart(key, known_text(value.get("tool_name")), sdk_text(seen), seen.get("is_error") is True)
+            return self.say(line, place, "", (part,))
+        if kind in ("AgentErrorEvent", "UserRejectObservation"):
+            refused = kind == "UserRejectObservation"
+            why = known_text(value.get("rejection_reason" if refused else "error")) or ""
+            said = f"The user doesn't want to proceed with this tool use. {why}" if refused else why
+            return self.say(line, place, "", (ToolResultPart(key, None, said, True),))
+        if kind == "ConversationErrorEvent":
+            why = known_text(value.get("detail")) or known_text(value.get("code")) or "no reason given"
+            self.reading.skipped.append(Skipped(line.number - 1, f"the conversation failed: {why[:200]}"))
+            return place
+        lines.count(kind, PASSED)
+        return place
+
+    def _sdk_answer(self, line: TranscriptLine, place: TreePlace, message: dict[str, Any]) -> TreePlace:
+        """A message of the model, or one of the calls of an answer."""
+        value = line.value
+        name = known_text(value.get("llm_response_id"))
+        answer = self.open.get(name) if name is not None else None
+        fresh = answer is None
+        if answer is None:
+            answer = self.answer(line, place, name or "")
+            usage = self.usages.get(name or "")
+            answer.usage = sdk_usage(usage) if usage is not None else None
+            if name is not None:
+                self.open[name] = answer
+        at = answer.take(line)
+        thought = known_text(message.get("reasoning_content"))
+        answer.parts += [ReasoningPart(thought)] if thought and fresh else []
+        text = text_of(message.get("content") if "content" in message else value.get("thought"))
+        answer.parts += [TextPart(text)] if text and (fresh or text != answer.text) else []
+        call = object_of(value.get("tool_call"))
+        if call:
+            answer.parts.append(call_of(call.get("id") or value.get("tool_call_id"), call.get("name"),
+                                        call.get("arguments"), partial(slice_of, line.data, "tool_call"), "arguments",
+                                        pointer_at(at, "tool_call")))
+        return TreePlace(answer) if fresh else place
+
+
+def sdk_text(seen: dict[str, Any]) -> str:
+    """The text of an observation of version 1, whatever tool made it."""
+    for name in ("content", "output", "message", "result"):
+        text = text_of(seen.get(name))
+        if text:
+            return text
+    return "" if not seen else json.dumps(seen, ensure_ascii=False)
+
+
+def sdk_usage(usage: dict[str, Any]) -> Usage:
+    """Counts of one answer, by the SDK's names."""
+    return Usage(*(number_of(usage.get(name)) for name in (
+        "prompt_tokens", "completion_tokens", "reasoning_tokens", "cache_read_tokens")))

@@ -1,0 +1,188 @@
+"""Events of OpenHands: the answers that actions share, what came of them, states of the loop, and both versions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from inspector.sessions import open_paths
+from inspector.sessions.importers.openhands import PASSED
+from tests.scenes.shapes import OPENHANDS
+from tests.scenes.transcripts import places, rules, shown, stops, words
+
+Row = dict[str, Any]
+
+
+def notices(seen) -> str:
+    return "\n".join(seen.inputs[0].notices)
+
+
+def event(number: int, source: str = "agent", **more: Any) -> Row:
+    return {"id": number, "timestamp": f"2026-02-01T00:00:{number:02}", "source": source, **more}
+
+
+def asked(number: int, said: str = "go") -> Row:
+    return event(number, "user", action="message", args={"content": said}, message=said)
+
+
+def call(key: str, arguments: str = '{"command": "ls"}') -> Row:
+    return {"id": key, "type": "function", "function": {"name": "execute_bash", "arguments": arguments}}
+
+
+def response(*calls: Row, word: str = "tool_calls", model: str = "gpt-4o") -> Row:
+    message = {"role": "assistant", "content": None, "tool_calls": list(calls)}
+    return {"id": "chatcmpl-1", "model": model, "choices": [{"index": 0, "finish_reason": word, "message": message}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 5}}
+
+
+def acted(number: int, key: str, given: Row | None, kind: str = "run", **more: Any) -> Row:
+    meta = {"function_name": "execute_bash", "tool_call_id": key, "model_response": given}
+    return event(number, action=kind, args={"command": "ls", "thought": "Look."}, tool_call_metadata=meta, **more)
+
+
+def seen_of(number: int, cause: int, kind: str = "run", said: str = "a.py") -> Row:
+    return event(number, "environment", observation=kind, content=said, extras={}, cause=cause)
+
+
+def state(number: int, name: str, **more: Any) -> Row:
+    return event(number, "environment", observation="agent_state_changed", content="",
+                 extras={"agent_state": name, **more})
+
+
+KEYS = ("call_a1b2c3d4", "call_e5f6a7b8")
+
+
+def test_the_actions_of_one_answer_are_one_answer(tmp_path):
+    both = response(call(KEYS[0]), call(KEYS[1]))
+    rows = [asked(0), acted(1, KEYS[0], both), seen_of(2, 1), acted(3, KEYS[1], both), seen_of(4, 3),
+            event(5, action="message", args={"content": "Done."}), state(6, "awaiting_user_input")]
+    seen = shown(json.dumps(rows), tmp_path)
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert places(seen) == [["request", "tool_result"]]
+    first, last = (facts.exchange for facts in seen.responses)
+    assert (first.response.raw_stop_reason, first.response.usage.output_tokens) == ("tool_calls", 5)
+    assert [part.call_id for part in last.request.messages[0].results] == list(KEYS)
+    assert rules(seen, 1) == ["transcript.absent", "transcript.inferred.turn_ended"]
+    assert words(seen) == ["END INFERRED"]
+    assert "1 of 2 answers have no stop reason, as OpenHands keeps none for them" in notices(seen)
+
+
+def test_a_finished_loop_is_an_end_and_no_other_state_is(tmp_path):
+    said = event(1, action="message", args={"content": "Done."})
+    for name, stop in (("finished", "end_turn"), ("awaiting_user_input", "end_turn"), ("running", "unknown")):
+        assert stops(shown(json.dumps([asked(0), said, state(2, name)]), tmp_path)) == [stop]
+
+
+def test_the_user_stops_it_and_it_fails(tmp_path):
+    said = event(1, action="message", args={"content": "Done."})
+    seen = shown(json.dumps([asked(0), said, state(2, "stopped")]), tmp_path)
+    assert (stops(seen), words(seen)) == (["cancelled"], ["CANCELLED"])
+    failed = shown(json.dumps([asked(0), said, state(2, "error", reason="LLM down")]), tmp_path)
+    assert [skip.why for skip in failed.inputs[0].skipped] == ["the agent failed: LLM down"]
+
+
+def test_a_cut_call_is_held_and_its_error_is_no_run(tmp_path):
+    cut = response(call(KEYS[0], '{"command": "ls'), word="length")
+    seen = shown(json.dumps([asked(0), acted(1, KEYS[0], cut), seen_of(2, 1, "error", "bad JSON")]), tmp_path)
+    assert stops(seen) == ["max_tokens"]
+    assert words(seen) == ["CALL HELD"]
+    assert not [noted for noted in seen.findings if noted.finding.rule == "agent.ran_held_call"]
+
+
+def test_an_action_without_its_answer_keeps_what_was_understood(tmp_path):
+    seen = shown(json.dumps([asked(0), event(1, action="run", args={"command": "ls", "thought": "Look."}),
+                             seen_of(2, 1), acted(3, KEYS[0], None), seen_of(4, 3)]), tmp_path)
+    assert stops(seen) == ["tool_call", "tool_call"]
+    first = seen.responses[0].exchange.response
+    assert (first.text, first.tool_calls[0].id, first.tool_calls[0].form.value) == ("Look.", "event 1", "object")
+    assert seen.responses[1].exchange.response.tool_calls[0].name == "execute_bash"
+
+
+@pytest.mark.parametrize("name", ["history", "trajectory", "events"])
+def test_the_events_may_stand_in_an_object(name, tmp_path):
+    said = event(1, action="message", args={"content": "Done."})
+    assert stops(shown(json.dumps({"instance_id": "x", name: [asked(0), said]}), tmp_path)) == ["unknown"]
+
+
+def test_one_event_alone_is_shown(tmp_path):
+    said = event(1, action="message", args={"content": "Done."})
+    assert shown(json.dumps(said), tmp_path).responses[0].exchange.response.text == "Done."
+    assert open_paths([str(tmp_path / "s.jsonl")]).inputs[0].format == "openhands"
+
+
+@pytest.mark.parametrize("kind", sorted(PASSED))
+def test_events_without_an_exchange_are_counted(kind, tmp_path):
+    old = kind[0].islower()
+    row = event(1, "environment", action=kind, args={}) if old else event(1, "environment", kind=kind)
+    given = notices(shown(json.dumps([asked(0), row]), tmp_path))
+    assert f"records that hold no exchange: {kind} (1)" in given
+    unknown = event(1, "environment", kind="HologramEvent") if not old else event(1, observation="hologram", extras={})
+    assert "HologramEvent" in notices(shown(json.dumps([asked(0), unknown]), tmp_path)) or old
+
+
+# -- version 1 ---------------------------------------------------------------------------------------------------------
+
+
+def sdk(kind: str, source: str = "agent", **more: Any) -> Row:
+    return {"id": "e", "timestamp": "2026-02-01T00:00:00", "source": source, "kind": kind, **more}
+
+
+def message(said: str, source: str = "user", **more: Any) -> Row:
+    return sdk("MessageEvent", source, llm_message={"role": "x", "content": [{"type": "text", "text": said}]}, **more)
+
+
+def action(key: str, name: str = "resp_1", arguments: str = '{"command": "ls"}') -> Row:
+    return sdk("ActionEvent", thought=[{"type": "text", "text": "Look."}], reasoning_content="hm", tool_name="terminal",
+               tool_call_id=key, tool_call={"id": key, "name": "terminal", "arguments": arguments},
+               llm_response_id=name)
+
+
+def conversation(folder, *rows: Row) -> str:
+    usage = {"response_id": "resp_1", "model": "m", "prompt_tokens": 9, "completion_tokens": 5, "reasoning_tokens": 2}
+    held = {"id": "c", "execution_status": "idle", "agent": {"llm": {"model": "gpt-5", "max_output_tokens": 4096}},
+            "stats": {"usage_to_metrics": {"agent": {"token_usages": [usage]}}}}
+    (folder / "events").mkdir()
+    (folder / "base_state.json").write_text(json.dumps(held))
+    for number, row in enumerate(rows):
+        (folder / "events" / f"event-{number:05}-x.json").write_text(json.dumps(row))
+    return str(folder / "base_state.json")
+
+
+def test_a_conversation_is_its_state_and_its_events(tmp_path):
+    result = sdk("ObservationEvent", "environment", tool_call_id=KEYS[0], tool_name="terminal",
+                 observation={"content": [{"type": "text", "text": "a.py"}], "is_error": False})
+    refused = sdk("UserRejectObservation", "environment", tool_call_id=KEYS[1], rejection_reason="no")
+    path = conversation(tmp_path, message("go"), action(KEYS[0]), action(KEYS[1]), result, refused,
+                        message("Done.", "agent", llm_response_id="resp_2"), sdk("SystemPromptEvent"))
+    loaded = open_paths([path])
+    (given,), (first, last) = loaded.inputs, loaded.exchanges
+    assert [each.name for each in first.response.tool_calls] == ["terminal", "terminal"]
+    assert first.response.text == "Look."
+    assert (first.request.max_tokens, first.response.usage.output_tokens) == (4096, 5)
+    assert first.response.model == "gpt-5"
+    assert first.refused == {KEYS[1]: "the user refused it: it did not run"}
+    assert last.request.messages[0].results[0].text == "a.py"
+    assert "SystemPromptEvent (1)" in "\n".join(given.notices)
+    alone = open_paths([str(tmp_path / "events" / "event-00001-x.json")]).inputs[0]
+    assert "expected the base_state.json of the folder above" in alone.error
+
+
+def test_a_cut_call_keeps_its_string_and_an_error_is_told(tmp_path):
+    error = sdk("AgentErrorEvent", tool_call_id=KEYS[0], tool_name="terminal", error="Error validating args")
+    failed = sdk("ConversationErrorEvent", "environment", code="LLMBadRequestError", detail="too long")
+    path = conversation(tmp_path, message("go"), action(KEYS[0], arguments='{"command": "l'), error, failed)
+    loaded = open_paths([path])
+    assert loaded.exchanges[0].response.stop_reason.normalized.value == "max_tokens"
+    assert loaded.inputs[0].answers[0].result.is_error
+    assert [skip.why for skip in loaded.inputs[0].skipped] == ["the conversation failed: too long"]
+
+
+@pytest.mark.parametrize(("member", "told"), [
+    ({"args": 1}, "event 2: args is a number, and an object was expected"),
+    ({"tool_call_metadata": {"model_response": 1}}, "event 2: tool_call_metadata.model_response is a number, and an"),
+])
+def test_a_member_of_an_odd_kind_is_told(member, told, tmp_path):
+    rows = [OPENHANDS[0], {**OPENHANDS[1], **member}, *OPENHANDS[2:]]
+    assert told in notices(shown(json.dumps(rows), tmp_path))
