@@ -165,6 +165,9 @@ REPORT: tuple[Table, ...] = (
         "FIELDS", "ENDED", "LISTS", "PASSED")),
     *(Table(f"inspector.sessions.importers.{name}", table, "tests/sessions/test_trajectories.py") for name, table in (
         ("swe_agent", "FIELDS"), ("swe_agent", "LISTS"), ("mini_swe_agent", "FIELDS"), ("mini_swe_agent", "NAMES"))),
+    Table("inspector.sessions.importers.codex", "ENVELOPES", "tests/sessions/test_codex.py", names=("no copy",)),
+    Table("inspector.sessions.importers.codex", "ITEMS", "tests/sessions/test_codex.py", names=("no copy",)),
+    Table("inspector.sessions.importers.codex", "ENDED", "tests/sessions/test_codex.py", names=("no copy",)),
     Table("inspector.sessions.importers.pi", "STOPS", "tests/sessions/test_pi.py"),
     Table("inspector.sessions.importers.pi", "APIS", "tests/sessions/test_pi.py"),
     Table("inspector.sessions.importers.pi", "FIELDS", "tests/sessions/test_odd_members.py"),

@@ -167,6 +167,10 @@ REFUSALS: tuple[NotRun, ...] = (
            "Claude Code; pi"),
     NotRun("blocked", r"tool execution was blocked\b", "an extension refused it", "pi"),
     NotRun("not_executed", r"<exception>\s?action was not executed\b", "the run ended before it", "mini-swe-agent"),
+    NotRun("unparsed_arguments", r"failed to parse function arguments\b", "the agent could not parse its arguments",
+           "Codex CLI"),
+    NotRun("command_rejected", r"(?:exec command |patch )?rejected by user\b", "the user refused it", "Codex CLI"),
+    NotRun("unsupported_call", r"unsupported (?:custom tool )?call:", "the agent knows no such tool", "Codex CLI"),
     NotRun("skipped", r"skipped due to queued user message\b", "the user spoke first, and it was skipped", "pi"),
 )
 """In this order; the first that fits names the refusal."""

@@ -318,6 +318,20 @@ _OPENCODE: dict[str, Any] = {"info": {"id": "ses_1", "title": "t", "directory": 
         {"id": "p3", "messageID": "m2", "type": "step-finish", "reason": "stop",
          "tokens": {"total": 4, "input": 1, "output": 1, "reasoning": 1, "cache": {"read": 1}}}]},
 ]}
+CODEX: tuple[dict[str, Any], ...] = (
+    {"type": "session_meta", "payload": {"id": "t", "source": {"subagent": "x"}}},
+    {"type": "turn_context", "payload": {"model": "m"}},
+    {"timestamp": "2026-01-01T00:00:00Z", "type": "response_item", "payload": {
+        "type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}},
+    {"type": "response_item", "payload": {
+        "type": "function_call", "name": "ls", "arguments": "{\"a\": 1", "call_id": "c"}},
+    {"type": "event_msg", "payload": {"type": "token_count", "info": {"last_token_usage": {"output_tokens": 7}}}},
+    {"type": "response_item", "payload": {
+        "type": "function_call_output", "call_id": "c", "output": {"success": False}}},
+    {"type": "event_msg", "payload": {"type": "task_complete", "last_agent_message": None, "error": {
+        "message": "down", "codex_error_info": {"response_stream_disconnected": {"http_status_code": 502}}}}},
+    {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}},
+)
 
 
 class Shape(NamedTuple):
@@ -344,8 +358,9 @@ SHAPES: tuple[Shape, ...] = (
     Shape("mini-swe-agent", "a.traj.json", MINI),
     Shape("opencode", "opencode.json", _OPENCODE),
     Shape("openhands", "events.json", list(OPENHANDS)),
-    Shape("known", "codex.jsonl", [{"type": "session_meta", "payload": {"id": "x"}}, {"eval": {"run_id": "r"},
-          "status": "s", "history": [{"role": "gemini"}]}], rows=True),
+    Shape("codex", "rollout.jsonl", list(CODEX), rows=True),
+    Shape("known", "spans.jsonl", [{"resourceLogs": []}, {"eval": {"run_id": "r"}, "status": "s",
+          "history": [{"role": "gemini"}]}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),
     *(Shape("body", f"{api}.json", answer) for api, answer in ANSWERS.items()),
     *(Shape("pairs", f"{api}.pair.json", {"url": URLS[api], "request": asked, "response": ANSWERS[api]})

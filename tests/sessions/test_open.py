@@ -286,7 +286,7 @@ def test_a_folder_gives_its_sessions_and_counts_the_rest(tmp_path):
     (tmp_path / "b" / "empty.json").write_text("")
     (tmp_path / "notes.txt").write_text("my notes")
     (tmp_path / "package.json").write_text('{"name": "x"}')
-    (tmp_path / "codex.jsonl").write_text('{"timestamp": "t", "type": "session_meta", "payload": {"id": "x"}}\n{}\n')
+    (tmp_path / "codex.jsonl").write_text('{"resourceLogs": []}\n{}\n')
     (tmp_path / ".git" / "c.har").write_text(har(entry([user("hi")], chat_body("never"))))
     loaded = open_paths([str(tmp_path)])
     assert [exchange.response.text for exchange in loaded.exchanges] == ["one", "two"]
@@ -302,7 +302,7 @@ def test_a_folder_gives_its_sessions_and_counts_the_rest(tmp_path):
         "/notes.txt",
         "/package.json",
     ]
-    assert any("Codex rollout: not read yet" in skip.why for skip in first.skipped)
+    assert any("OpenTelemetry logs (OTLP): not read yet" in skip.why for skip in first.skipped)
     assert sum(given.responses for given in loaded.inputs) == len(loaded.exchanges)
 
 
@@ -455,7 +455,6 @@ def test_the_results_of_a_batch_are_read(opened):
 # -- known transcripts ------------------------------------------------------------------------------------------------
 
 NAMES = {
-    "codex-cli": "Codex rollout",
     "gemini-cli": "Gemini CLI chat",
     "inspect_ai": "inspect_ai log",
     "langfuse": "Langfuse export",
@@ -466,6 +465,7 @@ NAMES = {
     "as-qwen": "Qwen Code transcript",
 }
 READ = {
+    "codex-cli": "codex",
     "claude-code": "claude-code", "pi": "pi", "openclaw": "pi",
     "swe-agent": "swe-agent", "mini-swe-agent": "mini-swe-agent", "openhands": "openhands",
 }
@@ -518,10 +518,6 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
         (
             '{"uuid": "u", "sessionId": "s", "type": "user", "message": {"role": "user", "parts": []}}\n',
             "Qwen Code transcript",
-        ),
-        (
-            '{"timestamp": "t", "type": "session_meta", "payload": {"id": "x"}}\n{"type": "event_msg"}\n',
-            "Codex rollout",
         ),
         ('{"sessionId": "s", "projectHash": "p", "messages": []}', "Gemini CLI chat"),
         ('{"type": "session.start", "data": {}}\n{"type": "x"}\n', "Copilot CLI session"),

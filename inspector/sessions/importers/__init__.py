@@ -118,6 +118,12 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("OpenHands", "OH_PERSISTENCE_DIR", ".openhands", ("conversations", "*"), ("base_state.json",)),
         ),
     ),
+    "codex": FileFormat(
+        f"{_HERE}.codex", "Codex CLI rollout", 'lines with "type" and "payload", the first of them "session_meta"',
+        Keeps(Words.HINT, usage=True), (b'"payload"', b"record_type", b'"instructions"'),
+        tuple(AgentFolder("Codex CLI", "CODEX_HOME", ".codex", parts, ("rollout-*.jsonl", "rollout-*.jsonl.zst"))
+              for parts in (("sessions", "**"), ("archived_sessions", "**"))),
+    ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,

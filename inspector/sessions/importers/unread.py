@@ -51,10 +51,6 @@ def _is_inspect(value: dict[str, Any]) -> bool:
 
 JSON: tuple[KnownFormat, ...] = (
     KnownFormat("Qwen Code transcript", _is_qwen),
-    KnownFormat(
-        "Codex rollout",
-        _typed("session_meta", "turn_context", "response_item", "event_msg", "compacted", keys=("payload",)),
-    ),
     KnownFormat("Gemini CLI chat", _is_gemini_cli),
     KnownFormat("Copilot CLI session", _typed("session.start", keys=("data",))),
     KnownFormat("Droid session", _typed("session_start", keys=("id",))),

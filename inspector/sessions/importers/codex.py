@@ -1,0 +1,381 @@
+"""Rollout files of Codex CLI: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-….jsonl`, also archived and packed with zstd.
+
+A rollout keeps the items of answers and the events of the agent, and no stop reason: `response.incomplete` becomes an
+error, which is tried again and then ends the turn. What an answer is, is inferred: the items up to the next count of
+tokens, or, in files without counts, up to the results of its calls. The same text may stand in an item and in an event;
+the item is read. Sources: codex-rs/rollout and codex-rs/protocol; files of 2025 are flat, without `payload`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from inspector.sessions.importers import first_look
+from inspector.sessions.recording import FileReading, Options, SessionAbout
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts.answer import (
+    INFERRED,
+    RECORDER,
+    InterimRow,
+    TranscriptAnswer,
+    TranscriptLine,
+    TreePlace,
+    content_text,
+)
+from inspector.sessions.transcripts.ending_rules import infer
+from loop_core.values import (
+    ArgsForm,
+    At,
+    CallKind,
+    Evidence,
+    Finding,
+    OpaquePart,
+    ReasoningPart,
+    Severity,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+    Usage,
+)
+from loop_core.wire.failures import classify
+
+API = "openai_responses"
+"""What Codex speaks, whatever model it is pointed at."""
+ENVELOPES = frozenset({
+    "session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state",
+    "inter_agent_communication", "inter_agent_communication_metadata", "token_usage_record", "security_risk_score",
+    "retained_context", "realtime_item",
+})
+"""Types of lines with a `payload`."""
+ITEMS = frozenset({
+    "message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
+    "local_shell_call", "local_shell_call_output",
+})
+"""Types of items that stand bare in files of 2025."""
+OWN = re.compile(
+    r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|skill|subagent_notification|"
+    r"permissions instructions|user_action|collaboration_mode)\b|# AGENTS\.md instructions)", re.IGNORECASE)
+"""Begins a message of the role `user` that Codex writes itself."""
+CUT = re.compile(r"\bIncomplete response returned, reason: (?P<why>\w+)", re.IGNORECASE)
+"""What Codex makes of `response.incomplete`."""
+ENDED: Mapping[str, str] = {"interrupted": "interrupted", "replaced": "interrupted", "budget_limited": "stopped"}
+"""Why a turn was aborted -> the mark of its row; any other reason ends it as a whole one does."""
+FULL = "context_window_exceeded"
+FIELDS: Fields = {
+    "": {"type": (str,), "timestamp": (str,), "payload": (dict,)},
+    "payload": {"type": (str,), "role": (str,), "call_id": (str,), "name": (str,), "info": (dict,)},
+}
+"""What is read of a line, and the types that it can have."""
+
+
+def sniff(head: bytes, path: str) -> int:
+    """The first line is the header of a session, or one of the other lines that only Codex writes."""
+    seen = first_look(head)
+    for value in (seen.first, *seen.lines):
+        if not isinstance(value, dict):
+            continue
+        if value.get("type") in ENVELOPES and isinstance(value.get("payload"), dict):
+            return 100
+        if value.get("record_type") == "state" or ("instructions" in value and "id" in value and "timestamp" in value):
+            return 95
+    return 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer in the file."""
+    return _Rollout(data, path, options).read(data)
+
+
+def item_of(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The type of a line and what it holds, in the form of today and in that of 2025."""
+    kind, payload = value.get("type"), value.get("payload")
+    if isinstance(kind, str) and isinstance(payload, dict):
+        return kind, payload
+    if kind in ITEMS:
+        return "response_item", value
+    if "record_type" in value:
+        return "state", value
+    if isinstance(value.get("id"), str) and "instructions" in value:
+        return "session_meta", value
+    return str(kind), {}
+
+
+def text_of(value: Any) -> str:
+    """The text of a message, of a result, of a summary: a text, a block, or a list of blocks."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        inner = value.get("content", value.get("output"))
+        return value["text"] if isinstance(value.get("text"), str) else text_of(inner) if inner is not None else ""
+    return content_text(value)
+
+
+def usage_of(info: Any) -> Usage | None:
+    """The counts of the last answer: the running total of the session beside them is none of one answer."""
+    counts = info.get("last_token_usage") if isinstance(info, dict) else None
+    if not isinstance(counts, dict):
+        return None
+    names = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens")
+    return Usage(*(counts[name] if type(counts.get(name)) is int else None for name in names))
+
+
+class _Rollout(TranscriptReader):
+    """One file being read: a line of rows, without a tree."""
+
+    name, agent, fields = "codex", "Codex CLI", FIELDS
+    key, row_word = "", ("a line", "lines")
+    steered = True
+
+    def __init__(self, data: bytes, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.counted = b'"last_token_usage"' in data
+        self.items = b'"response_item"' in data or b'"payload"' not in data
+        """Whether the file holds items of answers; else their texts stand in events alone."""
+        self.place = TreePlace(None)
+        self.open: TranscriptAnswer | None = None
+        """The answer to which the next item belongs."""
+        self.starts: list[TreePlace] = []
+        """Where each message of the user was said, for rollbacks."""
+        self.model: str | None = None
+        self.thread: str | None = None
+        self.title = ""
+        self.compacted: str | None = None
+        self.interrupted = False
+        self.events = 0
+        """Turns that the file says were begun."""
+
+    def above(self, value: dict[str, Any]) -> TreePlace:
+        """The last place: a rollout is a line."""
+        return self.place
+
+    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
+        """The place of the next row."""
+        self.place = place
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """An item of an answer or of a request, or an event of the agent."""
+        kind, payload = item_of(line.value)
+        word = payload.get("type")
+        if kind == "response_item":
+            return self._item(line, payload, lines, place)
+        if kind == "event_msg" and isinstance(word, str):
+            return self._event(line, word, payload, lines, place)
+        if kind == "session_meta":
+            self._header(payload)
+        elif kind == "turn_context":
+            self.model = payload["model"] if isinstance(payload.get("model"), str) else self.model
+        elif kind == "compacted":
+            self.compacted = f"line {line.number}: the history was compacted before this answer"
+        lines.count(kind, ENVELOPES | {"state"})
+        return place
+
+    def _header(self, payload: dict[str, Any]) -> None:
+        """The first header is that of this thread; a fork copies the headers of its parents behind it."""
+        key = payload.get("id")
+        if self.thread is not None:
+            self.remarks["are headers of another thread, whose history this one begins with"] += key != self.thread
+            return
+        self.thread = key if isinstance(key, str) else ""
+        source = payload.get("source")
+        if isinstance(payload.get("parent_thread_id"), str) or (isinstance(source, dict) and "subagent" in source):
+            self.title = f"subagent {self.thread[-12:]}"
+
+    # -- items -------------------------------------------------------------------------------------------------------
+
+    def _item(
+        self, line: TranscriptLine, payload: dict[str, Any], lines: TranscriptRows, place: TreePlace
+    ) -> TreePlace:
+        kind, role = str(payload.get("type")), payload.get("role")
+        if kind == "message" and role != "assistant":
+            return self._said(line, text_of(payload.get("content")), place, own=role != "user")
+        if kind.endswith("_output"):
+            return self._result(line, payload, place)
+        if kind in ("ghost_snapshot", "agent_message", "other", "None"):
+            lines.count(kind, frozenset({"ghost_snapshot", "agent_message", "other"}))
+            return place
+        answer = self._answer(line, place)
+        at = answer.take(line)
+        path = ("payload",) if "payload" in line.value else ()
+        self._part(answer, kind, payload, line, path, At(at.part, at.start, at.end, f"/{'/'.join(path)}"))
+        return TreePlace(answer)
+
+    def _part(
+        self, answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line: TranscriptLine,
+        path: tuple[str, ...], at: At,
+    ) -> None:
+        slice_at = partial(slice_of, line.data, *path)
+        key, name = (payload.get(each) if isinstance(payload.get(each), str) else None for each in ("call_id", "name"))
+        if kind == "message":
+            answer.parts.append(TextPart(text_of(payload.get("content"))))
+        elif kind == "reasoning":
+            said = text_of(payload.get("summary")) or text_of(payload.get("content"))
+            sealed = payload.get("encrypted_content")
+            answer.parts.append(ReasoningPart(said, sealed if isinstance(sealed, str) else None))
+        elif kind in ("function_call", "custom_tool_call"):
+            given = payload.get("arguments" if kind == "function_call" else "input")
+            form = ArgsForm.STRING if given is None or isinstance(given, str) else ArgsForm.OBJECT
+            arguments = given if form is ArgsForm.STRING else slice_at("arguments") or slice_at("input")
+            call = CallKind.FUNCTION if kind == "function_call" else CallKind.CUSTOM
+            answer.parts.append(ToolCall(key, name or "", arguments, True, call, form, at=at))
+        elif kind == "local_shell_call":
+            own = payload.get("id")
+            answer.parts.append(ToolCall(key or (own if isinstance(own, str) else None), "local_shell",
+                                         slice_at("action"), True, CallKind.FUNCTION, ArgsForm.OBJECT, at=at))
+        else:
+            answer.parts.append(OpaquePart(kind, slice_at() or "{}"))
+
+    def _answer(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
+        """The answer that is under way, or one that begins here."""
+        if self.open is not None:
+            return self.open
+        self.open = answer = self.begin(f"line:{line.number}", API, self.model, place, line)
+        if self.compacted is not None:
+            answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
+            self.compacted = None
+        return self.add(answer)
+
+    def _said(self, line: TranscriptLine, text: str, place: TreePlace, *, own: bool) -> TreePlace:
+        """A message to the model: of the user, or of Codex itself."""
+        if any(row.text == text for row in place.rows()):
+            return place  # it stands in an item and in an event
+        own = own or OWN.match(text) is not None
+        self.open = None
+        if not own:
+            self.starts.append(place)
+        return self._follow(InterimRow(line.number, text, own=own), place)
+
+    def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
+        given, key = payload.get("output", payload.get("tools")), payload.get("call_id")
+        failed = isinstance(given, dict) and given.get("success") is False
+        part = ToolResultPart(key if isinstance(key, str) else None, None, text_of(given), failed)
+        if not self.counted:
+            self.open = None
+        return self._follow(InterimRow(line.number, "", (part,)), place)
+
+    def _follow(self, row: InterimRow, place: TreePlace) -> TreePlace:
+        if place.answer is not None:
+            place.answer.follow(row)
+        return place if row.mark == "ended" else TreePlace(place.answer, (place.since, row))
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def _event(
+        self, line: TranscriptLine, kind: str, payload: dict[str, Any], lines: TranscriptRows, place: TreePlace
+    ) -> TreePlace:
+        message = payload.get("message")
+        if kind == "user_message" and isinstance(message, str):
+            return self._said(line, message, place, own=False)
+        if kind == "agent_message" and isinstance(message, str) and not self.items:
+            answer = self._answer(line, place)
+            answer.take(line)
+            answer.parts.append(TextPart(message))
+            return TreePlace(answer)
+        if kind == "token_count":
+            return self._count(payload, place)
+        if kind in ("error", "stream_error"):
+            return self._failure(line, payload, place)
+        if kind in ("task_complete", "turn_complete"):
+            return self._complete(line, payload, place)
+        if kind == "turn_aborted":
+            self.open = None
+            reason = payload.get("reason")
+            said = f"the turn was aborted ({reason})" if isinstance(reason, str) else "the turn was aborted"
+            return self._follow(InterimRow(line.number, said, mark=ENDED.get(str(reason), "ended")), place)
+        if kind == "thread_rolled_back" and type(payload.get("num_turns")) is int:
+            return self._rolled_back(line, payload["num_turns"], place)
+        if kind == "thread_name_updated" and isinstance(payload.get("thread_name"), str):
+            self.title = self.title or payload["thread_name"]
+        lines.count(kind, frozenset({kind}))
+        return place
+
+    def _count(self, payload: dict[str, Any], place: TreePlace) -> TreePlace:
+        usage = usage_of(payload.get("info"))
+        if usage is not None and self.open is not None:
+            self.open.usage, self.open = usage, None
+        return place
+
+    def _complete(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
+        """The end of a turn: a failure, or the mark that the agent took it for whole."""
+        error, last = payload.get("error"), place.answer
+        if isinstance(error, dict):
+            failed = last is not None and last.error is not None and place.since is None
+            place = place if failed else self._failure(line, error, place)
+        elif last is not None:
+            said = payload.get("last_agent_message")
+            if "last_agent_message" in payload and said is None:
+                last.findings.append(Finding(
+                    "transcript.no_last_message", Severity.INFO,
+                    f"line {line.number}: Codex ended the turn and names no last message of the model"))
+            else:
+                place = self._follow(InterimRow(line.number, "task_complete", mark="ended"), place)
+        self.open = None
+        return place
+
+    def _failure(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
+        """An error: how the answer under way ended, or a request of which nothing came."""
+        text = payload["message"] if isinstance(payload.get("message"), str) else "no message"
+        info = payload.get("codex_error_info")
+        kind = info if isinstance(info, str) else next(iter(info), None) if isinstance(info, dict) else None
+        cut, full = CUT.search(text), kind == FULL
+        capped = cut is not None and cut["why"] == "max_output_tokens"
+        above = self.open
+        if (capped or full) and above is not None:
+            above.take(line)
+            self.open = None
+            return self._follow(InterimRow(line.number, text, mark="cap" if capped else "context"), TreePlace(above))
+        answer = above if above is not None else self._answer(line, place)
+        at = answer.take(line)
+        self.open = None
+        if capped or full:
+            stop = Stop.MAX_TOKENS if capped else Stop.CONTEXT_WINDOW_EXCEEDED
+            answer.stop = StopReason(stop, None, None, (
+                Evidence(RECORDER, at, text[:200]), Evidence(f"{INFERRED}error_row", at, text[:200])))
+            return TreePlace(answer)
+        status = _status(info)
+        answer.error = error_in_text(text, status, kind)
+        answer.status = status
+        stop, detail, rule = classify(answer.error)
+        answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
+        return TreePlace(answer)
+
+    def _rolled_back(self, line: TranscriptLine, turns: int, place: TreePlace) -> TreePlace:
+        """The last turns were taken back: what follows goes on from before them."""
+        self.open = None
+        if turns < 1 or not self.starts:
+            return place
+        left = max(0, len(self.starts) - turns)
+        place, self.starts = self.starts[left], self.starts[:left]
+        self.remarks["take back turns; what follows is another branch"] += 1
+        return place
+
+    # -- the whole file ----------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """No row has a word of the provider's: what the others show."""
+        for answer in self.answers:
+            answer.stop = answer.stop or infer(answer, frozenset())
+        ends = [answer.end() for answer in self.answers]
+        self.reading.acts += [end for end in ends if end is not None]
+
+    def summarise(self) -> None:
+        """That the format keeps no stop reason, and what the session is called."""
+        if self.answers:
+            self.reading.notices.insert(0, (
+                "Codex keeps no stop reason and no output cap: what is shown of the ends of its answers is inferred, "
+                "and says so"))
+        if self.title:
+            self.reading.about = SessionAbout(title=self.title)
+
+
+def _status(info: Any) -> int | None:
+    """The HTTP status in `{"response_stream_disconnected": {"http_status_code": 502}}`; None where there is none."""
+    for inner in info.values() if isinstance(info, dict) else ():
+        code = inner.get("http_status_code") if isinstance(inner, dict) else None
+        if type(code) is int and 100 <= code < 600:
+            return code
+    return None

@@ -1,0 +1,264 @@
+"""Rollouts of Codex CLI: what an answer is, how its end is known, errors in three places, and forms of all ages."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import zstandard
+
+from inspector.sessions import open_paths
+from inspector.sessions.agents import transcripts
+from inspector.sessions.importers import choose
+from inspector.sessions.importers.codex import item_of
+from loop_core.values import Stop, ToolCall
+from tests.scenes.transcripts import places, shown, stops, words
+
+CUT = '{"command":["bash","-lc","cat > plan.md <<EOF'
+
+
+def line(kind, **payload):
+    return {"timestamp": "2026-03-04T05:06:07.000Z", "type": kind, "payload": payload}
+
+
+def item(kind, **more):
+    return line("response_item", type=kind, **more)
+
+
+def event(kind, **more):
+    return line("event_msg", type=kind, **more)
+
+
+def user(text):
+    return item("message", role="user", content=[{"type": "input_text", "text": text}])
+
+
+def said(text):
+    return item("message", role="assistant", content=[{"type": "output_text", "text": text}])
+
+
+def call(arguments='{"command":["ls"]}', key="call_1", name="shell"):
+    return item("function_call", name=name, arguments=arguments, call_id=key)
+
+
+def result(text="a.txt", key="call_1"):
+    return item("function_call_output", call_id=key, output=text)
+
+
+def count(output=12, total=99):
+    used = {"input_tokens": 50, "cached_input_tokens": 40, "output_tokens": output, "reasoning_output_tokens": 3,
+            "total_tokens": 50 + output}
+    return event("token_count", info={"last_token_usage": used, "total_token_usage": {**used, "output_tokens": total}})
+
+
+META = line("session_meta", id="thread-0000-0001", cwd="/work", cli_version="0.140.0", source="cli")
+CONTEXT = line("turn_context", model="gpt-5.5-codex", turn_id="t1")
+
+
+def rollout(*rows, head=(META, CONTEXT)):
+    return "".join(json.dumps(row) + "\n" for row in (*head, *rows))
+
+
+def notices(seen):
+    return "\n".join(seen.inputs[0].notices)
+
+
+def test_answers_are_the_items_between_two_counts(tmp_path):
+    seen = shown(rollout(
+        user("list"),
+        item("reasoning", summary=[{"type": "summary_text", "text": "Let me see"}], encrypted_content="x"),
+        call(), call(key="call_2"), count(12), result(), result("b", "call_2"), said("Two files."), count(5, 111),
+        event("task_complete", turn_id="t1", last_agent_message="Two files.")), tmp_path)
+    first, second = (facts.exchange for facts in seen.responses)
+    assert [part.id for part in first.response.parts if type(part) is ToolCall] == ["call_1", "call_2"]
+    assert first.response.reasoning_content == "Let me see"
+    assert (first.model, first.recorder, first.api) == ("gpt-5.5-codex", "codex", "openai_responses")
+    assert first.response.usage == (50, 12, 3, 40)
+    assert second.response.usage.output_tokens == 5
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert places(seen) == [["request", "tool_result"]]
+    assert words(seen) == ["END INFERRED"], "nothing that is inferred is shown as good"
+    assert [part.text for part in second.request.messages[0].results] == ["a.txt", "b"]
+    assert "Codex keeps no stop reason and no output cap" in notices(seen)
+    assert first.request.max_tokens is None
+    assert first.response.raw_stop_reason is None
+
+
+def test_without_counts_results_end_an_answer(tmp_path):
+    seen = shown(rollout(user("list"), call(), result(), said("Done."), user("thanks"), said("Fine.")), tmp_path)
+    assert [facts.exchange.lines for facts in seen.responses] == [(4,), (6,), (8,)]
+    assert len(seen.turns) == 2
+
+
+def test_a_call_that_is_cut_in_its_string_is_seen(tmp_path):
+    seen = shown(rollout(user("write"), call(CUT), count(4096), result("failed to parse function arguments: EOF while "
+                                                                      "parsing a string")), tmp_path)
+    assert stops(seen) == ["max_tokens"]
+    assert words(seen) == ["CALL HELD"]
+    (facts,) = seen.responses
+    assert facts.exchange.refused == {"call_1": "the agent could not parse its arguments: it did not run"}
+    assert facts.verdicts[0].call.arguments == CUT
+
+
+@pytest.mark.parametrize(("text", "why"), [
+    ("exec command rejected by user", "the user refused it: it did not run"),
+    ("unsupported call: shel", "the agent knows no such tool: it did not run"),
+])
+def test_a_call_that_codex_did_not_run(tmp_path, text, why):
+    (facts, *_) = shown(rollout(user("go"), call(), count(), result(text), said("Well."), count()), tmp_path).responses
+    assert facts.exchange.refused == {"call_1": why}
+
+
+@pytest.mark.parametrize("place", ["error", "stream_error", "task_complete"])
+@pytest.mark.parametrize(("text", "info", "stop"), [
+    ("Incomplete response returned, reason: max_output_tokens", "other", Stop.MAX_TOKENS),
+    ("the input is too long", "context_window_exceeded", Stop.CONTEXT_WINDOW_EXCEEDED),
+    ("stream disconnected before completion", {"response_stream_disconnected": {"http_status_code": 502}}, None),
+])
+def test_an_error_is_read_in_each_of_its_places(tmp_path, place, text, info, stop):
+    error = {"message": text, "codex_error_info": info}
+    row = event(place, **error) if place != "task_complete" else event(
+        place, turn_id="t1", last_agent_message=None, error=error)
+    for rows in ((user("go"), row), (user("go"), said("Half of"), row)):
+        seen = shown(rollout(*rows), tmp_path)
+        (facts,) = seen.responses
+        if stop is None:
+            assert facts.exchange.response.error.message == text
+            assert facts.exchange.response.http_status == 502
+            assert words(seen) == ["ERROR"]
+        else:
+            assert facts.judged.stop.normalized is stop
+            assert facts.judged.stop.evidence[-1].rule.endswith("error_row")
+            assert words(seen)[0] in ("TRUNCATED", "CONTEXT FULL")
+
+
+def test_an_error_that_stands_in_two_places_is_one(tmp_path):
+    seen = shown(rollout(user("go"), event("error", message="overloaded", codex_error_info="server_overloaded"),
+                         event("task_complete", last_agent_message=None, error={"message": "overloaded"})), tmp_path)
+    assert len(seen.responses) == 1
+
+
+def test_a_turn_without_a_last_message_is_no_clean_end(tmp_path):
+    seen = shown(rollout(user("go"), said("Let me look at"), count(),
+                         event("task_complete", turn_id="t1", last_agent_message=None)), tmp_path)
+    assert words(seen) == ["END NOT RECORDED"]
+    assert any(noted.finding.rule == "transcript.no_last_message" for noted in seen.findings)
+
+
+@pytest.mark.parametrize("reason", ["interrupted", "replaced", "budget_limited", "review_ended"])
+def test_an_aborted_turn(tmp_path, reason):
+    seen = shown(rollout(user("go"), said("Half"), event("turn_aborted", turn_id="t1", reason=reason), user("again"),
+                         said("Whole."), event("task_complete", last_agent_message="Whole.")), tmp_path)
+    assert len(seen.turns) == 2
+    expected = {"interrupted": "CANCELLED", "replaced": "CANCELLED", "budget_limited": "CANCELLED",
+                "review_ended": "END INFERRED"}[reason]
+    assert words(seen)[0] == expected
+
+
+def test_an_open_turn_at_the_end_of_the_file_is_not_recorded(tmp_path):
+    seen = shown(rollout(event("task_started", turn_id="t1"), user("go"), said("I will now")), tmp_path)
+    assert words(seen) == ["END NOT RECORDED"]
+
+
+def test_a_text_in_an_item_and_in_an_event_is_shown_once(tmp_path):
+    for rows in ((user("go"), event("user_message", message="go")), (event("user_message", message="go"), user("go"))):
+        seen = shown(rollout(*rows, said("Fine."), event("agent_message", message="Fine."), count()), tmp_path)
+        (facts,) = seen.responses
+        assert facts.exchange.response.text == "Fine."
+        assert [message.text for message in facts.exchange.request.messages] == ["go"]
+
+
+def test_a_file_of_events_alone(tmp_path):
+    seen = shown(rollout(event("user_message", message="go"), event("agent_message", message="Fine."),
+                         event("user_message", message="thanks")), tmp_path)
+    (facts,) = seen.responses
+    assert (facts.exchange.response.text, stops(seen)) == ("Fine.", ["end_turn"])
+
+
+def test_what_codex_tells_the_model_itself_is_no_message_of_the_user(tmp_path):
+    own = user("<environment_context>\n<cwd>/work</cwd></environment_context>")
+    note = item("message", role="developer", content=[{"type": "input_text", "text": "Be brief"}])
+    seen = shown(rollout(own, note, user("go"), said("Fine."), count()), tmp_path)
+    assert seen.turns[0].run.record.user_text == "go"
+
+
+def test_turns_that_are_taken_back_are_another_branch(tmp_path):
+    seen = shown(rollout(user("one"), said("1."), count(), user("two"), said("2."), count(),
+                         event("thread_rolled_back", num_turns=1), user("three"), said("3."), count()), tmp_path)
+    last = seen.responses[2].exchange.request
+    assert last.previous_id == seen.responses[0].exchange.response.id
+    assert "take back turns" in notices(seen)
+    assert len({turn.conversation for turn in seen.turns}) == 1
+
+
+def test_a_compacted_history_and_a_fork_are_noted(tmp_path):
+    parent = line("session_meta", id="thread-0000-0009", cwd="/work")
+    seen = shown(rollout(parent, line("compacted", message="", replacement_history=[]), user("go"), said("Fine.")),
+                 tmp_path)
+    assert "headers of another thread, whose history this one begins with: 1" in notices(seen)
+    assert any(noted.finding.rule == "transcript.compacted" for noted in seen.findings)
+
+
+def test_custom_and_shell_calls(tmp_path):
+    seen = shown(rollout(
+        user("go"), item("custom_tool_call", name="apply_patch", input="*** Begin Patch\n", call_id="c1"),
+        item("local_shell_call", call_id="c2", action={"type": "exec", "command": ["ls"]}),
+        item("web_search_call", action={"query": "x"}), count(),
+        item("custom_tool_call_output", call_id="c1", output=[{"type": "input_text", "text": "ok"}]),
+        result("ok", "c2")), tmp_path)
+    (facts,) = seen.responses
+    assert [(each.call.name, each.call.kind.value, each.call.form.value) for each in facts.verdicts] == [
+        ("apply_patch", "custom", "string"), ("local_shell", "function", "object")]
+    assert facts.verdicts[1].call.arguments == '{"type": "exec", "command": ["ls"]}'
+    assert "web_search_call" in [part.type for part in facts.exchange.response.parts if hasattr(part, "type")]
+
+
+def test_the_flat_form_of_2025(tmp_path):
+    rows = [{"id": "5973b6c0", "timestamp": "2025-05-07T17:24:21.123Z", "instructions": None, "git": {}},
+            {"record_type": "state"},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "list"}]},
+            {"type": "function_call", "id": "f", "name": "shell", "arguments": "{\"command\":[\"ls\"]}",
+             "call_id": "c"},
+            {"type": "function_call_output", "call_id": "c",
+             "output": "{\"output\":\"a.txt\",\"metadata\":{\"exit_code\":1}}"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "One file."}]}]
+    seen = shown("".join(json.dumps(row) + "\n" for row in rows), tmp_path)
+    assert stops(seen) == ["tool_call", "unknown"]
+    assert seen.responses[0].exchange.refused == {}, "a tool that failed did run"
+
+
+def test_every_type_of_line_is_known_by_itself():
+    lines = ("session_meta turn_context response_item event_msg compacted world_state inter_agent_communication "
+             "inter_agent_communication_metadata token_usage_record security_risk_score retained_context "
+             "realtime_item")
+    for kind in lines.split():
+        assert choose(json.dumps(line(kind, id="x")).encode(), "x") == "codex"
+    items = ("message reasoning function_call function_call_output custom_tool_call custom_tool_call_output "
+             "local_shell_call local_shell_call_output")
+    for kind in items.split():
+        assert item_of({"type": kind}) == ("response_item", {"type": kind})
+
+
+def test_subagents_titles_and_packed_archives(tmp_path):
+    child = line("session_meta", id="thread-0000-0002", parent_thread_id="thread-0000-0001")
+    seen = shown(rollout(user("go"), said("Fine."), head=(child, CONTEXT)), tmp_path)
+    assert seen.inputs[0].about.title == "subagent ad-0000-0002"
+    named = shown(rollout(user("go"), said("Fine."), event("thread_name_updated", thread_name="Tides")), tmp_path)
+    assert named.inputs[0].about.title == "Tides"
+    packed = tmp_path / ".codex" / "archived_sessions" / "rollout-2026-03-04.jsonl.zst"
+    packed.parent.mkdir(parents=True)
+    packed.write_bytes(zstandard.compress(rollout(user("go"), said("Fine.")).encode()))
+    assert len(open_paths([str(packed)]).exchanges) == 1
+    (tmp_path / ".codex" / "sessions" / "2026" / "03").mkdir(parents=True)
+    (tmp_path / ".codex" / "sessions" / "2026" / "03" / "rollout-x.jsonl").write_text("{}")
+    (tmp_path / ".codex" / "history.jsonl").write_text("{}")
+    assert {each.agent for each in transcripts({"HOME": str(tmp_path)})} == {"Codex CLI"}
+    assert len(transcripts({"CODEX_HOME": str(tmp_path / ".codex")})) == 2
+
+
+def test_damage_and_unknown_records_hide_nothing(tmp_path):
+    whole = rollout(user("go"), said("Fine."), event("some_new_event"), line("brand_new", a=1))
+    seen = shown(whole + '{"timestamp": "x", "type": "response_item", "payl', tmp_path)
+    assert len(seen.responses) == 1
+    assert "is cut after" in notices(seen)
+    assert "records of unknown type were passed over: brand_new (1)" in notices(seen)
