@@ -161,6 +161,8 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.sessions.transcripts.ending_rules", "TASKS", "tests/sessions/test_stopped.py"),
     Table("inspector.sessions.transcripts.ending_rules", "BEHIND", "tests/sessions/test_stopped.py"),
     Table("inspector.sessions.wordings", "LOST", "tests/sessions/test_stopped.py"),
+    *(Table("inspector.sessions.importers.gemini_cli", table, "tests/sessions/test_gemini_cli.py") for table in (
+        "FIELDS", "STOPS", "MODEL", "NOTES", "OPEN")),
     *(Table("inspector.sessions.importers.openhands", table, "tests/sessions/test_openhands.py") for table in (
         "FIELDS", "ENDED", "LISTS", "PASSED")),
     *(Table(f"inspector.sessions.importers.{name}", table, "tests/sessions/test_trajectories.py") for name, table in (

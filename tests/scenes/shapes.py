@@ -268,6 +268,21 @@ MINI: dict[str, Any] = {
         {"role": "exit", "content": "x", "extra": {"exit_status": "Submitted"}}],
 }
 
+_GEMINI_ROWS: tuple[dict[str, Any], ...] = (
+    {"id": "m1", "timestamp": "t", "type": "user", "content": [{"text": "go"}]},
+    {"id": "m2", "type": "gemini", "content": "hi", "model": "m", "thoughts": [{"subject": "s", "description": "d"}],
+     "tokens": {"input": 9, "output": 7, "thoughts": 2, "cached": 1}, "toolCalls": [
+         {"id": "c", "name": _NAME, "args": {"path": "a.md"}, "status": "success", "result": [
+             {"functionResponse": {"response": {"output": "ok"}}}]}]},
+    {"id": "m3", "type": "info", "content": "Response truncated due to token limits."},
+    {"id": "m4", "type": "gemini", "content": "more"},
+    {"id": "m5", "type": "error", "content": "[API Error: m]"},
+)
+GEMINI: dict[str, Any] = {"sessionId": "s", "projectHash": "p", "summary": "t", "messages": list(_GEMINI_ROWS)}
+GEMINI_LINES: tuple[dict[str, Any], ...] = (
+    {"sessionId": "s", "projectHash": "p", "kind": "main"}, *_GEMINI_ROWS[:2],
+    {"$set": {"summary": "t", "messages": [_GEMINI_ROWS[0]]}}, {"$rewindTo": "m1"},
+)
 OPENHANDS: tuple[dict[str, Any], ...] = (
     {"id": 0, "timestamp": "t", "source": "user", "action": "message", "args": {"content": "go"}},
     {"id": 1, "source": "agent", "action": "run", "args": {"command": "ls", "thought": "hm"}, "tool_call_metadata": {
@@ -357,10 +372,11 @@ SHAPES: tuple[Shape, ...] = (
     Shape("swe-agent", "a.traj", SWE),
     Shape("mini-swe-agent", "a.traj.json", MINI),
     Shape("opencode", "opencode.json", _OPENCODE),
+    Shape("gemini-cli", "gemini.json", GEMINI),
+    Shape("gemini-cli", "gemini.jsonl", list(GEMINI_LINES), rows=True),
     Shape("openhands", "events.json", list(OPENHANDS)),
     Shape("codex", "rollout.jsonl", list(CODEX), rows=True),
-    Shape("known", "spans.jsonl", [{"resourceLogs": []}, {"eval": {"run_id": "r"}, "status": "s",
-          "history": [{"role": "gemini"}]}], rows=True),
+    Shape("known", "spans.jsonl", [{"resourceLogs": []}, {"eval": {"run_id": "r"}, "status": "s"}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),
     *(Shape("body", f"{api}.json", answer) for api, answer in ANSWERS.items()),
     *(Shape("pairs", f"{api}.pair.json", {"url": URLS[api], "request": asked, "response": ANSWERS[api]})

@@ -455,7 +455,6 @@ def test_the_results_of_a_batch_are_read(opened):
 # -- known transcripts ------------------------------------------------------------------------------------------------
 
 NAMES = {
-    "gemini-cli": "Gemini CLI chat",
     "inspect_ai": "inspect_ai log",
     "langfuse": "Langfuse export",
     "as-copilot": "Copilot CLI session",
@@ -468,6 +467,7 @@ READ = {
     "codex-cli": "codex",
     "claude-code": "claude-code", "pi": "pi", "openclaw": "pi",
     "swe-agent": "swe-agent", "mini-swe-agent": "mini-swe-agent", "openhands": "openhands",
+    "gemini-cli": "gemini-cli",
 }
 """Transcripts that are read, by their folder or the beginning of their names, and by which importer."""
 FRAGMENTS = ("as-opencode",)
@@ -519,7 +519,6 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
             '{"uuid": "u", "sessionId": "s", "type": "user", "message": {"role": "user", "parts": []}}\n',
             "Qwen Code transcript",
         ),
-        ('{"sessionId": "s", "projectHash": "p", "messages": []}', "Gemini CLI chat"),
         ('{"type": "session.start", "data": {}}\n{"type": "x"}\n', "Copilot CLI session"),
         ('{"type": "session_start", "id": "x"}\n{"type": "message"}\n', "Droid session"),
         ('{"type": "metadata", "protocol_version": "1.4"}\n{"type": "x"}\n', "Kimi Code session"),

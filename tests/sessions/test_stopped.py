@@ -148,6 +148,7 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("The user has specified a rule which prevents you from using this specific tool call. Here",
      "a permission rule refused it"),
     ("Skipped due to queued user message.", "the user spoke first, and it was skipped"),
+    ("[Operation Cancelled] Reason: User did not allow tool call", "the user cancelled it"),
     ("<exception>action was not executed</exception>", "the run ended before it"),
 ])
 def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):

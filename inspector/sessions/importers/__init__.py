@@ -93,6 +93,14 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("OpenClaw", "OPENCLAW_STATE_DIR", ".openclaw", ("agents", "*", "sessions")),
         ),
     ),
+    "gemini-cli": FileFormat(
+        f"{_HERE}.gemini_cli", "Gemini CLI chat", 'an object, or a first line, with "sessionId" and "projectHash"',
+        Keeps(Words.RECORDER, usage=True), (b'"projectHash"', b'"gemini"'), (
+            AgentFolder("Gemini CLI", "GEMINI_CLI_HOME", "", (".gemini", "tmp", "*", "chats"),
+                        ("session-*.json", "session-*.jsonl")),
+            AgentFolder("Gemini CLI", "GEMINI_CLI_HOME", "", (".gemini", "tmp", "*", "chats", "*")),
+        ),
+    ),
     "swe-agent": FileFormat(
         f"{_HERE}.swe_agent", "SWE-agent trajectory", 'an object with "trajectory" or "history"',
         Keeps(Words.NONE), (b'"trajectory"', b'"history"', b'"attempts"', b".traj"),

@@ -37,13 +37,6 @@ def _is_qwen(value: dict[str, Any]) -> bool:
     return "uuid" in value and "sessionId" in value and "parts" in _message(value)
 
 
-def _is_gemini_cli(value: dict[str, Any]) -> bool:
-    if "projectHash" in value and "sessionId" in value:
-        return True
-    history = value.get("history")
-    return isinstance(history, list) and any(isinstance(h, dict) and h.get("role") == "gemini" for h in history)
-
-
 def _is_inspect(value: dict[str, Any]) -> bool:
     run = value.get("eval")
     return isinstance(run, dict) and ("run_id" in run or "task" in run) and "status" in value
@@ -51,7 +44,6 @@ def _is_inspect(value: dict[str, Any]) -> bool:
 
 JSON: tuple[KnownFormat, ...] = (
     KnownFormat("Qwen Code transcript", _is_qwen),
-    KnownFormat("Gemini CLI chat", _is_gemini_cli),
     KnownFormat("Copilot CLI session", _typed("session.start", keys=("data",))),
     KnownFormat("Droid session", _typed("session_start", keys=("id",))),
     KnownFormat("Kimi Code session", _typed("metadata", keys=("protocol_version",))),

@@ -1,0 +1,340 @@
+"""Chats of Gemini CLI: `~/.gemini/tmp/<project>/chats/session-*.json`, since version 0.40 a `.jsonl` of records.
+
+A line of the newer files is a message, whose last version by its id counts; `$set` changes the header and may replace
+all messages; `$rewindTo` goes back to before a message. The results of the tools stand in the message that called them.
+The stop word is not kept, but what the screen said of it is: a row `info` such as "Response truncated due to token
+limits.", written before the message whose end it tells. Source: gemini-cli 0.61.0 `chatRecordingService.ts`,
+`useGeminiStream.ts`, `useHistoryManager.ts`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from inspector.sessions.importers import first_look
+from inspector.sessions.recording import FileReading, Options, Skipped
+from inspector.sessions.traffic import loads
+from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts.answer import (
+    TranscriptAnswer,
+    TranscriptLine,
+    TreePlace,
+    recorder_reason,
+)
+from inspector.sessions.transcripts.chat_messages import (
+    ChatReader,
+    Piece,
+    call_of,
+    known_text,
+    list_pieces,
+    number_of,
+    object_of,
+    objects_of,
+    pointer_at,
+    text_of,
+)
+from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
+from loop_core.wire.base import StopRow
+from loop_core.wire.failures import classify
+from loop_core.wire.gemini_generate.table import API
+
+_SCREEN = "gemini-cli useGeminiStream.ts, finishReasonMessages"
+STOPS: Mapping[str, StopRow] = {
+    "Response truncated due to token limits.": StopRow(Stop.MAX_TOKENS, None, _SCREEN),
+    "Response stopped due to safety reasons.": StopRow(Stop.SAFETY_BLOCKED, None, _SCREEN),
+    "Response stopped due to recitation policy.": StopRow(Stop.SAFETY_BLOCKED, "recitation", _SCREEN),
+    "Response stopped due to unsupported language.": StopRow(Stop.SAFETY_BLOCKED, "language", _SCREEN),
+    "Response stopped due to forbidden terms.": StopRow(Stop.SAFETY_BLOCKED, None, _SCREEN),
+    "Response stopped due to prohibited content.": StopRow(Stop.SAFETY_BLOCKED, None, _SCREEN),
+    "Response stopped due to sensitive personally identifiable information.": StopRow(
+        Stop.SAFETY_BLOCKED, None, _SCREEN),
+    "Response stopped for other reasons.": StopRow(Stop.UNKNOWN, None, _SCREEN),
+    "Response stopped due to malformed function call.": StopRow(Stop.MALFORMED_TOOL_CALL, None, _SCREEN),
+    "Response stopped due to image safety violations.": StopRow(Stop.SAFETY_BLOCKED, None, _SCREEN),
+    "Response stopped due to unexpected tool call.": StopRow(Stop.MALFORMED_TOOL_CALL, None, _SCREEN),
+    "Response stopped due to prohibited image content.": StopRow(Stop.SAFETY_BLOCKED, None, _SCREEN),
+    "Response stopped because no image was generated.": StopRow(Stop.UNKNOWN, None, _SCREEN),
+}
+"""What the screen said of every end but STOP: Gemini CLI's words for the provider's."""
+CANCELLED = "Request cancelled."
+FAILED = "[API Error"
+"""Begins the row of a request that failed."""
+MODEL = frozenset({"gemini", "model", "assistant"})
+"""Types of a message of the model; older files, and drafts of the format, have the others."""
+NOTES = frozenset({"info", "error", "warning"})
+"""Types of the rows that the screen showed, and that no request carried."""
+OPEN = frozenset({"validating", "scheduled", "awaiting_approval", "executing"})
+"""States of a call that has no result yet."""
+Order = list[tuple[str | None, bytes, bool]]
+"""Records: the id of a message, its JSON, and whether a cut file may end in it."""
+FIELDS: Fields = {
+    "": {
+        "id": (str,), "type": (str,), "role": (str,), "timestamp": (str,), "content": (str, list, dict),
+        "parts": (list,), "thoughts": (list,), "tokens": (dict,), "model": (str,), "toolCalls": (list,),
+    },
+}
+
+
+def sniff(head: bytes, path: str) -> int:
+    """A header with the session and its project, or an older history of Gemini's roles."""
+    seen = first_look(head)
+    for value in (seen.first, *seen.lines[:2]):
+        if not isinstance(value, dict):
+            continue
+        if "sessionId" in value and "projectHash" in value:
+            return 100
+        rows = objects_of(value.get("history")) or objects_of(value.get("messages"))
+        if any(row.get("role") == "gemini" or (row.get("type") == "gemini" and "id" in row) for row in rows):
+            return 95
+    return 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer of the chat, those that were rewound included."""
+    first = first_look(data[: 1 << 16])
+    header = object_of(first.first)
+    name = next((name for name in ("messages", "history") if header.get(name)), None)
+    if name is not None:
+        reader = _Chat(path, options)
+        reader.header(_whole(data) or header)
+        return reader.read_rows(TranscriptRows(list_pieces(data, name), FIELDS, reader.unit))
+    lines = _Lines(path, options)
+    return lines.read_rows(TranscriptRows(lines.fold(data), FIELDS, lines.unit))
+
+
+def _whole(data: bytes) -> dict[str, Any]:
+    try:
+        return object_of(loads(data))
+    except ValueError:
+        return {}
+
+
+class _Chat(ChatReader):
+    """One file being read."""
+
+    name, agent, fields = "gemini-cli", "Gemini CLI", FIELDS
+    several_apis = False
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.before: dict[str, TreePlace] = {}
+        """Message -> the place before it."""
+        self.told: tuple[TranscriptLine, str] | None = None
+        """A row that tells the end of an answer that is still to come."""
+
+    @property
+    def api(self) -> str:
+        """Gemini CLI speaks to Gemini."""
+        return self.options.api or API
+
+    def header(self, value: dict[str, Any]) -> None:
+        """What the file says of the whole chat."""
+        self.model = known_text(object_of(value.get("meta")).get("model")) or self.model
+        self.title = known_text(value.get("summary")) or self.title
+        if value.get("kind") == "subagent":
+            self.title = self.title or "subagent"
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A message of the user or of the model, a row of the screen, or a step back."""
+        value = line.value
+        if isinstance(value.get("$rewindTo"), str):
+            self.remarks["go back to before a message of the user"] += 1
+            return self.before.get(value["$rewindTo"], TreePlace(None))
+        key, kind = value.get("id"), value.get("type") or value.get("role")
+        if isinstance(key, str):
+            self.before.setdefault(key, place)
+        if kind in MODEL:
+            return self._answer(line, place)
+        if kind == "user":
+            return self.say(line, self._flush(place), words_of(value))
+        if kind in NOTES:
+            return self._note(line, place, words_of(value))
+        lines.count(kind, frozenset())
+        return place
+
+    def settle(self) -> None:
+        """Also an end that was told last, of an answer of which nothing came."""
+        self._flush(self.last)
+        super().settle()
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def _answer(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+        value = line.value
+        answer = self._begun(value, place)
+        if answer is None:
+            answer = self.answer(line, place, known_text(value.get("id")) or "", known_text(value.get("model")))
+        at = answer.take(line)
+        for thought in objects_of(value.get("thoughts")):
+            said = [known_text(thought.get("subject")), known_text(thought.get("description"))]
+            answer.parts.append(ReasoningPart(": ".join(each for each in said if each)))
+        text = words_of(value)
+        answer.parts += [TextPart(text)] if text else []
+        answer.usage = usage_of(value.get("tokens")) or answer.usage
+        results = []
+        for number, call in enumerate(objects_of(value.get("toolCalls"))):
+            answer.parts.append(call_of(call.get("id"), call.get("name"), call.get("args"),
+                                        partial(slice_of, line.data, "toolCalls", number), "args",
+                                        pointer_at(at, "toolCalls", number)))
+            result = result_of(call)
+            results += [result] if result is not None else []
+        answer.word_at = at
+        if self.told is not None:
+            self._end(answer, *self.told)
+            self.told = None
+        after = TreePlace(answer)
+        return self.say(line, after, "", tuple(results)) if results else after
+
+    def _begun(self, value: dict[str, Any], place: TreePlace) -> TranscriptAnswer | None:
+        """The answer that calls belong to which were written apart, as a note of the screen stood between them."""
+        apart = bool(value.get("toolCalls")) and not value.get("tokens") and not words_of(value)
+        above = place.answer if place.since is None else None
+        if not apart or above is None or above.calls or above.stop is not None or self.told is not None:
+            return None
+        return None if any(row.mark for row in above.after) else above
+
+    def _end(self, answer: TranscriptAnswer, line: TranscriptLine, told: str) -> None:
+        row = STOPS[told]
+        at = answer.take(line)
+        answer.stop = recorder_reason(row.stop, row.detail, pointer_at(at, "content"), told, "gemini_cli.stop_reasons")
+
+    def _note(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
+        """What the screen said: how an answer ended, that the user stopped it, or that a request failed."""
+        told = text.lstrip("\u26a0\ufe0f ✕\t").strip()
+        answer = place.answer
+        if told in STOPS:
+            if answer is not None and place.since is None and answer.stop is None:
+                self._end(answer, line, told)  # nothing else was asked since
+            else:
+                self.told = (line, told)
+            return place
+        if told == CANCELLED:
+            if any(row.typed for row in place.rows()):
+                self.remarks["stop a request of the user of which nothing came"] += 1
+            return self.say(line, place, "", mark="interrupted")
+        if told.startswith(FAILED):
+            failed = self.answer(line, place)
+            at = failed.take(line)
+            failed.error = error_in_text(told, None, None)
+            stop, detail, rule = classify(failed.error)
+            failed.stop = recorder_reason(stop, detail, at, told[:200], rule)
+            return TreePlace(failed)
+        if line.value.get("type") == "error":
+            self.reading.skipped.append(Skipped(line.number - 1, f"an error on the screen: {told[:200]}"))
+        else:
+            self.remarks["are notes of the screen"] += 1
+        return place
+
+    def _flush(self, place: TreePlace) -> TreePlace:
+        """An end that was told, and no answer followed: nothing of it came."""
+        if self.told is None:
+            return place
+        line, told = self.told
+        self.told = None
+        answer = self.answer(line, place)
+        self._end(answer, line, told)
+        return TreePlace(answer)
+
+
+class _Lines(_Chat):
+    """A file of records, a line each."""
+
+    unit = "record"
+    row_word = ("a record", "records")
+
+    def fold(self, data: bytes) -> Iterator[Piece]:
+        """The records as they stand in the end: a message once, in its first place, with its last version."""
+        order: Order = []
+        live: dict[str, int] = {}
+        for piece, last in _records(data):
+            value = _value(piece)
+            changed = object_of(value.get("$set"))
+            if "$rewindTo" in value:
+                order.append((None, piece, last))
+                live.clear()
+            elif "$set" in value:
+                self.header(changed)
+                if isinstance(changed.get("messages"), list):
+                    self._replace(order, live, [held for _, held, _ in list_pieces(piece, "$set", "messages")])
+            elif "projectHash" in value and "sessionId" in value:
+                self.header(value)
+            else:
+                _place(order, live, value.get("id"), piece, last)
+        for number, (_, piece, last) in enumerate(order, 1):
+            yield number, piece, last
+
+    def _replace(self, order: Order, live: dict[str, int], pieces: list[bytes]) -> None:
+        """All messages are written anew: those that stand already are changed, the others follow."""
+        for piece in pieces:
+            _place(order, live, _value(piece).get("id"), piece, False)
+
+
+def _place(order: Order, live: dict[str, int], key: Any, piece: bytes, last: bool) -> None:
+    at = live.get(key) if isinstance(key, str) else None
+    if at is None:
+        if isinstance(key, str):
+            live[key] = len(order)
+        order.append((key if isinstance(key, str) else None, piece, last))
+    else:
+        order[at] = (key, piece, last)
+
+
+def _records(data: bytes) -> Iterator[tuple[bytes, bool]]:
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    for number, line in enumerate(lines):
+        if line.strip():
+            yield line, number == len(lines) - 1
+
+
+def _value(piece: bytes) -> dict[str, Any]:
+    try:
+        return object_of(loads(piece))
+    except ValueError:
+        return {}
+
+
+# -- The parts of a message -------------------------------------------------------------------------------------------
+
+
+def words_of(value: dict[str, Any]) -> str:
+    """The text of a message: a string, a part, or a list of parts, of which others are named."""
+    held = value.get("content") if value.get("content") is not None else value.get("parts")
+    parts = held if isinstance(held, list) else [held]
+    said = [part if isinstance(part, str) else part.get("text") if isinstance(part.get("text"), str)
+            else f"[{next(iter(part), 'part')}]" for part in parts if isinstance(part, (str, dict))]
+    return "\n".join(each for each in said if isinstance(each, str) and each)
+
+
+def usage_of(tokens: Any) -> Usage | None:
+    """Counts of one answer; thoughts are counted beside the output."""
+    if not isinstance(tokens, dict):
+        return None
+    made, thought = number_of(tokens.get("output")), number_of(tokens.get("thoughts"))
+    total = None if made is None else made + (thought or 0)
+    return Usage(number_of(tokens.get("input")), total, thought, number_of(tokens.get("cached")))
+
+
+def result_of(call: dict[str, Any]) -> ToolResultPart | None:
+    """What came of a call; None where it was not finished when the file was written."""
+    status = call.get("status")
+    if status in OPEN or (call.get("result") is None and status not in ("success", "error", "cancelled")):
+        return None
+    given = call.get("result")
+    said = given if isinstance(given, str) else "\n".join(
+        _answered(part) for part in (given if isinstance(given, list) else [given]) if isinstance(part, dict))
+    text = said or (call["resultDisplay"] if isinstance(call.get("resultDisplay"), str) else "")
+    if status == "cancelled" and not text.startswith("[Operation Cancelled]"):
+        text = f"[Operation Cancelled] Reason: {text}"
+    return ToolResultPart(known_text(call.get("id")), known_text(call.get("name")), text,
+                          status in ("error", "cancelled"))
+
+
+def _answered(part: dict[str, Any]) -> str:
+    response = object_of(part.get("functionResponse")).get("response")
+    if not isinstance(response, dict):
+        return text_of([part]) if "text" in part else ""
+    said = next((response[name] for name in ("output", "error") if isinstance(response.get(name), str)), None)
+    return said if said is not None else json.dumps(response, ensure_ascii=False)

@@ -1,0 +1,170 @@
+"""Chats of Gemini CLI: what the screen said of an end, results, records that change, and steps back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from inspector.sessions.importers.gemini_cli import STOPS
+from tests.scenes.shapes import GEMINI
+from tests.scenes.transcripts import places, rules, shown, stops, words
+
+Row = dict[str, Any]
+HEAD = {"sessionId": "s-1", "projectHash": "p", "startTime": "2026-02-01T00:00:00Z", "kind": "main"}
+
+
+def notices(seen) -> str:
+    return "\n".join(seen.inputs[0].notices)
+
+
+def row(key: str, kind: str, content: Any, **more: Any) -> Row:
+    return {"id": key, "timestamp": "2026-02-01T00:00:01.000Z", "type": kind, "content": content, **more}
+
+
+def said(key: str, content: str, *calls: Row, **more: Any) -> Row:
+    tokens = {"input": 100, "output": 7, "cached": 40, "thoughts": 5, "tool": 0, "total": 112}
+    held = {"toolCalls": list(calls)} if calls else {}
+    return row(key, "gemini", content, model="gemini-3-pro", tokens=tokens, **{**held, **more})
+
+
+def call(status: str = "success", output: str = "ok", key: str = "run-1768510312836-c85bc7", **more: Any) -> Row:
+    result = [{"functionResponse": {"id": key, "name": "run", "response": {"output": output}}}]
+    return {"id": key, "name": "run", "args": {"command": "ls"}, "status": status, "result": result, **more}
+
+
+def chat(*rows: Row) -> str:
+    return json.dumps({**HEAD, "messages": list(rows)}, indent=2)
+
+
+def lines(*rows: Row) -> str:
+    return "".join(f"{json.dumps(each)}\n" for each in (HEAD, *rows))
+
+
+GO = row("u1", "user", "go")
+
+
+def test_calls_results_counts_and_thoughts(tmp_path):
+    thoughts = [{"subject": "Plan", "description": "look"}]
+    seen = shown(chat(GO, said("g1", "Look.", call(), thoughts=thoughts), said("g2", "Done.")), tmp_path)
+    assert stops(seen) == ["tool_call", "unknown"]
+    assert places(seen) == [["request", "tool_result"]]
+    first = seen.responses[0].exchange
+    usage = first.response.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens, usage.cached_tokens) == (100, 12, 5, 40)
+    assert (first.api, first.response.model) == ("gemini_generate", "gemini-3-pro")
+    assert [part.text for part in first.response.parts[:2]] == ["Plan: look", "Look."]
+    assert first.response.tool_calls[0].arguments == '{\n            "command": "ls"\n          }'
+    assert seen.responses[1].exchange.request.messages[0].results[0].text == "ok"
+    assert "2 of 2 answers have no stop reason, as Gemini CLI keeps none for them" in notices(seen)
+
+
+@pytest.mark.parametrize(("told", "stop"), [
+    ("Response truncated due to token limits.", "max_tokens"),
+    ("Response stopped due to safety reasons.", "safety_blocked"),
+    ("Response stopped due to recitation policy.", "safety_blocked"),
+    ("Response stopped due to unsupported language.", "safety_blocked"),
+    ("Response stopped due to forbidden terms.", "safety_blocked"),
+    ("Response stopped due to prohibited content.", "safety_blocked"),
+    ("Response stopped due to sensitive personally identifiable information.", "safety_blocked"),
+    ("Response stopped for other reasons.", "unknown"),
+    ("Response stopped due to malformed function call.", "malformed_tool_call"),
+    ("Response stopped due to image safety violations.", "safety_blocked"),
+    ("Response stopped due to unexpected tool call.", "malformed_tool_call"),
+    ("Response stopped due to prohibited image content.", "safety_blocked"),
+    ("Response stopped because no image was generated.", "unknown"),
+])
+def test_what_the_screen_said_before_an_answer_is_its_end(told, stop, tmp_path):
+    note = row("i1", "info", f"\u26a0\ufe0f  {told}")
+    seen = shown(chat(GO, note, said("g1", "Hel")), tmp_path)
+    assert stops(seen) == [stop]
+    assert rules(seen)[:2] == ["transcript.recorder", "gemini_cli.stop_reasons"]
+    assert seen.responses[0].exchange.response.raw_stop_reason is None
+    assert seen.responses[0].judged.stop.evidence[0].note == told
+    assert stops(shown(chat(GO, said("g1", "Hel"), note, row("u2", "user", "on")), tmp_path)) == [stop]
+    assert len(STOPS) == 13
+
+
+def test_an_end_that_was_told_of_the_next_answer_is_not_of_the_one_before(tmp_path):
+    note = row("i1", "info", "Response truncated due to token limits.")
+    seen = shown(chat(GO, said("g1", "Look.", call()), note, said("g2", "Hel")), tmp_path)
+    assert stops(seen) == ["tool_call", "max_tokens"]
+    alone = shown(chat(GO, note, row("u2", "user", "again")), tmp_path)
+    assert stops(alone) == ["max_tokens"]
+    assert stops(shown(chat(GO, note), tmp_path)) == ["max_tokens"]
+
+
+@pytest.mark.parametrize(("status", "rejected", "error"), [("cancelled", True, True), ("error", False, True)])
+def test_a_call_that_failed_or_was_cancelled(status, rejected, error, tmp_path):
+    seen = shown(chat(GO, said("g1", "", call(status, "no"))), tmp_path)
+    (answer,) = seen.inputs[0].answers
+    assert answer.result.is_error is error
+    assert bool(seen.responses[0].exchange.refused) is rejected
+
+
+@pytest.mark.parametrize("status", ["validating", "scheduled", "awaiting_approval", "executing"])
+def test_a_call_that_is_open_has_no_result(status, tmp_path):
+    seen = shown(chat(GO, said("g1", "", call(status, result=[{"functionResponse": {}}]))), tmp_path)
+    assert seen.inputs[0].answers == ()
+    assert stops(seen) == ["unknown"]
+
+
+def test_cancelled_failed_and_other_notes(tmp_path):
+    seen = shown(chat(GO, said("g1", "Hel"), row("i1", "info", "Request cancelled."), row("u2", "user", "on"),
+                      row("i2", "info", "Request cancelled."), row("i3", "warning", "low on quota"),
+                      row("e1", "error", "Failed to load extension"),
+                      row("e2", "error", "[API Error: No quota (Status: RESOURCE_EXHAUSTED)]")), tmp_path)
+    assert stops(seen) == ["cancelled", "error"]
+    assert words(seen)[0] == "CANCELLED"
+    assert "messages that stop a request of the user of which nothing came: 1" in notices(seen)
+    assert "messages that are notes of the screen: 1" in notices(seen)
+    assert [skip.why for skip in seen.inputs[0].skipped] == ["an error on the screen: Failed to load extension"]
+
+
+def test_calls_that_a_note_parted_from_their_answer_belong_to_it(tmp_path):
+    apart = row("g2", "gemini", "", toolCalls=[call()])
+    seen = shown(chat(GO, said("g1", "Look."), row("i1", "info", "Update available!"), apart), tmp_path)
+    assert stops(seen) == ["tool_call"]
+    assert seen.responses[0].exchange.response.usage.output_tokens == 12
+
+
+def test_a_message_counts_once_with_its_last_version(tmp_path):
+    seen = shown(lines(GO, said("g1", "Lo"), row("u2", "user", "on"), said("g1", "Look.", call()),
+                       {"$set": {"summary": "A title"}}), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Look."]
+    assert [facts.exchange.entry for facts in seen.responses] == [1]
+    assert seen.inputs[0].about.title == "A title"
+
+
+def test_all_messages_may_be_written_anew(tmp_path):
+    seen = shown(lines(GO, said("g1", "one"), {"$set": {"messages": [GO, said("g1", "two"), said("g2", "three")]}}),
+                 tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["two", "three"]
+
+
+def test_a_step_back_is_another_branch(tmp_path):
+    seen = shown(lines(GO, said("g1", "one"), row("u2", "user", "left"), said("g2", "two"), {"$rewindTo": "u2"},
+                       row("u3", "user", "right"), said("g3", "three")), tmp_path)
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go", "left", "right"]
+    assert [turn.run.record.links[0].parent for turn in seen.turns] == [None, 0, 0]
+    assert "records that go back to before a message of the user: 1" in notices(seen)
+
+
+@pytest.mark.parametrize("kind", ["gemini", "model", "assistant"])
+def test_older_names_of_the_model_and_cut_files_are_read(kind, tmp_path):
+    seen = shown(chat(GO, {"id": "g1", "type": kind, "parts": [{"text": "Hello"}, {"inlineData": {}}]}), tmp_path)
+    assert seen.responses[0].exchange.response.text == "Hello\n[inlineData]"
+    text = chat(GO, said("g1", "one"), said("g2", "two"))
+    assert len(shown(text[: text.index('"two"')], tmp_path).responses) == 1
+    drift = json.dumps({"history": [{"role": "user", "parts": [{"text": "go"}]},
+                                    {"role": "gemini", "parts": [{"text": "Hi"}]}], "meta": {"model": "gemini-x"}})
+    seen = shown(drift, tmp_path)
+    assert (seen.turns[0].run.record.user_text, seen.responses[0].exchange.response.model) == ("go", "gemini-x")
+
+
+def test_an_odd_member_and_an_unknown_type_are_told(tmp_path):
+    rows = [GEMINI["messages"][0], {**GEMINI["messages"][1], "tokens": 1}, row("x", "hologram", "")]
+    told = notices(shown(json.dumps({**GEMINI, "messages": rows}), tmp_path))
+    assert "message 2: tokens is a number, and an object was expected" in told
+    assert "records of unknown type were passed over: hologram (1)" in told
