@@ -194,6 +194,22 @@ def write_json(value: Any) -> None:
     _put(without_credentials(json.dumps(value, ensure_ascii=True, indent=1)) + "\n")
 
 
+def write_pieces(pieces: Iterable[str]) -> None:
+    """Writes the text of a document, made while it is written, and a line break."""
+    gathered, size = list[str](), 0
+    for piece in pieces:
+        gathered.append(piece)
+        size += len(piece)
+        if size > _PIECE:
+            _put(without_credentials("".join(gathered)))
+            gathered, size = [], 0
+    _put(without_credentials("".join(gathered)) + "\n")
+
+
+_PIECE = 1 << 16
+"""Characters that are written at once."""
+
+
 class UnwrittenError(Exception):
     """Standard output did not take what was said; says why."""
 
@@ -210,7 +226,8 @@ def _put(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        raise
+        sys.stdout = None  # who read has left; what is left in the buffer would be tried once more at the end
+        sys.exit(READ)
     except OSError as why:
         sys.stdout = None  # what is left in its buffer would be tried once more at the end
         raise UnwrittenError(why.strerror or str(why)) from None

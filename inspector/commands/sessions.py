@@ -58,9 +58,11 @@ def explain(
     loaded, shown = commands.open_view(paths, api, profile, commands.configured(policy)[1])
     only = None if found is None else filters.responses(found, shown)
     if as_json:
-        from inspector.report.explain_document import document
+        from inspector.report.explain_document import members
+        from inspector.report.json_text import document_text
 
-        commands.write_json(document(shown, None if found is None or only is None else (found.text, only)))
+        made = members(shown, None if found is None or only is None else (found.text, only))
+        commands.write_pieces(document_text(made))
     else:
         from inspector.report.explain import ReadOptions, sessions_in, text
 

@@ -20,6 +20,12 @@ SCHEMA = "loop-inspector/explain/2"
 
 def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> dict[str, Any]:
     """The whole view as plain values, ready for `json.dumps`; with a filter, which responses it finds."""
+    return {name: list(value) if isinstance(value, Iterator) else value
+            for name, value in members(view, filtered).items()}
+
+
+def members(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> dict[str, Any]:
+    """The same, where its long lists are iterators: each value is made when it is written (`json_text`)."""
     simulated = [facts for facts in _simulated(view) if facts.recut is not None]
     return {
         "schema": SCHEMA,
@@ -35,11 +41,11 @@ def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> d
             }
             for given in view.inputs
         ],
-        "responses": [_response_values(facts, view.prices) for facts in view.responses],
+        "responses": (_response_values(facts, view.prices) for facts in view.responses),
         **({"simulated": [_made(facts) for facts in simulated]} if simulated else {}),
-        "turns": [_turn_values(view, turn) for turn in view.turns],
+        "turns": (_turn_values(view, turn) for turn in view.turns),
         "verdict": None if view.worst is None else _verdict(view.worst.verdict),
-        "findings": [_finding(noted) for noted in view.findings],
+        "findings": (_finding(noted) for noted in view.findings),
         **_cost_of(session_cost(view), view.prices),
         **({} if filtered is None else {"filter": {"text": filtered[0], "responses": list(filtered[1])}}),
     }

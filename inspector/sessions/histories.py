@@ -90,9 +90,11 @@ _CACHE_MARK = re.compile(r',?\s*"cache_?(?:control|point)"\s*:\s*\{[^{}]*\}', re
 class HistoryTree:
     """Numbers for items and for prefixes of histories, given out as they are first met."""
 
-    __slots__ = ("_edges", "_keys", "_parsed", "_seen")
+    __slots__ = ("_edges", "_exact", "_keys", "_parsed", "_seen")
 
-    def __init__(self) -> None:
+    def __init__(self, exact: bool = False) -> None:
+        self._exact = exact
+        """Whether nothing is folded: an agent's own rows come back as they were, and copies of all texts cost much."""
         self._keys: dict[Hashable, int] = {}
         self._seen: dict[tuple[Message, ...], int] = {}
         self._edges: dict[tuple[int, int], int] = {}
@@ -128,7 +130,8 @@ class HistoryTree:
     def answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
         """The number of an assistant's text and calls, as an item of a history has it."""
         return self.key(
-            (ItemKind.ASSISTANT, squeeze(text), tuple((call.id, call.name, self.arguments(call)) for call in calls))
+            (ItemKind.ASSISTANT, self._folded(text),
+             tuple([(call.id, call.name, self.arguments(call)) for call in calls]))
         )
 
     def loose_answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
@@ -138,6 +141,8 @@ class HistoryTree:
     def arguments(self, call: ToolCall) -> str:
         """A call's arguments with keys sorted and white space folded; as they are where they are no JSON."""
         raw = call.arguments or ""
+        if self._exact:
+            return raw
         found = self._parsed.get(raw)
         if found is None:
             try:
@@ -175,14 +180,17 @@ class HistoryTree:
         text = "".join(message.text for message in messages)
         if kind is ItemKind.ASSISTANT:
             return self.answer_key(text, [call for message in messages for call in message.tool_calls])
-        results = tuple((part.call_id, squeeze(part.text)) for message in messages for part in message.results)
+        results = tuple((part.call_id, self._folded(part.text)) for message in messages for part in message.results)
         others = tuple(
             (part.type, _CACHE_MARK.sub("", part.json))
             for message in messages
             for part in message.parts
             if type(part) is OpaquePart
         )
-        return self.key((kind, squeeze(text), results, others))
+        return self.key((kind, self._folded(text), results, others))
+
+    def _folded(self, text: str) -> str:
+        return text if self._exact else squeeze(text)
 
 
 def _kind(message: Message) -> ItemKind:

@@ -292,7 +292,7 @@ def _plain(head: bytes) -> bytes:
 
 
 def _read(path: str, data: bytes, options: Options) -> OpenedFile:
-    if not data.strip():
+    if not data or data.isspace():
         return _failed(path, f"empty: {_EXPECTED}"), []
     plain = unpack(data, room=options.room) if data.startswith(intake.PACKED) else data
     if isinstance(plain, str):

@@ -64,7 +64,7 @@ class _Threader:
     """One group; exchanges are taken shortest history first, so that parents come before children."""
 
     def __init__(self, exchanges: Sequence[Exchange], group: Sequence[int]) -> None:
-        self.tree = HistoryTree()
+        self.tree = HistoryTree(all(exchanges[index].recorder is not None for index in group))
         self.index = Index(self.tree)
         self.turns: list[_Turn] = []
         self.by_opening: dict[tuple[int, int], int] = {}

@@ -304,12 +304,11 @@ class _Session(TranscriptReader):
         if not isinstance(message, dict) or not isinstance(message.get("content"), (list, str)):
             self.remarks["are of an unexpected shape"] += 1
             return where
-        text = text_of(message["content"])
-        if value.get("isApiErrorMessage") is True or (
-            message.get("model") == SYNTHETIC and text.startswith("API Error")
-        ):
-            return self._failure(line, message, text, where)
-        if message.get("model") == SYNTHETIC:
+        failed = value.get("isApiErrorMessage") is True
+        if failed or message.get("model") == SYNTHETIC:
+            text = text_of(message["content"])
+            if failed or text.startswith("API Error"):
+                return self._failure(line, message, text, where)
             self.reading.skipped.append(Skipped(line.number - 1, "a message of Claude Code's own, and no model's"))
             return where
         answer = self._group(line, message, where)

@@ -251,7 +251,7 @@ class MessageBlock:
             fields = {**fields, "citations": [*(before if isinstance(before, list) else ()), *self.citations]}
         kind = KINDS.get(self.type)
         if kind is None or kind.call is None:
-            return _plain(self.type, fields, text, None if self.grown else self.source)
+            return _plain(self.type, fields, text, lambda: None if self.grown else self.source)
         end = self.end if self.end is not None else max(limit, self.start)
         at = At(ExchangePart.BODY, self.start, end, "/content_block")
         arguments, form = self._arguments(text)
@@ -280,7 +280,7 @@ def read_block(fields: Any, closed: bool, at: At, slice_at: Callable[..., str | 
         text = fields.get(kind.field) if kind else ""
         if not isinstance(text, str):
             return [OpaquePart(type_, slice_at() or compact(fields))]
-        return _plain(type_, fields, text, slice_at())
+        return _plain(type_, fields, text, slice_at)
     given, form = fields.get("input"), ArgsForm.OBJECT
     arguments: str | None = None
     if isinstance(given, str):
@@ -290,7 +290,9 @@ def read_block(fields: Any, closed: bool, at: At, slice_at: Callable[..., str | 
     return [_call(kind.call, fields, arguments, form, closed, at), *_fields(type_, fields)]
 
 
-def _plain(type_: str, fields: Mapping[str, Any], text: str, source: str | None) -> list[ResponsePart]:
+def _plain(
+    type_: str, fields: Mapping[str, Any], text: str, source: Callable[[], str | None]
+) -> list[ResponsePart]:
     part: ResponsePart
     if type_ == "text":
         part = TextPart(text)
@@ -300,7 +302,7 @@ def _plain(type_: str, fields: Mapping[str, Any], text: str, source: str | None)
     elif type_ == "redacted_thinking" and isinstance(fields.get("data"), str):
         part = ReasoningPart("", data=fields["data"])
     else:
-        return [OpaquePart(type_, source or compact(fields))]
+        return [OpaquePart(type_, source() or compact(fields))]
     return [part, *_fields(type_, fields)]
 
 

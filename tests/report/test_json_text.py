@@ -1,0 +1,31 @@
+"""Documents as JSON text in pieces: the very text that `json.dumps` gives."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from inspector.report.json_text import document_text, indented
+from loop_core.values import Stop
+
+VALUES: tuple[Any, ...] = (
+    None, True, False, 0, -7, 1.5, 1e-9, float("inf"), "", 'a "quote"\n\t\x7f\x00\\', "Prüfung 結果 😀 \ud800",
+    [], {}, [[]], {"a": {}}, [1, [2, {"b": [3, None]}]], {"x": [], "y": {"z": (1, 2)}}, Stop.END_TURN, [Stop.ERROR],
+)
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_value_is_written_as_json_dumps_writes_it(value: Any) -> None:
+    assert indented(value) == json.dumps(value, indent=1)
+
+
+@pytest.mark.parametrize("items", [[], [1], [{"a": 1}, {}, [2]]])
+def test_the_items_of_an_iterator_are_written_one_after_the_other(items: list[Any]) -> None:
+    whole = {"first": 1, "items": items, "last": {"b": items}}
+    assert "".join(document_text({**whole, "items": iter(items)})) == json.dumps(whole, indent=1)
+
+
+def test_an_empty_document_is_an_object() -> None:
+    assert "".join(document_text({})) == "{}"
