@@ -44,8 +44,9 @@ class Writer:
         """A row of the tree."""
         self.count += 1
         uuid = f"{self.count:08x}-0000-4000-8000-{self.random.getrandbits(48):012x}"
-        moment = f"2026-03-{1 + self.count // 90000 % 28:02d}T{self.count // 3600 % 24:02d}:" \
-                 f"{self.count // 60 % 60:02d}:{self.count % 60:02d}.{self.count % 1000:03d}Z"
+        second = self.count // 2
+        day, clock = 1 + second // 86400 % 28, f"{second // 3600 % 24:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
+        moment = f"2026-03-{day:02d}T{clock}.{self.count % 1000:03d}Z"
         made = {"parentUuid": self.above, "isSidechain": False, "userType": "external", "cwd": "/home/someone/project",
                 "sessionId": SESSION, "version": "2.1.7", "gitBranch": "main", "type": kind, **more, "uuid": uuid,
                 "timestamp": moment}
