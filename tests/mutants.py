@@ -163,6 +163,10 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.sessions.wordings", "LOST", "tests/sessions/test_stopped.py"),
     *(Table("inspector.sessions.importers.gemini_cli", table, "tests/sessions/test_gemini_cli.py") for table in (
         "FIELDS", "STOPS", "MODEL", "NOTES", "OPEN")),
+    *(Table(f"inspector.sessions.{module}", table, "tests/sessions/test_droid_cursor.py") for module, table in (
+        ("importers.droid", "FIELDS"), ("importers.droid", "PASSED"), ("importers.droid", "COUNTS"),
+        ("importers.cursor", "FIELDS"), ("importers.cursor", "ENDED"), ("importers.cursor", "INTERRUPTED"),
+        ("transcripts.content_blocks", "CALLS"), ("transcripts.content_blocks", "RESULTS"))),
     *(Table("inspector.sessions.importers.openhands", table, "tests/sessions/test_openhands.py") for table in (
         "FIELDS", "ENDED", "LISTS", "PASSED")),
     *(Table(f"inspector.sessions.importers.{name}", table, "tests/sessions/test_trajectories.py") for name, table in (

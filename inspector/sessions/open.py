@@ -176,6 +176,8 @@ def _beside(source: Input, options: Options) -> Iterator[OpenedFile]:
     """The files that belong to one: the transcripts of subagents stand in a folder of its name."""
     pattern = IMPORTERS[source.format].beside if source.format in IMPORTERS else ""
     stem = escape(os.path.splitext(source.path)[0])
+    if pattern.startswith("../"):
+        stem, pattern = os.path.dirname(stem), pattern[3:]
     for name in sorted(glob(os.path.join(stem, pattern))) if pattern else ():
         try:
             files.check_bounds(name)

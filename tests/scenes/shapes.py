@@ -283,6 +283,27 @@ GEMINI_LINES: tuple[dict[str, Any], ...] = (
     {"sessionId": "s", "projectHash": "p", "kind": "main"}, *_GEMINI_ROWS[:2],
     {"$set": {"summary": "t", "messages": [_GEMINI_ROWS[0]]}}, {"$rewindTo": "m1"},
 )
+DROID: tuple[dict[str, Any], ...] = (
+    {"type": "session_start", "id": "s", "title": "t", "cwd": "/h"},
+    {"type": "message", "id": "m1", "parentId": "s", "message": {"role": "user", "content": [
+        {"type": "text", "text": "go"}]}},
+    {"type": "message", "id": "m2", "parentId": "m1", "message": {"role": "assistant", "content": [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "tool_use", "id": "c", "name": _NAME, "input": {"path": "a"}}]}},
+    {"type": "message", "id": "m3", "message": {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "c", "content": "ok", "is_error": False}]}},
+    {"type": "tool_call", "session_id": "s", "toolCallId": "d", "toolName": _NAME, "parameters": {"path": "a"}},
+    {"type": "tool_result", "session_id": "s", "toolCallId": "d", "value": {"stdout": "ok"}},
+    {"type": "completion", "session_id": "s", "finalText": "Done", "usage": {"input_tokens": 1, "output_tokens": 2}},
+    {"type": "error", "message": "m"},
+)
+CURSOR: tuple[dict[str, Any], ...] = (
+    {"role": "user", "message": {"content": [{"type": "text", "text": "<user_query>go</user_query>"}]}},
+    {"role": "assistant", "message": {"content": [{"type": "text", "text": "hi"}, {
+        "type": "tool_use", "name": _NAME, "input": {"path": "a"}}]}},
+    {"role": "user", "message": {"content": [{"type": "tool_result", "content": "ok"}]}},
+    {"type": "turn_ended", "status": "success"},
+)
 OPENHANDS: tuple[dict[str, Any], ...] = (
     {"id": 0, "timestamp": "t", "source": "user", "action": "message", "args": {"content": "go"}},
     {"id": 1, "source": "agent", "action": "run", "args": {"command": "ls", "thought": "hm"}, "tool_call_metadata": {
@@ -374,6 +395,8 @@ SHAPES: tuple[Shape, ...] = (
     Shape("opencode", "opencode.json", _OPENCODE),
     Shape("gemini-cli", "gemini.json", GEMINI),
     Shape("gemini-cli", "gemini.jsonl", list(GEMINI_LINES), rows=True),
+    Shape("droid", "droid.jsonl", list(DROID), rows=True),
+    Shape("cursor", "cursor.jsonl", list(CURSOR), rows=True),
     Shape("openhands", "events.json", list(OPENHANDS)),
     Shape("codex", "rollout.jsonl", list(CODEX), rows=True),
     Shape("known", "spans.jsonl", [{"resourceLogs": []}, {"eval": {"run_id": "r"}, "status": "s"}], rows=True),

@@ -458,7 +458,6 @@ NAMES = {
     "inspect_ai": "inspect_ai log",
     "langfuse": "Langfuse export",
     "as-copilot": "Copilot CLI session",
-    "as-droid": "Droid session",
     "as-hermes": "Hermes session",
     "as-kimi": "Kimi Code session",
     "as-qwen": "Qwen Code transcript",
@@ -467,7 +466,7 @@ READ = {
     "codex-cli": "codex",
     "claude-code": "claude-code", "pi": "pi", "openclaw": "pi",
     "swe-agent": "swe-agent", "mini-swe-agent": "mini-swe-agent", "openhands": "openhands",
-    "gemini-cli": "gemini-cli",
+    "gemini-cli": "gemini-cli", "as-droid": "droid",
 }
 """Transcripts that are read, by their folder or the beginning of their names, and by which importer."""
 FRAGMENTS = ("as-opencode",)
@@ -520,7 +519,6 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
             "Qwen Code transcript",
         ),
         ('{"type": "session.start", "data": {}}\n{"type": "x"}\n', "Copilot CLI session"),
-        ('{"type": "session_start", "id": "x"}\n{"type": "message"}\n', "Droid session"),
         ('{"type": "metadata", "protocol_version": "1.4"}\n{"type": "x"}\n', "Kimi Code session"),
         ('{"createdAt": "t", "agents": {}, "workDir": "/"}', "Kimi Code session"),
         ('{"session_id": "x", "platform": "cli", "messages": []}', "Hermes session"),

@@ -66,7 +66,8 @@ class FileFormat(NamedTuple):
     imports, is not loaded (6 ms of the start of `explain`). Empty: any head may be of this format."""
     folders: tuple[AgentFolder, ...] = ()
     beside: str = ""
-    """The files that belong to one of it, below a folder of the file's name without its suffix."""
+    """The files that belong to one of it, below a folder of the file's name without its suffix; with `../` before it,
+    beside the file."""
 
 
 _HERE = "inspector.sessions.importers"
@@ -92,6 +93,17 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("pi", "PI_CODING_AGENT_DIR", ".pi/agent", ("sessions", "**")),
             AgentFolder("OpenClaw", "OPENCLAW_STATE_DIR", ".openclaw", ("agents", "*", "sessions")),
         ),
+    ),
+    "droid": FileFormat(
+        f"{_HERE}.droid", "Droid session", 'a first line with "type": "session_start", or lines with "toolName"',
+        Keeps(Words.NONE), (b'"session_start"', b'"toolName"', b'"finalText"', b'"session_id"', b'"sessionId"'), (
+            AgentFolder("Droid", "", ".factory", ("sessions", "**")),
+        ),
+    ),
+    "cursor": FileFormat(
+        f"{_HERE}.cursor", "Cursor agent transcript", 'lines with "role" and "message" alone', Keeps(Words.HINT),
+        (b'"role"',), (AgentFolder("Cursor", "", ".cursor", ("projects", "*", "agent-transcripts", "**")),),
+        "../subagents/*.jsonl",
     ),
     "gemini-cli": FileFormat(
         f"{_HERE}.gemini_cli", "Gemini CLI chat", 'an object, or a first line, with "sessionId" and "projectHash"',

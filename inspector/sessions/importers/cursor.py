@@ -1,0 +1,75 @@
+"""Transcripts of Cursor's agent: `~/.cursor/projects/<id>/agent-transcripts/<uuid>/<uuid>.jsonl`, and its subagents.
+
+Rows of a role and content blocks, without ids and times; results of tools are mostly left out, stop words always. In
+newer files a row `turn_ended` says how a turn ended. Source: fixtures of jazzyalex/agent-sessions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from inspector.sessions.importers import first_look
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptRows
+from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import ChatReader, known_text, object_of
+from inspector.sessions.transcripts.content_blocks import results_of, take_blocks, words_of
+
+QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
+"""What the user typed, among what Cursor adds."""
+ENDED = frozenset({"success", "completed"})
+INTERRUPTED = frozenset({"aborted", "cancelled", "canceled", "interrupted"})
+FIELDS: Fields = {
+    "": {"role": (str,), "message": (dict,), "type": (str,), "status": (str,), "model": (str,)},
+    "message": {"content": (list, str)},
+}
+
+
+def sniff(head: bytes, path: str) -> int:
+    """Rows with a role and a message, and no name of their own."""
+    seen = first_look(head)
+    values = [value for value in (seen.first, *seen.lines) if isinstance(value, dict)]
+    if not values or not _is_row(values[0]):
+        return 0
+    return 85 if all(_is_row(value) or value.get("type") == "turn_ended" for value in values[:4]) else 0
+
+
+def _is_row(value: dict[str, Any]) -> bool:
+    bare = not any(name in value for name in ("uuid", "id", "timestamp", "type", "sessionId"))
+    return bare and value.get("role") in ("user", "assistant") and "content" in object_of(value.get("message"))
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer in the file."""
+    return _Session(path, options).read(data)
+
+
+class _Session(ChatReader):
+    """One file being read."""
+
+    name, agent, fields = "cursor", "Cursor", FIELDS
+    unit = "line"
+    row_word = ("a row", "rows")
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A message, or the end of a turn."""
+        value, role = line.value, line.value.get("role")
+        content = object_of(value.get("message")).get("content")
+        if role == "assistant":
+            answer = self.answer(line, place, model=known_text(value.get("model")))
+            take_blocks(answer, content, line, answer.take(line), "message", "content")
+            return TreePlace(answer)
+        if role == "user":
+            results, said = results_of(content), words_of(content)
+            if results:
+                place = self.say(line, place, "", results)
+            typed = "\n".join(QUERY.findall(said)) or said
+            return self.say(line, place, typed, own=bool(results)) if typed.strip() or not results else place
+        if value.get("type") != "turn_ended":
+            lines.count(value.get("type"), frozenset())
+            return place
+        status = known_text(value.get("status")) or "no status"
+        mark = "ended" if status in ENDED else "interrupted" if status in INTERRUPTED else "stopped"
+        told = f"turn_ended: {status[:40]}" if mark != "interrupted" else ""
+        return self.say(line, place, told, mark=mark)

@@ -1,0 +1,166 @@
+"""Sessions of Droid (Factory): `~/.factory/sessions/<folder>/<id>.jsonl`, and what `droid exec` writes as stream-json.
+
+A session is a line about itself and messages of content blocks, with parents in newer versions. The model and the
+counts of the whole session stand in `<id>.settings.json` beside it. The stream has a line for each message, call and
+result; its names drift. Neither keeps a stop word. Sources: fixtures of jazzyalex/agent-sessions; docs.factory.ai.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from inspector.sessions import redact
+from inspector.sessions.importers import first_look, sibling
+from inspector.sessions.recording import FileReading, Options, Skipped
+from inspector.sessions.traffic import loads
+from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows
+from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import ChatReader, known_text, number_of, object_of
+from inspector.sessions.transcripts.content_blocks import any_text, results_of, take_block, take_blocks, words_of
+from loop_core.values import TextPart, ToolResultPart, Usage
+
+REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+"""What Droid puts before the words of the user."""
+PASSED = frozenset({"session_start", "session_end", "todo_state", "compaction_state", "system"})
+"""Records that carry nothing of an exchange."""
+COUNTS = ("inputTokens", "outputTokens", "thinkingTokens", "cacheReadTokens")
+FIELDS: Fields = {
+    "": {
+        "type": (str,), "id": (str,), "parentId": (str,), "role": (str,), "text": (str,), "message": (dict, str),
+        "toolName": (str,), "toolCallId": (str,), "finalText": (str,), "usage": (dict,),
+    },
+    "message": {"role": (str,), "content": (list, str), "model": (str,)},
+}
+
+
+def _is_stream(value: dict[str, Any]) -> bool:
+    kind, session = value.get("type"), "session_id" in value or "sessionId" in value
+    named = kind in ("tool_call", "tool_result") and ("toolName" in value or "toolCallId" in value or "toolId" in value)
+    return session and (named or (kind == "completion" and "finalText" in value)
+                        or (kind == "message" and "role" in value and "text" in value))
+
+
+def sniff(head: bytes, path: str) -> int:
+    """The line about the session, or lines of the stream."""
+    seen = first_look(head)
+    first = seen.first
+    if isinstance(first, dict) and first.get("type") == "session_start" and "id" in first:
+        known = any(name in first for name in ("title", "sessionTitle", "owner", "cwd"))
+        return 100 if known else 90
+    return 90 if any(isinstance(value, dict) and _is_stream(value) for value in (first, *seen.lines)) else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer in the file."""
+    reader = _Session(path, options)
+    reader.settings()
+    return reader.read_rows(TranscriptLines(data, FIELDS))
+
+
+class _Session(ChatReader):
+    """One file being read."""
+
+    name, agent, fields = "droid", "Droid", FIELDS
+    unit, key = "line", "id"
+    row_word = ("a row", "rows")
+
+    def settings(self) -> None:
+        """What stands beside the session: its model, and the counts of all of it."""
+        data = sibling(self.path, f"{re.sub(r'[.]jsonl$', '', self.path.rsplit('/', 1)[-1])}.settings.json")
+        try:
+            given = object_of(loads(redact.body(data))) if data is not None else {}
+        except ValueError:
+            return
+        self.model = known_text(given.get("model"))
+        counts = [number_of(object_of(given.get("tokenUsage")).get(name)) for name in COUNTS]
+        if any(counts):
+            said, made = counts[0] or 0, counts[1] or 0
+            self.reading.notices.append(f"tokens are counted for the whole session alone: {said:,} in, {made:,} out")
+
+    def above(self, value: dict[str, Any]) -> TreePlace:
+        """The place of the row that it names as its parent, else of the row before."""
+        parent = value.get("parentId")
+        found = self.places.get(parent) if isinstance(parent, str) else None
+        return found or self.last
+
+    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
+        """The last place, and that of the row's name; calls of the stream are not named by it."""
+        self.last = place
+        key = line.value.get("id")
+        if isinstance(key, str) and line.value.get("type") in ("message", "session_start"):
+            self.places[key] = place
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A message of the session, or a line of the stream."""
+        value, kind = line.value, line.value.get("type")
+        if kind == "message":
+            message = object_of(value.get("message")) or {"role": value.get("role"),
+                                                          "content": value.get("content", value.get("text"))}
+            return self._message(line, place, message, "message" in value)
+        if kind == "tool_call":
+            return self._call(line, place)
+        if kind == "tool_result":
+            key = known_text(value.get("toolCallId")) or known_text(value.get("id"))
+            part = ToolResultPart(key, known_text(value.get("toolName")), any_text(value.get("value")),
+                                  value.get("isError") is True)
+            return self.say(line, place, "", (part,))
+        if kind in ("completion", "result") and isinstance(value.get("finalText"), str):
+            return self._completion(line, place, value["finalText"])
+        if kind == "error":
+            why = known_text(value.get("message")) or "no reason given"
+            self.reading.skipped.append(Skipped(line.number - 1, f"an error of the agent: {why[:200]}"))
+            return place
+        self.model = known_text(value.get("model")) or self.model
+        self.title = known_text(value.get("sessionTitle")) or known_text(value.get("title")) or self.title
+        lines.count(kind, PASSED)
+        return place
+
+    def _message(self, line: TranscriptLine, place: TreePlace, message: dict[str, Any], nested: bool) -> TreePlace:
+        content, role = message.get("content"), message.get("role")
+        if role == "assistant":
+            answer = self.answer(line, place, known_text(line.value.get("id")) or "", known_text(message.get("model")))
+            path = ("message", "content") if nested else ("content",)
+            take_blocks(answer, content, line, answer.take(line), *path)
+            return TreePlace(answer)
+        if role not in ("user", "tool"):
+            self.remarks["are of an unexpected shape"] += 1
+            return place
+        results, said = results_of(content), words_of(content)
+        if results:
+            place = self.say(line, place, "", results)
+        typed = REMINDER.sub("", said).strip()
+        if not typed and (results or not said.strip()):
+            return place
+        return self.say(line, place, typed or said, own=not typed or bool(results))
+
+    def _call(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+        """A call of the stream belongs to the answer before, unless something was said since."""
+        value = line.value
+        answer = place.answer if place.since is None else None
+        if answer is None:
+            answer = self.answer(line, place)
+        block = {"type": "tool_call", "id": value.get("toolCallId") or value.get("id"), "name": value.get("toolName"),
+                 "parameters": value.get("parameters")}
+        take_block(answer, block, line, answer.take(line))
+        return TreePlace(answer)
+
+    def _completion(self, line: TranscriptLine, place: TreePlace, said: str) -> TreePlace:
+        """The end of a run, with the words that it ends with."""
+        answer = place.answer if place.since is None else None
+        if answer is None or answer.text != said:
+            answer = self.answer(line, place)
+            answer.take(line)
+            answer.parts.append(TextPart(said))
+        usage = object_of(line.value.get("usage"))
+        if usage and len(self.answers) == 1:
+            answer.usage = usage_of(usage)
+        return self.say(line, TreePlace(answer), "completion", mark="ended")
+
+
+def usage_of(usage: dict[str, Any]) -> Usage:
+    """Counts of a run, which are those of its answer where it has only one."""
+    return Usage(number_of(usage.get("input_tokens")), number_of(usage.get("output_tokens")), None,
+                 number_of(usage.get("cache_read_input_tokens")))
+
+

@@ -1,0 +1,169 @@
+"""Sessions of Droid, its stream, and transcripts of Cursor's agent: blocks, results, parents and ends of turns."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from inspector.sessions import open_paths
+from tests.scenes.shapes import CURSOR, DROID
+from tests.scenes.transcripts import places, rules, shown, stops, words
+
+Row = dict[str, Any]
+
+
+def notices(seen) -> str:
+    return "\n".join(seen.inputs[0].notices)
+
+
+def written(*rows: Row) -> str:
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
+def text(said: str) -> Row:
+    return {"type": "text", "text": said}
+
+
+# -- Droid -------------------------------------------------------------------------------------------------------------
+
+START: Row = {"type": "session_start", "id": "s-1", "title": "First", "sessionTitle": "A title", "cwd": "/w"}
+
+
+def message(key: str, role: str, *content: Any, **more: Any) -> Row:
+    return {"type": "message", "id": key, "timestamp": "2026-02-01T00:00:01Z",
+            "message": {"role": role, "content": list(content)}, **more}
+
+
+def use(kind: str = "tool_use", **more: Any) -> Row:
+    return {"type": kind, "id": "call_a1b2c3d4", "name": "Execute", "input": {"command": "ls"}, **more}
+
+
+def result(kind: str = "tool_result", said: Any = "a.py", **more: Any) -> Row:
+    return {"type": kind, "tool_use_id": "call_a1b2c3d4", "content": said, **more}
+
+
+@pytest.mark.parametrize(("call", "answer"), [("tool_use", "tool_result"), ("tool_call", "tool-result"),
+                                              ("tool-call", "tool_result")])
+def test_blocks_and_their_results_whatever_they_are_called(call, answer, tmp_path):
+    seen = shown(written(START, message("m1", "user", text("<system-reminder>\nx\n</system-reminder>\n\ngo")),
+                         message("m2", "assistant", {"type": "thinking", "thinking": "hm"}, text("Look."), use(call)),
+                         message("m3", "user", result(answer)), message("m4", "assistant", "Done.")), tmp_path)
+    assert stops(seen) == ["tool_call", "unknown"]
+    assert places(seen) == [["request", "tool_result"]]
+    assert seen.turns[0].run.record.user_text == "go"
+    assert seen.responses[0].exchange.response.tool_calls[0].arguments == '{"command": "ls"}'
+    assert seen.responses[1].exchange.response.text == "Done."
+    assert seen.inputs[0].about.title == "A title"
+    assert "records that hold no exchange: session_start (1)" in notices(seen)
+
+
+def test_parents_make_branches(tmp_path):
+    seen = shown(written(START, message("m1", "user", text("go"), parentId="s-1"),
+                         message("m2", "assistant", text("one"), parentId="m1"),
+                         message("m3", "user", text("left"), parentId="m2"),
+                         message("m4", "assistant", text("two"), parentId="m3"),
+                         message("m5", "user", text("right"), parentId="m2"),
+                         message("m6", "assistant", text("three"), parentId="m5")), tmp_path)
+    assert [turn.run.record.links[0].parent for turn in seen.turns] == [None, 0, 0]
+
+
+def test_the_model_and_the_counts_of_the_session_stand_beside_it(tmp_path):
+    counts = {"inputTokens": 1200, "outputTokens": 34, "thinkingTokens": 5, "cacheReadTokens": 6}
+    for name, only in (("a", counts), ("b", {"thinkingTokens": 5}), ("c", {"cacheReadTokens": 6}),
+                       ("d", {"outputTokens": 34}), ("e", {"inputTokens": 1200})):
+        (tmp_path / f"{name}.settings.json").write_text(json.dumps({"model": "claude-x", "tokenUsage": only}))
+        seen = shown(written(START, message("m2", "assistant", text("one"))), tmp_path, name=f"{name}.jsonl")
+        assert "tokens are counted for the whole session alone: " in notices(seen)
+        assert seen.responses[0].exchange.response.model == "claude-x"
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".jsonl") == [
+        "a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl", "e.jsonl"]
+
+
+@pytest.mark.parametrize("kind", ["session_start", "session_end", "todo_state", "compaction_state", "system"])
+def test_records_without_an_exchange_are_counted(kind, tmp_path):
+    seen = shown(written({**START, "type": "session_start"}, {"type": kind}, {"type": "hologram"}), tmp_path)
+    count = 2 if kind == "session_start" else 1
+    assert f"{kind} ({count})" in notices(seen).split("records that hold no exchange")[1]
+    assert "records of unknown type were passed over: hologram (1)" in notices(seen)
+
+
+@pytest.mark.parametrize("session", ["session_id", "sessionId"])
+@pytest.mark.parametrize("key", ["toolCallId", "id"])
+def test_the_stream_drifts_and_is_read(session, key, tmp_path):
+    common = {session: "s"}
+    rows = [{"type": "system", "model": "droid-m"}, {"type": "message", "role": "user", "text": "go"},
+            {"type": "tool_call", key: "c1", "toolName": "Shell", "parameters": {"command": "ls"}},
+            {"type": "tool_result", key: "c1", "isError": key == "id", "value": {"stdout": "a.py"}},
+            {"type": "completion", "finalText": "Done"}, {"type": "error", "message": "no key"}]
+    seen = shown(written(*({**common, **row} for row in rows)), tmp_path)
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert words(seen) == ["END INFERRED"]
+    assert rules(seen, 1)[-1] == "transcript.inferred.turn_ended"
+    assert seen.responses[1].exchange.request.messages[0].results[0].text == '{"stdout": "a.py"}'
+    assert [skip.why for skip in seen.inputs[0].skipped] == ["an error of the agent: no key"]
+    assert seen.responses[0].exchange.response.model == "droid-m"
+
+
+def test_the_counts_of_a_run_are_those_of_its_only_answer(tmp_path):
+    rows = [{"type": "message", "session_id": "s", "role": "user", "text": "go"},
+            {"type": "message", "session_id": "s", "role": "assistant", "text": "Done"},
+            {"type": "completion", "session_id": "s", "finalText": "Done", "usage": {"output_tokens": 5}}]
+    seen = shown(written(*rows), tmp_path)
+    assert [facts.exchange.response.usage.output_tokens for facts in seen.responses] == [5]
+    seen = shown(written(*rows[:2], rows[0], *rows[1:]), tmp_path)
+    assert [facts.exchange.response.usage for facts in seen.responses] == [None, None]
+
+
+# -- Cursor ------------------------------------------------------------------------------------------------------------
+
+
+def row(role: str, *content: Row) -> Row:
+    return {"role": role, "message": {"content": list(content)}}
+
+
+ASKED = row("user", text("<open_files>x</open_files>\n<user_query>\ngo\n</user_query>"))
+
+
+@pytest.mark.parametrize(("status", "stop", "word"), [
+    ("success", "end_turn", "END INFERRED"), ("completed", "end_turn", "END INFERRED"),
+    ("aborted", "cancelled", "CANCELLED"), ("cancelled", "cancelled", "CANCELLED"),
+    ("canceled", "cancelled", "CANCELLED"), ("interrupted", "cancelled", "CANCELLED"),
+    ("error", "unknown", "END NOT RECORDED"),
+])
+def test_a_turn_ended_says_how(status, stop, word, tmp_path):
+    seen = shown(written(ASKED, row("assistant", text("Done.")), {"type": "turn_ended", "status": status}), tmp_path)
+    assert (stops(seen), words(seen)) == ([stop], [word])
+    assert seen.turns[0].run.record.user_text == "go"
+    if status == "error":
+        assert any("turn_ended: error" in noted.finding.message for noted in seen.findings)
+
+
+def test_results_are_taken_where_they_are_kept_and_nothing_is_said_where_not(tmp_path):
+    call = {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
+    seen = shown(written(ASKED, row("assistant", text("Look."), call), row("assistant", text("Done."))), tmp_path)
+    assert stops(seen) == ["unknown", "unknown"]
+    assert places(seen) == [["request", "tool_result"]]
+    seen = shown(written(ASKED, row("assistant", call), row("user", result()), row("assistant", text("Done."))),
+                 tmp_path)
+    assert stops(seen) == ["tool_call", "unknown"]
+    assert "2 of 2 answers have no stop reason, as Cursor keeps none for them" in notices(seen)
+
+
+def test_subagents_beside_are_read_with_it(tmp_path):
+    (tmp_path / "subagents").mkdir()
+    (tmp_path / "subagents" / "b.jsonl").write_text(written(ASKED, row("assistant", text("Child."))))
+    (tmp_path / "a.jsonl").write_text(written(ASKED, row("assistant", text("Parent."))))
+    loaded = open_paths([str(tmp_path / "a.jsonl")])
+    assert [exchange.response.text for exchange in loaded.exchanges] == ["Parent.", "Child."]
+
+
+@pytest.mark.parametrize(("rows", "odd", "told"), [
+    (DROID, {"parentId": 1}, "line 2: parentId is a number, and text was expected"),
+    (DROID, {"message": {"role": 1}}, "line 2: message.role is a number, and text was expected"),
+    (CURSOR, {"model": 1}, "line 2: model is a number, and text was expected"),
+    (CURSOR, {"message": {"content": 1}}, "line 2: message.content is a number, and a list was expected"),
+])
+def test_a_member_of_an_odd_kind_is_told(rows, odd, told, tmp_path):
+    assert told in notices(shown(written(rows[0], {**rows[1], **odd}, *rows[2:]), tmp_path))
