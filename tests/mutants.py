@@ -174,6 +174,8 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.sessions.importers.codex", "ENVELOPES", "tests/sessions/test_codex.py", names=("no copy",)),
     Table("inspector.sessions.importers.codex", "ITEMS", "tests/sessions/test_codex.py", names=("no copy",)),
     Table("inspector.sessions.importers.codex", "ENDED", "tests/sessions/test_codex.py", names=("no copy",)),
+    Table("inspector.sessions.importers.kimi", "STOPS", "tests/sessions/test_kimi.py"),
+    Table("inspector.sessions.importers.kimi", "APIS", "tests/sessions/test_kimi.py"),
     Table("inspector.sessions.importers.pi", "STOPS", "tests/sessions/test_pi.py"),
     Table("inspector.sessions.importers.pi", "APIS", "tests/sessions/test_pi.py"),
     Table("inspector.sessions.importers.pi", "FIELDS", "tests/sessions/test_odd_members.py"),

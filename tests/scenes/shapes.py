@@ -370,6 +370,21 @@ CODEX: tuple[dict[str, Any], ...] = (
 )
 
 
+KIMI: tuple[dict[str, Any], ...] = (
+    {"type": "metadata", "protocol_version": "1.4"},
+    {"type": "llm.request", "provider": "kimi", "model": "m", "maxTokens": 64, "turnStep": "0.1", "time": 1},
+    {"type": "context.append_message", "message": {"role": "user", "content": [{"type": "text", "text": "go"}],
+                                                   "origin": {"kind": "user"}}},
+    {"type": "context.append_loop_event", "event": {"type": "tool.call", "stepUuid": "s", "toolCallId": "c",
+                                                    "name": "ls", "args": {"a": 1}}},
+    {"type": "context.append_loop_event", "event": {"type": "tool.result", "toolCallId": "c",
+                                                    "result": {"output": "x", "isError": True}}},
+    {"type": "context.append_loop_event", "event": {"type": "step.end", "uuid": "s", "messageId": "m", "usage": {
+        "inputOther": 1, "output": 7}, "rawFinishReason": "length", "finishReason": "max_tokens"}},
+    {"message": {"type": "ToolCall", "payload": {"id": "c", "function": {"name": "ls", "arguments": "{}"}}}},
+)
+
+
 class Shape(NamedTuple):
     """A file of one format: its JSON value, or the rows of a file of lines."""
 
@@ -399,6 +414,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("cursor", "cursor.jsonl", list(CURSOR), rows=True),
     Shape("openhands", "events.json", list(OPENHANDS)),
     Shape("codex", "rollout.jsonl", list(CODEX), rows=True),
+    Shape("kimi", "wire.jsonl", list(KIMI), rows=True),
     Shape("known", "spans.jsonl", [{"resourceLogs": []}, {"eval": {"run_id": "r"}, "status": "s"}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),
     *(Shape("body", f"{api}.json", answer) for api, answer in ANSWERS.items()),

@@ -459,17 +459,16 @@ NAMES = {
     "langfuse": "Langfuse export",
     "as-copilot": "Copilot CLI session",
     "as-hermes": "Hermes session",
-    "as-kimi": "Kimi Code session",
     "as-qwen": "Qwen Code transcript",
 }
 READ = {
     "codex-cli": "codex",
     "claude-code": "claude-code", "pi": "pi", "openclaw": "pi",
     "swe-agent": "swe-agent", "mini-swe-agent": "mini-swe-agent", "openhands": "openhands",
-    "gemini-cli": "gemini-cli", "as-droid": "droid",
+    "gemini-cli": "gemini-cli", "as-droid": "droid", "as-kimi": "kimi", "as-opencode": "opencode",
 }
 """Transcripts that are read, by their folder or the beginning of their names, and by which importer."""
-FRAGMENTS = ("as-opencode",)
+FRAGMENTS = ("as-opencode", "as-kimi-state")
 """Single files of a store, which may hold no answer."""
 SESSIONS = {"rec-browser-agent.concurrent.responses": 8}
 """Recorded responses among the transcripts: read as pairs."""
@@ -488,7 +487,7 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
             assert given.responses >= 1
             assert given.error is None
         elif name.startswith(FRAGMENTS):
-            assert (given.format, given.error) == ("opencode", None)
+            assert (given.format, given.error) == (READ[key], None)
         elif name in SESSIONS:
             assert given.responses == SESSIONS[name]
         elif name in NO_SESSION:
@@ -519,8 +518,6 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
             "Qwen Code transcript",
         ),
         ('{"type": "session.start", "data": {}}\n{"type": "x"}\n', "Copilot CLI session"),
-        ('{"type": "metadata", "protocol_version": "1.4"}\n{"type": "x"}\n', "Kimi Code session"),
-        ('{"createdAt": "t", "agents": {}, "workDir": "/"}', "Kimi Code session"),
         ('{"session_id": "x", "platform": "cli", "messages": []}', "Hermes session"),
         ('{"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t"}}', "inspect_ai log"),
         ('{"trace": {"id": "x"}, "observations": []}', "Langfuse export"),

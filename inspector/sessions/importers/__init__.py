@@ -144,6 +144,16 @@ IMPORTERS: Mapping[str, FileFormat] = {
         tuple(AgentFolder("Codex CLI", "CODEX_HOME", ".codex", parts, ("rollout-*.jsonl", "rollout-*.jsonl.zst"))
               for parts in (("sessions", "**"), ("archived_sessions", "**"))),
     ),
+    "kimi": FileFormat(
+        f"{_HERE}.kimi", "Kimi Code or Kimi CLI session", 'a first line with "type": "metadata" and "protocol_version"',
+        Keeps(Words.PROVIDER, cap=True, usage=True),
+        (b"protocol_version", b"llm.request", b"context.append", b"turn.prompt", b'"workDir"', b"TurnBegin",
+         b"StepBegin"), (
+            AgentFolder("Kimi Code", "KIMI_CODE_HOME", ".kimi-code", ("sessions", "*", "*", "agents", "*"),
+                        ("wire.jsonl",)),
+            AgentFolder("Kimi CLI", "KIMI_SHARE_DIR", ".kimi", ("sessions", "*", "*"), ("wire.jsonl",)),
+        ),
+    ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,

@@ -45,8 +45,6 @@ def _is_inspect(value: dict[str, Any]) -> bool:
 JSON: tuple[KnownFormat, ...] = (
     KnownFormat("Qwen Code transcript", _is_qwen),
     KnownFormat("Copilot CLI session", _typed("session.start", keys=("data",))),
-    KnownFormat("Kimi Code session", _typed("metadata", keys=("protocol_version",))),
-    KnownFormat("Kimi Code session", _has("agents", "workDir", "createdAt")),
     KnownFormat("Hermes session", _has("session_id", "platform", "messages")),
     KnownFormat("inspect_ai log", _is_inspect),
     KnownFormat("ATIF trajectory", lambda value: str(value.get("schema_version", "")).startswith("ATIF")),

@@ -1,0 +1,425 @@
+"""Sessions of Kimi Code (`agents/<id>/wire.jsonl`, protocol 1.4) and of the older Kimi CLI in Python (`wire.jsonl`).
+
+Kimi Code keeps more than any other agent: for each step the provider's own word (`rawFinishReason`, in newer files),
+what it makes of it (`providerFinishReason`, `finishReason`), and for each request the output cap that was sent
+(`maxTokens`). The Python client keeps neither word nor cap. Sources: @moonshot-ai/kimi-code 2.1.0; kimi-cli's
+`src/kimi_cli/wire`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from inspector.sessions.importers import first_look
+from inspector.sessions.recording import FileReading, Options, SessionAbout
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
+from inspector.sessions.transcripts.answer import (
+    InterimRow,
+    TranscriptAnswer,
+    TranscriptLine,
+    TreePlace,
+    content_text,
+    provider_reason,
+    recorder_reason,
+)
+from inspector.sessions.transcripts.ending_rules import infer
+from loop_core.values import (
+    ArgsForm,
+    At,
+    Finding,
+    OpaquePart,
+    ReasoningPart,
+    Severity,
+    Stop,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+    Usage,
+)
+from loop_core.wire import wire
+from loop_core.wire.base import StopRow
+
+STOPS: Mapping[str, StopRow] = {
+    "completed": StopRow(Stop.END_TURN, None, "Kimi Code, providerFinishReason"),
+    "tool_calls": StopRow(Stop.TOOL_CALL, None, "Kimi Code, providerFinishReason"),
+    "truncated": StopRow(Stop.MAX_TOKENS, None, "Kimi Code, providerFinishReason"),
+    "filtered": StopRow(Stop.SAFETY_BLOCKED, None, "Kimi Code, providerFinishReason"),
+    "paused": StopRow(Stop.PAUSED, None, "Kimi Code, providerFinishReason"),
+    "end_turn": StopRow(Stop.END_TURN, None, "Kimi Code, finishReason"),
+    "tool_use": StopRow(Stop.TOOL_CALL, None, "Kimi Code, finishReason"),
+    "max_tokens": StopRow(Stop.MAX_TOKENS, None, "Kimi Code, finishReason"),
+    "interrupted": StopRow(Stop.CANCELLED, None, "Kimi Code, finishReason"),
+    "error": StopRow(Stop.ERROR, "fatal", "Kimi Code, finishReason"),
+}
+"""Words of Kimi Code; `other`, and what is not here, stays unknown."""
+APIS: Mapping[str, str] = {
+    "openai_responses": "openai_responses", "anthropic": "anthropic_messages",
+    "google-genai": "gemini_generate", "google_genai": "gemini_generate", "gemini": "gemini_generate",
+    "vertexai": "gemini_generate",
+}
+"""Kimi Code's names of providers that are not spoken to as OpenAI's chat -> the wire format of each."""
+ASSUMED = "openai_chat"
+ROWS = frozenset({
+    "metadata", "config.update", "tools.set_active_tools", "turn.prompt", "turn.steer", "turn.cancel", "turn.ended",
+    "context.append_message", "context.append_loop_event", "context.apply_compaction", "llm.tools_snapshot",
+    "llm.request", "usage.record", "permission.set_mode", "permission.record_approval_result", "profile.bind",
+    "plugin.session_start", "runtime.set_binding", "token_counting.measured", "token_counting.turn_recorded",
+    "plan_mode.enter", "plan_mode.exit", "full_compaction.begin", "full_compaction.complete", "step.begin",
+    "StatusUpdate", "StepBegin", "TurnBegin", "TurnEnd", "CompactionBegin", "CompactionEnd", "ApprovalRequest",
+    "ApprovalRequestResolved", "ApprovalResponse", "ToolCallPart", "StepRetry", "SubagentEvent",
+})
+"""Records that are known; those that hold no exchange are counted."""
+FIELDS: Fields = {
+    "": {"type": (str,), "event": (dict,), "message": (dict,), "model": (str,), "maxTokens": (int,)},
+    "event": {
+        "type": (str,), "uuid": (str,), "stepUuid": (str,), "toolCallId": (str,), "name": (str,), "usage": (dict,),
+        "finishReason": (str,), "providerFinishReason": (str,), "rawFinishReason": (str,), "part": (dict,),
+    },
+}
+"""What is read of a record, and the types that it can have."""
+
+
+def sniff(head: bytes, path: str) -> int:
+    """The first line says the protocol; or the state of a session, or a record of either client."""
+    seen = first_look(head)
+    for value in (seen.first, *seen.lines):
+        if not isinstance(value, dict):
+            continue
+        if value.get("type") == "metadata" and "protocol_version" in value:
+            return 100
+        if value.get("type") in ("llm.request", "context.append_loop_event", "turn.prompt"):
+            return 100
+        if {"agents", "workDir", "createdAt"} <= set(value):
+            return 100
+        message = value.get("message")
+        if isinstance(message, dict) and message.get("type") in ("TurnBegin", "StepBegin") and "payload" in message:
+            return 100
+    return 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer in the file."""
+    first = first_look(data[: 1 << 16])
+    if isinstance(first.first, dict) and "agents" in first.first and "type" not in first.first:
+        return _state(first.first)
+    reader = _PythonSession if b'"TurnBegin"' in data or b'"StepBegin"' in data else _Session
+    return reader(path, options).read(data)
+
+
+def _state(value: dict[str, Any]) -> FileReading:
+    """The state of a session, which holds no answer."""
+    reading = FileReading()
+    title = value.get("title")
+    agents = value.get("agents")
+    names = ", ".join(sorted(map(str, agents))) if isinstance(agents, dict) else ""
+    reading.notices.append(f"the state of a session of Kimi Code (agents: {names or 'none'}); its answers stand in "
+                           "agents/<agent>/wire.jsonl beside it")
+    if isinstance(title, str) and title:
+        reading.about = SessionAbout(title=title)
+    return reading
+
+
+def text_of(value: Any) -> str:
+    """The text of a message, of an input, of a tool's output."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return text_of(value.get("text") or value.get("output") or value.get("message") or value.get("content") or "")
+    return content_text(value)
+
+
+class _Line(TranscriptReader):
+    """What both clients share: rows one after the other, without a tree."""
+
+    name, fields = "kimi", FIELDS
+    key, row_word = "", ("a record", "records")
+    several_apis = steered = True
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.place = TreePlace(None)
+        self.compacted: str | None = None
+
+    def above(self, value: dict[str, Any]) -> TreePlace:
+        """The last place."""
+        return self.place
+
+    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
+        """The place of the next record."""
+        self.place = place
+
+    def follow(self, row: InterimRow, place: TreePlace) -> TreePlace:
+        """A row after the answer of this place."""
+        if place.answer is not None:
+            place.answer.follow(row)
+        return place if row.mark == "ended" else TreePlace(place.answer, (place.since, row))
+
+    def note_compaction(self, answer: TranscriptAnswer) -> None:
+        """That the history was compacted before an answer."""
+        if self.compacted is not None:
+            answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
+            self.compacted = None
+
+    def settle(self) -> None:
+        """Where a step has no word, what the others show."""
+        for answer in self.answers:
+            caps = frozenset() if answer.cap is None else frozenset({answer.cap})
+            answer.stop = answer.stop or infer(answer, caps)
+        ends = [answer.end() for answer in self.answers]
+        self.reading.acts += [end for end in ends if end is not None]
+
+
+# -- Kimi Code -------------------------------------------------------------------------------------------------------
+
+
+class _Session(_Line):
+    """A file of Kimi Code."""
+
+    agent = "Kimi Code"
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.steps: dict[str, TranscriptAnswer] = {}
+        self.asked: dict[str, Any] = {}
+        """The last record of a request."""
+        self.raw = 0
+        """Steps with the provider's own word."""
+        self.begun: tuple[TranscriptLine, str, TreePlace] | None = None
+        """The last step that was begun, as long as nothing came of it."""
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A message, a request, or an event of the loop."""
+        value, kind = line.value, line.value.get("type")
+        event = value.get("event")
+        if kind == "context.append_loop_event" and isinstance(event, dict):
+            return self._event(line, event, lines, place)
+        if kind == "context.append_message" and isinstance(value.get("message"), dict):
+            return self._message(line, value["message"], place)
+        if kind == "llm.request":
+            if self.asked.get("turnStep") == value.get("turnStep") is not None:
+                self.remarks["ask for a step once more, whose request before got no answer"] += 1
+            self.asked = value
+        elif kind == "turn.cancel":
+            place = self._empty_step(place)
+            return self.follow(InterimRow(line.number, "the user cancelled the turn", mark="interrupted"), place)
+        elif kind == "turn.prompt":
+            place = self._empty_step(place)
+        elif kind == "turn.ended":
+            place = self._empty_step(place)
+            reason = value.get("reason")
+            if reason in (None, "completed"):
+                return self.follow(InterimRow(line.number, "turn.ended", mark="ended"), place)
+            return self.follow(InterimRow(line.number, f"the turn ended ({reason})", mark="stopped"), place)
+        elif kind == "context.apply_compaction":
+            self.compacted = f"line {line.number}: the history was compacted before this answer"
+        lines.count(kind, ROWS)
+        return place
+
+    def _message(self, line: TranscriptLine, message: dict[str, Any], place: TreePlace) -> TreePlace:
+        if message.get("role") != "user":
+            self.remarks["hold a message that is no user's"] += 1
+            return place
+        origin = message.get("origin")
+        own = isinstance(origin, dict) and origin.get("kind") not in (None, "user", "system_trigger")
+        return self.follow(InterimRow(line.number, text_of(message.get("content")), own=own), place)
+
+    def _event(
+        self, line: TranscriptLine, event: dict[str, Any], lines: TranscriptRows, place: TreePlace
+    ) -> TreePlace:
+        kind = event.get("type")
+        if kind == "tool.result":
+            result = event.get("result")
+            failed = isinstance(result, dict) and result.get("isError") is True
+            key = event.get("toolCallId")
+            part = ToolResultPart(key if isinstance(key, str) else None, None, text_of(result), failed)
+            return self.follow(InterimRow(line.number, "", (part,)), place)
+        if kind == "step.begin" and isinstance(event.get("uuid"), str):
+            place = self._empty_step(place)
+            self.begun = (line, event["uuid"], place)
+        if kind not in ("content.part", "tool.call", "step.end"):
+            lines.count(kind, ROWS)
+            return place
+        named = event.get("stepUuid") if kind != "step.end" else event.get("uuid")
+        answer = self._step(line, str(named), place)
+        at = answer.take(line)
+        if kind == "step.end":
+            self._end(answer, event, at)
+            return self.place if self.place.answer is answer else TreePlace(answer)
+        self._part(answer, line, event, at)
+        return place if place.answer is answer else TreePlace(answer)
+
+    def _empty_step(self, place: TreePlace) -> TreePlace:
+        """A step that was begun and of which nothing came is an answer without anything in it."""
+        begun, self.begun = self.begun, None
+        if begun is None or begun[1] in self.steps:
+            return place
+        line, key, before = begun
+        answer = self._step(line, key, before)
+        answer.take(line)
+        return TreePlace(answer, place.since) if place.answer is before.answer else place
+
+    def settle(self) -> None:
+        """The last step may have been begun in vain, too."""
+        self._empty_step(self.place)
+        super().settle()
+
+    def _step(self, line: TranscriptLine, key: str, place: TreePlace) -> TranscriptAnswer:
+        """The answer of a step, which begins with its first part."""
+        if key in self.steps:
+            return self.steps[key]
+        asked = self.asked
+        api = APIS.get(str(asked.get("provider")), self.options.api or ASSUMED)
+        answer = self.begin(f"step:{line.number}", api, asked.get("model"), place, line)
+        sent = asked.get("time")
+        answer.started = str(sent / 1_000) if type(sent) is int else None
+        answer.cap = asked["maxTokens"] if type(asked.get("maxTokens")) is int else None
+        self.note_compaction(answer)
+        self.steps[key] = self.add(answer)
+        return answer
+
+    def _part(self, answer: TranscriptAnswer, line: TranscriptLine, event: dict[str, Any], at: At) -> None:
+        slice_at = partial(slice_of, line.data, "event")
+        part = event.get("part")
+        if event.get("type") == "tool.call":
+            given = event.get("args")
+            form = ArgsForm.STRING if isinstance(given, str) else ArgsForm.OBJECT
+            key, name = (event.get(each) if isinstance(event.get(each), str) else None
+                         for each in ("toolCallId", "name"))
+            arguments = given if isinstance(given, str) else None if given is None else slice_at("args")
+            answer.parts.append(ToolCall(key, name or "", arguments, True, form=form,
+                                         at=At(at.part, at.start, at.end, "/event")))
+        elif isinstance(part, dict) and part.get("type") == "text":
+            answer.parts.append(TextPart(text_of(part.get("text"))))
+        elif isinstance(part, dict) and part.get("type") == "think":
+            sealed = part.get("encrypted")
+            answer.parts.append(ReasoningPart(text_of(part.get("think")), sealed if isinstance(sealed, str) else None))
+        else:
+            kind = part.get("type") if isinstance(part, dict) else "part"
+            answer.parts.append(OpaquePart(str(kind), slice_at("part") or "{}"))
+
+    def _end(self, answer: TranscriptAnswer, event: dict[str, Any], at: At) -> None:
+        """The three words for the end of a step: the provider's, and the two that Kimi Code makes of it."""
+        answer.usage = usage_of(event.get("usage"))
+        key = event.get("messageId")
+        answer.id = key if isinstance(key, str) and key else answer.id
+        raw = event.get("rawFinishReason")
+        answer.word_at = At(at.part, at.start, at.end, "/event/finishReason")
+        if isinstance(raw, str) and raw:
+            self.raw += 1
+            answer.word = raw
+            place = At(at.part, at.start, at.end, "/event/rawFinishReason")
+            answer.stop = provider_reason(raw, place, wire(answer.api).stop_reasons, answer.api)
+            return
+        for name in ("providerFinishReason", "finishReason"):
+            word = event.get(name)
+            if not isinstance(word, str) or not word:
+                continue
+            place = At(at.part, at.start, at.end, f"/event/{name}")
+            row = STOPS.get(word)
+            answer.stop = recorder_reason(Stop.UNKNOWN, None, place, word, "unknown_word") if row is None else \
+                recorder_reason(row.stop, row.detail, place, word, "kimi.stop_reasons")
+            return
+
+    def summarise(self) -> None:
+        """How many ends are the provider's own words."""
+        without = len(self.steps) - self.raw
+        if without:
+            self.reading.notices.insert(0, (
+                f"{without:,} of {len(self.steps):,} steps have no word of the provider's: what is shown for those is "
+                "Kimi Code's own"))
+
+
+def usage_of(usage: Any) -> Usage | None:
+    """Counts of tokens; the input is given in three parts."""
+    if not isinstance(usage, dict):
+        return None
+
+    def count(*names: str) -> int | None:
+        return next((usage[name] for name in names if type(usage.get(name)) is int), None)
+
+    parts = [count("inputOther", "input_other"), count("inputCacheRead", "input_cache_read"),
+             count("inputCacheCreation", "input_cache_creation")]
+    known = [part for part in parts if part is not None]
+    return Usage(sum(known) if known else None, count("output"), None, parts[1])
+
+
+# -- The Python client -----------------------------------------------------------------------------------------------
+
+
+class _PythonSession(_Line):
+    """A file of Kimi CLI in Python: events of its wire, without words and caps."""
+
+    agent = "Kimi CLI"
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.open: TranscriptAnswer | None = None
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """An event."""
+        message = line.value.get("message")
+        if not isinstance(message, dict):
+            lines.count(line.value.get("type"), ROWS)
+            return place
+        kind, payload = message.get("type"), message.get("payload")
+        payload = payload if isinstance(payload, dict) else {}
+        if kind == "TurnBegin":
+            self.open = None
+            return self.follow(InterimRow(line.number, text_of(payload.get("user_input"))), place)
+        if kind == "TurnEnd":
+            self.open = None
+            return self.follow(InterimRow(line.number, "TurnEnd", mark="ended"), place)
+        if kind == "StepInterrupted":
+            self.open = None
+            return self.follow(InterimRow(line.number, "the step was interrupted", mark="interrupted"), place)
+        if kind == "ToolResult":
+            return self._result(line, payload, place)
+        if kind in ("ContentPart", "ToolCall"):
+            return self._part(line, str(kind), payload, place)
+        if kind == "StepBegin":
+            self.open = None
+        elif kind == "StatusUpdate" and self.open is not None:
+            self.open.usage = usage_of(payload.get("token_usage")) or self.open.usage
+            key = payload.get("message_id")
+            self.open.id = key if isinstance(key, str) and key else self.open.id
+        elif kind == "CompactionBegin":
+            self.compacted = f"line {line.number}: the history was compacted before this answer"
+        elif kind == "StepRetry":
+            self.remarks["note a request that failed and was sent again"] += 1
+        lines.count(kind, ROWS)
+        return place
+
+    def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
+        given = payload.get("return_value", payload.get("result"))
+        failed = isinstance(given, dict) and given.get("is_error") is True
+        key = payload.get("tool_call_id")
+        part = ToolResultPart(key if isinstance(key, str) else None, None, text_of(given), failed)
+        return self.follow(InterimRow(line.number, "", (part,)), place)
+
+    def _part(self, line: TranscriptLine, kind: str, payload: dict[str, Any], place: TreePlace) -> TreePlace:
+        answer = self.open
+        if answer is None:
+            answer = self.begin(f"line:{line.number}", self.options.api or ASSUMED, None, place, line)
+            self.note_compaction(answer)
+            self.open = self.add(answer)
+        at = answer.take(line)
+        function = payload.get("function")
+        if kind == "ToolCall" and isinstance(function, dict):
+            key, name, given = payload.get("id"), function.get("name"), function.get("arguments")
+            answer.parts.append(ToolCall(
+                key if isinstance(key, str) else None, name if isinstance(name, str) else "",
+                given if isinstance(given, str) else None, True, form=ArgsForm.STRING,
+                at=At(at.part, at.start, at.end, "/message/payload")))
+        elif payload.get("type") == "think":
+            answer.parts.append(ReasoningPart(text_of(payload.get("think"))))
+        else:
+            answer.parts.append(TextPart(text_of(payload.get("text"))))
+        return place if place.answer is answer else TreePlace(answer)
+
+    def summarise(self) -> None:
+        """That it keeps no stop reason."""
+        if self.answers:
+            self.reading.notices.insert(0, "Kimi CLI keeps no stop reason and no output cap: what is shown of the ends "
+                                        "of its answers is inferred, and says so")

@@ -1,0 +1,163 @@
+"""Sessions of Kimi Code and of Kimi CLI: three words and the cap, steps without an answer, results, and the state."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inspector.sessions.importers import choose
+from tests.scenes.transcripts import places, rules, shown, stops, words
+
+HEAD = {"type": "metadata", "protocol_version": "1.4", "created_at": 1}
+
+
+def request(step="0.1", cap=4096, provider="kimi", **more):
+    return {"type": "llm.request", "provider": provider, "model": "kimi-k2", "maxTokens": cap, "turnStep": step,
+            "time": 1_785_612_812_829, **more}
+
+
+def prompt(text, kind="user"):
+    return {"type": "context.append_message", "message": {
+        "role": "user", "content": [{"type": "text", "text": text}], "origin": {"kind": kind}}}
+
+
+def loop(kind, **event):
+    return {"type": "context.append_loop_event", "event": {"type": kind, **event}}
+
+
+def begin(key="s1"):
+    return loop("step.begin", uuid=key, turnId="0", step=1)
+
+
+def text(said, key="s1"):
+    return loop("content.part", stepUuid=key, part={"type": "text", "text": said})
+
+
+def call(key="s1", **args):
+    return loop("tool.call", stepUuid=key, toolCallId="c1", name="Write", args=args)
+
+
+def result(said="ok", **more):
+    return loop("tool.result", toolCallId="c1", result={"output": said, **more})
+
+
+def end(key="s1", output=12, **words_):
+    return loop("step.end", uuid=key, messageId=f"chatcmpl-{key}", **words_,
+                usage={"inputOther": 10, "inputCacheRead": 30, "inputCacheCreation": 2, "output": output})
+
+
+def session(*rows, head=HEAD):
+    return "".join(json.dumps(row) + "\n" for row in (head, *rows))
+
+
+def one(tmp_path, **words_):
+    seen = shown(session(prompt("go"), request(), begin(), text("Half of"), end(**words_)), tmp_path)
+    return seen, seen.responses[0]
+
+
+def test_the_providers_own_word_comes_first(tmp_path):
+    seen, facts = one(tmp_path, rawFinishReason="length", providerFinishReason="truncated", finishReason="max_tokens")
+    assert (facts.exchange.response.raw_stop_reason, stops(seen)) == ("length", ["max_tokens"])
+    assert rules(seen)[0] == "transcript.provider"
+    assert facts.exchange.request.max_tokens == 4096
+    assert facts.exchange.response.usage == (42, 12, None, 30)
+    assert facts.exchange.started == "1785612812.829"
+    assert words(seen) == ["TRUNCATED"]
+    at = facts.judged.stop.evidence[0].at
+    assert at.pointer == "/event/rawFinishReason"
+
+
+@pytest.mark.parametrize(("word", "stop"), [
+    ("completed", "end_turn"), ("truncated", "max_tokens"), ("filtered", "safety_blocked"), ("paused", "paused"),
+    ("tool_calls", "tool_call"), ("end_turn", "end_turn"), ("tool_use", "tool_call"), ("max_tokens", "max_tokens"),
+    ("interrupted", "cancelled"), ("error", "error"), ("other", "unknown"),
+])
+def test_its_own_words_are_the_recorders(tmp_path, word, stop):
+    for name in ("providerFinishReason", "finishReason"):
+        seen, facts = one(tmp_path, **{name: word})
+        assert facts.exchange.response.stop_reason.normalized == stop
+        assert facts.exchange.response.raw_stop_reason is None
+        assert rules(seen)[0] == "transcript.recorder"
+        assert "1 of 1 steps have no word of the provider's" in seen.inputs[0].notices[0]
+
+
+@pytest.mark.parametrize(("provider", "api"), [
+    ("kimi", "openai_chat"), ("openai", "openai_chat"), ("openai_legacy", "openai_chat"),
+    ("openai_responses", "openai_responses"), ("anthropic", "anthropic_messages"), ("google-genai", "gemini_generate"),
+    ("google_genai", "gemini_generate"), ("gemini", "gemini_generate"), ("vertexai", "gemini_generate"),
+    ("somebody", "openai_chat"),
+])
+def test_the_wire_format_is_that_of_the_provider(tmp_path, provider, api):
+    seen = shown(session(prompt("go"), request(provider=provider), begin(), text("Hi"), end()), tmp_path)
+    assert seen.responses[0].exchange.api == api
+
+
+def test_calls_and_results(tmp_path):
+    seen = shown(session(prompt("go"), request(), begin(), call(path="a.md"), result(),
+                         end(rawFinishReason="tool_calls"), request("0.2"), begin("s2"), text("Done.", "s2"),
+                         end("s2", rawFinishReason="stop"), {"type": "turn.ended", "reason": "completed"}), tmp_path)
+    assert places(seen) == [["request", "tool_result"]]
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert seen.responses[0].verdicts[0].call.arguments == '{"path": "a.md"}'
+    assert seen.responses[1].exchange.request.messages[0].results[0].text == "ok"
+    assert words(seen) == ["COMPLETE"]
+
+
+def test_a_cut_call_that_was_run_is_told(tmp_path):
+    seen = shown(session(prompt("go"), request(), begin(), call(path="a.md"), result(), end(rawFinishReason="length"),
+                         begin("s2"), text("Done.", "s2"), end("s2", rawFinishReason="stop")), tmp_path)
+    assert words(seen) == ["CUT CALL RUN"]
+
+
+def test_a_step_of_which_nothing_came_is_an_answer_of_its_own(tmp_path):
+    seen = shown(session(prompt("go"), begin(), request(), request(), {"type": "turn.cancel"}, prompt("again"),
+                         begin("s2"), request("1.1")), tmp_path)
+    assert words(seen) == ["CANCELLED", "END NOT RECORDED"]
+    assert any("ask for a step once more" in notice for notice in seen.inputs[0].notices)
+
+
+def test_what_kimi_says_itself_and_compactions(tmp_path):
+    seen = shown(session({"type": "turn.prompt", "input": []}, prompt("note", "skill"), prompt("go"),
+                         {"type": "context.apply_compaction", "summary": "s"}, request(), begin(), text("Hi"), end(),
+                         {"type": "turn.ended", "reason": "budget"}, {"type": "brand.new"}), tmp_path)
+    assert seen.turns[0].run.record.user_text == "go"
+    assert any(noted.finding.rule == "transcript.compacted" for noted in seen.findings)
+    assert "records of unknown type were passed over: brand.new (1)" in "\n".join(seen.inputs[0].notices)
+
+
+def test_the_state_of_a_session_says_where_its_answers_are(tmp_path):
+    state = json.dumps({"createdAt": "t", "title": "Tides", "agents": {"main": {}}, "workDir": "/w"}, indent=1)
+    seen = shown(state, tmp_path, name="state.json")
+    assert seen.inputs[0].error is None
+    assert "agents/<agent>/wire.jsonl" in seen.inputs[0].notices[0]
+    assert seen.inputs[0].about.title == "Tides"
+
+
+def test_the_python_client(tmp_path):
+    def row(kind, **payload):
+        return {"timestamp": 1.5, "message": {"type": kind, "payload": payload}}
+
+    cut = '{"path": "a.md", "content": "one tw'
+    seen = shown(session(
+        row("TurnBegin", user_input="go"), row("StepBegin", n=1), row("ContentPart", type="think", think="hm"),
+        row("ContentPart", type="text", text="Writing."),
+        row("ToolCall", id="c1", function={"name": "Write", "arguments": cut}),
+        row("StatusUpdate", token_usage={"input_other": 5, "input_cache_read": 1, "output": 9}, message_id="m1"),
+        row("ToolResult", tool_call_id="c1", return_value={"is_error": True, "output": "bad JSON"}),
+        row("StepBegin", n=2), row("ContentPart", type="text", text="Done."), row("TurnEnd"),
+        row("TurnBegin", user_input="more"), row("StepBegin", n=1), row("ContentPart", type="text", text="Wai"),
+        row("StepInterrupted"), row("StepRetry", error_type="x"), row("CompactionBegin"), head=HEAD), tmp_path)
+    assert stops(seen) == ["max_tokens", "end_turn", "cancelled"]
+    first = seen.responses[0].exchange.response
+    assert (first.id, first.usage, first.reasoning_content) == ("m1", (6, 9, None, 1), "hm")
+    assert seen.responses[0].verdicts[0].call.arguments == cut
+    assert "Kimi CLI keeps no stop reason" in seen.inputs[0].notices[0]
+    assert [row.text for row in seen.responses[1].exchange.request.messages[0].results] == ["bad JSON"]
+
+
+@pytest.mark.parametrize("first", [
+    HEAD, request(), begin(), {"type": "turn.prompt"}, {"message": {"type": "StepBegin", "payload": {}}},
+])
+def test_each_first_line_is_known(first):
+    assert choose(json.dumps(first).encode() + b"\n{}\n", "x") == "kimi"
