@@ -167,6 +167,8 @@ REPORT: tuple[Table, ...] = (
         ("importers.droid", "FIELDS"), ("importers.droid", "PASSED"), ("importers.droid", "COUNTS"),
         ("importers.cursor", "FIELDS"), ("importers.cursor", "ENDED"), ("importers.cursor", "INTERRUPTED"),
         ("transcripts.content_blocks", "CALLS"), ("transcripts.content_blocks", "RESULTS"))),
+    Table("inspector.sessions.importers.atif", "FIELDS", "tests/sessions/test_atif.py"),
+    Table("inspector.sessions.importers.atif", "WORDS", "tests/sessions/test_atif.py"),
     *(Table("inspector.sessions.importers.openhands", table, "tests/sessions/test_openhands.py") for table in (
         "FIELDS", "ENDED", "LISTS", "PASSED")),
     *(Table(f"inspector.sessions.importers.{name}", table, "tests/sessions/test_trajectories.py") for name, table in (

@@ -304,6 +304,16 @@ CURSOR: tuple[dict[str, Any], ...] = (
     {"role": "user", "message": {"content": [{"type": "tool_result", "content": "ok"}]}},
     {"type": "turn_ended", "status": "success"},
 )
+ATIF: dict[str, Any] = {
+    "schema_version": "ATIF-v1.7", "agent": {"name": "a", "model_name": "m"}, "continued_trajectory_ref": "f",
+    "steps": [
+        {"step_id": 1, "source": "user", "message": "go"},
+        {"step_id": 2, "source": "agent", "message": [{"type": "text", "text": "hi"}], "reasoning_content": "hm",
+         "tool_calls": [{"tool_call_id": "c", "function_name": _NAME, "arguments": {"path": "a"}}],
+         "observation": {"results": [{"source_call_id": "c", "content": "ok"}]}, "llm_call_count": 2,
+         "metrics": {"prompt_tokens": 9, "completion_tokens": 7, "extra": {"finish_reason": "stop"}}}],
+    "subagent_trajectories": [{"agent": {"model_name": "m"}, "steps": [{"source": "agent", "message": "hi"}]}],
+}
 OPENHANDS: tuple[dict[str, Any], ...] = (
     {"id": 0, "timestamp": "t", "source": "user", "action": "message", "args": {"content": "go"}},
     {"id": 1, "source": "agent", "action": "run", "args": {"command": "ls", "thought": "hm"}, "tool_call_metadata": {
@@ -412,6 +422,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("gemini-cli", "gemini.jsonl", list(GEMINI_LINES), rows=True),
     Shape("droid", "droid.jsonl", list(DROID), rows=True),
     Shape("cursor", "cursor.jsonl", list(CURSOR), rows=True),
+    Shape("atif", "atif.json", ATIF),
     Shape("openhands", "events.json", list(OPENHANDS)),
     Shape("codex", "rollout.jsonl", list(CODEX), rows=True),
     Shape("kimi", "wire.jsonl", list(KIMI), rows=True),

@@ -105,6 +105,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
         (b'"role"',), (AgentFolder("Cursor", "", ".cursor", ("projects", "*", "agent-transcripts", "**")),),
         "../subagents/*.jsonl",
     ),
+    "atif": FileFormat(
+        f"{_HERE}.atif", "ATIF trajectory", 'an object with "schema_version": "ATIF-v1.…"',
+        Keeps(Words.HINT, usage=True), (b"ATIF", b"atif"),
+    ),
     "gemini-cli": FileFormat(
         f"{_HERE}.gemini_cli", "Gemini CLI chat", 'an object, or a first line, with "sessionId" and "projectHash"',
         Keeps(Words.RECORDER, usage=True), (b'"projectHash"', b'"gemini"'), (

@@ -47,7 +47,6 @@ JSON: tuple[KnownFormat, ...] = (
     KnownFormat("Copilot CLI session", _typed("session.start", keys=("data",))),
     KnownFormat("Hermes session", _has("session_id", "platform", "messages")),
     KnownFormat("inspect_ai log", _is_inspect),
-    KnownFormat("ATIF trajectory", lambda value: str(value.get("schema_version", "")).startswith("ATIF")),
     KnownFormat("Langfuse export", _has("trace", "observations")),
     KnownFormat("Langfuse export", _has("traceId", "observations")),
     KnownFormat("LangSmith runs", _has("run_type", "inputs")),

@@ -1,0 +1,158 @@
+"""Trajectories in ATIF, the Agent Trajectory Interchange Format 1.0 to 1.7 (Harbor, NeMo Relay and others).
+
+One JSON object with steps: what the user said, and what the agent answered with its calls, their results and its
+counts in one step. There is no member for a stop word; some writers put one into `extra`. A step that was copied from
+an earlier trajectory is no new turn, one that stands for several calls of the model says so. Source: Harbor,
+`docs/trajectory-format`, RFC 0001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from inspector.sessions.importers import first_look
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.traffic import loads
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, recorder_reason
+from inspector.sessions.transcripts.chat_messages import (
+    ChatReader,
+    Piece,
+    call_of,
+    known_text,
+    list_pieces,
+    number_of,
+    object_of,
+    objects_of,
+    pointer_at,
+    text_of,
+)
+from loop_core.values import At, Finding, ReasoningPart, Severity, Stop, TextPart, ToolResultPart, Usage
+from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
+from loop_core.wire.base import StopRow
+from loop_core.wire.openai_chat.table import STOP_REASONS as CHAT_WORDS
+
+WORDS = ("finish_reason", "stop_reason", "finish_reasons")
+"""Where writers put a word into `extra`, of the step or of its metrics."""
+FIELDS: Fields = {
+    "": {
+        "source": (str,), "message": (str, list), "timestamp": (str,), "model_name": (str,), "tool_calls": (list,),
+        "reasoning_content": (str,), "observation": (dict,), "metrics": (dict,), "extra": (dict,),
+        "llm_call_count": (int,), "is_copied_context": (bool,),
+    },
+}
+
+
+def sniff(head: bytes, path: str) -> int:
+    """The object says its version."""
+    first = first_look(head).first
+    version = first.get("schema_version") if isinstance(first, dict) else None
+    return 100 if isinstance(version, str) and version.upper().startswith("ATIF") else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer of the trajectory, and of those of subagents that stand in it."""
+    reader = _Trajectory(path, options)
+    return reader.read_rows(TranscriptRows(reader.pieces(data), FIELDS, reader.unit))
+
+
+class _Trajectory(ChatReader):
+    """One file being read."""
+
+    name, agent, fields = "atif", "ATIF", FIELDS
+    unit = "step"
+    row_word = ("a step", "steps")
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.models: dict[int, str | None] = {}
+        """The first step of each trajectory, and the model that it names."""
+
+    def pieces(self, data: bytes) -> Iterator[Piece]:
+        """The steps, and after them those of the subagents."""
+        try:
+            run = object_of(loads(data))
+        except ValueError:
+            run = object_of(first_look(data[: 1 << 16]).first)
+        self.title = known_text(object_of(run.get("agent")).get("name")) or ""
+        further = run.get("continued_trajectory_ref")
+        if isinstance(further, str) and further:
+            self.reading.notices.append(f"the trajectory goes on in another file: {further[:120]}")
+        children = run.get("subagent_trajectories")
+        number = 0
+        for place, held in ((), run), *((("subagent_trajectories", n), each)
+                                        for n, each in enumerate(children if isinstance(children, list) else ())):
+            self.models[number + 1] = known_text(object_of(object_of(held).get("agent")).get("model_name"))
+            for _, piece, last in list_pieces(data, *place, "steps"):
+                number += 1
+                yield number, piece, last
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A step of the user, of the agent, or of the system around it."""
+        value, source = line.value, line.value.get("source")
+        if line.number in self.models:
+            self.model, place = self.models[line.number], TreePlace(None)
+        if value.get("is_copied_context") is True:
+            self.remarks["are copied from an earlier trajectory"] += 1
+            return place
+        if source == "agent" and value.get("llm_call_count") != 0:
+            return self._answer(line, place)
+        if source == "user":
+            return self.say(line, place, text_of(value.get("message")))
+        if source == "agent":
+            return self.say(line, place, text_of(value.get("message")), own=True)
+        lines.count(source, frozenset({"system"}))
+        return place
+
+    def _answer(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+        value = line.value
+        answer = self.answer(line, place, model=known_text(value.get("model_name")))
+        at = answer.take(line)
+        thought, said = known_text(value.get("reasoning_content")), text_of(value.get("message"))
+        answer.parts += [ReasoningPart(thought)] if thought else []
+        answer.parts += [TextPart(said)] if said else []
+        for number, call in enumerate(objects_of(value.get("tool_calls"))):
+            answer.parts.append(call_of(call.get("tool_call_id"), call.get("function_name"), call.get("arguments"),
+                                        partial(slice_of, line.data, "tool_calls", number), "arguments",
+                                        pointer_at(at, "tool_calls", number)))
+        answer.usage = usage_of(value.get("metrics"))
+        take_word(answer, value, at)
+        merged = number_of(value.get("llm_call_count"))
+        if merged is not None and merged > 1:
+            told = f"the step stands for {merged} calls of the model: which of them ended how is not recorded"
+            answer.findings.append(Finding("transcript.merged", Severity.INFO, told, at))
+        results = tuple(ToolResultPart(known_text(result.get("source_call_id")), None, text_of(result.get("content")))
+                        for result in objects_of(object_of(value.get("observation")).get("results")))
+        after = TreePlace(answer)
+        if not results:
+            return after
+        if answer.calls:
+            return self.say(line, after, "", results)
+        return self.say(line, after, "\n".join(part.text for part in results), own=True)
+
+
+def take_word(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
+    """The word that a writer put into `extra`; whose it is, is not said."""
+    answer.word_at = at
+    for path in (("extra",), ("metrics", "extra")):
+        held: dict[str, Any] = value
+        for name in path:
+            held = object_of(held.get(name))
+        for name in WORDS:
+            given = held.get(name)
+            word = given[0] if isinstance(given, list) and len(given) == 1 else given
+            if isinstance(word, str) and word:
+                row = CHAT_WORDS.get(word) or CLAUDE_WORDS.get(word) or StopRow(Stop.UNKNOWN, None, "no table")
+                answer.stop = recorder_reason(row.stop, row.detail, pointer_at(at, *path, name), word, "atif.extra")
+                return
+
+
+def usage_of(metrics: Any) -> Usage | None:
+    """Counts of one step."""
+    if not isinstance(metrics, dict):
+        return None
+    more = object_of(metrics.get("extra"))
+    return Usage(number_of(metrics.get("prompt_tokens")), number_of(metrics.get("completion_tokens")),
+                 number_of(more.get("reasoning_tokens")), number_of(metrics.get("cached_tokens")))

@@ -1,0 +1,95 @@
+"""Trajectories in ATIF: steps, results, words in `extra`, copied and merged steps, subagents, and damage."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.scenes.transcripts import places, rules, shown, stops, words
+
+Row = dict[str, Any]
+CALL: Row = {"tool_call_id": "call_a1b2c3d4", "function_name": "bash", "arguments": {"command": "ls"}}
+RESULTS: Row = {"results": [{"source_call_id": "call_a1b2c3d4", "content": "a.py"}]}
+
+
+def notices(seen) -> str:
+    return "\n".join(seen.inputs[0].notices)
+
+
+def user(said: str = "go", **more: Any) -> Row:
+    return {"source": "user", "message": said, **more}
+
+
+def agent(said: str = "Look.", **more: Any) -> Row:
+    return {"source": "agent", "message": said, "timestamp": "2026-02-01T00:00:01Z", **more}
+
+
+def atif(*steps: Row, version: str = "ATIF-v1.7", **more: Any) -> str:
+    about = {"name": "terminus-2", "model_name": "gpt-5"}
+    held = {"schema_version": version, "session_id": "s", "agent": about, **more}
+    return json.dumps({**held, "steps": [{"step_id": n, **step} for n, step in enumerate(steps, 1)]})
+
+
+@pytest.mark.parametrize("version", ["ATIF-v1.0", "ATIF-v1.4", "ATIF-v1.6", "ATIF-v1.7"])
+def test_a_step_has_its_calls_results_and_counts(version, tmp_path):
+    metrics = {"prompt_tokens": 100, "completion_tokens": 7, "cached_tokens": 40, "extra": {"reasoning_tokens": 3}}
+    seen = shown(atif({"source": "system", "message": "s"}, user(), agent(
+        tool_calls=[CALL], observation=RESULTS, metrics=metrics, reasoning_content="hm"), agent("Done."),
+        version=version), tmp_path)
+    assert stops(seen) == ["tool_call", "unknown"]
+    assert places(seen) == [["request", "tool_result"]]
+    assert words(seen) == ["END NOT RECORDED"]
+    first = seen.responses[0].exchange
+    usage = first.response.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens, usage.cached_tokens) == (100, 7, 3, 40)
+    assert (first.response.model, seen.inputs[0].about.title) == ("gpt-5", "terminus-2")
+    assert [type(part).__name__ for part in first.response.parts] == ["ReasoningPart", "TextPart", "ToolCall"]
+    assert seen.responses[1].exchange.request.messages[0].results[0].text == "a.py"
+    assert "records that hold no exchange: system (1)" in notices(seen)
+
+
+@pytest.mark.parametrize(("extra", "stop"), [
+    ({"finish_reason": "length"}, "max_tokens"), ({"stop_reason": "max_tokens"}, "max_tokens"),
+    ({"finish_reasons": ["stop"]}, "end_turn"), ({"stop_reason": "hologram"}, "unknown"),
+])
+def test_a_word_in_extra_is_the_writers(extra, stop, tmp_path):
+    for more in ({"extra": extra}, {"metrics": {"extra": extra}}):
+        seen = shown(atif(user(), agent(**more)), tmp_path)
+        assert stops(seen) == [stop]
+        assert rules(seen)[:2] == ["transcript.recorder", "atif.extra"]
+        assert seen.responses[0].exchange.response.raw_stop_reason is None
+
+
+def test_copied_merged_and_own_steps(tmp_path):
+    seen = shown(atif(user(is_copied_context=True), agent(is_copied_context=True), user("new"),
+                      agent("note", llm_call_count=0), agent("Done.", llm_call_count=3),
+                      continued_trajectory_ref="t.cont-1.json"), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Done."]
+    assert "steps that are copied from an earlier trajectory: 2" in notices(seen)
+    assert "the trajectory goes on in another file: t.cont-1.json" in notices(seen)
+    assert any("stands for 3 calls of the model" in noted.finding.message for noted in seen.findings)
+    assert seen.turns[0].run.record.user_text == "new"
+
+
+def test_what_was_seen_without_a_call_is_no_result(tmp_path):
+    seen = shown(atif(user(), agent(observation={"results": [{"content": "screen"}]}), agent("Done.")), tmp_path)
+    assert stops(seen) == ["unknown", "unknown"]
+
+
+def test_the_trajectories_of_subagents_follow(tmp_path):
+    child = {"agent": {"model_name": "gpt-5-mini"}, "steps": [user("sub"), agent("Child.")]}
+    seen = shown(atif(user(), agent("Parent."), subagent_trajectories=[child]), tmp_path)
+    assert [facts.exchange.response.model for facts in seen.responses] == ["gpt-5", "gpt-5-mini"]
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go", "sub"]
+
+
+def test_a_cut_file_and_odd_members(tmp_path):
+    text = atif(user(), agent("one"), agent("two"))
+    seen = shown(text[: text.index('"two"')], tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["one"]
+    assert "step 3, the last, is cut after" in notices(seen)
+    told = notices(shown(atif(user(), agent(metrics=1), {"source": "hologram"}), tmp_path))
+    assert "step 2: metrics is a number, and an object was expected" in told
+    assert "hologram (1)" in told
