@@ -181,6 +181,9 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.sessions.importers.pi", "STOPS", "tests/sessions/test_pi.py"),
     Table("inspector.sessions.importers.pi", "APIS", "tests/sessions/test_pi.py"),
     Table("inspector.sessions.importers.pi", "FIELDS", "tests/sessions/test_odd_members.py"),
+    *(Table(f"inspector.sessions.importers.{module}", name, "tests/sessions/test_chats.py") for module, name in (
+        ("hermes", "STOPS"), ("hermes", "FIELDS"), ("crush", "STOPS"), ("crush", "APIS"), ("crush", "FIELDS"),
+        ("goose", "FIELDS"), ("amp", "STOPS"), ("amp", "APIS"), ("amp", "FAILED"), ("amp", "FIELDS"))),
     *(Table("inspector.sessions.importers.opencode", name, "tests/sessions/test_opencode.py") for name in (
         "APIS", "OWN", "FIELDS")),
     *(Table("inspector.sessions.importers.opencode_parts", name, "tests/sessions/test_opencode.py") for name in (

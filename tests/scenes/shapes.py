@@ -395,6 +395,29 @@ KIMI: tuple[dict[str, Any], ...] = (
 )
 
 
+_HERMES: dict[str, Any] = {"session_id": "s", "platform": "cli", "model": "m", "messages": [
+    {"role": "user", "content": "go"},
+    {"role": "assistant", "content": "hi", "finish_reason": "length", "tool_calls": [
+        {"id": "c", "function": {"name": "w", "arguments": "{}"}}]},
+    {"role": "tool", "content": "ok", "tool_call_id": "c", "tool_name": "w"}]}
+_GOOSE: tuple[dict[str, Any], ...] = (
+    {"working_dir": "/w", "description": "d", "message_count": 3},
+    {"role": "user", "created": 1700000000, "content": [{"type": "text", "text": "go"}]},
+    {"role": "assistant", "created": 1700000001, "content": [
+        {"type": "toolRequest", "id": "c", "toolCall": {"status": "success", "value": {"name": "w", "arguments": {}}}},
+        {"type": "toolRequest", "id": "d", "toolCall": {"status": "error", "error": {"message": "EOF"}}}]},
+    {"role": "user", "content": [{"type": "toolResponse", "id": "c", "toolResult": {
+        "status": "success", "value": {"content": [{"type": "text", "text": "ok"}], "isError": False}}}]},
+)
+_AMP: dict[str, Any] = {"id": "T-1", "v": 1, "title": "t", "messages": [
+    {"role": "user", "content": [{"type": "text", "text": "go"}]},
+    {"role": "assistant", "protocolMessageID": "M-1", "state": {"type": "complete", "stopReason": "tool_use"},
+     "usage": {"model": "claude-x", "inputTokens": 1, "outputTokens": 2, "cacheReadInputTokens": 1},
+     "content": [{"type": "tool_use", "id": "c", "name": "w", "input": {"a": 1}}]},
+    {"role": "user", "content": [{"type": "tool_result", "toolUseID": "c",
+                                  "run": {"status": "done", "result": {"output": "o", "exitCode": 0}}}]}]}
+
+
 class Shape(NamedTuple):
     """A file of one format: its JSON value, or the rows of a file of lines."""
 
@@ -426,6 +449,9 @@ SHAPES: tuple[Shape, ...] = (
     Shape("openhands", "events.json", list(OPENHANDS)),
     Shape("codex", "rollout.jsonl", list(CODEX), rows=True),
     Shape("kimi", "wire.jsonl", list(KIMI), rows=True),
+    Shape("hermes", "hermes.json", _HERMES),
+    Shape("goose", "goose.jsonl", list(_GOOSE), rows=True),
+    Shape("amp", "T-1.json", _AMP),
     Shape("known", "spans.jsonl", [{"resourceLogs": []}, {"eval": {"run_id": "r"}, "status": "s"}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),
     *(Shape("body", f"{api}.json", answer) for api, answer in ANSWERS.items()),

@@ -14,12 +14,14 @@ from inspector.sessions.importers import pairs as pair_file
 from tests import fuzz
 from tests.scenes.shapes import EVERY, GONE, PI, SHAPES, Shape, places, put
 
+DATABASES = {"crush"}
+"""Formats that are databases alone: their rows are made odd in their own tests."""
 TYPES = (None, True, -1, "\ud800", [], {}, GONE)
 """One of each type of JSON, and the place left empty; `tests/fuzz.py` has the ends of each type as well."""
 
 
 def test_there_is_a_shape_for_every_importer():
-    assert {shape.format for shape in SHAPES} == set(IMPORTERS)
+    assert {shape.format for shape in SHAPES} == set(IMPORTERS) - DATABASES
     for shape in SHAPES:
         assert choose(shape.written(), shape.name) == shape.format
 

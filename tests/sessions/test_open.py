@@ -458,7 +458,6 @@ NAMES = {
     "inspect_ai": "inspect_ai log",
     "langfuse": "Langfuse export",
     "as-copilot": "Copilot CLI session",
-    "as-hermes": "Hermes session",
     "as-qwen": "Qwen Code transcript",
 }
 READ = {
@@ -466,6 +465,7 @@ READ = {
     "claude-code": "claude-code", "pi": "pi", "openclaw": "pi",
     "swe-agent": "swe-agent", "mini-swe-agent": "mini-swe-agent", "openhands": "openhands",
     "gemini-cli": "gemini-cli", "as-droid": "droid", "as-kimi": "kimi", "as-opencode": "opencode",
+    "as-hermes": "hermes",
 }
 """Transcripts that are read, by their folder or the beginning of their names, and by which importer."""
 FRAGMENTS = ("as-opencode", "as-kimi-state")
@@ -517,7 +517,6 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
             "Qwen Code transcript",
         ),
         ('{"type": "session.start", "data": {}}\n{"type": "x"}\n', "Copilot CLI session"),
-        ('{"session_id": "x", "platform": "cli", "messages": []}', "Hermes session"),
         ('{"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t"}}', "inspect_ai log"),
         ('{"trace": {"id": "x"}, "observations": []}', "Langfuse export"),
         ('{"id": "o", "traceId": "t", "observations": []}', "Langfuse export"),

@@ -435,6 +435,14 @@ def test_an_id_never_leads_out_of_the_store(tmp_path, key):
     assert open_paths([str(path)]).exchanges == ()
 
 
+def test_an_export_that_is_cut_is_read_as_far_as_it_goes(tmp_path):
+    exported(tmp_path, asked(), said(text("Hello."), ended()), said(text("cut here"), key="msg_3"))
+    data = (tmp_path / "export.json").read_text()
+    seen = shown(data[: data.index("cut here")], tmp_path, name="export.json")
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Hello.", None]
+    assert "is cut" in notices(seen)
+
+
 def test_the_events_of_a_run_are_read(tmp_path):
     parts = [START, text(), ended("length")]
     lines = [{"type": part["type"].replace("-", "_"), "sessionID": "ses_1", "timestamp": 5,

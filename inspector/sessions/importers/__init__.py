@@ -158,6 +158,32 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("Kimi CLI", "KIMI_SHARE_DIR", ".kimi", ("sessions", "*", "*"), ("wire.jsonl",)),
         ),
     ),
+    "hermes": FileFormat(
+        f"{_HERE}.hermes", "Hermes session",
+        'a database whose table "messages" has "tool_call_id", or an object with "session_id" and "platform"',
+        Keeps(Words.RECORDER), (SQLITE, b'"session_id"'), (
+            AgentFolder("Hermes", "HERMES_HOME", ".hermes", (), ("state.db",)),
+            AgentFolder("Hermes", "HERMES_HOME", ".hermes", ("sessions",), ("*.json",)),
+            AgentFolder("Hermes", "HERMES_HOME", ".hermes", ("profiles", "*"), ("state.db",)),
+        ),
+    ),
+    "goose": FileFormat(
+        f"{_HERE}.goose", "Goose session",
+        'a database whose table "messages" has "content_json", or a first line with "working_dir"',
+        Keeps(Words.HINT), (SQLITE, b'"working_dir"'), (
+            AgentFolder("Goose", "XDG_DATA_HOME", ".local/share", ("goose", "sessions"), ("*.db", "*.jsonl")),
+            AgentFolder("Goose", "GOOSE_PATH_ROOT", ".local/share/goose", ("data", "sessions"), ("*.db", "*.jsonl")),
+        ),
+    ),
+    "crush": FileFormat(
+        f"{_HERE}.crush", "Crush database", 'a database whose table "messages" has "parts"', Keeps(Words.RECORDER),
+        (SQLITE,), (AgentFolder("Crush", "", ".crush", (), ("crush.db",)),),
+    ),
+    "amp": FileFormat(
+        f"{_HERE}.amp", "Amp thread", 'an object with "messages" and an "id" that begins with "T-"',
+        Keeps(Words.RECORDER, usage=True), (b'"T-',),
+        (AgentFolder("Amp", "XDG_DATA_HOME", ".local/share", ("amp", "threads"), ("T-*.json",)),),
+    ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,

@@ -14,6 +14,7 @@ from inspector.sessions.importers import SQLITE, FileHead, first_look
 from inspector.sessions.importers import opencode_store as store
 from inspector.sessions.importers.database import schema
 from inspector.sessions.importers.opencode_parts import call_of, end_by_error, end_by_word, result_of, usage_of
+from inspector.sessions.importers.records import numbered
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -70,13 +71,13 @@ def _kind(seen: FileHead) -> str:
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Every answer in the file, or in the store that it belongs to."""
     if data.startswith(SQLITE):
-        pieces, unit = store.numbered(store.rows_of(path, schema(path))), "row"
+        pieces, unit = numbered(store.rows_of(path, schema(path))), "row"
     elif (kind := _kind(first_look(data))) == "export":
-        pieces, unit = store.numbered(store.export(data)), "record"
+        pieces, unit = numbered(store.export(data), cut=True), "record"
     elif kind == "events":
         pieces, unit = store.events(data), "line"
     else:
-        pieces, unit = store.numbered(store.tree(data, path)), "record"
+        pieces, unit = numbered(store.tree(data, path)), "record"
     reader = _Reader(path, options, unit)
     return reader.read_rows(TranscriptRows(pieces, FIELDS, unit))
 

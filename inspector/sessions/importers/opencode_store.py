@@ -8,25 +8,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from inspector.config import files as bounds
 from inspector.sessions import traffic
 from inspector.sessions.importers import sibling
 from inspector.sessions.importers.database import Schema, has, snapshot
+from inspector.sessions.importers.records import Piece, elements, encoded, in_order, in_tree, list_of, with_ids
 from loop_core.wire.json_values import byte_span
-
-Piece = tuple[int, bytes, bool]
-"""The number of a record, its JSON, and whether a file that is cut may end in it."""
-
-
-def numbered(pieces: Iterable[bytes]) -> Iterator[Piece]:
-    """Records with their numbers."""
-    return ((number, piece, False) for number, piece in enumerate(pieces, start=1))
-
 
 # -- The database ------------------------------------------------------------------------------------------------------
 
@@ -41,37 +32,12 @@ def is_database(found: Schema) -> bool:
 def rows_of(path: str, found: Schema) -> Iterator[bytes]:
     """The sessions of a database, each with its messages and their parts, those begun by another after it."""
     with snapshot(path) as database:
-        every = sorted(map(dict, database.execute("SELECT * FROM session")), key=_order)
+        every = sorted(map(dict, database.execute("SELECT * FROM session")), key=in_order)
         for row in in_tree(every, "parent_id"):
             key = str(row["id"])
             yield _session(row)
             messages = [*_messages(database, key, found)]
             yield from messages or _second(database, key, found)
-
-
-def _order(row: dict[str, Any]) -> tuple[float, float, str]:
-    """Rows stand in the order of their numbers, else of their times, else of their ids; columns differ by version."""
-    numbers = (row.get(name) for name in ("seq", "time_created"))
-    first, second = (float(at) if isinstance(at, (int, float)) else 0.0 for at in numbers)
-    return first, second, str(row.get("id"))
-
-
-def in_tree(rows: list[dict[str, Any]], parent: str) -> Iterator[dict[str, Any]]:
-    """Sessions in their order, each followed by those that name it as their parent."""
-    known = {row.get("id") for row in rows}
-    below: dict[Any, list[dict[str, Any]]] = {}
-    for row in rows:
-        above = row.get(parent)
-        below.setdefault(above if above in known and above != row.get("id") else None, []).append(row)
-    done: set[Any] = set()
-    stack = list(reversed(below.get(None, [])))
-    while stack or len(done) < len(known):
-        row = stack.pop() if stack else next(row for row in rows if row.get("id") not in done)
-        if row.get("id") in done:
-            continue
-        done.add(row.get("id"))
-        yield row
-        stack += reversed(below.get(row.get("id"), []))
 
 
 def _session(row: dict[str, Any]) -> bytes:
@@ -81,14 +47,14 @@ def _session(row: dict[str, Any]) -> bytes:
         revert = json.loads(row.get("revert") or "null")
     except (TypeError, ValueError, RecursionError):
         revert = None
-    return _encoded({"projectID": "", **kept, **({"revert": revert} if isinstance(revert, dict) else {})})
+    return encoded({"projectID": "", **kept, **({"revert": revert} if isinstance(revert, dict) else {})})
 
 
 def _messages(database: sqlite3.Connection, session: str, found: Schema) -> Iterator[bytes]:
     if not has(found, "message", "session_id", "data") or not has(found, "part", "message_id", "data"):
         return
     rows = database.execute("SELECT * FROM message WHERE session_id = ?", (session,))
-    for row in sorted(map(dict, rows), key=_order):
+    for row in sorted(map(dict, rows), key=in_order):
         yield with_ids(row["data"], id=row["id"], sessionID=session)
         parts = database.execute("SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (row["id"],))
         for part in parts.fetchall():
@@ -100,22 +66,8 @@ def _second(database: sqlite3.Connection, session: str, found: Schema) -> Iterat
     if not has(found, "session_message", "session_id", "type", "data"):
         return
     rows = database.execute("SELECT * FROM session_message WHERE session_id = ?", (session,))
-    for row in sorted(map(dict, rows), key=_order):
+    for row in sorted(map(dict, rows), key=in_order):
         yield with_ids(row["data"], id=row["id"], sessionID=session, type=row["type"])
-
-
-def with_ids(data: Any, **ids: Any) -> bytes:
-    """A record's JSON, verbatim behind the ids that stand in columns of their own; what is no object stays as it is."""
-    text = data if isinstance(data, bytes) else str(data).encode("utf-8", "replace")
-    inner = text.strip()
-    if not inner.startswith(b"{") or not inner.endswith(b"}"):
-        return inner or b"null"
-    rest = inner[1:].lstrip()
-    return _encoded(ids)[:-1] + (b"}" if rest == b"}" else b"," + rest)
-
-
-def _encoded(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 # -- The tree of files, and what one of its files can be ---------------------------------------------------------------
@@ -213,27 +165,9 @@ def _object(data: bytes) -> dict[str, Any]:
 def export(data: bytes) -> Iterator[bytes]:
     """What `opencode export` writes: the session, and each message with its parts."""
     yield _slice(data, "info")
-    for message in elements(_slice(data, "messages")):
+    for message in elements(list_of(data, "messages")):
         yield _slice(message, "info")
-        yield from elements(_slice(message, "parts"))
-
-
-_VALUE = re.compile(r"[\s,]*")
-
-
-def elements(data: bytes) -> Iterator[bytes]:
-    """The elements of a list, verbatim, each read once."""
-    text = data.decode("utf-8", "replace")
-    decoder, at = json.JSONDecoder(), text.find("[") + 1
-    while at:
-        found = _VALUE.match(text, at)
-        at = found.end() if found is not None else at
-        try:
-            _, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            return
-        yield text[at:end].encode("utf-8", "replace")
-        at = end
+        yield from elements(list_of(message, "parts"))
 
 
 def _slice(data: bytes, *path: str | int) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.transcripts import TranscriptReader
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.ending_rules import infer
+from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
 from loop_core.values import ToolResultPart
 
 ASSUMED = "openai_chat"
@@ -89,7 +89,7 @@ class DialogueReader(TranscriptReader):
     def settle(self) -> None:
         """Where no word says how an answer ended, what the other records show; then the operator's ends of turns."""
         for answer in self.answers:
-            answer.stop = answer.stop or infer(answer, frozenset())
+            answer.stop = answer.stop or call_unfinished(answer) or infer(answer, frozenset())
             answer.session = self.title_of(answer.session)
         ends = [answer.end() for answer in self.answers]
         self.reading.acts += [end for end in ends if end is not None]

@@ -133,6 +133,20 @@ def user_went_on(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     return EndSign(Stop.END_TURN, f"{row.where}: the user went on with a new message", _REQUEST)
 
 
+def call_unfinished(answer: TranscriptAnswer) -> StopReason | None:
+    """For recorders that say of each call whether it was finished: a session that went on shows that it never was.
+
+    The end of a session shows nothing: the agent may still be writing. None where every call was finished.
+    """
+    call = next((call for call in answer.calls if not call.closed), None)
+    if call is None:
+        return None
+    if not answer.next and not any(row.typed for row in answer.after):
+        return unrecorded_reason(answer.word_at)
+    note = f"the recorder says that the call of {call.name or 'a tool'} was never finished, and the session went on"
+    return inferred_reason(Stop.INTERRUPTED, None, answer.word_at, "call_unfinished", call.at, note)
+
+
 RULES: tuple[tuple[str, Rule], ...] = (
     ("error_row", error_row),
     ("turn_ended", turn_ended),

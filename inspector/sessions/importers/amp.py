@@ -1,0 +1,172 @@
+"""Threads of Amp: `~/.local/share/amp/threads/T-*.json`, and what `amp threads export` writes.
+
+The state of a message has a word in Anthropic's vocabulary, whichever model answered: it is taken for Amp's own. The
+usage of an answer stands in its message; `usageLedger` counts the same calls again. Source: exports in
+procrastivity/clast, `internal/source/amp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from inspector.sessions.importers import first_look
+from inspector.sessions.importers.records import elements, encoded, list_of, numbered, whole_object
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts.answer import (
+    InterimRow,
+    TranscriptAnswer,
+    TranscriptLine,
+    TreePlace,
+    recorder_reason,
+)
+from inspector.sessions.transcripts.dialogue import DialogueReader, api_of, count, shape
+from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart, Usage
+from loop_core.wire.base import StopRow
+
+STOPS: Mapping[str, StopRow] = {
+    "end_turn": StopRow(Stop.END_TURN, None, "Amp exports"),
+    "tool_use": StopRow(Stop.TOOL_CALL, None, "Amp exports"),
+    "max_tokens": StopRow(Stop.MAX_TOKENS, None, "Anthropic's vocabulary"),
+    "stop_sequence": StopRow(Stop.END_TURN, None, "Anthropic's vocabulary"),
+    "refusal": StopRow(Stop.SAFETY_BLOCKED, "refusal", "Anthropic's vocabulary"),
+    "model_context_window_exceeded": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "Anthropic's vocabulary"),
+}
+APIS: Mapping[str, str] = {
+    "claude": "anthropic_messages",
+    "gpt": "openai_responses",
+    "gemini": "gemini_generate",
+}
+"""How the names of models begin -> the wire format of their own API."""
+DENIED = "rejected-by-user"
+"""The state of a run that the user refused."""
+FAILED = frozenset({DENIED, "cancelled", "error"})
+FIELDS: Fields = {
+    "": {"role": (str,), "content": (list, str), "state": (dict,), "usage": (dict,)},
+    "state": {"type": (str,), "stopReason": (str,)},
+}
+"""What is read of a message, and the types that it can have."""
+PASSED = frozenset({"thread", "system", "info"})
+"""Records that carry nothing of an exchange."""
+
+
+def sniff(head: bytes, path: str) -> int:
+    """The id of a thread, and its messages."""
+    first = first_look(head).first
+    if not isinstance(first, dict) or not str(first.get("id", "")).startswith("T-"):
+        return 0
+    return 95 if "messages" in first or {"v", "created", "env"} & first.keys() else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer in the thread."""
+    pieces = numbered(_records(data, whole_object(data)), cut=True)
+    return _Reader(path, options).read_rows(TranscriptRows(pieces, FIELDS, "message"))
+
+
+def _records(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
+    """The thread itself, then its messages."""
+    yield encoded({"id": value.get("id"), "title": value.get("title"), "type": "thread"})
+    yield from elements(list_of(data, "messages"))
+
+
+class _Reader(DialogueReader):
+    """One thread being read."""
+
+    name, agent, fields, unit, key = "amp", "Amp", FIELDS, "message", "protocolMessageID"
+    words = "stop reasons are those that Amp writes down, in Anthropic's words for every model"
+
+    def session_of(self, value: dict[str, Any]) -> str:
+        """There is one."""
+        return self.session or str(value.get("id"))
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """The thread, or a message of it."""
+        value, role = line.value, line.value.get("role")
+        if value.get("type") == "thread" and role is None:
+            self.titles[self.session] = value["title"] if isinstance(value.get("title"), str) else ""
+            lines.count("thread", PASSED)
+        elif role == "assistant":
+            self._answer(line)
+        elif role == "user":
+            self._asked(line)
+        else:
+            lines.count(role, PASSED)
+        return self.here
+
+    def _asked(self, line: TranscriptLine) -> None:
+        blocks = _blocks(line.value.get("content"))
+        for _, block in blocks:
+            if block.get("type") == "tool_result":
+                denied = shape(block.get("run")).get("status") == DENIED
+                self.say(InterimRow(line.number, "", (_result(block),), denied=denied, unit=self.unit))
+        for _, block in blocks:
+            if block.get("type") == "text" and isinstance(block.get("text"), str):
+                self.user(line.number, block["text"], own=block.get("hidden") is True)
+
+    def _answer(self, line: TranscriptLine) -> None:
+        value = line.value
+        usage = shape(value.get("usage"))
+        model = usage.get("model")
+        key = value.get("protocolMessageID")
+        started = shape(value.get("meta")).get("sentAt") or value.get("createdAt") or usage.get("timestamp")
+        answer = self.answer_of(line, key if isinstance(key, str) else f"message {line.number}", api_of(APIS, model),
+                                model, started)
+        at = answer.take(line)
+        for number, block in _blocks(value.get("content")):
+            here = At(at.part, at.start, at.end, f"/content/{number}")
+            kind = block.get("type")
+            if kind == "text" and isinstance(block.get("text"), str):
+                answer.parts.append(TextPart(block["text"]))
+            elif kind == "thinking":
+                answer.parts.append(ReasoningPart(str(block.get("thinking") or ""), None))
+            elif kind == "tool_use":
+                answer.parts.append(_call(block, here, partial(slice_of, line.data, "content", number)))
+        if usage:
+            answer.usage = Usage(count(usage.get("inputTokens")), count(usage.get("outputTokens")), None,
+                                 count(usage.get("cacheReadInputTokens")))
+        _end(answer, shape(value.get("state")), At(at.part, at.start, at.end, "/state"))
+
+
+def _end(answer: TranscriptAnswer, state: dict[str, Any], at: At) -> None:
+    word, kind = state.get("stopReason"), state.get("type")
+    answer.word_at = at
+    if kind in ("cancelled", "error"):
+        stop = Stop.CANCELLED if kind == "cancelled" else Stop.ERROR
+        answer.stop = recorder_reason(stop, None if kind == "cancelled" else "fatal", at, kind, "amp.states")
+    elif isinstance(word, str) and word:
+        row = STOPS.get(word, StopRow(Stop.UNKNOWN))
+        answer.stop = recorder_reason(row.stop, row.detail, at, word,
+                                      "amp.stop_reasons" if word in STOPS else "unknown_word")
+
+
+def _blocks(content: Any) -> list[tuple[int, dict[str, Any]]]:
+    if isinstance(content, str):
+        return [(0, {"type": "text", "text": content})]
+    return [(at, block) for at, block in enumerate(content if isinstance(content, list) else ())
+            if isinstance(block, dict)]
+
+
+def _call(block: dict[str, Any], at: At, slice_at: Any) -> ToolCall:
+    key = block.get("id")
+    whole = block.get("complete") is not False
+    return ToolCall(key if isinstance(key, str) else None, str(block.get("name") or ""),
+                    None if block.get("input") is None else slice_at("input"), whole, CallKind.FUNCTION,
+                    ArgsForm.OBJECT, at=at)
+
+
+def _result(block: dict[str, Any]) -> ToolResultPart:
+    """The result of a run; what the user refused is an error."""
+    key, run = block.get("toolUseID"), shape(block.get("run"))
+    result = run.get("result", run.get("error"))
+    output = shape(result).get("output")
+    said = result if isinstance(result, str) else output if isinstance(output, str) else (
+        "" if result is None else encoded(result).decode())
+    status = run.get("status")
+    code = shape(result).get("exitCode")
+    failed = status in FAILED or (type(code) is int and code != 0)
+    if failed and not said:
+        said = str(run.get("reason") or status)
+    return ToolResultPart(key if isinstance(key, str) else None, None, said, failed)

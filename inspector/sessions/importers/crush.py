@@ -1,0 +1,135 @@
+"""Sessions of Crush: `<project>/.crush/crush.db`, whose messages are lists of parts.
+
+Its words are its own; a call that was not finished says so, and has the arguments that came. Source:
+charmbracelet/crush `internal/message/content.go`, `internal/db/migrations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from inspector.sessions.importers import SQLITE
+from inspector.sessions.importers.chat_tables import ChatReader
+from inspector.sessions.importers.database import has, schema
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, recorder_reason
+from inspector.sessions.transcripts.dialogue import api_of, shape
+from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
+from loop_core.wire.base import StopRow
+from loop_core.wire.failures import classify
+
+STOPS: Mapping[str, StopRow] = {
+    "end_turn": StopRow(Stop.END_TURN, None, "content.go; also written over a tool_use that was halted"),
+    "max_tokens": StopRow(Stop.MAX_TOKENS, None, "content.go"),
+    "tool_use": StopRow(Stop.TOOL_CALL, None, "content.go"),
+    "canceled": StopRow(Stop.CANCELLED, None, "content.go"),
+    "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, "content.go: a filter, or a refusal"),
+}
+"""Crush's words, beside `error`, which is read by its message, and `unknown`."""
+APIS: Mapping[str, str] = {
+    "anthropic": "anthropic_messages",
+    "openai": "openai_responses",
+    "gemini": "gemini_generate",
+    "bedrock": "anthropic_messages",
+}
+"""How the names of its providers begin -> the wire format that Crush speaks with them."""
+FIELDS: Fields = {"": {"role": (str,), "parts": (list,), "model": (str,), "provider": (str,)}}
+"""What is read of a message, and the types that it can have."""
+PASSED = frozenset({"system"})
+"""Roles of messages that carry nothing of an exchange."""
+
+
+def sniff(head: bytes, path: str) -> int:
+    """Columns that only its tables have."""
+    found = schema(path) if head.startswith(SQLITE) else {}
+    own = has(found, "messages", "id", "session_id", "role", "parts", "created_at")
+    return 95 if own and has(found, "sessions", "id", "title", "parent_session_id") else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer in the database."""
+    return _Reader(path, options).read_database()
+
+
+class _Reader(ChatReader):
+    """One database being read."""
+
+    name, agent, fields = "crush", "Crush", FIELDS
+    words = "stop reasons are Crush's own words for the providers'"
+    created = "created_at"
+    json_columns = frozenset({"parts"})
+
+    def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
+        """A message of the user, of the model, or of a tool."""
+        value, role = line.value, line.value.get("role")
+        given = value.get("parts")
+        parts = [(number, str(part.get("type")), shape(part.get("data")))
+                 for number, part in enumerate(given if isinstance(given, list) else ()) if isinstance(part, dict)]
+        if role == "assistant":
+            self._answer(line, parts)
+        elif role in ("user", "tool"):
+            for _, kind, data in parts:
+                if kind == "tool_result":
+                    self.results(line.number, _result(data))
+                elif kind == "text":
+                    self.user(line.number, str(data.get("text") or ""), data.get("hidden") is True)
+                elif kind == "shell_command":
+                    self.user(line.number, f"{data.get('command', '')}\n{data.get('output', '')}", own=True)
+        else:
+            lines.count(role, PASSED)
+
+    def _answer(self, line: TranscriptLine, parts: list[tuple[int, str, dict[str, Any]]]) -> None:
+        value = line.value
+        key = value.get("id")
+        answer = self.answer_of(line, key if isinstance(key, str) else f"row {line.number}",
+                                api_of(APIS, value.get("provider")), value.get("model"), value.get("created_at"))
+        at = answer.take(line)
+        answer.word_at = At(at.part, at.start, at.end, "/parts")
+        done: list[ToolResultPart] = []
+        for number, kind, data in parts:
+            here = At(at.part, at.start, at.end, f"/parts/{number}")
+            if kind == "text" and data.get("text"):
+                answer.parts.append(TextPart(str(data["text"])))
+            elif kind == "reasoning" and data.get("thinking"):
+                answer.parts.append(ReasoningPart(str(data["thinking"]), None))
+            elif kind == "tool_call":
+                answer.parts.append(_call(data, here))
+            elif kind == "tool_result":
+                done.append(_result(data))
+            elif kind == "finish":
+                _end(answer, data, here)
+        self.results(line.number, *done)
+        if value.get("is_summary_message") == 1:
+            self.remarks["hold the summary of a compacted history"] += 1
+
+
+def _call(data: dict[str, Any], at: At) -> ToolCall:
+    key, given = data.get("id"), data.get("input")
+    return ToolCall(key if isinstance(key, str) else None, str(data.get("name") or ""),
+                    given if isinstance(given, str) else None, data.get("finished") is not False, CallKind.FUNCTION,
+                    ArgsForm.STRING, at=at)
+
+
+def _result(data: dict[str, Any]) -> ToolResultPart:
+    key, name = data.get("tool_call_id"), data.get("name")
+    return ToolResultPart(key if isinstance(key, str) else None, name if isinstance(name, str) else None,
+                          str(data.get("content") or ""), data.get("is_error") is True)
+
+
+def _end(answer: TranscriptAnswer, data: dict[str, Any], at: At) -> None:
+    """The recorder's word; an error is read by its message."""
+    word = data.get("reason")
+    if not isinstance(word, str) or not word:
+        return
+    answer.word_at = at
+    row = STOPS.get(word)
+    if word == "error":
+        answer.error = error_in_text(f"{data.get('message') or ''} {data.get('details') or ''}".strip(), None, None)
+        stop, detail, rule = classify(answer.error)
+        answer.stop = recorder_reason(stop, detail, at, word, rule)
+    elif row is None:
+        answer.stop = recorder_reason(Stop.UNKNOWN, None, at, word, "unknown_word")
+    else:
+        answer.stop = recorder_reason(row.stop, row.detail, at, word, "crush.finish_reasons")

@@ -1,0 +1,165 @@
+"""Sessions of Goose: `sessions.db`, and the JSON lines of older releases.
+
+Goose keeps no stop word. A call whose arguments could not be read stands in the message as an error, which says whether
+they ended too early. Source: block/goose `crates/goose/src/session`, `crates/goose/src/providers/formats/openai.rs`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Any
+
+from inspector.sessions.importers import SQLITE, first_look
+from inspector.sessions.importers.chat_tables import TABLE, ChatReader
+from inspector.sessions.importers.database import has, schema
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, inferred_reason
+from inspector.sessions.transcripts.dialogue import shape
+from loop_core.values import (
+    ArgsForm,
+    At,
+    CallKind,
+    Finding,
+    ReasoningPart,
+    Severity,
+    Stop,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+)
+
+UNREAD = re.compile(r"Could not interpret tool use parameters")
+"""What Goose writes in place of a call whose arguments are no JSON."""
+ENDED_EARLY = re.compile(r"EOF while parsing")
+"""What its parser says where they ended in the middle."""
+_RAW = re.compile(r"Raw (?:JSON|arguments): '?(.*?)'?$", re.DOTALL)
+"""What some releases quote behind it."""
+FIELDS: Fields = {
+    "": {"role": (str,), "content_json": (list,), "content": (list,), "metadata_json": (dict,)},
+}
+"""What is read of a message, and the types that it can have."""
+
+
+def sniff(head: bytes, path: str) -> int:
+    """Columns that only its tables have; a first line that says where its session worked, and messages behind it."""
+    if head.startswith(SQLITE):
+        found = schema(path)
+        own = has(found, "messages", "session_id", "role", "content_json", "created_timestamp")
+        return 95 if own and has(found, "sessions", "id", "working_dir") else 0
+    first = first_look(head).first
+    header = isinstance(first, dict) and "working_dir" in first and {"description", "message_count"} & first.keys()
+    return 95 if header else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer in the file."""
+    reader = _Reader(path, options)
+    if data.startswith(SQLITE):
+        return reader.read_database()
+    reader.unit = "line"  # type: ignore[misc]
+    return reader.read_rows(TranscriptLines(data, FIELDS))
+
+
+class _Reader(ChatReader):
+    """One file being read."""
+
+    name, agent, fields = "goose", "Goose", FIELDS
+    words = "Goose keeps no stop word: what is shown is inferred from other rows, and says so"
+    created = "created_timestamp"
+    json_columns = frozenset({"content_json", "metadata_json", "model_config_json"})
+    titles_in = ("name", "description")
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.model: str | None = None
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A row; the first line of an older file is its session."""
+        if "working_dir" in line.value and TABLE not in line.value:
+            line.value[TABLE] = "sessions"
+        return super().take(line, lines, place)
+
+    def open_session(self, value: dict[str, Any]) -> None:
+        """Its model, where its messages do not say theirs."""
+        model = shape(value.get("model_config_json")).get("model_name")
+        self.model = model if isinstance(model, str) else None
+
+    def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
+        """A message of the user, with the results of tools, or of the model."""
+        value = line.value
+        column = "content_json" if "content_json" in value else "content"
+        given = value.get(column)
+        blocks = [(number, block) for number, block in enumerate(given if isinstance(given, list) else ())
+                  if isinstance(block, dict)]
+        if value.get("role") == "assistant":
+            self._answer(line, column, blocks)
+        elif value.get("role") == "user":
+            hidden = shape(value.get("metadata_json")).get("userVisible") is False
+            results = [_result(block) for _, block in blocks if block.get("type") == "toolResponse"]
+            self.results(line.number, *results)
+            for _, block in blocks:
+                if block.get("type") == "text" and isinstance(block.get("text"), str):
+                    self.user(line.number, block["text"], own=hidden)
+        else:
+            lines.count(value.get("role"), frozenset())
+
+    def _answer(self, line: TranscriptLine, column: str, blocks: list[tuple[int, dict[str, Any]]]) -> None:
+        value = line.value
+        model = shape(shape(value.get("metadata_json")).get("inference")).get("requestedModel")
+        started = value.get("created_timestamp") or value.get("created")
+        answer = self.answer_of(line, f"{self.session}:{line.number}", None, model or self.model, started)
+        at = answer.take(line)
+        answer.word_at = at
+        for number, block in blocks:
+            here = At(at.part, at.start, at.end, f"/{column}/{number}")
+            kind = block.get("type")
+            if kind == "text" and isinstance(block.get("text"), str):
+                answer.parts.append(TextPart(block["text"]))
+            elif kind == "thinking" and isinstance(block.get("thinking"), str):
+                answer.parts.append(ReasoningPart(block["thinking"], None))
+            elif kind == "toolRequest":
+                self._call(answer, block, here, partial(slice_of, line.data, column, number, "toolCall"))
+            elif kind == "systemNotification":
+                self.remarks["hold a note of Goose's own"] += 1
+
+    def _call(self, answer: TranscriptAnswer, block: dict[str, Any], at: At, slice_at: Any) -> None:
+        """A call; one that Goose could not read holds its error instead."""
+        call = shape(block.get("toolCall"))
+        key = block.get("id") if isinstance(block.get("id"), str) else None
+        inner = "value" if isinstance(call.get("value"), dict) else "Ok"
+        made = shape(call.get(inner))
+        if made:
+            answer.parts.append(ToolCall(key, str(made.get("name") or ""), slice_at(inner, "arguments"), True,
+                                         CallKind.FUNCTION, ArgsForm.OBJECT, at=at))
+            return
+        error = call.get("error") or call.get("Err") or ""
+        said = _message(error)
+        quoted = _RAW.search(said)
+        answer.parts.append(ToolCall(key, "", quoted[1] if quoted is not None else None,
+                                     UNREAD.search(said) is None, CallKind.FUNCTION, ArgsForm.STRING, at=at))
+        answer.findings.append(Finding("transcript.unread_call", Severity.INFO,
+                                       f"{self.unit} {answer.line}: Goose could not read a call: {said[:200]}", at))
+        if UNREAD.search(said):
+            cut = ENDED_EARLY.search(said) is not None
+            stop = Stop.MAX_TOKENS if cut else Stop.MALFORMED_TOOL_CALL
+            how = "its arguments end in the middle of their JSON" if cut else "its arguments are no JSON"
+            answer.stop = inferred_reason(stop, None, at, "call_unread", at, f"Goose could not read a call: {how}")
+
+
+def _message(error: Any) -> str:
+    return error if isinstance(error, str) else str(shape(error).get("message") or error or "")
+
+
+def _result(block: dict[str, Any]) -> ToolResultPart:
+    """The result of a tool; a failure holds an error."""
+    key = block.get("id")
+    result = shape(block.get("toolResult"))
+    value = result.get("value", result.get("Ok"))
+    content = shape(value).get("content") if isinstance(value, dict) else value
+    texts = [shape(each).get("text") for each in content] if isinstance(content, list) else []
+    error = result.get("error", result.get("Err"))
+    said = "\n".join(text for text in texts if isinstance(text, str)) or _message(error)
+    failed = error is not None or shape(value).get("isError") is True
+    return ToolResultPart(key if isinstance(key, str) else None, None, said, failed)

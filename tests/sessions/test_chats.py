@@ -1,0 +1,401 @@
+"""Hermes, Goose, Crush and Amp: words and whose they are, calls that are not whole, results, sessions, odd rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inspector.report.turn_rows import rows_of
+from inspector.sessions import open_paths
+from inspector.sessions.agents import transcripts
+from tests.scenes.shapes import EVERY
+from tests.scenes.transcripts import rules, shown, stops, viewed, words
+
+Row = dict[str, Any]
+TABLES = {
+    "hermes": """
+CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT, model TEXT, parent_session_id TEXT, started_at REAL,
+  title TEXT);
+CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT, role TEXT, content TEXT,
+  tool_call_id TEXT, tool_calls TEXT, tool_name TEXT, timestamp REAL, finish_reason TEXT, reasoning_content TEXT,
+  active INTEGER, compacted INTEGER);""",
+    "goose": """
+CREATE TABLE sessions (id TEXT PRIMARY KEY, name TEXT, description TEXT, working_dir TEXT, model_config_json TEXT);
+CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT, role TEXT, content_json TEXT,
+  created_timestamp INTEGER, metadata_json TEXT);""",
+    "crush": """
+CREATE TABLE sessions (id TEXT PRIMARY KEY, parent_session_id TEXT, title TEXT, created_at INTEGER);
+CREATE TABLE messages (id TEXT PRIMARY KEY, session_id TEXT, role TEXT, parts BLOB, model TEXT, provider TEXT,
+  created_at INTEGER, is_summary_message INTEGER);""",
+}
+SESSION = {"id": "s1"}
+
+
+def built(agent: str, tmp_path: Path, messages: list[Row], *sessions: Row) -> Path:
+    """A database of this agent; lists and objects in a column are JSON."""
+    path = tmp_path / f"{agent}.db"
+    with closing(sqlite3.connect(path)) as base, base:
+        base.executescript(TABLES[agent])
+        for table, rows in (("sessions", sessions or (SESSION,)), ("messages", messages)):
+            for number, row in enumerate(rows):
+                made = {"session_id": "s1", **row} if table == "messages" else row
+                made = {"id": f"m{number}", **made} if agent == "crush" else made
+                values = [json.dumps(value) if isinstance(value, (list, dict)) else value for value in made.values()]
+                base.execute(f"INSERT INTO {table} ({', '.join(made)}) VALUES ({', '.join('?' * len(made))})",
+                             values)
+    return path
+
+
+def look(agent: str, tmp_path: Path, messages: list[Row], *sessions: Row):
+    return viewed(built(agent, tmp_path, messages, *sessions))
+
+
+def notices(seen) -> str:
+    return "\n".join(seen.inputs[0].notices)
+
+
+def calls(seen, index: int = 0):
+    return [(each.name, each.arguments, each.closed) for each in seen.responses[index].exchange.response.tool_calls]
+
+
+# -- Hermes ------------------------------------------------------------------------------------------------------------
+
+ASKED = {"role": "user", "content": "go"}
+
+
+def function(arguments: Any = '{"a": 1}', key: str = "c1") -> Row:
+    return {"id": key, "type": "function", "function": {"name": "write", "arguments": arguments}}
+
+
+@pytest.mark.parametrize(("word", "stop", "rule"), [
+    ("stop", "end_turn", "hermes.finish_reasons"), ("length", "max_tokens", "hermes.finish_reasons"),
+    ("tool_calls", "tool_call", "hermes.finish_reasons"), ("content_filter", "safety_blocked", "hermes.finish_reasons"),
+    ("verification_required", "end_turn", "hermes.finish_reasons"),
+    ("verify_hook_continue", "end_turn", "hermes.finish_reasons"),
+    ("kanban_terminal_required", "end_turn", "hermes.finish_reasons"), ("incomplete", "unknown", "unknown_word"),
+])
+def test_the_words_of_hermes(tmp_path, word, stop, rule):
+    seen = look("hermes", tmp_path, [ASKED, {"role": "assistant", "content": "hi", "finish_reason": word}])
+    assert stops(seen) == [stop]
+    assert rules(seen)[:2] == ["transcript.recorder", rule]
+
+
+def test_a_session_of_hermes_has_calls_results_and_its_model(tmp_path):
+    seen = look("hermes", tmp_path, [
+        ASKED,
+        {"role": "assistant", "tool_calls": [function()], "finish_reason": "tool_calls", "reasoning_content": "hm"},
+        {"role": "tool", "content": "ok", "tool_call_id": "c1", "tool_name": "write", "timestamp": 1785585602.0},
+        {"role": "assistant", "content": '\0json:[{"type": "text", "text": "Done."}]', "finish_reason": "stop"},
+        {"role": "system", "content": "x"}, {"role": "user", "content": "undone", "active": 0},
+    ], {"id": "s1", "model": "deepseek", "title": "A title"})
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert calls(seen) == [("write", '{"a": 1}', True)]
+    assert seen.responses[1].exchange.response.text == "Done."
+    assert seen.responses[0].exchange.model == "deepseek"
+    assert words(seen) == ["COMPLETE"]
+    assert "the user took back: 1" in notices(seen)
+    assert seen.inputs[0].about.title == "A title"
+
+
+def test_an_older_table_of_hermes_has_no_words(tmp_path):
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path)) as base, base:
+        base.executescript("""
+CREATE TABLE sessions (id TEXT, source TEXT, started_at REAL, parent_session_id TEXT);
+CREATE TABLE messages (session_id TEXT, role TEXT, content TEXT, tool_call_id TEXT, tool_calls TEXT, tool_name TEXT);
+INSERT INTO sessions VALUES ('s1', 'cli', 1, NULL);
+INSERT INTO messages VALUES ('s1', 'user', 'go', NULL, NULL, NULL), ('s1', 'assistant', 'hi', NULL, NULL, NULL);""")
+    assert rules(viewed(path)) == ["transcript.absent"]
+
+
+def test_a_snapshot_of_hermes_is_read(tmp_path):
+    value = {"session_id": "s", "platform": "cli", "session_start": "t", "model": "m", "messages": [
+        ASKED, {"role": "assistant", "content": "hi", "finish_reason": "length"}, {"role": "session_meta"}]}
+    seen = shown(json.dumps(value, indent=2), tmp_path, name="h.json")
+    assert stops(seen) == ["max_tokens"]
+    assert seen.responses[0].exchange.model == "m"
+
+
+# -- Goose -------------------------------------------------------------------------------------------------------------
+
+
+def said(text: str) -> Row:
+    return {"type": "text", "text": text}
+
+
+def request(key: str = "c1", **call: Any) -> Row:
+    made = call or {"status": "success", "value": {"name": "write", "arguments": {"a": 1}}}
+    return {"type": "toolRequest", "id": key, "toolCall": made}
+
+
+def response(key: str = "c1", **result: Any) -> Row:
+    made = result or {"status": "success", "value": {"content": [said("ok")], "isError": False}}
+    return {"type": "toolResponse", "id": key, "toolResult": made}
+
+
+def goose(*messages: tuple[str, list[Row]]) -> list[Row]:
+    return [{"role": role, "content_json": content, "created_timestamp": 1785585602 + at}
+            for at, (role, content) in enumerate(messages)]
+
+
+def test_goose_keeps_no_word_and_what_follows_is_looked_at(tmp_path):
+    seen = look("goose", tmp_path, goose(
+        ("user", [said("go")]), ("assistant", [{"type": "thinking", "thinking": "hm"}, request()]),
+        ("user", [response()]), ("assistant", [said("Done.")]), ("user", [said("more")])),
+        {"id": "s1", "working_dir": "/w", "name": "N", "model_config_json": {"model_name": "gpt-4o"}})
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert rules(seen, 1) == ["transcript.absent", "transcript.inferred.user_went_on"]
+    assert calls(seen) == [("write", '{"a": 1}', True)]
+    assert seen.responses[0].exchange.model == "gpt-4o"
+    assert words(seen) == ["END INFERRED"]
+
+
+@pytest.mark.parametrize(("error", "stop", "arguments"), [
+    ("-32602: Could not interpret tool use parameters for id c1: EOF while parsing a string", "max_tokens", None),
+    ({"code": -32602, "message": "Could not interpret tool use parameters: EOF while parsing. Raw JSON: {\"a\": \"b"},
+     "max_tokens", '{"a": "b'),
+    ("Could not interpret tool use parameters for id c1: expected value at line 1", "malformed_tool_call", None),
+    ("The provided function name 'a b' had invalid characters", "tool_call", None),
+])
+def test_a_call_that_goose_could_not_read(tmp_path, error, stop, arguments):
+    failed = response(status="error", error=error)
+    seen = look("goose", tmp_path, goose(
+        ("user", [said("go")]), ("assistant", [request(status="error", error=error)]), ("user", [failed]),
+        ("assistant", [said("Done.")])))
+    assert stops(seen)[0] == stop
+    assert calls(seen) == [("", arguments, stop == "tool_call")]
+    assert [noted.finding.rule for noted in seen.findings].count("transcript.unread_call") == 1
+
+
+def test_older_lines_of_goose_are_read(tmp_path):
+    lines = [{"working_dir": "/w", "description": "D", "message_count": 2},
+             {"role": "user", "created": 1, "content": [said("go")]},
+             {"role": "assistant", "created": 1785585602, "content": [request(Ok={"name": "w", "arguments": {}})]},
+             {"role": "user", "content": [response(Ok=[said("ok")])]}]
+    seen = shown("".join(f"{json.dumps(line)}\n" for line in lines), tmp_path, name="g.jsonl")
+    assert stops(seen) == ["tool_call"]
+    assert seen.inputs[0].about.title == "D"
+
+
+# -- Crush -------------------------------------------------------------------------------------------------------------
+
+
+def crush(*parts: tuple[str, Row], role: str = "assistant", **more: Any) -> Row:
+    return {"role": role, "parts": [{"type": kind, "data": data} for kind, data in parts], "created_at": 1785585602,
+            **more}
+
+
+def wrote(text: str = "hi") -> tuple[str, Row]:
+    return ("text", {"text": text})
+
+
+def finish(word: str = "end_turn", **more: Any) -> tuple[str, Row]:
+    return ("finish", {"reason": word, **more})
+
+
+def call(given: Any = '{"a": 1}', finished: bool = True) -> tuple[str, Row]:
+    return ("tool_call", {"id": "c1", "name": "write", "input": given, "finished": finished})
+
+
+GO = crush(wrote("go"), role="user")
+RAN = crush(("tool_result", {"tool_call_id": "c1", "name": "write", "content": "ok", "is_error": False}), role="tool")
+
+
+@pytest.mark.parametrize(("word", "stop", "rule"), [
+    ("end_turn", "end_turn", "crush.finish_reasons"), ("max_tokens", "max_tokens", "crush.finish_reasons"),
+    ("tool_use", "tool_call", "crush.finish_reasons"), ("canceled", "cancelled", "crush.finish_reasons"),
+    ("content_filter", "safety_blocked", "crush.finish_reasons"), ("unknown", "unknown", "unknown_word"),
+    ("error", "error", "error.reported"),
+])
+def test_the_words_of_crush(tmp_path, word, stop, rule):
+    seen = look("crush", tmp_path, [GO, crush(wrote(), finish(word, message="Provider Error", details="boom"))])
+    assert stops(seen) == [stop]
+    assert rules(seen)[:2] == ["transcript.recorder", rule]
+
+
+@pytest.mark.parametrize(("provider", "api"), [
+    ("anthropic", "anthropic_messages"), ("openai", "openai_responses"), ("gemini", "gemini_generate"),
+    ("bedrock", "anthropic_messages"), ("hyper", "openai_chat"),
+])
+def test_crush_names_its_provider(tmp_path, provider, api):
+    (facts,) = look("crush", tmp_path, [GO, crush(wrote(), finish(), provider=provider, model="m")]).responses
+    assert (facts.exchange.api, facts.exchange.model) == (api, "m")
+    assert facts.exchange.started == "2026-08-01T12:00:02.000+00:00"
+
+
+def test_a_call_of_crush_that_was_cut_and_ran_is_told(tmp_path):
+    cut = crush(("reasoning", {"thinking": "hm"}), call('{"a": "b', finished=False), finish("max_tokens"))
+    seen = look("crush", tmp_path, [GO, cut, RAN, crush(wrote(), finish())])
+    assert calls(seen) == [("write", '{"a": "b', False)]
+    assert words(seen) == ["CUT CALL RUN"]
+
+
+def test_a_call_that_was_never_finished_is_a_cut_only_where_the_session_went_on(tmp_path):
+    died = crush(call("", finished=False))
+    seen = look("crush", tmp_path, [GO, died, GO, crush(wrote(), finish())])
+    assert rules(seen) == ["transcript.absent", "transcript.inferred.call_unfinished"]
+    assert stops(seen) == ["interrupted", "end_turn"]
+    (tmp_path / "crush.db").unlink()
+    assert stops(look("crush", tmp_path, [GO, died])) == ["unknown"]
+
+
+def test_what_crush_adds_opens_no_turn_and_a_summary_is_told(tmp_path):
+    seen = look("crush", tmp_path, [
+        GO, crush(call(), finish("tool_use")), RAN, crush(("text", {"text": "go on", "hidden": True}), role="user"),
+        crush(("shell_command", {"command": "ls", "output": "a"}), role="user"),
+        crush(wrote(), finish(), is_summary_message=1), crush(role="system")])
+    assert len(seen.turns) == 1
+    assert "hold the summary of a compacted history: 1" in notices(seen)
+
+
+def test_a_child_session_of_crush_is_named_below_its_parent(tmp_path):
+    seen = look("crush", tmp_path, [
+        GO, crush(wrote(), finish()), {**GO, "session_id": "s2"}, {**crush(wrote(), finish()), "session_id": "s2"}],
+        {"id": "s1", "title": "Main"}, {"id": "s2", "title": "Sub", "parent_session_id": "s1"})
+    assert [row.name for row in rows_of(seen)] == ["Main", "Main › Sub"]
+
+
+# -- Amp ---------------------------------------------------------------------------------------------------------------
+
+
+def thread(*messages: Row) -> str:
+    return json.dumps({"id": "T-1", "v": 3, "title": "A title", "usageLedger": {"events": [{"tokens": {"output": 9}}]},
+                       "messages": list(messages)}, indent=2)
+
+
+def amp(*content: Row, word: str | None = "end_turn", state: str = "complete", **more: Any) -> Row:
+    held = {"type": state, **({"stopReason": word} if word else {})}
+    return {"role": "assistant", "state": held, "content": list(content), **more}
+
+
+def amp_user(*content: Row) -> Row:
+    return {"role": "user", "content": list(content), "meta": {"sentAt": 1785585602000}}
+
+
+@pytest.mark.parametrize(("word", "stop"), [
+    ("end_turn", "end_turn"), ("tool_use", "tool_call"), ("max_tokens", "max_tokens"), ("stop_sequence", "end_turn"),
+    ("refusal", "safety_blocked"), ("model_context_window_exceeded", "context_window_exceeded"), ("odd", "unknown"),
+])
+def test_the_words_of_amp_are_its_own(tmp_path, word, stop):
+    seen = shown(thread(amp_user(said("go")), amp(said("hi"), word=word)), tmp_path, name="T-1.json")
+    assert stops(seen) == [stop]
+    assert rules(seen)[:2] == ["transcript.recorder", "unknown_word" if word == "odd" else "amp.stop_reasons"]
+    assert seen.responses[0].exchange.response.raw_stop_reason is None
+
+
+@pytest.mark.parametrize(("state", "stop"), [("cancelled", "cancelled"), ("error", "error"), ("streaming", "unknown")])
+def test_the_state_of_a_message_of_amp_says_how_it_ended(tmp_path, state, stop):
+    seen = shown(thread(amp_user(said("go")), amp(said("hi"), word=None, state=state)), tmp_path, name="T-1.json")
+    assert stops(seen) == [stop]
+
+
+@pytest.mark.parametrize(("model", "api"), [
+    ("claude-opus-4-5", "anthropic_messages"), ("gpt-5.6-sol", "openai_responses"), ("gemini-3", "gemini_generate"),
+    ("grok-4", "openai_chat"),
+])
+def test_the_usage_of_amp_is_that_of_the_message_and_counted_once(tmp_path, model, api):
+    usage = {"model": model, "inputTokens": 9, "outputTokens": 20, "cacheReadInputTokens": 3}
+    (facts,) = shown(thread(amp_user(said("go")), amp(said("hi"), usage=usage)), tmp_path, name="T-1.json").responses
+    counted = facts.exchange.response.usage
+    assert (counted.input_tokens, counted.output_tokens, counted.cached_tokens) == (9, 20, 3)
+    assert (facts.exchange.api, facts.exchange.model) == (api, model)
+
+
+@pytest.mark.parametrize(("run", "error", "text"), [
+    ({"status": "done", "result": {"output": "a\n", "exitCode": 0}}, False, "a\n"),
+    ({"status": "done", "result": {"output": "a\n", "exitCode": 1}}, True, "a\n"),
+    ({"status": "done", "result": {"body": 1}}, False, '{"body":1}'),
+    ({"status": "error", "error": {"message": "m"}}, True, '{"message":"m"}'),
+    ({"status": "cancelled"}, True, "cancelled"),
+    ({"status": "rejected-by-user", "reason": "no"}, True, "no"),
+])
+def test_the_results_of_amp(tmp_path, run, error, text):
+    asked = amp({"type": "tool_use", "id": "c1", "name": "sh", "input": {"a": 1}}, word="tool_use")
+    back = amp_user({"type": "tool_result", "toolUseID": "c1", "run": run})
+    seen = shown(thread(amp_user(said("go")), asked, back, amp(said("Done."))), tmp_path, name="T-1.json")
+    (part,) = seen.responses[1].exchange.request.messages[0].results
+    assert (part.is_error, part.text) == (error, text)
+    refused = seen.responses[0].exchange.refused
+    assert refused == ({"c1": "the user refused it: it did not run"} if run["status"] == "rejected-by-user" else {})
+
+
+def test_a_hidden_text_of_amp_is_its_own(tmp_path):
+    seen = shown(thread(amp_user(said("go"), {**said("context"), "hidden": True}), amp(said("hi")),
+                        {"role": "info", "content": [{"type": "summary"}]}), tmp_path, name="T-1.json")
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
+    assert seen.inputs[0].about.title == "A title"
+
+
+# -- all ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("agent", "column"), [
+    ("hermes", "tool_calls"), ("hermes", "content"), ("goose", "content_json"), ("goose", "metadata_json"),
+    ("crush", "parts"),
+])
+@pytest.mark.parametrize("odd", [*(each for each in EVERY if isinstance(each, (list, dict, str))), b"\xff", "{cut", 5])
+def test_an_odd_column_hides_no_other_row(tmp_path, agent, column, odd):
+    whole = {"hermes": [ASKED, {"role": "assistant", "content": "hi", "finish_reason": "stop"}],
+             "goose": goose(("user", [said("go")]), ("assistant", [said("hi")])),
+             "crush": [GO, crush(wrote(), finish())]}[agent]
+    value = odd.encode("utf-8", "replace").decode() if isinstance(odd, str) else odd
+    broken = [{**row, column: value} for row in whole]
+    seen = look(agent, tmp_path, [*whole, *broken])
+    assert seen.responses[0].exchange.response.text == "hi"
+
+
+@pytest.mark.parametrize(("agent", "column", "told"), [
+    ("hermes", "tool_calls", "tool_calls is an object, and a list was expected"),
+    ("goose", "content_json", "content_json is an object, and a list was expected"),
+    ("crush", "parts", "parts is an object, and a list was expected"),
+])
+def test_a_column_of_an_odd_kind_is_told(tmp_path, agent, column, told):
+    assert told in notices(look(agent, tmp_path, [{"role": "assistant", column: {}}]))
+
+
+def test_a_member_of_amp_of_an_odd_kind_is_told(tmp_path):
+    seen = shown(thread(amp(said("hi")) | {"state": {"type": 5}}, amp(said("hi")) | {"usage": 1}), tmp_path,
+                 name="T-1.json")
+    assert "state.type is a number, and text was expected" in notices(seen)
+    assert "usage is a number, and an object was expected" in notices(seen)
+
+
+@pytest.mark.parametrize("format_name", ["amp", "hermes"])
+def test_a_file_that_is_cut_is_read_as_far_as_it_goes(tmp_path, format_name):
+    hermes = {"session_id": "s", "platform": "cli", "messages": [
+        ASKED, {"role": "assistant", "content": "hi", "finish_reason": "stop"}, {"role": "user", "content": "more"}]}
+    whole = thread(amp_user(said("go")), amp(said("hi")), amp_user(said("more")))
+    data = whole if format_name == "amp" else json.dumps(hermes)
+    seen = shown(data[: data.index("more")], tmp_path, name="T-1.json")
+    assert [facts.exchange.response.text for facts in seen.responses] == ["hi"]
+    assert "message 4, the last, is cut" in notices(seen)
+
+
+def test_databases_are_told_apart_by_their_columns(tmp_path):
+    for agent in TABLES:
+        before = set(os.listdir(tmp_path))
+        (given,) = open_paths([str(built(agent, tmp_path, []))]).inputs
+        assert (given.format, given.error) == (agent, None)
+        assert set(os.listdir(tmp_path)) - before == {f"{agent}.db"}
+
+
+def test_their_files_are_found(tmp_path):
+    expected = []
+    for at, (name, agent) in enumerate([
+        (".hermes/state.db", "Hermes"), (".hermes/sessions/s.json", "Hermes"),
+        (".hermes/profiles/p/state.db", "Hermes"), (".local/share/goose/sessions/sessions.db", "Goose"),
+        (".local/share/goose/sessions/a.jsonl", "Goose"), (".crush/crush.db", "Crush"),
+        (".local/share/amp/threads/T-1.json", "Amp"),
+    ]):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+        os.utime(path, (100 - at, 100 - at))
+        expected.append((str(path), agent))
+    assert [(each.path, each.agent) for each in transcripts({"HOME": str(tmp_path)})] == expected
