@@ -36,6 +36,20 @@ def bound(number: int) -> None:
     _most = number
 
 
+_read = 0
+
+
+def note_read(place: int) -> None:
+    """Notes how far the file is read that is read now, for who shows it."""
+    global _read
+    _read = place
+
+
+def read_so_far() -> int:
+    """Bytes of the file that is read now, or was read last."""
+    return _read
+
+
 class BoundError(Exception):
     """An input that is not read for what it is or how large it is; the text is the one clear line, without its name."""
 

@@ -66,6 +66,25 @@ def open_paths(
     return _loaded([one for path in paths for one in _open(path, options, stdin)])
 
 
+def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Loaded | None:
+    """What stands in the whole lines of the first `size` bytes of a file; None where that is no session of its own.
+
+    Raises:
+        CallerError: there is no such API or profile.
+    """
+    try:
+        files.check_bounds(path)
+        with open(path, "rb") as file:
+            data = file.read(size)
+    except (OSError, intake.BoundError):
+        return None
+    name = choose(data[:HEAD], path)
+    if name is None or not IMPORTERS[name].grows:
+        return None
+    opened = _read(path, data[: data.rfind(b"\n") + 1], _options(api, profile))
+    return _loaded([opened]) if opened[1] else None
+
+
 def open_each(
     paths: Sequence[str], *, api: str | None = None, profile: str | None = None
 ) -> Iterator[FileGroup]:

@@ -41,6 +41,7 @@ from inspector.tui.session_files import (
     keep_theme,
     last_theme,
     load,
+    load_beginning,
     remember,
     session_of,
 )
@@ -156,7 +157,9 @@ class LoopInspector(EarlyKeysApp):
         if self._paths and self._begins is None and (len(self._paths) > 1 or os.path.isdir(self._paths[0])):
             return self._table_of(self._paths)
         if self._paths:
-            return LoadingScreen(self._paths)
+            begun = self._begun(self._paths) if heavy(self._paths) else None
+            self.opened_paths = self._paths if begun is not None else ()
+            return begun or LoadingScreen(self._paths)
         from inspector.tui.turn_list import found_sections
         from inspector.tui.turns_screen import TurnsScreen
 
@@ -217,15 +220,18 @@ class LoopInspector(EarlyKeysApp):
         else:
             self._open(message.row.paths, message.remember, place)
 
-    def _open(self, paths: Sequence[str], remember: bool, place: ScreenPlace | None = None) -> None:
+    def _open(self, paths: Sequence[str], keep: bool, place: ScreenPlace | None = None) -> None:
         """Opens files, at a step where one is named; else with the table of their turns, where there are several."""
         self._begins = place
-        if heavy(paths):
-            self.tell(f"reading {os.path.basename(paths[0])}…")
-            self._read_behind(paths, first=False, keep=remember)
-            return
         try:
-            self._show(load(paths, self.reading), first=False, keep=remember)
+            if not heavy(paths):
+                self._show(load(paths, self.reading), first=False, keep=keep)
+            elif (begun := self._begun(paths)) is not None:
+                self.push_screen(begun)
+                remember(paths if keep else ())
+            else:
+                self.tell(f"reading {os.path.basename(paths[0])}…")
+                self._read_behind(paths, first=False, keep=keep)
         except LoopError as why:
             self.tell(one_line(str(why)))
 
@@ -253,6 +259,17 @@ class LoopInspector(EarlyKeysApp):
 
         self.errors = read.errors
         return TurnsScreen(opened=read)
+
+    def _begun(self, paths: Sequence[str]) -> Screen[Any] | None:
+        """The table of the first turns of a large file, which reads the rest; None where it cannot be read in part."""
+        if self._begins is not None or not self._as_table:
+            return None
+        read = load_beginning(paths, self.reading)
+        if read is None or len(read.original.view.turns) < 3:
+            return None
+        from inspector.tui.turns_screen import TurnsScreen
+
+        return TurnsScreen(opened=read, begun=True)
 
     @on(SessionWanted)
     def _session_wanted(self, message: SessionWanted) -> None:

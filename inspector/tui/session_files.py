@@ -95,6 +95,25 @@ def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
     return session_of(open_case(loaded), paths, reading.settings)
 
 
+BEGINNING = 1 << 19
+"""Bytes of a large file that are read before the first frame: some turns of an agent, 30 ms."""
+
+
+@without_collector
+def load_beginning(paths: Sequence[str], reading: ReadingOptions) -> OpenSession | None:
+    """The first turns of one large file, as far as it can be read so; None where it cannot.
+
+    Raises:
+        LoopError: an API, profile, policy or limit that does not exist.
+    """
+    if len(paths) != 1 or not os.path.isfile(paths[0]):
+        return None
+    from inspector.sessions.open import open_beginning
+
+    loaded = open_beginning(paths[0], BEGINNING, api=reading.api, profile=reading.profile)
+    return None if loaded is None else session_of(open_case(loaded), paths, reading.settings)
+
+
 @without_collector
 def session_of(case: Case, paths: Sequence[str], settings: Settings | None = None) -> OpenSession:
     """A case as the screens want it."""

@@ -7,6 +7,7 @@ session but itself.
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -23,11 +24,12 @@ from inspector.report import filters, turn_rows, turn_table
 from inspector.report.lines.spans import Role, Span, joined, safe
 from inspector.report.lines.steps import role_of
 from inspector.report.turn_rows import TurnRow
+from inspector.sessions import intake
 from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose, RowList
 from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted
-from inspector.tui.session_files import OpenSession, ReadingOptions, reading_of, session_of
+from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of, session_of
 from inspector.tui.turn_list import Section, TurnAbout, TurnCounts, TurnHeading, TurnList, rows_of_session
 from loop_core.errors import LoopError
 
@@ -37,6 +39,8 @@ PENDING = "…"
 LARGE = "large: enter opens it"
 TALL, SMALL_ABOUT, LARGE_ABOUT = 30, 6, 8
 """From how many rows on the lower pane is larger, and its rows."""
+PROGRESS = 0.5
+"""Seconds between two looks at how far a large file is read."""
 BATCH = 0.1
 """Seconds between two looks at what was read meanwhile."""
 
@@ -76,12 +80,15 @@ class TurnsScreen(Screen[None]):
     note: reactive[str] = reactive("", init=False, repaint=False)
 
     def __init__(
-        self, sections: Sequence[Section] = (), *, opened: OpenSession | None = None, named: bool = True
+        self, sections: Sequence[Section] = (), *, opened: OpenSession | None = None, named: bool = True,
+        begun: bool = False,
     ) -> None:
         super().__init__()
         self.sections = sections
         self.opened = opened
         """A session that was read already, and is the whole table."""
+        self.begun = begun
+        """Whether only its beginning was read: its last turn is not listed, since the rest may belong to it."""
         self.named = named
         """Whether the operator named what is listed: it is then read whole, and sorted worst first."""
         self.listed = TurnList(sections, by_file=not self.named, id="turns")
@@ -91,8 +98,13 @@ class TurnsScreen(Screen[None]):
         self._needle = ""
         self._next_look = 0.0
         if opened is not None:
-            self.listed.set_rows(opened.paths[0], rows_of_session(opened))
-            self._sorted_first()
+            rows = rows_of_session(opened)
+            if begun:
+                self.listed.set_rows(opened.paths[0], [row for row in rows if row.verdict is not None][:-1])
+                self.listed.relist()
+            else:
+                self.listed.set_rows(opened.paths[0], rows)
+                self._sorted_first()
         for section in sections if not self.named else ():
             for path in section.paths:
                 size = _size(path)
@@ -118,6 +130,11 @@ class TurnsScreen(Screen[None]):
         self._moved()
         paths = [path for section in self.sections for path in section.paths
                  if self.named or self.listed.slots[path][0].why == PENDING]
+        if self.opened is not None and self.begun:
+            self.reading = True
+            self._say_counts()
+            self.call_after_refresh(self._read_whole, self.opened.paths, reading_of(self.app))
+            self.set_interval(PROGRESS, self._progress)
         if self.opened is None and paths:
             self.reading = True
             self.call_after_refresh(self._read, paths, reading_of(self.app))
@@ -152,6 +169,26 @@ class TurnsScreen(Screen[None]):
             waiting = [(path, [TurnRow((path,), path, turn_rows.name_of(path), why=str(why))]) for path in paths]
         self.app.call_from_thread(self._take, waiting, done, total)
         self.app.call_from_thread(self._finish)
+
+    @work(thread=True, exclusive=True)
+    def _read_whole(self, paths: Sequence[str], reading: ReadingOptions) -> None:
+        """Reads all of a file whose first turns are listed, while keys are answered."""
+        try:
+            read = load(paths, reading)
+            self.app.call_from_thread(self._whole, read, rows_of_session(read))
+        except LoopError as why:
+            self.app.call_from_thread(self._say, str(why))
+
+    def _whole(self, read: OpenSession, rows: list[TurnRow]) -> None:
+        gc.freeze()  # as at the start: what was read stays, and is never looked through again
+        self.opened, self.begun = read, False
+        self.listed.set_rows(read.paths[0], rows)
+        self._finish()
+
+    def _progress(self) -> None:
+        """Says how far reading is, as long as a beginning is all that is listed."""
+        if self.begun and self.is_attached:
+            self._say_counts()
 
     def _take(self, found: Sequence[tuple[str, list[TurnRow]]], done: int, total: int) -> None:
         """Takes rows in; they are listed as often as that leaves time for keys."""
@@ -203,7 +240,11 @@ class TurnsScreen(Screen[None]):
         """Says how many turns there are and how they fared."""
         counts = self.counts
         parts: list[Sequence[Span]] = []
-        if self.reading:
+        if self.begun and self.opened is not None:
+            size, done = _size(self.opened.paths[0]) or 1, intake.read_so_far()
+            share = f"{min(100, 100 * done // size)} %" if done < size else "judging all turns"
+            parts.append([Span(f"reading {size / 1e6:,.0f} MB: {share}… the first", Role.HERE)])
+        elif self.reading:
             of = f" of {self.total:,}" if self.total else ""
             parts.append([Span(f"reading {self.read:,}{of} files…", Role.HERE)])
         if self.listed.filter is not None:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def open_over_all(table: TurnsScreen, view: str) -> None:
     """Opens the session, then the view over it (the action of a key of the session screen); says why not."""
-    if table.opened is not None:
+    if table.opened is not None and not table.reading:
         _show(table, table.opened, view)
-    elif not table.named:
+    elif table.opened is None and not table.named:
         table.note = "these files were never meant as one session: o opens a folder, enter one of them"
     elif table.reading:
         table.note = "the files are still being read"

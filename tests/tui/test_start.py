@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from textual.widgets import Input
 
 from inspector.replay.case import open_case
 from inspector.sessions import intake, open_paths
+from inspector.sessions.open import open_beginning
 from inspector.tui import launch as entry
 from inspector.tui import session_files
 from inspector.tui.app import LoopInspector
@@ -21,6 +23,7 @@ from inspector.tui.session_screen import SessionScreen
 from inspector.tui.themes import DARK, LIGHT
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import continued, har, page, seen, story, told
+from tests.scenes.transcripts import block, claude, prompt, text
 
 AppOn = Callable[..., LoopInspector]
 ROOT = Path(__file__).resolve().parents[2]
@@ -243,3 +246,58 @@ async def test_a_theme_that_is_gone_is_no_reason_to_fail(app_on: AppOn) -> None:
     app = app_on()
     async with app.run_test():
         assert app.theme == "inspector-dark"
+
+
+# -- the first turns of a large file -----------------------------------------------------------------------------------
+
+
+def turns(count: int) -> str:
+    """A transcript of so many turns, each with a word of its own."""
+    rows = [row for number in range(count)
+            for row in (prompt(f"question {number}"), block(text(f"answer {number}"), f"msg_{number}", "end_turn"))]
+    return claude(*rows)
+
+
+async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "large.jsonl"
+    path.write_text(turns(12))
+    monkeypatch.setattr(intake, "HEAVY", 10)
+    monkeypatch.setattr(session_files, "BEGINNING", path.stat().st_size // 2)
+    monkeypatch.setattr("inspector.tui.app.remember", lambda paths: None)
+    waits = threading.Event()
+    monkeypatch.setattr("inspector.tui.turns_screen.load",
+                        lambda *given: (waits.wait(20), session_files.load(*given))[1])
+    app = LoopInspector([str(path)], as_table=True)
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.pause()
+        screen = app.screen
+        assert isinstance(screen, TurnsScreen)
+        listed = [row.title for row in screen.listed.rows]
+        assert 2 < len(listed) < 7
+        assert listed == [f"question {number}" for number in range(len(listed))]
+        assert "reading" in page(app)
+        await pilot.press("u")
+        assert isinstance(app.screen, TurnsScreen)
+        assert "still being read" in page(app)
+        waits.set()
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert [row.title for row in screen.listed.rows] == [f"question {number}" for number in range(12)]
+        assert "reading" not in page(app)
+        await pilot.press("enter")
+        assert isinstance(app.screen, SessionScreen)
+
+
+def test_a_beginning_is_a_session_only_where_files_grow_line_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(turns(3))
+    whole = open_beginning(str(path), 1 << 20)
+    assert whole is not None
+    assert len(whole.exchanges) == 3
+    cut = open_beginning(str(path), path.stat().st_size - 5)
+    assert cut is not None
+    assert (len(cut.exchanges), cut.inputs[0].notices) == (2, whole.inputs[0].notices)
+    assert open_beginning(str(story(tmp_path)), 1 << 20) is None
+    assert open_beginning(str(tmp_path / "none"), 1 << 20) is None

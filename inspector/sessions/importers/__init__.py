@@ -68,6 +68,8 @@ class FileFormat(NamedTuple):
     beside: str = ""
     """The files that belong to one of it, below a folder of the file's name without its suffix; with `../` before it,
     beside the file."""
+    grows: bool = False
+    """Whether a file of it grows line by line, so that its beginning is a session of its own."""
 
 
 _HERE = "inspector.sessions.importers"
@@ -85,7 +87,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.PROVIDER, usage=True),
         (b"sessionId", b"leafUuid", b"file-history-snapshot", b"queue-operation"),
         (AgentFolder("Claude Code", "CLAUDE_CONFIG_DIR", ".claude", ("projects", "*")),),
-        "subagents/*.jsonl",
+        "subagents/*.jsonl", grows=True,
     ),
     "pi": FileFormat(
         f"{_HERE}.pi", "pi or OpenClaw session", 'a first line with "type": "session" and "cwd" or "version"',

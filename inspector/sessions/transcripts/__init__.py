@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from pydantic_core import from_json
 
-from inspector.sessions import detection, redact, traffic
+from inspector.sessions import detection, intake, redact, traffic
 from inspector.sessions.recording import ODD, Exchange, FileReading, Options, unusable
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.wordings import connection_lost
@@ -150,21 +150,30 @@ class TranscriptLines(TranscriptRows):
     """The lines of one file."""
 
     def __init__(self, data: bytes, fields: Fields) -> None:
-        super().__init__(_lines_of(data.removeprefix(b"\xef\xbb\xbf")), fields)
-        self._suspicious = detection.suspicious(data)
+        super().__init__(self._lines(data.removeprefix(b"\xef\xbb\xbf")), fields)
+        self._suspicious = False
 
     def suspicious(self, piece: bytes) -> bool:
-        """Whether the file may hold a credential: it is searched for one once."""
+        """Whether the lines around it may hold a credential: some hundred are searched for one at once."""
         return self._suspicious
 
-
-def _lines_of(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
-    start, number, size = 0, 0, len(data)
-    while start < size:
-        newline = data.find(b"\n", start)
-        number += 1
-        yield number, data[start : size if newline < 0 else newline], newline < 0
-        start = size if newline < 0 else newline + 1
+    def _lines(self, data: bytes) -> Iterator[tuple[int, bytes, bool]]:
+        """Lines, a piece of the file at a time: a search over all of a large file would hold up every other thread."""
+        start, number, size = 0, 0, len(data)
+        while start < size:
+            newline = data.find(b"\n", start + intake.PIECE)
+            end = size if newline < 0 else newline
+            piece = data[start:end]
+            self._suspicious = detection.suspicious(piece)
+            lines = piece.split(b"\n")
+            cut = newline < 0 and lines[-1] != b""
+            if newline < 0 and not cut:
+                del lines[-1]  # the file ends with a line break
+            intake.note_read(end)
+            for position, line in enumerate(lines, start=1):
+                yield number + position, line, cut and position == len(lines)
+            number += len(lines)
+            start = end + 1
 
 
 def slice_of(data: bytes, *path: str | int) -> str | None:
