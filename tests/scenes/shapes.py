@@ -416,6 +416,29 @@ _AMP: dict[str, Any] = {"id": "T-1", "v": 1, "title": "t", "messages": [
      "content": [{"type": "tool_use", "id": "c", "name": "w", "input": {"a": 1}}]},
     {"role": "user", "content": [{"type": "tool_result", "toolUseID": "c",
                                   "run": {"status": "done", "result": {"output": "o", "exitCode": 0}}}]}]}
+QWEN: tuple[dict[str, Any], ...] = (
+    {"uuid": "1", "parentUuid": None, "sessionId": "s", "type": "user", "message": {"parts": [{"text": "go"}]},
+     "systemPayload": {"displayText": "go"}},
+    {"uuid": "2", "parentUuid": "1", "sessionId": "s", "type": "assistant", "model": "m", "message": {"parts": [
+        {"text": "hm", "thought": True}, {"functionCall": {"id": "c", "name": "ls", "args": {"a": 1}}}]},
+     "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 2}},
+    {"uuid": "3", "parentUuid": "2", "sessionId": "s", "type": "tool_result", "message": {"parts": [
+        {"functionResponse": {"id": "c", "name": "ls", "response": {"output": "x"}}}]}},
+    {"uuid": "4", "parentUuid": "3", "sessionId": "s", "type": "system", "subtype": "ui_telemetry", "systemPayload": {
+        "uiEvent": {"error_message": "down", "status_code": 500, "error_type": "x"}}},
+    {"uuid": "5", "parentUuid": "4", "sessionId": "s", "type": "system", "subtype": "rewind", "systemPayload": {
+        "targetUuid": "1"}},
+)
+COPILOT: tuple[dict[str, Any], ...] = (
+    {"type": "session.start", "data": {"selectedModel": "m"}, "id": "1", "parentId": None},
+    {"type": "user.message", "data": {"content": "go"}},
+    {"type": "assistant.message", "timestamp": "2026-01-01T00:00:00Z", "data": {
+        "messageId": "m", "content": "hi", "reasoningText": "hm", "outputTokens": 7, "toolRequests": [
+            {"toolCallId": "c", "name": "ls", "arguments": {"a": 1}}]}},
+    {"type": "tool.execution_complete", "data": {"toolCallId": "c", "success": False, "result": {"content": "x"},
+                                                 "parentToolCallId": ""}},
+    {"type": "session.error", "data": {"message": "down", "statusCode": 500, "errorType": "x"}},
+)
 
 
 class Shape(NamedTuple):
@@ -452,6 +475,8 @@ SHAPES: tuple[Shape, ...] = (
     Shape("hermes", "hermes.json", _HERMES),
     Shape("goose", "goose.jsonl", list(_GOOSE), rows=True),
     Shape("amp", "T-1.json", _AMP),
+    Shape("qwen", "qwen.jsonl", list(QWEN), rows=True),
+    Shape("copilot", "events.jsonl", list(COPILOT), rows=True),
     Shape("known", "spans.jsonl", [{"resourceLogs": []}, {"eval": {"run_id": "r"}, "status": "s"}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),
     *(Shape("body", f"{api}.json", answer) for api, answer in ANSWERS.items()),

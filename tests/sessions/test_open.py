@@ -457,18 +457,16 @@ def test_the_results_of_a_batch_are_read(opened):
 NAMES = {
     "inspect_ai": "inspect_ai log",
     "langfuse": "Langfuse export",
-    "as-copilot": "Copilot CLI session",
-    "as-qwen": "Qwen Code transcript",
 }
 READ = {
     "codex-cli": "codex",
     "claude-code": "claude-code", "pi": "pi", "openclaw": "pi",
     "swe-agent": "swe-agent", "mini-swe-agent": "mini-swe-agent", "openhands": "openhands",
     "gemini-cli": "gemini-cli", "as-droid": "droid", "as-kimi": "kimi", "as-opencode": "opencode",
-    "as-hermes": "hermes",
+    "as-hermes": "hermes", "as-qwen": "qwen", "as-copilot": "copilot",
 }
 """Transcripts that are read, by their folder or the beginning of their names, and by which importer."""
-FRAGMENTS = ("as-opencode", "as-kimi-state")
+FRAGMENTS = ("as-opencode", "as-kimi-state", "as-qwen")
 """Single files of a store, which may hold no answer."""
 SESSIONS = {"rec-browser-agent.concurrent.responses": 8}
 """Recorded responses among the transcripts: read as pairs."""
@@ -512,11 +510,6 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
         (b"SQLite format 3\0" + b"\0" * 100, "SQLite database"),
         ('{"id": "x", "run_type": "llm", "inputs": {}, "outputs": {}}', "LangSmith runs"),
         ('{"litellm_call_id": "x", "response": {}, "call_type": "completion"}', "LiteLLM log"),
-        (
-            '{"uuid": "u", "sessionId": "s", "type": "user", "message": {"role": "user", "parts": []}}\n',
-            "Qwen Code transcript",
-        ),
-        ('{"type": "session.start", "data": {}}\n{"type": "x"}\n', "Copilot CLI session"),
         ('{"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t"}}', "inspect_ai log"),
         ('{"trace": {"id": "x"}, "observations": []}', "Langfuse export"),
         ('{"id": "o", "traceId": "t", "observations": []}', "Langfuse export"),

@@ -186,6 +186,19 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.RECORDER, usage=True), (b'"T-',),
         (AgentFolder("Amp", "XDG_DATA_HOME", ".local/share", ("amp", "threads"), ("T-*.json",)),),
     ),
+    "qwen": FileFormat(
+        f"{_HERE}.qwen", "Qwen Code transcript", 'lines with "uuid", "sessionId" and a "message" of "parts"',
+        Keeps(Words.NONE, usage=True), (b"sessionId",),
+        tuple(AgentFolder("Qwen Code", variable, ".qwen", ("projects", "*", "chats"))
+              for variable in ("QWEN_RUNTIME_DIR", "QWEN_HOME")),
+    ),
+    "copilot": FileFormat(
+        f"{_HERE}.copilot", "Copilot CLI session", 'lines with "type", "data" and "parentId"',
+        Keeps(Words.HINT), (b'"data"',),
+        (AgentFolder("Copilot CLI", "COPILOT_HOME", ".copilot", ("session-state", "*"), ("events.jsonl",)),
+         AgentFolder("Copilot CLI", "COPILOT_HOME", ".copilot", ("history-session-state", "**"), ("*.jsonl",)),
+         AgentFolder("Copilot CLI", "COPILOT_HOME", ".copilot", ("session-state",), ("*.jsonl",))),
+    ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,

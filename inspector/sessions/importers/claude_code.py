@@ -207,7 +207,8 @@ def sniff(head: bytes, path: str) -> int:
     seen = first_look(head)
     for value in (seen.first, *seen.lines):
         if isinstance(value, dict) and _is_row(value):
-            return 0 if "parts" in dict_of(value.get("message")) else 100  # parts: Qwen Code's are like it
+            qwen = "parts" in dict_of(value.get("message")) or "systemPayload" in value
+            return 0 if qwen else 100  # Qwen Code's rows are like them
     return 90 if seen.text[:1] == b"{" and _PARENT.search(head) and b'"sessionId"' in head else 0
 
 

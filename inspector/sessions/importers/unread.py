@@ -43,8 +43,6 @@ def _is_inspect(value: dict[str, Any]) -> bool:
 
 
 JSON: tuple[KnownFormat, ...] = (
-    KnownFormat("Qwen Code transcript", _is_qwen),
-    KnownFormat("Copilot CLI session", _typed("session.start", keys=("data",))),
     KnownFormat("inspect_ai log", _is_inspect),
     KnownFormat("Langfuse export", _has("trace", "observations")),
     KnownFormat("Langfuse export", _has("traceId", "observations")),

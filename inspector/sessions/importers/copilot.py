@@ -1,0 +1,150 @@
+"""Sessions of Copilot CLI: `~/.copilot/session-state/<id>/events.jsonl`, before 0.0.342 `history-session-state/`.
+
+A line is an event; its `parentId` is the event before, so the file is no tree. The provider's stop reason and the cap
+on output stand in an event that is never written to disk (`assistant.usage` is ephemeral), so none is expected. What a
+subagent says stands in the same file, marked with the call that began it. Source: @github/copilot-sdk 1.0.14.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from inspector.sessions.importers import first_look
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts.answer import RECORDER, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import (
+    ChatReader,
+    call_of,
+    known_text,
+    number_of,
+    object_of,
+    objects_of,
+    pointer_at,
+    text_of,
+)
+from loop_core.values import Evidence, Finding, ReasoningPart, Severity, StopReason, TextPart, ToolResultPart, Usage
+from loop_core.wire.failures import classify
+
+BEGINS = ("session.", "assistant.", "tool.", "user.", "system.", "hook.", "subagent.", "skill.", "abort", "permission.")
+"""Begin the types of all events; those that hold no exchange are counted."""
+FIELDS: Fields = {
+    "": {"type": (str,), "data": (dict,), "id": (str,), "timestamp": (str,)},
+    "data": {
+        "content": (str,), "toolRequests": (list,), "messageId": (str,), "apiCallId": (str,), "toolCallId": (str,),
+        "outputTokens": (int,), "model": (str,), "parentToolCallId": (str,), "success": (bool,),
+    },
+}
+"""What is read of an event, and the types that it can have."""
+
+
+def sniff(head: bytes, path: str) -> int:
+    """The first line begins a session, or several are events with `data` and `parentId`."""
+    seen = first_look(head)
+    for value in (seen.first, *seen.lines):
+        if isinstance(value, dict) and isinstance(value.get("data"), dict) and isinstance(value.get("type"), str):
+            if value["type"] == "session.start":
+                return 100
+            if "parentId" in value and value["type"].startswith(BEGINS):
+                return 90
+    return 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer in the file."""
+    return _Session(path, options).read(data)
+
+
+class _Session(ChatReader):
+    """One file being read: a line of events, and one for each subagent."""
+
+    name, agent, fields = "copilot", "Copilot CLI", FIELDS
+    unit, row_word = "line", ("an event", "events")
+    steered = True
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.lanes: dict[str, TreePlace] = {}
+        """The last place of the session (under ""), and of each subagent, by the call that began it."""
+        self.open: dict[str, TranscriptAnswer] = {}
+        """Answers by the id of their message or request, whose further pieces may follow."""
+        self.compacted: str | None = None
+
+    def above(self, value: dict[str, Any]) -> TreePlace:
+        """The event before, of the same agent."""
+        return self.lanes.get(_lane(value), TreePlace(None))
+
+    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
+        """The place of the agent's next event."""
+        self.lanes[_lane(line.value)] = place
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A message, a result, or something that Copilot notes."""
+        data, kind = object_of(line.value.get("data")), line.value.get("type")
+        if kind == "user.message":
+            return self.say(line, place, text_of(data.get("content")))
+        if kind == "assistant.message":
+            return self._message(line, data, place)
+        if kind == "tool.execution_complete":
+            return self._result(line, data, place)
+        if kind == "abort":
+            return self.say(line, place, "", mark="interrupted")
+        if kind == "session.error":
+            return self._failure(line, data, place)
+        if kind in ("session.truncation", "session.compaction_complete"):
+            self.compacted = f"line {line.number}: the history was shortened before this answer ({kind})"
+        elif kind in ("session.start", "session.model_change"):
+            model = known_text(data.get("newModel")) or known_text(data.get("selectedModel"))
+            self.model = model or self.model
+        lines.count(kind, frozenset({kind}) if isinstance(kind, str) and kind.startswith(BEGINS) else frozenset())
+        return place
+
+    def _message(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
+        key = known_text(data.get("apiCallId")) or known_text(data.get("messageId")) or f"line {line.number}"
+        answer = self.open.get(key)
+        if answer is None or answer is not place.answer or place.since is not None:
+            answer = self.open[key] = self.answer(line, place, "event", known_text(data.get("model")))
+            if self.compacted is not None:
+                answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
+                self.compacted = None
+        at = answer.take(line)
+        thought, said = known_text(data.get("reasoningText")), known_text(data.get("content"))
+        if thought:
+            answer.parts.append(ReasoningPart(thought, known_text(data.get("reasoningOpaque"))))
+        if said:
+            answer.parts.append(TextPart(said))
+        for number, call in enumerate(objects_of(data.get("toolRequests"))):
+            where = ("data", "toolRequests", number)
+            answer.parts.append(call_of(call.get("toolCallId"), call.get("name"), call.get("arguments"),
+                                        partial(slice_of, line.data, *where), "arguments", pointer_at(at, *where)))
+        made = number_of(data.get("outputTokens"))
+        if made is not None:
+            before = answer.usage.output_tokens if answer.usage else None
+            answer.usage = Usage(None, max(made, before or 0))
+        return TreePlace(answer)
+
+    def _result(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
+        given = data.get("result", data.get("error"))
+        text = given if isinstance(given, str) else text_of(
+            object_of(given).get("content") or object_of(given).get("message"))
+        part = ToolResultPart(known_text(data.get("toolCallId")), known_text(data.get("toolName")), text,
+                              data.get("success") is False)
+        return self.say(line, place, "", (part,))
+
+    def _failure(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
+        """A request that failed."""
+        text = known_text(data.get("message")) or "no message"
+        answer = self.answer(line, place, "failure")
+        at = answer.take(line)
+        status = number_of(data.get("statusCode"))
+        answer.status = status if status is not None and 100 <= status < 600 else None
+        answer.error = error_in_text(text, answer.status, known_text(data.get("errorType")))
+        stop, detail, rule = classify(answer.error)
+        answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
+        return TreePlace(answer)
+
+
+def _lane(value: dict[str, Any]) -> str:
+    """The agent of an event: the call that began a subagent, or nothing."""
+    return known_text(object_of(value.get("data")).get("parentToolCallId")) or ""

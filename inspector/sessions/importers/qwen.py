@@ -1,0 +1,211 @@
+"""Transcripts of Qwen Code: `~/.qwen/projects/<cwd>/chats/<id>.jsonl`, a tree of rows whose parts are Gemini's.
+
+No stop reason is kept. A failed request stands in a row of telemetry alone. Rows of one `uuid` are pieces of one
+message, and two records may be glued together on a line. Source: qwen-code 0.15.10; `chatRecordingService.ts`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from inspector.sessions.importers import first_look
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts.answer import RECORDER, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import (
+    ChatReader,
+    Piece,
+    call_of,
+    known_text,
+    number_of,
+    object_of,
+    objects_of,
+    pointer_at,
+)
+from loop_core.values import (
+    At,
+    Evidence,
+    Finding,
+    OpaquePart,
+    ReasoningPart,
+    Severity,
+    StopReason,
+    TextPart,
+    ToolResultPart,
+    Usage,
+)
+from loop_core.wire.failures import classify
+from loop_core.wire.gemini_generate.table import API
+
+OWN = frozenset({"notification", "hook", "system_reminder", "cron"})
+"""Subtypes of the user's rows that Qwen Code writes itself."""
+FIELDS: Fields = {
+    "": {"type": (str,), "uuid": (str,), "parentUuid": (str,), "subtype": (str,), "timestamp": (str,),
+         "model": (str,), "message": (dict,), "usageMetadata": (dict,), "systemPayload": (dict,)},
+    "message": {"role": (str,), "parts": (list,)},
+}
+"""What is read of a row, and the types that it can have."""
+_DECODER = json.JSONDecoder(strict=False)
+
+
+def sniff(head: bytes, path: str) -> int:
+    """A row with a session, an id, and a message of parts; or a record of the system's that only Qwen Code writes."""
+    seen = first_look(head)
+    for value in (seen.first, *seen.lines):
+        if not isinstance(value, dict) or "uuid" not in value or "sessionId" not in value:
+            continue
+        if "parts" in object_of(value.get("message")) or "systemPayload" in value:
+            return 100
+    return 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer in the file, those of all branches."""
+    return _Transcript(path, options).read_rows(TranscriptRows(_records(data), FIELDS))
+
+
+def _records(data: bytes) -> Iterator[Piece]:
+    """The records of the lines; of a line with several, each."""
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    for number, piece in enumerate(lines, start=1):
+        last = number == len(lines)
+        if b"}{" not in piece:
+            yield number, piece, last
+            continue
+        text, at = piece.decode("utf-8", "surrogateescape").strip(), 0
+        while at < len(text):
+            try:
+                end = _DECODER.raw_decode(text, at)[1]
+            except (ValueError, RecursionError):
+                end = len(text)
+            yield number, text[at:end].encode("utf-8", "surrogateescape"), last and end == len(text)
+            at = end
+
+
+class _Transcript(ChatReader):
+    """One file being read."""
+
+    name, agent, fields = "qwen", "Qwen Code", FIELDS
+    unit, row_word = "line", ("a row", "rows")
+    several_apis, steered = False, True
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.by_row: dict[str, TranscriptAnswer] = {}
+        self.compacted: str | None = None
+
+    @property
+    def api(self) -> str:
+        """Its parts are Gemini's, whatever it is spoken to in."""
+        return self.options.api or API
+
+    def above(self, value: dict[str, Any]) -> TreePlace:
+        """The place of the row that it names as its parent."""
+        parent = value.get("parentUuid")
+        return (self.parent(parent) if isinstance(parent, str) else None) or TreePlace(None)
+
+    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
+        """The place of a row by its name; of a row in pieces, that of the last."""
+        key = line.value.get("uuid")
+        if isinstance(key, str):
+            self.places[key] = place
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A row of the user, of the model, of a tool, or of Qwen Code itself."""
+        value, kind = line.value, line.value.get("type")
+        parts = objects_of(object_of(value.get("message")).get("parts"))
+        if kind == "assistant":
+            return self._assistant(line, parts, place)
+        if kind == "tool_result":
+            return self.say(line, place, "", tuple(
+                result_of(object_of(part.get("functionResponse"))) for part in parts if "functionResponse" in part))
+        if kind == "user":
+            shown = known_text(object_of(value.get("systemPayload")).get("displayText"))
+            text = shown or "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+            return self.say(line, place, text, own=value.get("subtype") in OWN)
+        return self._system(line, lines, place)
+
+    def _assistant(self, line: TranscriptLine, parts: list[dict[str, Any]], place: TreePlace) -> TreePlace:
+        """A message of the model; pieces of one, and pieces right behind each other, are one answer."""
+        key = str(line.value.get("uuid"))
+        answer = self.by_row.get(key)
+        if answer is None and place.answer is not None and place.since is None and place.answer.error is None:
+            answer = place.answer
+        if answer is None:
+            answer = self.answer(line, place, "row", line.value.get("model"))
+            if self.compacted is not None:
+                answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
+                self.compacted = None
+        self.by_row[key] = answer
+        answer.model = answer.model or known_text(line.value.get("model"))
+        at = answer.take(line)
+        for number, part in enumerate(parts):
+            self._part(answer, line, part, number, at)
+        answer.usage = usage_of(line.value.get("usageMetadata")) or answer.usage
+        return TreePlace(answer)
+
+    def _part(
+        self, answer: TranscriptAnswer, line: TranscriptLine, part: dict[str, Any], number: int, at: At
+    ) -> None:
+        call = part.get("functionCall")
+        if isinstance(call, dict):
+            place = ("message", "parts", number, "functionCall")
+            answer.parts.append(call_of(call.get("id"), call.get("name"), call.get("args"),
+                                        partial(slice_of, line.data, *place), "args", pointer_at(at, *place)))
+        elif isinstance(part.get("text"), str):
+            kind = ReasoningPart if part.get("thought") is True else TextPart
+            answer.parts.append(kind(part["text"]))
+        else:
+            answer.parts.append(OpaquePart(next(iter(part), "part"),
+                                           slice_of(line.data, "message", "parts", number) or "{}"))
+
+    def _system(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        payload, kind = object_of(line.value.get("systemPayload")), line.value.get("subtype")
+        event = object_of(payload.get("uiEvent"))
+        if kind == "custom_title":
+            self.title = known_text(payload.get("customTitle")) or self.title
+        elif kind == "chat_compression":
+            self.compacted = f"line {line.number}: the history was compacted before this answer"
+        elif kind == "rewind" and isinstance(payload.get("targetUuid"), str):
+            place = self.parent(payload["targetUuid"]) or place
+        elif isinstance(event.get("error_message"), str) and "function_name" not in event:
+            return self._failure(line, event, place)
+        lines.count(f"{line.value.get('type')}/{kind}" if kind else line.value.get("type"), frozenset({
+            "system/ui_telemetry", "system/custom_title", "system/rewind", "system/chat_compression",
+            "system/slash_command", "system/session_artifact_snapshot", "system/at_command", "system",
+        }))
+        return place
+
+    def _failure(self, line: TranscriptLine, event: dict[str, Any], place: TreePlace) -> TreePlace:
+        """A request that failed, as telemetry tells of it."""
+        answer = self.answer(line, place, "failure", event.get("model"))
+        at = answer.take(line)
+        status = number_of(event.get("status_code"))
+        answer.status = status if status is not None and 100 <= status < 600 else None
+        answer.error = error_in_text(event["error_message"], answer.status, known_text(event.get("error_type")))
+        stop, detail, rule = classify(answer.error)
+        answer.stop = StopReason(stop, None, detail, (
+            Evidence(RECORDER, at, event["error_message"][:200]), Evidence(rule, at)))
+        return TreePlace(answer)
+
+
+def result_of(given: dict[str, Any]) -> ToolResultPart:
+    """What answers a call."""
+    response = given.get("response")
+    body = object_of(response)
+    error = body.get("error")
+    text = body.get("output", error)
+    said = text if isinstance(text, str) else json.dumps(response, ensure_ascii=False)
+    return ToolResultPart(known_text(given.get("id")), known_text(given.get("name")), said, error is not None)
+
+
+def usage_of(counts: Any) -> Usage | None:
+    """Counts by Gemini's names; thoughts are output as well."""
+    if not isinstance(counts, dict):
+        return None
+    names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
+    given, made, thought, cached = (number_of(counts.get(name)) for name in names)
+    return Usage(given, made if made is None else made + (thought or 0), thought, cached)

@@ -1,0 +1,90 @@
+"""Sessions of Copilot CLI: events, pieces of an answer, subagents, failures, and no stop word."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inspector.sessions.importers import choose
+from tests.scenes.transcripts import places, shown, stops, words
+
+START = {"type": "session.start", "data": {"sessionId": "s", "selectedModel": "gpt-5-mini"}}
+
+
+def event(kind, **data):
+    return {"type": kind, "data": data, "id": "e", "parentId": "d", "timestamp": "2026-03-26T17:50:35.000Z"}
+
+
+def said(text="", *calls, key="m1", **more):
+    return event("assistant.message", messageId=key, content=text, toolRequests=list(calls), **more)
+
+
+def call(arguments, key="c1"):
+    return {"toolCallId": key, "name": "bash", "arguments": arguments, "type": "function"}
+
+
+def result(text="a.txt", key="c1", ok=True, **more):
+    return event("tool.execution_complete", toolCallId=key, success=ok, result={"content": text}, **more)
+
+
+def user(text):
+    return event("user.message", content=text, transformedContent=f"<x>{text}</x>")
+
+
+def file(*rows):
+    return "".join(json.dumps(row) + "\n" for row in (START, *rows))
+
+
+def test_messages_calls_and_results(tmp_path):
+    seen = shown(file(user("list"), said("I look.", call({"command": "ls"}), outputTokens=12, reasoningText="hm"),
+                      result(), said("One file.", key="m2", model="other"), user("thanks")), tmp_path)
+    first, second = (facts.exchange for facts in seen.responses)
+    assert (first.model, second.model, first.recorder) == ("gpt-5-mini", "other", "copilot")
+    assert (first.response.usage.output_tokens, first.response.reasoning_content) == (12, "hm")
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert places(seen) == [["request", "tool_result"]]
+    assert seen.turns[0].run.record.user_text == "list"
+    assert "Copilot CLI keeps none" in seen.inputs[0].notices[0]
+
+
+def test_arguments_that_are_a_cut_string_are_seen(tmp_path):
+    seen = shown(file(user("go"), said("", call('{"command":"cat > a <<EOF')), result("bad", ok=False)), tmp_path)
+    assert stops(seen) == ["max_tokens"]
+    assert words(seen) == ["CALL HELD"]
+
+
+def test_pieces_of_one_answer_are_joined(tmp_path):
+    pieces = (said("One, ", key="a", apiCallId="r1", outputTokens=4), said("two.", key="b", apiCallId="r1",
+                                                                           outputTokens=7))
+    (facts,) = shown(file(user("go"), *pieces), tmp_path).responses
+    assert (facts.exchange.response.text, facts.exchange.response.usage.output_tokens) == ("One, two.", 7)
+
+
+def test_a_subagent_is_a_conversation_of_its_own(tmp_path):
+    inner = {"parentToolCallId": "c1"}
+    seen = shown(file(user("go"), said("", call({"prompt": "look"})), event("subagent.started", toolCallId="c1"),
+                      said("", call({"a": 1}, "c2"), key="m8", **inner), result("x", "c2", **inner),
+                      said("Inside.", key="m9", **inner), result("Inside."), said("Outside.", key="m2")), tmp_path)
+    assert len({turn.conversation for turn in seen.turns}) == 2
+    assert [facts.exchange.response.text for facts in seen.responses] == [None, None, "Inside.", "Outside."]
+    assert seen.responses[3].exchange.request.messages[0].results[0].text == "Inside."
+
+
+def test_an_abort_and_a_failure(tmp_path):
+    seen = shown(file(user("go"), said("Half"), event("abort", reason="user"), user("again"),
+                      event("session.error", errorType="query", message="Bad request", statusCode=400)), tmp_path)
+    assert words(seen) == ["CANCELLED", "ERROR"]
+    assert seen.responses[1].exchange.response.http_status == 400
+
+
+@pytest.mark.parametrize("kind", ["session.truncation", "session.compaction_complete"])
+def test_a_history_that_was_shortened(tmp_path, kind):
+    seen = shown(file(user("go"), event(kind), said("Fine."), event("brand.new"), event("hook.start")), tmp_path)
+    assert any(noted.finding.rule == "transcript.compacted" for noted in seen.findings)
+    assert "records of unknown type were passed over: brand.new (1)" in "\n".join(seen.inputs[0].notices)
+
+
+def test_it_is_known_by_its_first_line_or_its_events():
+    for first in (START, user("go"), event("tool.execution_start")):
+        assert choose(json.dumps(first).encode() + b"\n{}\n", "x") == "copilot"

@@ -1,0 +1,112 @@
+"""Transcripts of Qwen Code: the tree, pieces of a message, glued records, failures in telemetry, and no stop word."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inspector.sessions.importers import choose
+from tests.scenes.transcripts import places, shown, stops, words
+
+
+def row(key, parent, kind, *parts, **more):
+    message = {"message": {"role": "model" if kind == "assistant" else "user", "parts": list(parts)}} if parts else {}
+    return {"uuid": key, "parentUuid": parent, "sessionId": "s", "timestamp": "2026-08-17T12:00:00.000Z", "type": kind,
+            **message, **more}
+
+
+def text(said, **more):
+    return {"text": said, **more}
+
+
+CALL = {"functionCall": {"id": "c1", "name": "read_file", "args": {"path": "a.md"}}}
+RESULT = {"functionResponse": {"id": "c1", "name": "read_file", "response": {"output": "the text"}}}
+FAILED = {"functionResponse": {"id": "c1", "name": "read_file", "response": {"error": "no such file"}}}
+
+
+def file(*rows):
+    return "".join(json.dumps(each) + "\n" for each in rows)
+
+
+def test_calls_results_and_thoughts(tmp_path):
+    seen = shown(file(
+        row("1", None, "user", text("read it")),
+        row("2", "1", "assistant", text("hm", thought=True), CALL, model="qwen3",
+            usageMetadata={"promptTokenCount": 9, "candidatesTokenCount": 4, "thoughtsTokenCount": 2,
+                           "cachedContentTokenCount": 5}),
+        row("3", "2", "tool_result", RESULT), row("4", "3", "assistant", text("Done."), model="qwen3"),
+        row("5", "4", "user", text("thanks"))), tmp_path)
+    first = seen.responses[0].exchange
+    assert (first.model, first.recorder, first.response.reasoning_content) == ("qwen3", "qwen", "hm")
+    assert first.response.usage == (9, 6, 2, 5)
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert places(seen) == [["request", "tool_result"]]
+    assert words(seen) == ["END INFERRED"]
+    assert seen.responses[1].exchange.request.messages[0].results[0].text == "the text"
+    assert seen.responses[0].verdicts[0].call.arguments == '{"path": "a.md"}'
+    assert "Qwen Code keeps none" in seen.inputs[0].notices[0]
+
+
+def test_pieces_of_a_message_are_one_answer_and_glued_records_are_two(tmp_path):
+    pieces = file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("hm", thought=True)),
+                  row("2", "1", "assistant", text("Done."), model="m"))
+    glued = pieces.replace("\n", "", 1)
+    for content in (pieces, glued):
+        seen = shown(content, tmp_path)
+        (facts,) = seen.responses
+        assert (facts.exchange.response.text, facts.exchange.model) == ("Done.", "m")
+        assert seen.turns[0].run.record.user_text == "go"
+    cut = shown(glued + '{"uuid": "9", "sess', tmp_path)
+    assert any("is cut after" in notice for notice in cut.inputs[0].notices)
+
+
+def test_a_failed_request_stands_in_telemetry(tmp_path):
+    event = {"event.name": "api_error", "error_message": "Rate limit", "error_type": "x", "status_code": 429}
+    tool = {"event.name": "tool_call", "function_name": "ls", "error_message": "no"}
+    seen = shown(file(row("1", None, "user", text("go")),
+                      row("2", "1", "system", subtype="ui_telemetry", systemPayload={"uiEvent": event}),
+                      row("3", "2", "system", subtype="ui_telemetry", systemPayload={"uiEvent": tool})), tmp_path)
+    (facts,) = seen.responses
+    assert (facts.exchange.response.http_status, facts.exchange.response.error.message) == (429, "Rate limit")
+    assert words(seen) == ["ERROR"]
+
+
+def test_a_failed_tool_and_a_hook_of_qwens(tmp_path):
+    seen = shown(file(
+        row("1", None, "user", text("typed"), text("<context>"), systemPayload={"displayText": "typed"}),
+        row("2", "1", "assistant", CALL), row("3", "2", "tool_result", FAILED),
+        row("4", "3", "user", text("done in the background"), subtype="notification"),
+        row("5", "4", "assistant", text("Fine."))), tmp_path)
+    assert seen.turns[0].run.record.user_text == "typed"
+    result = seen.responses[1].exchange.request.messages[0].results[0]
+    assert (result.text, result.is_error) == ("no such file", True)
+    assert len(seen.turns) == 1
+
+
+@pytest.mark.parametrize("subtype", ["notification", "hook", "system_reminder", "cron"])
+def test_rows_that_qwen_writes_begin_no_turn(tmp_path, subtype):
+    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("One.")),
+                      row("3", "2", "user", text("note"), subtype=subtype), row("4", "3", "assistant", text("Two.")),
+                      ), tmp_path)
+    assert stops(seen)[0] == "unknown", "what Qwen Code adds shows no end"
+
+
+def test_branches_titles_and_compressions(tmp_path):
+    seen = shown(file(
+        row("1", None, "user", text("go")), row("2", "1", "assistant", text("One.")),
+        row("3", "1", "system", subtype="rewind", systemPayload={"targetUuid": "1"}),
+        row("4", "3", "system", subtype="custom_title", systemPayload={"customTitle": "Tides"}),
+        row("5", "4", "system", subtype="chat_compression"),
+        row("6", "5", "user", text("on")), row("7", "6", "assistant", text("Two.")), row("8", "7", "strange")),
+        tmp_path)
+    assert seen.inputs[0].about.title == "Tides"
+    assert len(seen.turns) == 2
+    assert any(noted.finding.rule == "transcript.compacted" for noted in seen.findings)
+    assert "records of unknown type were passed over: strange (1)" in "\n".join(seen.inputs[0].notices)
+
+
+def test_its_rows_are_not_taken_for_claude_codes():
+    alone = row("1", None, "system", subtype="ui_telemetry", systemPayload={})
+    for first in (row("1", None, "user", text("go")), alone):
+        assert choose(json.dumps(first).encode(), "x") == "qwen"
