@@ -27,8 +27,15 @@ class FormatEntry(NamedTuple):
     """The least output cap that it takes."""
     names_stop_strings: bool = False
     """Its stop words say whether a stop string was hit."""
+    played: bool = True
+    """Whether the scripted provider speaks it; a format that is not played is read and written only."""
 
 
+_COMPATIBLE = (
+    "openai", "azure_openai", "vllm", "llama_cpp", "together", "ollama", "openrouter", "mistral", "deepseek",
+    "fireworks", "hf_router",
+)
+"""Servers of chat completions that take legacy completions too."""
 FORMATS: Mapping[str, FormatEntry] = {
     "openai_chat": FormatEntry("loop_core.wire.openai_chat", ("/chat/completions",), (b'"choices"',), late_system=True),
     "openai_responses": FormatEntry(
@@ -46,7 +53,13 @@ FORMATS: Mapping[str, FormatEntry] = {
     "gemini_interactions": FormatEntry(
         "loop_core.wire.gemini_interactions", ("/interactions",), (b'"interaction', b'"event_type"', b'"steps"'),
         servers=("gemini",)),
+    "openai_completions": FormatEntry(
+        "loop_core.wire.openai_completions", ("/completions",), (b'"choices"',), servers=_COMPATIBLE, played=False),
+    "ollama_generate": FormatEntry(
+        "loop_core.wire.ollama_generate", ("/api/generate",), (b'"done"',), servers=("ollama",), played=False),
 }
+PLAYED: tuple[str, ...] = tuple(api for api, row in FORMATS.items() if row.played)
+"""The formats that the scripted provider speaks."""
 UNKNOWN_FORMAT = FormatEntry("")
 """What is known of a format that has no row."""
 

@@ -37,6 +37,8 @@ APIS = frozenset(
         "bedrock_converse",
         "ollama_chat",
         "gemini_interactions",
+        "openai_completions",
+        "ollama_generate",
     }
 )
 
@@ -326,6 +328,8 @@ def test_what_if_nothing_changes(opened: Opened) -> None:
 def test_a_higher_limit_never_shortens_a_turn(opened: Opened, assignment: dict[str, str]) -> None:
     made = branch(opened.view, settings_of(assignment, Settings()))
     for then, now in zip(opened.view.turns, made.view.turns, strict=True):
+        if now.ended.spend.tokens_assumed and not then.ended.spend.tokens_assumed:
+            continue  # an answer without counts, cut without a cap: a budget that is set may have been spent on it
         assert now.ended.spend.requests >= then.ended.spend.requests, then.id
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from inspector.report.facts import TurnFacts, View
+from loop_core.formats import PLAYED
 from loop_core.values import Role
-from loop_core.wire import FORMATS, wire
+from loop_core.wire import wire
 from loop_core.wire.demands import RequestError
 
 LISTS = ("system", "tools", "messages", "contents", "input")
@@ -48,7 +49,7 @@ def _plain(value: Any) -> Any:
 
 def refusal(api: str, body: Any) -> str | None:
     """Why a strict server of this format refuses the history of a request; None where it does not."""
-    if not isinstance(body, dict) or api not in FORMATS:
+    if not isinstance(body, dict) or api not in PLAYED:
         return None
     for rule in wire(api).serving.demands.rules:
         if rule.name not in OF_HISTORY:

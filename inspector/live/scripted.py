@@ -16,7 +16,7 @@ from inspector.live.answers import Answers
 from inspector.live.headless import LiveOptions, LiveStart, new_recording, planned, start
 from loop_core.client.address import Server
 from loop_core.errors import CallerError
-from loop_core.formats import FORMATS
+from loop_core.formats import PLAYED
 from loop_core.turn.tools import Toolbox, ToolFunction
 from loop_core.values import Tool
 
@@ -62,7 +62,7 @@ def formats_of(story: Story) -> tuple[str, ...]:
     """The wire formats in which every fault of a scenario has a meaning."""
     from inspector.provider.faults import FAULTS
 
-    return tuple(api for api in FORMATS if not any(FAULTS[each.name].refused(api, True) for each in story.faults))
+    return tuple(api for api in PLAYED if not any(FAULTS[each.name].refused(api, True) for each in story.faults))
 
 
 def scenario_turn(story: Story, typed: LiveOptions, settings: Settings) -> ScriptedTurn:

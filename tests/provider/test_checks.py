@@ -10,9 +10,10 @@ import pytest
 from inspector.provider.checks import check, match_json, names_model
 from inspector.provider.reply import error_body, reply
 from inspector.provider.scenarios import Answer, Story
+from loop_core.formats import PLAYED
 from loop_core.turn.history import hint_message
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall, ToolResultPart
-from loop_core.wire import FORMATS, decode, wire
+from loop_core.wire import decode, wire
 from loop_core.wire.demands import RequestError
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes.cut_forms import CUT_FORMS
@@ -71,7 +72,7 @@ def test_a_request_is_refused_as_the_server_refuses_it(api: str, row: Refusal) -
         assert violation["field"] == row.place.partition(": ")[0]
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 def test_every_format_has_its_rows(api: str) -> None:
     assert len(REFUSALS[api]) >= 8
     looked_at(api, BODIES[api])
@@ -128,7 +129,7 @@ STORY = Story("count", "x", (
 USER = Message(Role.USER, (TextPart("Go."),))
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 @pytest.mark.parametrize("history", [
     (USER, Message(Role.ASSISTANT, (TextPart("One, two,"),))),
     (USER, Message(Role.ASSISTANT, (TextPart("One, two,"),)), hint_message()),
@@ -142,7 +143,7 @@ def test_what_our_own_loop_sends_is_accepted(api: str, history: tuple[Message, .
         looked_at(api, dict(wire(api).encode_request(asked)))
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 @pytest.mark.parametrize("form", CUT_FORMS)
 def test_what_a_client_keeps_of_a_cut_call_is_accepted(api: str, form: str | None) -> None:
     """As a text where arguments are one, however little of it is JSON; else as an object, or an empty one."""
@@ -189,7 +190,7 @@ def test_a_stop_string_ends_the_answer_before_it(api: str, stream: bool) -> None
     assert whole.stop_reason.raw != "stop_sequence"
 
 
-@pytest.mark.parametrize("api", [api for api in FORMATS if api != RESPONSES])
+@pytest.mark.parametrize("api", [api for api in PLAYED if api != RESPONSES])
 def test_the_budget_ends_an_answer_before_a_later_stop_string(api: str) -> None:
     asked = wire(api).read_request({**BODIES[api], **ENDING[api]}, PATHS[api])
     asked = Request(api, asked.messages, "m", max_tokens=1, extra=asked.extra)
@@ -213,7 +214,7 @@ SHAPED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 def test_a_text_that_is_the_json_that_is_asked_for_is_sent(api: str) -> None:
     body = {**BODIES[api], **SHAPED[api]}
     looked_at(api, body, '{"team": "platform"}')

@@ -14,7 +14,7 @@ import pytest
 from inspector.provider import Provider, serving
 from inspector.provider.server import origin
 from loop_core.errors import CallerError
-from loop_core.wire import FORMATS
+from loop_core.formats import PLAYED
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes.refusals import BODIES, PATHS
 
@@ -95,7 +95,7 @@ def test_under_a_path_of_several_formats_the_clients_header_tells(header: str, w
     assert shape(ask(f"{provider.url}/v1/models/none", **{header: "x"})[2]) == whose
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 def test_a_model_that_is_not_there_is_not_found_in_every_format(api: str, provider: Provider) -> None:
     path = PATHS[api].replace("text", "gpt-5")
     status, _, body = ask(provider.url + path, {**BODIES[api], **({"model": "gpt-5"} if api not in (

@@ -11,9 +11,10 @@ import pytest
 from inspector.provider.place import Sending
 from inspector.provider.reply import Reply, reply
 from inspector.provider.scenarios import Kind, Placed, Story
+from loop_core.formats import PLAYED
 from loop_core.turn.history import hint_message, repair_message
 from loop_core.values import ChatResponse, Message, Request, Role, Stop, TextPart, ToolCall
-from loop_core.wire import FORMATS, decode
+from loop_core.wire import decode
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes.provider import BASES, PAGE, TEXT, TOOLS, WRITE
 
@@ -163,7 +164,7 @@ def test_calls_that_are_meant_come_whole_without_a_fault() -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 def test_no_reason_drops_the_reason_and_nothing_else(api: str, stream: bool) -> None:
     (told, plain), (made, came) = played("", None, api, stream, cap=12), played("no_reason", True, api, stream, cap=12)
     assert plain.raw_stop_reason is not None

@@ -10,11 +10,12 @@ import pytest
 from inspector.provider import Placed, Provider, Story, serving
 from inspector.provider.faults import FAULTS, Fault, Takes
 from inspector.provider.reading import TAKES
+from loop_core.formats import PLAYED
 from loop_core.judge.arguments import parse_leniently
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, RunTools, ToolResults, Turn
 from loop_core.values import ToolResultPart
-from loop_core.wire import FORMATS, wire
+from loop_core.wire import wire
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes.provider import BASES, IMPATIENT, MEANT, QUICK, STORIES, TOOLS, each_way, named, play
 
@@ -24,7 +25,7 @@ LOSING = {"malformed_frame": (CHAT, MESSAGES, GEMINI, OLLAMA, INTERACTIONS)}
 BLIND = {"wrong_reason": ((GEMINI, True), (GEMINI, False), (OLLAMA, True), (OLLAMA, False))}
 """Where the call does not run and the turn ends all the same: it was not sent, and nothing says so."""
 
-ALL = frozenset((api, stream) for api in FORMATS for stream in (True, False))
+ALL = frozenset((api, stream) for api in PLAYED for stream in (True, False))
 
 
 def ways(*apis: str, only: tuple[bool, ...] = (True, False)) -> frozenset[tuple[str, bool]]:
@@ -131,7 +132,7 @@ def test_every_kind_of_value_has_a_type_and_every_fault_an_example_of_it() -> No
 
 
 def test_a_format_speaks_of_faults_that_there_are() -> None:
-    for api in FORMATS:
+    for api in PLAYED:
         for said in (*wire(api).serving.cannot, *wire(api).serving.ends):
             name, _, mode = said.partition(" ")
             assert name in FAULTS, said

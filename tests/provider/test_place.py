@@ -12,11 +12,12 @@ from inspector.provider.place import PlaceMark, StoryPlace, locate, reached_leng
 from inspector.provider.reply import reply, reply_at, stored_reply
 from inspector.provider.scenarios import Answer, Kind, Placed, Story
 from loop_core.errors import CallerError
+from loop_core.formats import PLAYED
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.history import hint_message, repair_message
 from loop_core.values import Message, ReasoningPart, Request, Role, TextPart, ToolCall, ToolResultPart
-from loop_core.wire import FORMATS, decode
+from loop_core.wire import decode
 from tests.scenes.cut_forms import CUT_FORMS
 
 TEXT = "One, two, three, four. One, two, three, four, five, and then the same once more: six, seven, eight, nine, ten."
@@ -80,7 +81,7 @@ def test_a_history_tells_where_it_stands(messages: tuple[Message, ...], answer: 
 
 
 @pytest.mark.parametrize("form", CUT_FORMS)
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 def test_a_cut_call_that_was_answered_is_made_again_whole(api: str, form: str | None) -> None:
     """Whatever it was answered with: nothing whole was run, and the next answer would claim that it was."""
     for text in ("Error: the arguments were cut.", "done"):
@@ -203,7 +204,7 @@ def test_reasoning_that_a_client_keeps_as_text_is_an_empty_answer(kept: str) -> 
     assert (first.text or "", then.text) == ("", "Seven.")
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 def test_an_answer_is_said_in_pieces_of_any_size_and_is_whole(api: str) -> None:
     """A prefill each time, as one message: the segments are counted by the cap."""
     for cap in (1, 2, 3, 7, 16):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from inspector.provider import Provider, serving
-from loop_core.wire import FORMATS
+from loop_core.formats import PLAYED
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes.refusals import BODIES, HI, PATHS, REFUSALS, body_of
 from tests.scenes.sdks import client_of, close_all
@@ -119,7 +119,7 @@ def provider() -> Iterator[Provider]:
         close_all()
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 def test_an_sdk_raises_its_own_error_with_the_fields_of_the_server(api: str, provider: Provider) -> None:
     ids = set()
     for row in REFUSALS[api]:
@@ -169,4 +169,4 @@ def test_an_sdk_sees_the_id_of_its_request(provider: Provider) -> None:
     assert whole.created == 1_700_000_000
     said = client_of(MESSAGES, provider.url).messages.create(model="text", max_tokens=20, messages=[HI])
     assert said._request_id.startswith("req_01")
-    assert set(PATHS) == set(FORMATS)
+    assert set(PATHS) == set(PLAYED)

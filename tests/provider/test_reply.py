@@ -12,11 +12,12 @@ from inspector.provider.faults import FAULTS
 from inspector.provider.reply import dialect_for, error_body, reply
 from inspector.provider.scenarios import Placed, Story
 from loop_core.errors import CallerError
+from loop_core.formats import PLAYED
 from loop_core.judge.arguments import parse
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission, admit_all
 from loop_core.values import Message, ReasoningPart, Request, Role, Stop, TextPart
-from loop_core.wire import FORMATS, decode
+from loop_core.wire import decode
 from loop_core.wire.servers import CHAT, OLLAMA, RESPONSES
 from loop_core.wire.serving import Moment
 from tests.scenes.provider import BASES, MEANT, PAGE, TOOLS, WRITE, each_way
@@ -72,7 +73,7 @@ def test_thinking_counts_unless_the_dialect_says_otherwise() -> None:
     (None, True, ["page_team", "write_file"]), ("auto", True, ["page_team", "write_file"]), ("none", True, []),
     ("any", False, ["page_team", "write_file"]), ("tool:write_file", False, ["write_file"]),
 ])
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 def test_a_tool_choice_is_kept_to(api: str, choice: str | None, text: bool, names: list[str]) -> None:
     came = decode(api, b"".join(reply(STORY, asked(api, tool_choice=choice), True).frames))
     assert [call.name for call in came.tool_calls] == names
@@ -112,7 +113,7 @@ def test_the_scenarios_profile_is_taken_and_the_command_lines_goes_before_it() -
     assert decode(CHAT, b"".join(reply(story, cut, True, "openai").frames)).raw_stop_reason == "length"
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 @pytest.mark.parametrize("status", [400, 404, 429, 500, 503, 529])
 def test_an_error_is_told_in_every_format(api: str, status: int) -> None:
     response = decode(api, error_body(api, status, "Not today."), http_status=status)

@@ -18,8 +18,8 @@ from inspector.provider.frames import JSON
 from inspector.provider.place import StoryPlace
 from inspector.provider.reply import Reply, error_body, reply_at
 from inspector.provider.scenarios import Kind
+from loop_core.formats import PLAYED
 from loop_core.values import Request
-from loop_core.wire import FORMATS
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes import sdk_types
 from tests.scenes.provider import BASES, STORIES, TOOLS, each_way
@@ -102,7 +102,7 @@ def test_every_fault_is_what_the_sdk_declares_unless_it_is_meant_otherwise(api: 
 
 
 @pytest.mark.parametrize("status", [400, 404, 429, 500, 503, 529])
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 def test_every_error_is_what_the_sdk_declares(api: str, status: int) -> None:
     assert refusal_complaints(api, status, error_body(api, status, "Not today.")) == []
 
@@ -208,7 +208,7 @@ def test_the_checker_accepts_no_unknown_member_anywhere(api: str, stream: bool) 
     assert accepted(found) == []
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 def test_the_checker_misses_what_is_required(api: str) -> None:
     required = set(REQUIRED[api].split())
 
@@ -221,7 +221,7 @@ def test_the_checker_misses_what_is_required(api: str) -> None:
     assert {place for place, _ in found} == required
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 def test_the_checker_knows_the_words(api: str) -> None:
     def other_word(holder: dict[str, Any], key: str, place: str) -> bool:
         held, holder[key] = holder[key], "ran_dry"

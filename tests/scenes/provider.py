@@ -14,13 +14,13 @@ from loop_core.client.address import Server
 from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.client.outgoing import ability
 from loop_core.client.transport import Live
+from loop_core.formats import PLAYED
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, run
 from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.state import Turn
 from loop_core.turn.tools import Toolbox, ToolRunner
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall
-from loop_core.wire import FORMATS
 from loop_core.wire.profiles import PROFILES
 
 QUICK = Connection(Timeouts(connect=5, silence=0.5, whole=20, poll=0.01), Retries(most=2, longest=1, first=0.01))
@@ -50,7 +50,7 @@ BASES: Mapping[str, tuple[Answer, ...]] = {
     "calls": (Answer(text="I page them.", calls=(_PAGE, _WRITE)), Answer(text="Done.")),
 }
 TOOLS = (DeclaredTool(WRITE), DeclaredTool(PAGE))
-each_way = [(api, stream) for api in FORMATS for stream in (True, False)]
+each_way = [(api, stream) for api in PLAYED for stream in (True, False)]
 PROFILES_OF = {"anthropic_messages": "claude-sonnet-4-5", "bedrock_converse": "anthropic.claude-sonnet-4-5"}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from inspector.replay.simulate import Simulated
 from inspector.replay.tokens import measure
+from loop_core.formats import PLAYED
 from loop_core.judge.classify import judge
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
@@ -28,7 +29,7 @@ from loop_core.values import (
     ToolResultPart,
     Usage,
 )
-from loop_core.wire import FORMATS, decode, deltas, wire
+from loop_core.wire import decode, deltas, wire
 
 WORDS: Mapping[str, tuple[str, str, str]] = {
     "openai_chat": ("stop", "length", "tool_calls"),
@@ -40,7 +41,7 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     "gemini_interactions": ("completed", "incomplete", "requires_action"),
 }
 """Format -> its words for an end of turn, a budget cut and a tool call, as the providers document them."""
-assert WORDS.keys() == FORMATS.keys()
+assert WORDS.keys() == set(PLAYED)
 WHOLE_CALLS = ("gemini_generate", "ollama_chat")
 """Formats that send arguments as an object, so that a cut one cannot be said."""
 TOKEN = 3

@@ -50,8 +50,6 @@ def test_entries_count_over_all_of_the_file_and_each_skip_has_its_reason(opened)
     ("url", "name"),
     [
         ("https://api.openai.com/v1/embeddings", "embeddings"),
-        ("https://api.openai.com/v1/completions", "legacy completions"),
-        ("https://api.mistral.ai/v1/fim/completions", "fill-in-the-middle"),
         ("https://api.anthropic.com/v1/complete", "Anthropic text completions"),
         ("https://api.anthropic.com/v1/messages/count_tokens", "token counting"),
         ("https://api.anthropic.com/v1/messages/batches", "a batch"),
@@ -64,7 +62,6 @@ def test_entries_count_over_all_of_the_file_and_each_skip_has_its_reason(opened)
         ),
         ("https://generativelanguage.googleapis.com/v1beta/models/x:countTokens", "token counting"),
         ("https://generativelanguage.googleapis.com/v1beta/models/x:embedContent?key=k", "embeddings"),
-        ("http://localhost:11434/api/generate", "Ollama generate"),
         ("http://localhost:11434/api/tags", "a list of models"),
         ("https://api.openai.com/v1/models", "a list of models"),
         ("https://api.openai.com/v1/images/generations", "images"),
@@ -98,6 +95,9 @@ def test_llm_traffic_that_is_not_read_is_named(opened, url, name):
         (GEMINI, "gemini_generate"),
         ("https://bedrock-runtime.us-east-1.amazonaws.com/model/x%3A0/converse", "bedrock_converse"),
         ("http://localhost:11434/api/chat", "ollama_chat"),
+        ("http://localhost:11434/api/generate", "ollama_generate"),
+        ("https://api.openai.com/v1/completions", "openai_completions"),
+        ("https://api.mistral.ai/v1/fim/completions", "openai_completions"),
     ],
 )
 def test_the_api_is_found_from_the_path_before_any_content(opened, url, api):

@@ -11,7 +11,7 @@ from inspector.sessions import open_paths
 from tests.scenes.bodies import shape
 
 READ = {"openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat",
-        "gemini_interactions"}
+        "gemini_interactions", "openai_completions", "ollama_generate"}
 
 BEST = "What's the best language to learn?"
 AGAIN = "Tell me again: what's the best language to learn?"

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loop_core.errors import EncodeError
+from loop_core.formats import PLAYED
 from loop_core.values import (
     ArgsForm,
     CallKind,
@@ -29,7 +30,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire import FORMATS, wire
+from loop_core.wire import wire
 from loop_core.wire.gemini_generate.table import problems, reduce_schema
 from tests.scenes.essence import request_essence
 
@@ -179,7 +180,7 @@ PLACES = {
     "gemini_generate": "/models/m:streamGenerateContent?alt=sse", "bedrock_converse": "/model/m/converse-stream",
     "ollama_chat": "/chat", "gemini_interactions": "/interactions",
 }
-each_format = pytest.mark.parametrize("api", FORMATS)
+each_format = pytest.mark.parametrize("api", PLAYED)
 
 
 @each_format
@@ -257,7 +258,7 @@ def test_messages_needs_a_cap() -> None:
         wire("anthropic_messages").encode_request(replace(story("anthropic_messages"), max_tokens=None))
 
 
-@pytest.mark.parametrize("api", sorted(set(FORMATS) - {"openai_chat", "gemini_generate"}))
+@pytest.mark.parametrize("api", sorted(set(PLAYED) - {"openai_chat", "gemini_generate"}))
 def test_only_one_answer_can_be_asked_for(api: str) -> None:
     with pytest.raises(EncodeError, match="only one answer"):
         wire(api).encode_request(replace(story(api), n=2))
@@ -331,7 +332,7 @@ IDS: dict[str, Callable[[Any], tuple[list[Any], list[Any]]]] = {
 """Format -> the ids of the calls of a body, and each result with the id that it answers."""
 
 
-@pytest.mark.parametrize("api", sorted(FORMATS))
+@pytest.mark.parametrize("api", sorted(PLAYED))
 def test_ids_that_come_twice_are_made_unique_and_their_results_follow(api: str) -> None:
     """Servers give every call of an answer the same id, or count from 0 in every answer; strict ones refuse such a
     history."""

@@ -79,6 +79,15 @@ def ollama(message: dict[str, Any], **more: Any) -> dict[str, Any]:
             "done": False, **more}
 
 
+def completion(text: str, finish: str | None = None) -> dict[str, Any]:
+    return {"id": "c", "object": "text_completion", "created": 1, "model": "m",
+            "choices": [{"text": text, "index": 0, "logprobs": None, "finish_reason": finish}]}
+
+
+def generated(text: str, **more: Any) -> dict[str, Any]:
+    return {"model": "m", "created_at": "2026-01-01T00:00:00Z", "response": text, "done": False, **more}
+
+
 ITEM = {"id": "fc_1", "type": "function_call", "call_id": "x", "name": "f", "arguments": "", "status": "in_progress"}
 DONE = {**ITEM, "arguments": '{"n": 1200}', "status": "completed"}
 SAID = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed",
@@ -167,8 +176,19 @@ STREAMS: Mapping[str, bytes] = {
         ollama({"content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"n": 1200}}}]}),
         ollama({"content": ""}, done=True, done_reason="stop", prompt_eval_count=5, eval_count=7),
     )),
+    "openai_completions": unnamed(
+        completion("caf\u00e9 "), completion("\U0001f600"), completion("", "stop"),
+        {"id": "c", "object": "text_completion", "choices": [],
+         "usage": {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}},
+    ) + b"data: [DONE]\n\n",
+    "ollama_generate": b"".join(json.dumps(line).encode() + b"\n" for line in (
+        generated("caf\u00e9 "), generated("\U0001f600"),
+        generated("", tool_calls=[{"function": {"name": "f", "arguments": {"n": 1200}}}]),
+        generated("", done=True, done_reason="stop", context=[1, 2], prompt_eval_count=5, eval_count=7),
+    )),
 }
-"""The same answer in every format: a text, then the call f({"n": 1200}) and a clean end, 5 tokens in and 7 out."""
+"""The same answer in every format: a text, then the call f({"n": 1200}) and a clean end, 5 tokens in and 7 out. A
+format that loses calls sends the text alone."""
 
 
 def bodies(api: str, recorded: Recorded, *, most: int = 1 << 30) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
@@ -225,8 +245,8 @@ def test_the_stream_written_by_hand_is_read(api: str) -> None:
     response = decode(api, STREAMS[api])
     assert response.text == "caf\u00e9 \U0001f600"
     assert response.api == api
-    (call,) = response.tool_calls
-    assert (call.name, json.loads(call.arguments or ""), call.closed) == ("f", {"n": 1200}, True)
+    calls = [(call.name, json.loads(call.arguments or ""), call.closed) for call in response.tool_calls]
+    assert calls == ([] if "call" in wire(api).loses else [("f", {"n": 1200}, True)])
     assert response.stop_reason.normalized in FINISHED
     assert response.stop_reason.evidence
     assert response.usage is not None
@@ -245,6 +265,8 @@ PIECES: Mapping[str, tuple[list[str], list[str]]] = {
     "bedrock_converse": (["caf\u00e9 \U0001f600"], CALL),
     "ollama_chat": (["caf\u00e9 ", "\U0001f600"], []),
     "gemini_interactions": (["caf\u00e9 ", "\U0001f600"], CALL),
+    "openai_completions": (["caf\u00e9 ", "\U0001f600"], []),
+    "ollama_generate": (["caf\u00e9 ", "\U0001f600"], []),
 }
 """The pieces of text and of arguments in the streams written by hand; Gemini and Ollama send a call whole."""
 
@@ -267,6 +289,7 @@ THOUGHT: Mapping[str, bytes] = {
         step("delta", 0, delta={"type": "thought_signature", "signature": "x"})),
     "ollama_chat": b"".join(
         json.dumps(ollama({"content": "", "thinking": text})).encode() + b"\n" for text in ("so", "?")),
+    "ollama_generate": b"".join(json.dumps(generated("", thinking=text)).encode() + b"\n" for text in ("so", "?")),
 }
 
 
@@ -275,6 +298,8 @@ def test_the_pieces_of_a_stream_are_those_that_were_sent(api: str) -> None:
     pieces = deltas(api, STREAMS[api])
     assert (pieces.text, pieces.call) == PIECES[api]
     assert pieces.thinking == []
+    if "reasoning" in wire(api).loses:
+        return
     thought = deltas(api, THOUGHT[api])
     assert (thought.text, thought.thinking, thought.call) == ([], ["so", "?"], [])
 
@@ -457,8 +482,11 @@ def values(api: str, data: bytes, options: dict[str, Any]) -> list[tuple[Any, st
     return seen
 
 
-MISFILED = {"prism-17b074390c": "openai_chat"}
-"""Bodies that another format's server answered, as their address says."""
+MISFILED = dict.fromkeys((
+    "prism-17b074390c", "openinference-00f7c33cc1", "openinference-b647d575dc", "bt-javascript-ef47ee2f82",
+    "bt-javascript-6885bcfa68"), "openai_chat")
+"""Bodies of another format than that of their address: a server of it answered, or Mistral's fill-in-the-middle and
+Portkey's prompts, which are completions by their address and answer with messages."""
 
 
 @each_format
@@ -588,7 +616,7 @@ def events(api: str) -> list[tuple[Any, str | None]]:
 def framed(api: str, values: Sequence[tuple[Any, str | None]]) -> bytes:
     if api == "bedrock_converse":
         return b"".join(frame(name or "", value) for value, name in values)
-    if api == "ollama_chat":
+    if api in ("ollama_chat", "ollama_generate"):
         return b"".join(json.dumps(value).encode() + b"\n" for value, _ in values)
     heads = [f"event: {name}\n" if name else "" for _, name in values]
     lines = [f"data: {json.dumps(value)}\n\n" for value, _ in values]
@@ -710,6 +738,9 @@ ASKS: dict[str, dict[str, Any]] = {
             {"role": "tool", "tool_name": "f", "content": "r"},
         ],
     },
+    "openai_completions": {"model": "m", "prompt": ["a", "b", "c"], "max_tokens": 9, "stream": True, "n": 1},
+    "ollama_generate": {"model": "m", "stream": False, "options": {"num_predict": 9}, "system": "s", "prompt": "u",
+                        "images": ["aGk="]},
 }
 
 
@@ -717,7 +748,7 @@ ASKS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("other", ODD, ids=repr)
 def test_any_field_of_a_request_may_hold_anything(api: str, other: Any) -> None:
     whole = ASKS[api]
-    assert len(wire(api).read_request(whole).messages) >= 3  # the request by itself is read
+    assert len(wire(api).read_request(whole).messages) >= (2 if api == "ollama_generate" else 3)  # it is read
     for path in paths(whole):
         value = changed(whole, path, other)
         if isinstance(value, dict):

@@ -315,6 +315,31 @@ OLLAMA_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
 ]
 
 
+OPENAI_COMPLETIONS: list[tuple[bytes, dict[str, list[str]]]] = [
+    (sse({"id": "i", "model": "m", "choices": [{"text": "a", "index": 0}]},
+         {"choices": [{"text": "x", "index": 1}]},
+         {"choices": [{"text": "b", "index": 0, "finish_reason": "stop", "stop_reason": "E"}],
+          "usage": {"prompt_tokens": 10, "completion_tokens": 20}}),
+     {"id": ['"i"'], "model": ['"m"'], "text": ['"a"', '"b"'], "stop_reason": ['"stop"'], "native.stop_reason": ['"E"'],
+      "usage.input_tokens": ["10"], "usage.output_tokens": ["20"]}),
+    (whole({"choices": [{"text": "a", "index": 0, "finish_reason": "length"}], "truncated": True}),
+     {"text": ['"a"'], "stop_reason": ['"length"'], "native.truncated": ["true"]}),
+    (sse({"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}]}),
+     {"text": ['"a"'], "stop_reason": ['"stop"']}),
+    (whole({"error": {"message": "m"}}), {"error": ['{"message": "m"}'], "stop_reason": ['{"message": "m"}']}),
+]
+GENERATED_CALL = {"response": "", "tool_calls": [{"id": "k", "function": {"name": "f", "arguments": {"n": 1}}}],
+                  "done": False}
+OLLAMA_GENERATE: list[tuple[bytes, dict[str, list[str]]]] = [
+    (lines({"model": "m", "response": "", "thinking": "t", "done": False},
+           {"response": "a", "done": False}, {"response": "b", "done": False}, GENERATED_CALL,
+           {"response": "", "done": True, "done_reason": "stop", "prompt_eval_count": 10, "eval_count": 20}),
+     {"model": ['"m"'], "reasoning": ['"t"'], "text": ['"a"', '"b"'],
+      "tool_calls[0].id": ['"k"'], "tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['{"n": 1}'],
+      "stop_reason": ['"stop"'], "usage.input_tokens": ["10"], "usage.output_tokens": ["20"]}),
+]
+
+
 def event(kind: str, **fields: Any) -> dict[str, Any]:
     return {"type": f"response.{kind}", "output_index": 0, **fields}
 
@@ -448,6 +473,7 @@ BY_HAND = {
     "gemini_interactions": GEMINI_INTERACTIONS,
     "openai_chat": OPENAI_CHAT, "openai_responses": OPENAI_RESPONSES, "anthropic_messages": ANTHROPIC_MESSAGES,
     "gemini_generate": GEMINI_GENERATE, "bedrock_converse": BEDROCK_CONVERSE, "ollama_chat": OLLAMA_CHAT,
+    "openai_completions": OPENAI_COMPLETIONS, "ollama_generate": OLLAMA_GENERATE,
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from loop_core.values import (
     ArgsForm,
@@ -23,8 +23,9 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
+from loop_core.wire.base import StopRow
 from loop_core.wire.failures import read_error
-from loop_core.wire.json_values import NDJSON, byte_span, path_of, slice_of
+from loop_core.wire.json_values import NDJSON, byte_span, path_of, pointer, slice_of
 from loop_core.wire.ollama_chat.table import API, STOP_REASONS
 
 _FIELDS: Mapping[str, type[TextPart] | type[ReasoningPart]] = {"thinking": ReasoningPart, "content": TextPart}
@@ -38,9 +39,11 @@ def _nowhere(_: str) -> None: ...
 class Decoder(base.Decoder):
     """One chat response being read."""
 
-    api = API
-    stop_reasons = STOP_REASONS
+    api: ClassVar[str] = API
+    stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
     object_framing = NDJSON
+    calls_at: ClassVar[tuple[str, ...]] = ("message", "tool_calls")
+    """Where the calls of a line stand."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -134,8 +137,8 @@ class Decoder(base.Decoder):
         self._kind, self._append = field, pieces.append
 
     def _call(self, call: dict[str, Any], function: dict[str, Any], number: int) -> ToolCall:
-        path = ("message", "tool_calls", number, "function")
-        at = self._at(f"/message/tool_calls/{number}/function")
+        path: tuple[str | int, ...] = (*self.calls_at, number, "function")
+        at = self._at(pointer(*path))
         identity, name, value = call.get("id"), function.get("name"), function.get("arguments")
         arguments, form = value, ArgsForm.STRING
         if value is None:

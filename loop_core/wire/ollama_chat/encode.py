@@ -25,19 +25,20 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
     Raises:
         EncodeError: the response holds what Ollama cannot carry; `what` names it.
     """
-    for what, why in _losses(response, stream):
+    for what, why in losses(response, stream):
         raise EncodeError(why, api=API, what=what)
     if stream:
-        for line in _lines(response, max(1, chunk)):
+        for line in lines_of(response, max(1, chunk)):
             yield dump(line).encode() + b"\n"
     else:
-        yield dump(_body(response)).encode()
+        yield dump(body_of(response)).encode()
 
 
 # -- what cannot be carried ------------------------------------------------------------------------------------------
 
 
-def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
+def losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
+    """What of the response Ollama cannot carry, and why."""
     stop = response.stop_reason
     if stop.raw is None and response.error is None and stop.normalized is not Stop.INTERRUPTED:
         yield "stop_reason", f"{stop.normalized} has no done_reason to be told by"
@@ -76,7 +77,8 @@ def _part_losses(part: ResponsePart, stopped: bool, stream: bool) -> Iterator[tu
 # -- what is sent ----------------------------------------------------------------------------------------------------
 
 
-def _body(response: ChatResponse) -> dict[str, Any]:
+def body_of(response: ChatResponse) -> dict[str, Any]:
+    """The one object of a whole body."""
     error = _error(response)
     if error and not response.parts and response.stop_reason.raw is None and response.usage is None:
         return error
@@ -89,7 +91,8 @@ def _body(response: ChatResponse) -> dict[str, Any]:
     return {**_line(response, message), **_end(response), **error}
 
 
-def _lines(response: ChatResponse, chunk: int) -> Iterator[dict[str, Any]]:
+def lines_of(response: ChatResponse, chunk: int) -> Iterator[dict[str, Any]]:
+    """The objects of a stream."""
     for part in response.parts:
         if isinstance(part, ToolCall):
             yield _line(response, {"role": "assistant", "content": "", "tool_calls": [_call(part)]})

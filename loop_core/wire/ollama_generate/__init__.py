@@ -1,0 +1,33 @@
+"""Ollama's completion endpoint, `/api/generate`: newline-delimited JSON, or one JSON object."""
+
+from __future__ import annotations
+
+import re
+
+from loop_core.wire.format import Format, Home
+from loop_core.wire.ollama_generate.decode import Decoder
+from loop_core.wire.ollama_generate.encode import encode
+from loop_core.wire.ollama_generate.request import ASKING_LOSES, encode_request, path, read_request
+from loop_core.wire.ollama_generate.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
+
+FORMAT = Format(
+    id=API,
+    decoder=Decoder,
+    stop_reasons=STOP_REASONS,
+    paths=PATHS,
+    recognises=recognises,
+    reads=READS,
+    stream_reads=STREAM_READS,
+    read_request=read_request,
+    encode=encode,
+    loses=LOSES,
+    encode_request=encode_request,
+    asking_loses=ASKING_LOSES,
+    path=path,
+    home=Home("http://127.0.0.1:11434", "/api", re.compile(r"/api$"), "authorization"),
+    provider="ollama",
+    history="prompt",
+    stream_type="application/x-ndjson",
+)
+
+__all__ = ["FORMAT"]

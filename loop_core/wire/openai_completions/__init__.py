@@ -1,0 +1,38 @@
+"""OpenAI's legacy completions, `POST /v1/completions`, as other servers speak them too."""
+
+from __future__ import annotations
+
+from loop_core.wire.format import ANY_PATH, Format, Home
+from loop_core.wire.openai_completions.decode import Decoder
+from loop_core.wire.openai_completions.encode import encode
+from loop_core.wire.openai_completions.request import ASKING_LOSES, encode_request, path, read_request
+from loop_core.wire.openai_completions.table import (
+    API,
+    LOSES,
+    PATHS,
+    READS,
+    STOP_REASONS,
+    STREAM_READS,
+    recognises,
+)
+
+FORMAT = Format(
+    id=API,
+    decoder=Decoder,
+    stop_reasons=STOP_REASONS,
+    paths=PATHS,
+    recognises=recognises,
+    reads=READS,
+    stream_reads=STREAM_READS,
+    read_request=read_request,
+    encode=encode,
+    loses=LOSES,
+    encode_request=encode_request,
+    asking_loses=ASKING_LOSES,
+    path=path,
+    home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
+    provider="openai",
+    history="prompt",
+)
+
+__all__ = ["FORMAT"]
