@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -439,6 +439,40 @@ COPILOT: tuple[dict[str, Any], ...] = (
                                                  "parentToolCallId": ""}},
     {"type": "session.error", "data": {"message": "down", "statusCode": 500, "errorType": "x"}},
 )
+def cassette(value: Any) -> bytes:
+    """A cassette of these interactions: JSON is YAML."""
+    return f"interactions:\n  {json.dumps(value)}\nversion: 1\n".encode()
+
+
+def tnetstring(value: Any) -> bytes:
+    """A value as mitmproxy writes it."""
+    if isinstance(value, (list, dict)):
+        held = [part for pair in value.items() for part in pair] if isinstance(value, dict) else value
+        data, letter = b"".join(map(tnetstring, held)), "}" if isinstance(value, dict) else "]"
+    elif isinstance(value, bytes):
+        data, letter = value, ","
+    elif value is None or isinstance(value, bool):
+        data, letter = b"" if value is None else str(value).lower().encode(), "~" if value is None else "!"
+    elif isinstance(value, (int, float)):
+        data, letter = str(value).encode(), "#" if isinstance(value, int) else "^"
+    else:
+        data, letter = str(value).encode("utf-8", "replace"), ";"
+    return f"{len(data)}:".encode() + data + letter.encode()
+
+
+CASSETTE: list[dict[str, Any]] = [{
+    "request": {"method": "POST", "uri": URLS["openai_chat"], "body": '{"model": "m"}', "headers": {"accept": ["x"]}},
+    "response": {"status": {"code": 200}, "headers": {"content-type": ["application/json"]},
+                 "body": {"string": json.dumps(ANSWERS["openai_chat"])}}}]
+FLOW: dict[str, Any] = {
+    "version": 21, "type": "http", "id": "f", "metadata": {}, "error": None,
+    "request": {"host": "api.openai.com", "port": 443, "scheme": "https", "method": "POST",
+                "path": "/v1/chat/completions", "headers": [["host", "api.openai.com"]],
+                "content": '{"model": "m"}', "timestamp_start": 1700000000.5},
+    "response": {"status_code": 200, "headers": [["content-type", "application/json"]],
+                 "content": json.dumps(ANSWERS["openai_chat"]), "timestamp_end": 1700000002},
+    "websocket": None,
+}
 
 
 class Shape(NamedTuple):
@@ -448,10 +482,14 @@ class Shape(NamedTuple):
     name: str
     value: Any
     rows: bool = False
+    write: Callable[[Any], bytes] | None = None
+    """Writes its value, where the file is no JSON."""
 
     def written(self, value: Any = GONE) -> bytes:
         """The file, with another value than its own where one is given."""
         held = self.value if value is GONE else value
+        if self.write is not None:
+            return self.write(held)
         lines = held if self.rows and isinstance(held, (list, tuple)) else [held]
         return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
 
@@ -477,6 +515,8 @@ SHAPES: tuple[Shape, ...] = (
     Shape("amp", "T-1.json", _AMP),
     Shape("qwen", "qwen.jsonl", list(QWEN), rows=True),
     Shape("copilot", "events.jsonl", list(COPILOT), rows=True),
+    Shape("mitmproxy", "flows.mitm", FLOW, write=tnetstring),
+    Shape("vcr", "cassette.yaml", CASSETTE, write=cassette),
     Shape("known", "spans.jsonl", [{"resourceLogs": []}, {"eval": {"run_id": "r"}, "status": "s"}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),
     *(Shape("body", f"{api}.json", answer) for api, answer in ANSWERS.items()),

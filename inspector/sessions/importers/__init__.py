@@ -199,6 +199,14 @@ IMPORTERS: Mapping[str, FileFormat] = {
          AgentFolder("Copilot CLI", "COPILOT_HOME", ".copilot", ("history-session-state", "**"), ("*.jsonl",)),
          AgentFolder("Copilot CLI", "COPILOT_HOME", ".copilot", ("session-state",), ("*.jsonl",))),
     ),
+    "mitmproxy": FileFormat(
+        f"{_HERE}.mitmproxy", "mitmproxy flows", "a flow, as a tnetstring", _ANY_BYTES,
+        (b":version", b":response", b":request", b":websocket", b":type", b":id", b":error", b".mitm"),
+    ),
+    "vcr": FileFormat(
+        f"{_HERE}.vcr", "VCR cassette", '"interactions:" or "http_interactions:", a list in YAML', _ANY_BYTES,
+        (b"interactions:", b"!ruby/struct:VCR"),
+    ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,

@@ -52,7 +52,10 @@ RESPONSES = (
     "completion",
 )
 BODIES = ("body_raw", "body", "json", "content", "text", "data")
-LISTS = ("interactions", "exchanges", "entries", "calls", "pairs", "records", "items", "logs", "requests")
+LISTS = (
+    "interactions", "http_interactions", "exchanges", "entries", "calls", "pairs", "records", "items", "logs",
+    "requests",
+)
 """Keys of an object that holds the list of pairs (`interactions`: JSON cassettes)."""
 STARTED = ("started", "startedDateTime", "timestamp", "time", "ts", "recorded_at", "created_at")
 STATUS = ("status", "status_code", "statusCode")
@@ -346,7 +349,8 @@ def _string_body(raw: RawExchange, value: str, packed: Options | None) -> RawExc
         raw.body = value.encode("utf-8", "replace")
         return raw
     try:
-        unpacked = unpack(binascii.a2b_base64(value), room=packed.room)
+        coding = next((text.strip().lower() for name, text in raw.headers if name.lower() == "content-encoding"), "")
+        unpacked = unpack(binascii.a2b_base64(value), coding, packed.room)
     except (binascii.Error, ValueError):
         return "its body is no valid base64"
     if isinstance(unpacked, str):

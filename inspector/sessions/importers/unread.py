@@ -5,7 +5,6 @@ A table: a name and a test of the file's first values. Adding the reader of one 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
@@ -54,12 +53,6 @@ JSON: tuple[KnownFormat, ...] = (
     KnownFormat("LiteLLM log", _has("call_type", "model_parameters")),
 )
 
-_CASSETTE = re.compile(rb"(?:\A|\n)(?:http_)?interactions:[ \t]*\r?\n")
-_FLOWS = re.compile(
-    rb"\d{2,}:\d{1,3}:(?:websocket|response|request|version|type|id|error|intercepted|is_replay|"
-    rb"marked|metadata|comment|backup|timestamp_created|client_conn|server_conn)[;,]"
-)
-
 
 def sniff(head: bytes, path: str) -> int:
     """Whether a row of the table knows the file."""
@@ -100,8 +93,4 @@ def _by_bytes(head: bytes, path: str) -> str | None:
         return "inspect_ai log (.eval)" if inside else "ZIP archive"
     if head.startswith(b"SQLite format 3\0"):
         return "SQLite database"
-    if _FLOWS.match(head):
-        return "mitmproxy flows (save them with its `hardump` option)"
-    if _CASSETTE.search(head[:8192]) and head[:1] not in (b"{", b"["):
-        return "VCR cassette (YAML)"
     return None

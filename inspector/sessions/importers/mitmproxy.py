@@ -1,0 +1,232 @@
+"""Flows that mitmproxy saved (`.mitm`), read without mitmproxy: HTTP exchanges and the messages of WebSockets.
+
+A file is a row of tnetstrings: a length, `:`, that many bytes, and a letter for their type. Reading is bounded by the
+file itself: a value lies within the one that holds it, and values nest only so deep. Sources: mitmproxy 11.0.2
+`io/tnetstring.py`, `io/compat.py` (versions below 4 are lists), and files of versions 0.18 to 21.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from inspector.sessions import traffic
+from inspector.sessions.importers.har import socket_exchanges
+from inspector.sessions.intake import Room, unpack
+from inspector.sessions.recording import (
+    ODD,
+    FileReading,
+    Headers,
+    Options,
+    RawExchange,
+    Skipped,
+    UnreadableError,
+    cut_behind,
+    says_enough,
+    unusable,
+)
+from loop_core.values import TransportEnd
+
+_FIRST = re.compile(
+    rb"\d{2,}:\d{1,3}:(?:websocket|response|request|version|type|id|error|intercepted|is_replay|"
+    rb"marked|metadata|comment|backup|timestamp_created|client_conn|server_conn)[;,]"
+)
+"""The length of a flow, and the first of its members."""
+_DEPTH = 40
+"""Values nest five deep in a flow."""
+_DIGITS = 12
+
+
+class _CutError(Exception):
+    """The file ends inside a value."""
+
+
+def sniff(head: bytes, path: str) -> int:
+    """A flow begins the file."""
+    return 100 if _FIRST.match(head) else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """All flows, in the file's order."""
+    reading = FileReading()
+    shaken: dict[str, dict[str, Any]] = {}
+    try:
+        for number, (start, stop) in enumerate(_flows(data)):
+            try:
+                _take(reading, number, _value(data, start, stop, 0)[0], shaken, options.room)
+            except (*ODD, _CutError) as why:
+                reading.skipped.append(Skipped(number, f"a flow that {unusable(why)}"))
+    except (ValueError, _CutError) as why:
+        what = "cut inside" if isinstance(why, _CutError) else "damaged before"
+        count = len(reading.raws) + len(reading.skipped)
+        reading.notices.append(f"the file is {what} a flow ({why}); what stands before it was read")
+        cut_behind(reading.raws)
+        if not count:
+            raise UnreadableError(f"mitmproxy flows, {what} the first one ({why}): expected a whole flow") from why
+    return reading
+
+
+# -- tnetstrings -------------------------------------------------------------------------------------------------------
+
+
+def _flows(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where each value of the file begins and ends.
+
+    Raises:
+        _CutError: the file ends inside one.
+        ValueError: what stands there is no value.
+    """
+    at = 0
+    while at < len(data):
+        stop = _bounds(data, at, len(data))[1] + 1
+        yield at, stop
+        at = stop
+
+
+def _bounds(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """Where the bytes of a value begin, and where its letter stands."""
+    colon = data.find(b":", at, min(end, at + _DIGITS + 1))
+    digits = data[at : colon if colon >= 0 else min(end, at + _DIGITS)]
+    if not digits.isdigit() or (colon < 0 and at + len(digits) < end):
+        raise ValueError(f"byte {at}: expected a length")
+    stop = colon + 1 + int(digits)
+    if colon < 0 or stop >= end:
+        raise _CutError(f"from byte {at}")
+    return colon + 1, stop
+
+
+def _value(data: bytes, at: int, end: int, depth: int) -> tuple[Any, int]:
+    """The value that begins at a byte, and where the next one does."""
+    if depth > _DEPTH:
+        raise ValueError(f"byte {at}: values nested more than {_DEPTH} deep")
+    start, stop = _bounds(data, at, end)
+    letter = data[stop : stop + 1]
+    if letter in (b"]", b"}"):
+        found: list[Any] = []
+        while start < stop:
+            each, start = _value(data, start, stop, depth + 1)
+            found.append(each)
+        if letter == b"]":
+            return found, stop + 1
+        return {_text(name): each for name, each in zip(found[::2], found[1::2], strict=True)}, stop + 1
+    held = data[start:stop]
+    if letter == b",":
+        return held, stop + 1
+    if letter == b";":
+        return held.decode("utf-8", "replace"), stop + 1
+    if letter == b"~":
+        return None, stop + 1
+    if letter == b"!":
+        return held == b"true", stop + 1
+    if letter in (b"#", b"^") and len(held) < 40:
+        return (int if letter == b"#" else float)(held), stop + 1
+    raise ValueError(f"byte {stop}: no type of value")
+
+
+def _text(value: Any) -> str:
+    """A text, which older versions wrote as bytes."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+# -- Flows -------------------------------------------------------------------------------------------------------------
+
+
+def _take(
+    reading: FileReading, number: int, flow: Any, shaken: dict[str, dict[str, Any]], room: Room | None
+) -> None:
+    """Adds what a flow holds. `shaken`: the flows so far that opened a WebSocket, by id."""
+    kind = _text(flow.get("type", "http"))
+    socket = flow.get("websocket")
+    about = flow.get("metadata") or {}
+    if about.get("websocket"):
+        shaken[_text(flow.get("id"))] = flow
+        if not isinstance(socket, dict):
+            reading.skipped.append(Skipped(number, "the beginning of a WebSocket, whose messages are another flow"))
+            return
+    if kind == "websocket":  # before version 10: a flow of its own
+        socket, flow = flow, shaken.get(_text(about.get("websocket_handshake")), {})
+    if not isinstance(flow.get("request"), dict):
+        reading.skipped.append(Skipped(number, f"a {kind[:20]} flow: no HTTP exchange"))
+        return
+    raw = _raw(number, flow, room)
+    if isinstance(raw, str):
+        reading.skipped.append(Skipped(number, raw))
+    elif isinstance(socket, dict):
+        messages = [_message(each) for each in socket.get("messages") or ()]
+        raws, skipped = socket_exchanges(raw, messages, cut=False)
+        reading.raws.extend(raws)
+        reading.skipped.extend(skipped)
+    else:
+        reading.raws.append(raw)
+
+
+def _message(message: list[Any]) -> dict[str, Any]:
+    """A message of a WebSocket, as HAR files write it."""
+    return {"type": "send" if message[1] else "receive", "data": _text(message[2]), "opcode": 1, "time": message[3]}
+
+
+def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | str:
+    """One exchange, or why it is none."""
+    request, response = flow["request"], flow.get("response")
+    asked = _headers(request.get("headers"))
+    sent = _body(request.get("content"), asked, room)
+    began = traffic.number(request.get("timestamp_start"))
+    raw = RawExchange(
+        number, _url(request, asked), _text(request.get("method", "POST")).upper(), asked,
+        sent.decode("utf-8", "replace") if isinstance(sent, bytes) and sent else None,
+        started=_moment(began),
+    )
+    failure = flow.get("error")
+    if isinstance(failure, dict):
+        raw.end, raw.problem = TransportEnd.ABORTED, _text(failure.get("msg", ""))[:200]
+    if not isinstance(response, dict):
+        raw.recorded = isinstance(failure, dict)
+        return raw
+    status = response.get("status_code", response.get("code"))
+    raw.status = status if type(status) is int and 100 <= status < 600 else None
+    raw.headers = _headers(response.get("headers"))
+    raw.first_byte_ms = _since(began, response.get("timestamp_start"))
+    raw.duration_ms = _since(began, response.get("timestamp_end"))
+    body = _body(response.get("content"), raw.headers, room)
+    if isinstance(body, str):
+        return body
+    raw.body = body or b""
+    # A body that mitmproxy streamed through is null: it kept nothing of it.
+    raw.recorded = bool(raw.body) or says_enough(raw.status) or (body is not None and isinstance(failure, dict))
+    return raw
+
+
+def _url(request: dict[str, Any], headers: Headers) -> str:
+    """Where it went; a transparent proxy has only an address, and the header the name."""
+    scheme = _text(request.get("scheme") or "https")
+    name = next((value for key, value in headers if key.lower() == "host"), "")
+    port = request.get("port")
+    if not name:
+        usual = port in (80, 443) or type(port) is not int
+        name = _text(request.get("host") or "") + ("" if usual else f":{port}")
+    return f"{scheme}://{name}{_text(request.get('path') or '/')}"
+
+
+def _body(content: Any, headers: Headers, room: Room | None) -> bytes | str | None:
+    """A body as it was meant; None where it is not in the file, a text where it cannot be had."""
+    if not isinstance(content, (bytes, str)):
+        return None
+    coding = next((value.strip().lower() for key, value in headers if key.lower() == "content-encoding"), "")
+    return unpack(content if isinstance(content, bytes) else content.encode("utf-8", "replace"), coding, room)
+
+
+def _headers(value: Any) -> Headers:
+    return [(_text(pair[0]), _text(pair[1])) for pair in value or () if len(pair) == 2]
+
+
+def _since(start: float | None, value: Any) -> float | None:
+    when = traffic.number(value)
+    return None if start is None or when is None or when < start else (when - start) * 1000
+
+
+def _moment(when: float | None) -> str | None:
+    if when is None or not 0 < when < 1e11:
+        return None
+    return datetime.fromtimestamp(when, UTC).isoformat().replace("+00:00", "Z")

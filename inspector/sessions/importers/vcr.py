@@ -1,0 +1,187 @@
+"""Cassettes in YAML: those of vcrpy (`interactions`) and of Ruby's VCR (`http_interactions`, before that a bare list).
+
+Only texts, lists and mappings are made of them: a tag such as `!ruby/struct:VCR::Request` is no class here, keys are
+not merged, and what an anchor repeats is bounded. Cassettes in JSON are read as pairs. Sources: vcrpy 9.4.2
+`serializers/yamlserializer.py`, VCR's `docs/configuration` and cassettes of its versions 1 to 6.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from typing import Any
+
+from inspector.sessions.importers.pairs import headers, moment
+from inspector.sessions.intake import Room, too_large, unpack
+from inspector.sessions.recording import (
+    ODD,
+    FileReading,
+    Options,
+    RawExchange,
+    Skipped,
+    UnreadableError,
+    cut_behind,
+    says_enough,
+    unusable,
+)
+from loop_core.values import TransportEnd
+
+_LISTS = ("interactions", "http_interactions")
+_BEGINS = re.compile(rb"(?:\A|\n)(?:http_)?interactions:[ \t]*\r?\n|\A---[ \t]*\r?\n- !ruby/struct:VCR::")
+_NULL = frozenset({"", "~", "null"})
+"""What a scalar without quotes says of nothing."""
+_BINARY = ("tag:yaml.org,2002:binary", "!binary")
+_CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""Control characters, which YAML does not allow as they are."""
+_DEPTH = 100
+
+
+def sniff(head: bytes, path: str) -> int:
+    """The list of interactions begins near the start, or behind a header of vcrpy's."""
+    return 95 if head[:1] not in (b"{", b"[") and _BEGINS.search(head) else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """All interactions, one entry each."""
+    reading = FileReading()
+    room = options.room or Room()
+    seen: set[int] = set()
+    for entry, value in enumerate(_interactions(data, reading)):
+        try:
+            raw = _raw(entry, value, room, seen)
+        except ODD as why:
+            raw = f"an interaction that {unusable(why)}"
+        if isinstance(raw, str):
+            reading.skipped.append(Skipped(entry, raw))
+        else:
+            reading.raws.append(raw)
+    if reading.error is not None:
+        cut_behind(reading.raws)
+    return reading
+
+
+# -- YAML --------------------------------------------------------------------------------------------------------------
+
+
+def _interactions(data: bytes, reading: FileReading) -> list[Any]:
+    """The interactions, of a damaged file as far as they go."""
+    text = _CONTROL.sub("\ufffd", data.decode("utf-8", "replace").removeprefix("\ufeff"))
+    value, line = parsed(text)
+    if line is not None:
+        reading.error = f"line {line}: no valid YAML, or cut; what stands before it was read"
+    for name in _LISTS:
+        if isinstance(value, dict) and isinstance(value.get(name), list):
+            return list(value[name])
+    if isinstance(value, list):
+        return value
+    raise UnreadableError(reading.error or "a cassette without interactions: expected a list of them")
+
+
+def parsed(text: str) -> tuple[Any, int | None]:
+    """The value of a document as far as it is YAML, and the line, from 1, at which it is none.
+
+    Built of the parser's events: the parser's own loaders nest calls of C as deep as the file nests its values.
+    """
+    import yaml  # takes 20 ms to load
+
+    document = _Document()
+    event: Any
+    try:
+        for event in yaml.parse(text, getattr(yaml, "CLoader", yaml.Loader)):
+            kind = type(event)
+            if kind is yaml.ScalarEvent:
+                document.add(_scalar(event.value, event.tag, event.implicit[0]), event.anchor)
+            elif kind is yaml.AliasEvent:
+                document.add(document.anchors.get(event.anchor), None)
+            elif kind in (yaml.MappingStartEvent, yaml.SequenceStartEvent):
+                document.open({} if kind is yaml.MappingStartEvent else [], event.anchor, event.start_mark.line)
+            elif kind in (yaml.MappingEndEvent, yaml.SequenceEndEvent):
+                document.close()
+    except (yaml.YAMLError, ValueError) as why:
+        mark: Any = getattr(why, "problem_mark", None)
+        return document.root, (mark.line if mark is not None else document.line) + 1
+    return document.root, None
+
+
+def _scalar(value: str, tag: str | None, plain: bool) -> Any:
+    if tag in _BINARY:
+        return binascii.a2b_base64(value)
+    return None if plain and value in _NULL else value
+
+
+class _Document:
+    """A document while its events come."""
+
+    def __init__(self) -> None:
+        self.root: Any = None
+        self.anchors: dict[str, Any] = {}
+        self.line = 0
+        self._open: list[tuple[Any, list[str]]] = []
+        """The lists and mappings that are not at their end, each mapping with the key whose value comes next."""
+
+    def add(self, value: Any, anchor: str | None) -> None:
+        """A value, or a key."""
+        if anchor is not None:
+            self.anchors[anchor] = value
+        if not self._open:
+            self.root = value
+            return
+        holder, key = self._open[-1]
+        if isinstance(holder, list):
+            holder.append(value)
+        elif key:
+            holder[key.pop()] = value
+        else:
+            key.append(value if isinstance(value, str) else "")
+
+    def open(self, value: Any, anchor: str | None, line: int) -> None:
+        """The beginning of a list or a mapping."""
+        self.line = line
+        if len(self._open) >= _DEPTH:
+            raise ValueError("nested too deep")
+        self.add(value, anchor)
+        self._open.append((value, []))
+
+    def close(self) -> None:
+        """Its end."""
+        self._open.pop()
+
+
+# -- Interactions ------------------------------------------------------------------------------------------------------
+
+
+def _raw(entry: int, value: Any, room: Room, seen: set[int]) -> RawExchange | str:
+    """One exchange, or why it is none."""
+    request, response = value["request"], value["response"]
+    raw = RawExchange(entry, str(request.get("uri") or request.get("url") or ""))
+    raw.method = str(request.get("method") or "POST").lstrip(":").upper()
+    raw.started = moment(value)
+    raw.request_headers = headers(request.get("headers"))
+    sent = _body(request.get("body"), raw.request_headers, room, seen)
+    raw.request_text = sent.decode("utf-8", "replace") if isinstance(sent, bytes) else None
+    status = response.get("status")
+    code = str(status.get("code") if isinstance(status, dict) else response.get("status_code") or status)
+    raw.status = int(code) if code.isdigit() and 100 <= int(code) < 600 else None
+    raw.headers = headers(response.get("headers"))
+    body = _body(response["body"] if "body" in response else response.get("content"), raw.headers, room, seen)
+    if isinstance(body, str):
+        return body
+    raw.body = body or b""
+    raw.recorded = bool(raw.body) or says_enough(raw.status)
+    if raw.status is None and raw.body:
+        raw.end = TransportEnd.CUT  # the status stands behind the body
+    return raw
+
+
+def _body(value: Any, given: list[tuple[str, str]], room: Room, seen: set[int]) -> bytes | str | None:
+    """A body as it was meant; None where there is none, a text where it cannot be had."""
+    if isinstance(value, dict):
+        packed = value.get("base64_string")
+        value = binascii.a2b_base64(packed) if isinstance(packed, str) else value.get("string")
+    if isinstance(value, (dict, list)) or value is None or value in _NULL:
+        return None
+    if id(value) in seen and not room.take(len(value)):  # an anchor repeats it
+        return too_large()
+    seen.add(id(value))
+    coding = next((text.strip().lower() for name, text in given if name.lower() == "content-encoding"), "")
+    return unpack(value if isinstance(value, bytes) else value.encode("utf-8", "replace"), coding, room)

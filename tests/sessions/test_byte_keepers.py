@@ -1,0 +1,194 @@
+"""Files that keep the provider's own bytes: mitmproxy's flows and cassettes in YAML."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from inspector.sessions.importers.vcr import parsed
+from inspector.sessions.intake import bound, most
+from tests.scenes.shapes import FLOW, tnetstring
+
+URL = "https://api.openai.com/v1/chat/completions"
+ASKED = '{"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]}'
+SAID = ('{"id": "c", "object": "chat.completion", "model": "m", "choices": [{"index": 0, "finish_reason": "length",'
+        ' "message": {"role": "assistant", "content": "hi"}}], "usage": {"prompt_tokens": 3, "completion_tokens": 9}}')
+
+
+def flow(content: Any = SAID, coding: str = "", **more: Any) -> bytes:
+    value = deepcopy(FLOW)
+    value["request"]["content"] = ASKED.encode()
+    value["response"]["content"] = content.encode() if isinstance(content, str) else content
+    value["response"]["headers"] += [[b"content-encoding", coding.encode()]] if coding else []
+    return tnetstring(value | more)
+
+
+def cassette(*bodies: str, request: str = "'" + ASKED + "'") -> str:
+    parts = [f"- request:\n    body: {request}\n    headers: {{accept: ['*/*']}}\n    method: POST\n    uri: {URL}\n"
+             f"  response:\n    body: {body}\n    headers: {{content-encoding: [gzip]}}\n"
+             "    status: {code: 200, message: OK}\n" for body in bodies]
+    return "interactions:\n" + "".join(parts) + "version: 1\n"
+
+
+def words(seen: Any) -> list[str | None]:
+    """The providers' words."""
+    return [each.response.stop_reason.raw for each in seen.exchanges]
+
+
+def binary(data: bytes) -> str:
+    return f"{{string: !!binary '{base64.b64encode(data).decode()}'}}"
+
+
+# -- mitmproxy ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_flow_is_the_providers_own_answer(opened):
+    seen = opened(flow() + flow(gzip.compress(SAID.encode()), "gzip"), "a.mitm")
+    assert seen.inputs[0].format == "mitmproxy"
+    assert words(seen) == ["length", "length"]
+    one = seen.exchanges[0]
+    assert (one.url, one.request.max_tokens) == (URL, 9)
+    assert (one.started, one.duration_ms) == ("2023-11-14T22:13:20.500000Z", 1500)
+
+
+def test_older_flows_have_keys_of_bytes_and_a_version_that_is_a_list(opened):
+    def old(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name.encode(): old(each) for name, each in value.items()}
+        return [old(each) for each in value] if isinstance(value, list) else value
+
+    value = json.loads(json.dumps(FLOW))
+    value["version"] = [0, 18]
+    value["response"]["content"] = SAID.encode()
+    assert words(opened(tnetstring(old(value)), "a.mitm")) == ["length"]
+
+
+def test_a_body_that_streamed_through_was_not_recorded(opened):
+    seen = opened(flow(None) + flow(), "a.mitm")
+    assert words(seen) == [None, "length"]
+    assert seen.exchanges[0].response.stop_reason.normalized.value == "unknown"
+
+
+def test_a_flow_that_failed_was_aborted(opened):
+    seen = opened(flow(response=None, error={"msg": "server went away"}), "a.mitm")
+    assert seen.exchanges[0].response.stop_reason.raw is None
+    assert seen.exchanges[0].response.stop_reason.normalized.value != "end_turn"
+
+
+def test_a_cut_tail_keeps_what_was_read(opened):
+    seen = opened(flow() + flow()[:-40], "a.mitm")
+    assert words(seen) == ["length"]
+    assert "cut inside a flow" in seen.inputs[0].notices[0]
+    assert "cut inside the first one" in opened(flow()[:-40], "b.mitm").inputs[0].error
+
+
+@pytest.mark.parametrize("broken", [b"99999999999999:x", b"5:hello?", b"x" * 20])
+def test_damage_behind_a_flow_costs_only_what_follows(opened, broken):
+    assert words(opened(flow() + broken, "a.mitm")) == ["length"]
+
+
+def test_values_that_nest_without_end_are_one_lost_flow(opened):
+    deep = b"0:~"
+    for _ in range(5000):
+        deep = f"{len(deep)}:".encode() + deep + b"]"
+    seen = opened(flow(metadata={}) + tnetstring(FLOW)[:0] + deep + flow(), "a.mitm")
+    assert words(seen) == ["length", "length"]
+    assert len(seen.inputs[0].skipped) == 1
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_answers_of_a_websocket_are_read(opened, apart):
+    made = {"type": "response.completed", "response": {"id": "r", "object": "response", "status": "completed",
+                                                       "model": "m", "output": []}}
+    messages = [[1, True, b'{"type": "response.create", "model": "m", "input": "go"}', 1700000001.0, False, False],
+                [1, False, json.dumps(made).encode(), 1700000002.0, False, False]]
+    request = {**FLOW["request"], "path": "/v1/responses"}
+    if apart:
+        data = flow(None, request=request, metadata={"websocket": True}) + tnetstring(
+            {"version": 7, "type": "websocket", "metadata": {"websocket_handshake": "f"}, "messages": messages})
+    else:
+        data = flow(None, request=request, websocket={"messages": messages})
+    seen = opened(data, "a.mitm")
+    assert [each.api for each in seen.exchanges] == ["openai_responses"]
+    assert seen.exchanges[0].response.stop_reason.raw == "completed"
+
+
+def test_flows_that_are_no_http_are_named(opened):
+    seen = opened(tnetstring({"version": 21, "type": "tcp", "messages": []}), "a.mitm")
+    assert seen.inputs[0].error is None
+    assert seen.inputs[0].skipped[0].why.startswith("a tcp flow")
+
+
+# -- cassettes ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_cassette_of_vcrpy_is_the_providers_own_answer(opened):
+    packed = gzip.compress(SAID.encode())
+    seen = opened(cassette(f"{{string: '{SAID}'}}", binary(packed)), "a.yaml")
+    assert (seen.inputs[0].format, seen.inputs[0].error) == ("vcr", None)
+    assert words(seen) == ["length", "length"]
+    assert seen.exchanges[1].request.max_tokens == 9
+
+
+def test_a_request_without_a_body_is_no_text(opened):
+    seen = opened(cassette(f"{{string: '{SAID}'}}", request="null"), "a.yaml")
+    assert seen.exchanges[0].request is None
+
+
+def test_cassettes_of_ruby_are_read(opened):
+    body = f"{{encoding: ASCII-8BIT, base64_string: '{base64.b64encode(gzip.compress(SAID.encode())).decode()}'}}"
+    new = cassette(body).replace("interactions:", "http_interactions:").replace("version: 1", "recorded_with: VCR 6")
+    assert words(opened("---\n" + new, "a.yml")) == ["length"]
+    old = (f"--- \n- !ruby/struct:VCR::HTTPInteraction \n  request: !ruby/struct:VCR::Request \n    method: :post\n"
+           f"    uri: {URL}\n    body: '{ASKED}'\n    headers: \n  response: !ruby/struct:VCR::Response \n"
+           f"    status: !ruby/struct:VCR::ResponseStatus \n      code: 200\n      message: OK\n    headers: \n"
+           f"    body: '{SAID}'\n    http_version: \"1.1\"\n")
+    seen = opened(old, "b.yml")
+    assert words(seen) == ["length"]
+    assert seen.exchanges[0].request.max_tokens == 9
+
+
+def test_a_tag_makes_no_object(opened, tmp_path):
+    trace = tmp_path / "ran"
+    bad = cassette(f"{{string: !!python/object/apply:os.system ['touch {trace}']}}")
+    assert words(opened(bad, "a.yaml")) == [None]
+    assert not trace.exists()
+
+
+def test_a_cut_cassette_keeps_what_was_read(opened):
+    whole = cassette(f"{{string: '{SAID}'}}", f"{{string: '{SAID}'}}")
+    seen = opened(whole[:-200], "a.yaml")
+    assert words(seen)[0] == "length"
+    assert "no valid YAML, or cut" in seen.inputs[0].error
+
+
+def test_an_anchor_repeats_no_body_beyond_the_bound(opened):
+    body = json.dumps({"choices": [{"message": {"content": "x" * 40_000}, "finish_reason": "stop"}]})
+    first = cassette(f"&b {{string: '{body}'}}")
+    again = cassette(*["*b"] * 400).removeprefix("interactions:\n")
+    before = most()
+    bound(1 << 20)
+    try:
+        seen = opened(first.replace("version: 1\n", "") + again, "a.yaml")
+    finally:
+        bound(before)
+    assert 10 < len(seen.exchanges) < 40
+    assert "more than" in seen.inputs[0].skipped[-1].why
+
+
+def test_lists_of_aliases_and_merged_keys_do_not_grow():
+    lines = ["a0: &a0 {x: y}"] + [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 40)]
+    value, line = parsed("\n".join(lines))
+    assert line is None
+    assert value["a1"]["<<"][0] is value["a0"]
+
+
+@pytest.mark.parametrize("piece", ["- ", "[", "{a: "])
+def test_values_that_nest_without_end_are_no_cassette(opened, piece):
+    text = f"interactions:\n- {piece * 50_000}\n"
+    assert "line 2: no valid YAML" in opened(text, "a.yaml").inputs[0].error
