@@ -169,6 +169,10 @@ REPORT: tuple[Table, ...] = (
         ("transcripts.content_blocks", "CALLS"), ("transcripts.content_blocks", "RESULTS"))),
     Table("inspector.sessions.importers.atif", "FIELDS", "tests/sessions/test_atif.py"),
     Table("inspector.sessions.importers.atif", "WORDS", "tests/sessions/test_atif.py"),
+    *(Table("inspector.sessions.importers.otlp", table, "tests/sessions/test_otlp.py") for table in (
+        "FIELDS", "OWN_WORDS", "RESOURCES", "SCOPES")),
+    *(Table("inspector.sessions.importers.span_names", table, "tests/sessions/test_otlp.py") for table in (
+        "ANSWERING", "SYSTEMS", "CAPS", "INPUTS", "OUTPUTS")),
     *(Table("inspector.sessions.importers.openhands", table, "tests/sessions/test_openhands.py") for table in (
         "FIELDS", "ENDED", "LISTS", "PASSED")),
     *(Table(f"inspector.sessions.importers.{name}", table, "tests/sessions/test_trajectories.py") for name, table in (

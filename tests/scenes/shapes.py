@@ -314,6 +314,20 @@ ATIF: dict[str, Any] = {
          "metrics": {"prompt_tokens": 9, "completion_tokens": 7, "extra": {"finish_reason": "stop"}}}],
     "subagent_trajectories": [{"agent": {"model_name": "m"}, "steps": [{"source": "agent", "message": "hi"}]}],
 }
+OTLP: dict[str, Any] = {"resourceSpans": [{"scopeSpans": [{"spans": [
+    {"traceId": "t", "spanId": "s1", "parentSpanId": "s0", "startTimeUnixNano": "1", "attributes": [
+        {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
+        {"key": "gen_ai.usage.output_tokens", "value": {"intValue": "7"}},
+        {"key": "gen_ai.output.messages", "value": {"stringValue": json.dumps([{"role": "assistant", "parts": [
+            {"type": "tool_call", "id": "c", "name": _NAME, "arguments": {"path": "a"}}]}])}},
+        {"key": "gen_ai.response.finish_reasons", "value": {"arrayValue": {"values": [{"stringValue": "stop"}]}}}],
+     "status": {"code": 0}},
+    {"spanId": "s2", "startTimeUnixNano": 2, "attributes": {
+        "openinference.span.kind": "LLM", "llm.output_messages.0.message.content": "hi",
+        "llm.invocation_parameters": "{}"},
+     "events": [{"name": "gen_ai.choice", "attributes": [{"key": "message", "value": {"kvlistValue": {}}}]}]},
+    {"spanId": "s3", "attributes": {
+        "openinference.span.kind": "TOOL", "tool_call.id": "c", "output.value": "ok"}}]}]}]}
 OPENHANDS: tuple[dict[str, Any], ...] = (
     {"id": 0, "timestamp": "t", "source": "user", "action": "message", "args": {"content": "go"}},
     {"id": 1, "source": "agent", "action": "run", "args": {"command": "ls", "thought": "hm"}, "tool_call_metadata": {
@@ -507,6 +521,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("droid", "droid.jsonl", list(DROID), rows=True),
     Shape("cursor", "cursor.jsonl", list(CURSOR), rows=True),
     Shape("atif", "atif.json", ATIF),
+    Shape("otlp", "otlp.json", OTLP),
     Shape("openhands", "events.json", list(OPENHANDS)),
     Shape("codex", "rollout.jsonl", list(CODEX), rows=True),
     Shape("kimi", "wire.jsonl", list(KIMI), rows=True),

@@ -503,6 +503,9 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
     [
         ('{"resourceSpans": [{"scopeSpans": []}]}', "OpenTelemetry traces (OTLP)"),
         ('{"resourceSpans":[]}\n{"resourceSpans":[]}\n', "OpenTelemetry traces (OTLP)"),
+        ("---\nhttp_interactions:\n- request:\n    method: post\n", "VCR cassette (YAML)"),
+        ("interactions:\n- request:\n    body: x\nversion: 1\n", "VCR cassette (YAML)"),
+        (b"1234:9:websocket;0:~8:response;999:6:reason;2:OK,", "mitmproxy flows"),
         (b"PK\x03\x04\x14\0\0\0\0\0" + b"\0" * 20 + b"_journal/start.json", "inspect_ai log (.eval)"),
         (b"SQLite format 3\0" + b"\0" * 100, "SQLite database"),
         ('{"id": "x", "run_type": "llm", "inputs": {}, "outputs": {}}', "LangSmith runs"),
@@ -510,7 +513,6 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
         ('{"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t"}}', "inspect_ai log"),
         ('{"trace": {"id": "x"}, "observations": []}', "Langfuse export"),
         ('{"id": "o", "traceId": "t", "observations": []}', "Langfuse export"),
-        ('{"resource_spans": []}', "OpenTelemetry traces (OTLP)"),
         ('{"resourceLogs": []}', "OpenTelemetry logs (OTLP)"),
         ('{"call_type": "completion", "model_parameters": {}}', "LiteLLM log"),
     ],

@@ -111,6 +111,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.atif", "ATIF trajectory", 'an object with "schema_version": "ATIF-v1.…"',
         Keeps(Words.HINT, usage=True), (b"ATIF", b"atif"),
     ),
+    "otlp": FileFormat(
+        f"{_HERE}.otlp", "OpenTelemetry traces (OTLP)", 'an object with "resourceSpans"',
+        Keeps(Words.RECORDER, cap=True, usage=True),
+        (b"resourceSpans", b"resource_spans", b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk"),
+    ),
     "gemini-cli": FileFormat(
         f"{_HERE}.gemini_cli", "Gemini CLI chat", 'an object, or a first line, with "sessionId" and "projectHash"',
         Keeps(Words.RECORDER, usage=True), (b'"projectHash"', b'"gemini"'), (

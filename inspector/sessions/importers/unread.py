@@ -46,8 +46,6 @@ JSON: tuple[KnownFormat, ...] = (
     KnownFormat("Langfuse export", _has("trace", "observations")),
     KnownFormat("Langfuse export", _has("traceId", "observations")),
     KnownFormat("LangSmith runs", _has("run_type", "inputs")),
-    KnownFormat("OpenTelemetry traces (OTLP)", _has("resourceSpans")),
-    KnownFormat("OpenTelemetry traces (OTLP)", _has("resource_spans")),
     KnownFormat("OpenTelemetry logs (OTLP)", _has("resourceLogs")),
     KnownFormat("LiteLLM log", _has("litellm_call_id", "response")),
     KnownFormat("LiteLLM log", _has("call_type", "model_parameters")),

@@ -1,0 +1,342 @@
+"""OpenTelemetry traces in OTLP: JSON, lines of JSON, protobuf, and the collector's length-prefixed files.
+
+A span of a model is one answer; a conversation id, else the trace, holds turns. What a span says stands in
+`span_names`. The words for an end are those of the instrumentation. What came of a call stands in the input of the next
+answer, or in the span of the tool. Protobuf needs the extra `traces`; its spans are shown as OTLP's JSON of them.
+Sources: opentelemetry-proto 1.9; the collector's file exporter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from inspector.sessions import redact
+from inspector.sessions.importers import first_look
+from inspector.sessions.importers.span_names import (
+    SpanMessage,
+    cap_of,
+    count,
+    fact,
+    inputs_of,
+    is_answer,
+    is_tool,
+    outputs_of,
+    word_of,
+)
+from inspector.sessions.recording import FileReading, Options, UnreadableError
+from inspector.sessions.traffic import loads
+from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, recorder_reason
+from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, known_text, list_pieces, object_of
+from loop_core.values import (
+    ArgsForm,
+    At,
+    CallKind,
+    ReasoningPart,
+    Stop,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+    Usage,
+)
+from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
+from loop_core.wire.base import StopRow
+from loop_core.wire.failures import classify
+from loop_core.wire.gemini_generate.table import STOP_REASONS as GEMINI_WORDS
+from loop_core.wire.openai_chat.table import STOP_REASONS as CHAT_WORDS
+
+OWN_WORDS = {
+    "tool_call": StopRow(Stop.TOOL_CALL, None, "semantic conventions 0.66b2, gen_ai.output.messages"),
+    "error": StopRow(Stop.ERROR, None, "semantic conventions 0.66b2, gen_ai.output.messages"),
+}
+"""Words that only the conventions have."""
+RESOURCES = ("resourceSpans", "resource_spans")
+SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+NAMES = (b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b"service.name")
+"""One of these is in every such trace, as text also in protobuf."""
+FIELDS: Fields = {"": {"name": (str,), "attributes": (list, dict), "events": (list,), "status": (dict,)}}
+_MISSING = "OTLP traces in protobuf need the extra traces: pip install 'loop-inspector[traces]'"
+
+
+def sniff(head: bytes, path: str) -> int:
+    """JSON with the spans of resources, or protobuf that names what such spans name."""
+    seen = first_look(head)
+    if isinstance(seen.first, dict):
+        return 100 if any(name in seen.first for name in RESOURCES) else 0
+    if seen.text[:1] in (b"{", b"["):
+        return 0
+    return 95 if _is_proto(head) and any(name in head for name in NAMES) else 0
+
+
+def _is_proto(head: bytes) -> bool:
+    prefixed = head[4:5] == b"\n" and 0 < int.from_bytes(head[:4], "big") < 1 << 31
+    return head[:1] == b"\n" or prefixed
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer of the traces.
+
+    Raises:
+        UnreadableError: it is protobuf, and the extra is missing or the file is damaged from the start.
+    """
+    reader = _Traces(path, options)
+    if data.lstrip()[:1] == b"{":
+        spans = list(_json_spans(data))
+    else:
+        reader.reading.notices.append("spans in protobuf are shown as the JSON that OTLP defines for them")
+        spans = list(_proto_spans(data, reader.reading.notices))
+    reading = reader.read_rows(TranscriptRows(reader.order(spans), FIELDS, reader.unit))
+    reading.masked += reader.masked
+    return reading
+
+
+def _json_spans(data: bytes) -> Iterator[bytes]:
+    lines = data.split(b"\n") if first_look(data[: 1 << 16]).lines else [data]
+    for line in lines:
+        for name in RESOURCES:
+            for _, resource, _ in list_pieces(line, name) if line.strip() else ():
+                for scope in SCOPES:
+                    for _, held, _ in list_pieces(resource, scope):
+                        yield from (span for _, span, _ in list_pieces(held, "spans"))
+
+
+def _proto_spans(data: bytes, notices: list[str]) -> Iterator[bytes]:
+    try:
+        to_dict = import_module("google.protobuf.json_format").MessageToDict
+        damaged = import_module("google.protobuf.message").DecodeError
+        traces_of = import_module("opentelemetry.proto.trace.v1.trace_pb2").TracesData.FromString
+    except ImportError:
+        raise UnreadableError(_MISSING) from None
+    for number, message in enumerate(_messages(data), 1):
+        try:
+            traces = to_dict(traces_of(message))
+        except damaged:
+            if number == 1:
+                raise UnreadableError("damaged protobuf: expected the spans of resources") from None
+            notices.append(f"message {number:,} is cut or damaged: what stands before it was read")
+            return
+        yield from _json_spans(json.dumps(traces).encode())
+
+
+def _messages(data: bytes) -> Iterator[bytes]:
+    """The messages of the collector's file, each after its length; or the one that the file is."""
+    if int.from_bytes(data[:4], "big") > len(data) and data[:1] == b"\n":
+        yield data
+        return
+    at = 0
+    while at + 4 <= len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        yield data[at + 4 : at + 4 + size] if at + 4 + size <= len(data) else b"\xff"
+        at += 4 + size
+
+
+# -- Spans -------------------------------------------------------------------------------------------------------------
+
+
+class Span(NamedTuple):
+    """What is needed of a span before its answer is read."""
+
+    piece: bytes
+    id: str
+    parent: str
+    trace: str
+    start: int
+    attributes: dict[str, Any]
+
+
+def plain(value: Any) -> Any:
+    """A value of OTLP, as JSON has it."""
+    if not isinstance(value, dict):
+        return value
+    for name, held in value.items():
+        kind = name.replace("_v", "V")
+        if kind == "arrayValue":
+            held_values = object_of(held).get("values")
+            return [plain(each) for each in held_values] if isinstance(held_values, list) else []
+        if kind == "kvlistValue":
+            return attributes_of(object_of(held).get("values"))
+        if kind == "intValue":
+            return count(held)
+        if kind in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
+            return held
+    return value
+
+
+def attributes_of(given: Any) -> dict[str, Any]:
+    """Attributes as an object."""
+    if isinstance(given, dict):
+        return given
+    return {str(each.get("key")): plain(each.get("value")) for each in given if isinstance(each, dict)} \
+        if isinstance(given, list) else {}
+
+
+def span_of(piece: bytes) -> Span | None:
+    """A span, with what its events say of messages; None where it is none."""
+    try:
+        value = loads(piece)
+    except ValueError:
+        return None
+    if not isinstance(value, dict):
+        return None
+    attributes = attributes_of(value.get("attributes"))
+    events = value.get("events")
+    asked: list[Any] = []
+    answered: list[Any] = []
+    for event in events if isinstance(events, list) else ():
+        name, held = object_of(event).get("name"), attributes_of(object_of(event).get("attributes"))
+        if name == "gen_ai.choice":
+            answered.append({**held, "message": _choice(held)})
+        elif isinstance(name, str) and name.startswith("gen_ai.") and name.endswith(".message"):
+            asked.append({"role": name.split(".")[1], **held})
+        elif name in ("gen_ai.content.prompt", "gen_ai.content.completion",
+                      "gen_ai.client.inference.operation.details"):
+            attributes = {**held, **attributes}
+    if asked:
+        attributes.setdefault("gen_ai.input.messages", asked)
+    if answered:
+        attributes.setdefault("gen_ai.output.messages", answered)
+    key, parent, trace = (str(value.get(name) or value.get(old) or "") for name, old in (
+        ("spanId", "span_id"), ("parentSpanId", "parent_span_id"), ("traceId", "trace_id")))
+    start = str(value.get("startTimeUnixNano") or value.get("start_time_unix_nano") or "")
+    return Span(piece, key, parent, trace, int(start) if start.isdecimal() and len(start) < 20 else 0, attributes)
+
+
+def _choice(held: dict[str, Any]) -> dict[str, Any]:
+    message = held.get("message")
+    if isinstance(message, str):
+        try:
+            message = json.loads(message)
+        except (ValueError, RecursionError):
+            message = {"content": message}
+    return {"role": "assistant", **(message if isinstance(message, dict) else held)}
+
+
+class _Traces(ChatReader):
+    """One file being read."""
+
+    name, agent, fields = "otlp", "OpenTelemetry", FIELDS
+    unit = "span"
+    row_word = ("a span", "spans")
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.spans: dict[int, Span] = {}
+        self.by_id: dict[str, Span] = {}
+        self.lasts: dict[tuple[str, str], TreePlace] = {}
+        self.tools: dict[str, ToolResultPart] = {}
+        self.masked: Counter[str] = Counter()
+
+    def order(self, pieces: list[bytes]) -> Iterator[Piece]:
+        """The spans of answers, in the order in which they began; others are counted."""
+        found = [span for span in (span_of(redact.body(piece, self.masked)) for piece in pieces) if span is not None]
+        self.by_id = {span.id: span for span in found}
+        others = 0
+        for span in found:
+            if is_tool(span.attributes):
+                self._tool(span)
+            others += not is_answer(span.attributes)
+        answers = sorted((span for span in found if is_answer(span.attributes)), key=lambda span: span.start)
+        for number, span in enumerate(answers, 1):
+            self.spans[number] = span
+            yield number, span.piece, False
+        if others:
+            self.reading.notices.append(f"spans that are no answer of a model: {others:,}")
+
+    def _tool(self, span: Span) -> None:
+        key, said = known_text(fact(span.attributes, "call")), fact(span.attributes, "result")
+        if key is not None and said is not None:
+            text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+            self.tools[key] = ToolResultPart(key, None, text, "error.type" in span.attributes)
+
+    def _group(self, span: Span) -> tuple[str, str]:
+        """The conversation, or the trace, and the agent within it."""
+        here: Span | None = span
+        conversation, agent = fact(span.attributes, "conversation"), fact(span.attributes, "agent")
+        for _ in range(64):
+            here = self.by_id.get(here.parent) if here is not None and here.parent else None
+            if here is None:
+                break
+            conversation = conversation or fact(here.attributes, "conversation")
+            agent = agent or fact(here.attributes, "agent")
+        return str(conversation or span.trace), str(agent or "")
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """One answer, below the one before it in its conversation."""
+        span = self.spans[line.number]
+        attributes, group = span.attributes, self._group(span)
+        asked = inputs_of(attributes)
+        begun = [number for number, message in enumerate(asked) if message.role in ("assistant", "model")]
+        fresh = bool(asked) and not begun and group[0] == span.trace
+        place = TreePlace(None) if fresh else self.lasts.get(group, TreePlace(None))
+        place = self._asked(line, place, asked[begun[-1] + 1 :] if begun else asked)
+        answer = self.answer(line, place, known_text(fact(attributes, "id")) or span.id, fact(attributes, "model"))
+        answer.cap = cap_of(attributes)
+        if span.start:
+            answer.started = datetime.fromtimestamp(min(span.start, 1 << 62) / 1e9, UTC).isoformat()
+        at = answer.take(line)
+        answer.usage = Usage(*(count(fact(attributes, name)) for name in ("input", "output", "reasoning", "cached")))
+        outputs = outputs_of(attributes)
+        take_output(answer, outputs[0] if outputs else None, at)
+        self._end(answer, line, word_of(attributes) or next((each.word for each in outputs if each.word), None), at)
+        self.lasts[group] = after = TreePlace(answer)
+        return after
+
+    def _asked(self, line: TranscriptLine, place: TreePlace, tail: list[SpanMessage]) -> TreePlace:
+        """What was added to the history before an answer, as its span or the spans of tools hold it."""
+        results = tuple(part for message in tail for part in message.results)
+        if not results and place.answer is not None and place.since is None:
+            results = tuple(self.tools[call.id] for call in place.answer.calls if call.id in self.tools)
+        if results:
+            place = self.say(line, place, "", results)
+        words = [message.text for message in tail if message.role not in ("system", "developer") and message.text]
+        return self.say(line, place, words[-1], own=bool(results)) if words else place
+
+    def _end(self, answer: TranscriptAnswer, line: TranscriptLine, word: str | None, at: At) -> None:
+        status = object_of(line.value.get("status"))
+        failed = status.get("code") in (2, "2", "STATUS_CODE_ERROR", "ERROR")
+        answer.word_at = at
+        if word is not None:
+            answer.word = word
+            row = row_of(word)
+            answer.stop = recorder_reason(row.stop, row.detail, at, word, "otlp.finish_reasons")
+        elif failed:
+            kind = known_text(self.spans[line.number].attributes.get("error.type"))
+            answer.error = error_in_text(known_text(status.get("message")) or kind or "", None, kind)
+            stop, detail, rule = classify(answer.error)
+            answer.stop = recorder_reason(stop, detail, at, kind or "status ERROR", rule)
+
+    def settle(self) -> None:
+        """Also what came of the last calls, as the spans of tools hold it."""
+        for answer in self.answers:
+            parts = [self.tools[call.id] for call in answer.calls if call.id in self.tools]
+            missing = tuple(part for part in parts if part.call_id not in answer.results)
+            if missing and not answer.next:
+                place = TreePlace(answer)
+                self.say(TranscriptLine(answer.line, b"", {}), place, "", missing)
+        super().settle()
+
+
+def row_of(word: str) -> StopRow:
+    """What a word means, whichever API or convention it is of."""
+    for table in (CHAT_WORDS, CLAUDE_WORDS, GEMINI_WORDS, OWN_WORDS):
+        for spelling in (word, word.lower(), word.upper()):
+            if spelling in table:
+                return table[spelling]
+    return StopRow(Stop.UNKNOWN, None, "no table")
+
+
+def take_output(answer: TranscriptAnswer, message: SpanMessage | None, at: At) -> None:
+    """The parts of an answer. A string of arguments is as it came, and may be cut."""
+    if message is None:
+        return
+    answer.parts += [ReasoningPart(message.thought)] if message.thought else []
+    answer.parts += [TextPart(message.text)] if message.text else []
+    for key, name, given in message.calls:
+        text = given if isinstance(given, str) else None if given is None else json.dumps(given, ensure_ascii=False)
+        form = ArgsForm.STRING if isinstance(given, str) else ArgsForm.OBJECT
+        answer.parts.append(ToolCall(key, name, text, True, CallKind.FUNCTION, form, at=at))

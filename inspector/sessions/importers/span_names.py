@@ -1,0 +1,217 @@
+"""What the attributes of a span say of an answer: the GenAI conventions of all ages, and OpenInference.
+
+The same facts stand under the names of the OpenTelemetry conventions (`gen_ai.…`, the older ones included), of
+OpenLLMetry (`gen_ai.prompt.N.…`), and of OpenInference (`llm.…`, flattened). Messages are brought into one shape.
+Sources: opentelemetry-semantic-conventions 0.66b2, openinference-semantic-conventions 0.1.42, OpenLLMetry.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from inspector.sessions.transcripts.chat_messages import known_text, object_of, text_of
+from loop_core.values import ToolResultPart
+
+Attributes = Mapping[str, Any]
+FACTS: Mapping[str, tuple[str, ...]] = {
+    "model": ("gen_ai.response.model", "gen_ai.request.model", "llm.response.model", "llm.model_name",
+              "llm.request.model"),
+    "id": ("gen_ai.response.id",),
+    "cap": ("gen_ai.request.max_tokens", "gen_ai.request.max_output_tokens", "llm.request.max_tokens"),
+    "input": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
+    "output": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
+    "cached": ("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens",
+               "llm.token_count.prompt_details.cache_read"),
+    "reasoning": ("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens",
+                  "llm.token_count.completion_details.reasoning"),
+    "word": ("gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason",
+             "llm.response.finish_reason", "llm.response.stop_reason"),
+    "conversation": ("gen_ai.conversation.id", "session.id", "gen_ai.session.id"),
+    "agent": ("gen_ai.agent.name", "graph.node.id", "agent.name"),
+    "call": ("gen_ai.tool.call.id", "tool_call.id", "tool.id"),
+    "result": ("gen_ai.tool.call.result", "gen_ai.tool.message", "output.value"),
+}
+"""Fact -> the names that it has, the newest first."""
+ANSWERING = frozenset({"chat", "text_completion", "generate_content", "completion", "responses", "message", "messages"})
+"""Operations of a span that is one answer of a model."""
+SYSTEMS = frozenset({"gen_ai.provider.name", "gen_ai.system"})
+CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "num_predict")
+"""Names of the cap within `llm.invocation_parameters`."""
+INPUTS = ("gen_ai.input.messages", "gen_ai.prompt", "gen_ai.content.prompt")
+OUTPUTS = ("gen_ai.output.messages", "gen_ai.completion", "gen_ai.content.completion")
+"""Attributes that hold messages as JSON, or as values."""
+FLAT_INPUTS = ("llm.input_messages", "gen_ai.prompt")
+FLAT_OUTPUTS = ("llm.output_messages", "gen_ai.completion")
+"""Beginnings of names that hold one message each, by its number."""
+
+
+class SpanMessage(NamedTuple):
+    """One message, whichever convention wrote it."""
+
+    role: str
+    text: str
+    thought: str = ""
+    calls: tuple[tuple[str | None, str, Any], ...] = ()
+    """Id, name and arguments: a string as it came, or a value."""
+    results: tuple[ToolResultPart, ...] = ()
+    word: str | None = None
+
+
+def fact(attributes: Attributes, name: str) -> Any:
+    """The value of a fact; None where no name of it has one."""
+    return next((attributes[key] for key in FACTS[name] if attributes.get(key) not in (None, "")), None)
+
+
+def is_answer(attributes: Attributes) -> bool:
+    """Whether a span is one answer of a model, and not an agent, a tool or an embedding around it."""
+    kind = attributes.get("openinference.span.kind")
+    if isinstance(kind, str):
+        return kind.upper() == "LLM"
+    operation = attributes.get("gen_ai.operation.name")
+    if isinstance(operation, str):
+        return operation in ANSWERING
+    if attributes.get("llm.request.type") in ("chat", "completion"):
+        return True
+    named = any(name in attributes for name in SYSTEMS)
+    return named and fact(attributes, "model") is not None and "gen_ai.tool.name" not in attributes
+
+
+def is_tool(attributes: Attributes) -> bool:
+    """Whether a span is a run of a tool."""
+    kind = attributes.get("openinference.span.kind")
+    return attributes.get("gen_ai.operation.name") == "execute_tool" or (
+        isinstance(kind, str) and kind.upper() == "TOOL")
+
+
+def cap_of(attributes: Attributes) -> int | None:
+    """The output cap of the request."""
+    given = object_of(loaded(attributes.get("llm.invocation_parameters")))
+    counts = (count(fact(attributes, "cap")), *(count(given.get(name)) for name in CAPS))
+    return next((each for each in counts if each), None)
+
+
+def count(value: Any) -> int | None:
+    """A count, also one that is written as a string, as OTLP does."""
+    if isinstance(value, str) and value.isdigit() and len(value) < 16:
+        return int(value)
+    return int(value) if type(value) in (int, float) and 0 <= value < 1e15 else None
+
+
+def loaded(value: Any) -> Any:
+    """The JSON that a string holds; the value itself where it holds none."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def word_of(attributes: Attributes) -> str | None:
+    """The word of the first choice."""
+    given = loaded(fact(attributes, "word"))
+    first = given[0] if isinstance(given, list) and given else given
+    return known_text(first)
+
+
+def inputs_of(attributes: Attributes) -> list[SpanMessage]:
+    """What the model was asked with; empty where that was not recorded."""
+    found = list(_messages(attributes, INPUTS, FLAT_INPUTS))
+    said = known_text(attributes.get("input.value")) if not found else None
+    return [SpanMessage("user", said)] if said else found
+
+
+def outputs_of(attributes: Attributes) -> list[SpanMessage]:
+    """What the model answered; empty where that was not recorded."""
+    found = list(_messages(attributes, OUTPUTS, FLAT_OUTPUTS))
+    said = known_text(attributes.get("output.value")) if not found else None
+    return [SpanMessage("assistant", said)] if said else found
+
+
+def _messages(attributes: Attributes, names: tuple[str, ...], flat: tuple[str, ...]) -> Iterator[SpanMessage]:
+    for name in names:
+        held = loaded(attributes.get(name))
+        messages = held if isinstance(held, list) else [] if held is None else [held]
+        if messages:
+            yield from (message_of(each) for each in messages)
+            return
+    for prefix in flat:
+        held = nested(attributes, prefix)
+        if isinstance(held, dict):
+            yield from (message_of(held[key]) for key in sorted(held, key=lambda key: (len(key), key)))
+            return
+
+
+def nested(attributes: Attributes, prefix: str) -> Any:
+    """What stands under flattened names, as objects again."""
+    found: dict[str, Any] = {}
+    for name, value in attributes.items():
+        if not name.startswith(f"{prefix}."):
+            continue
+        steps, here = name[len(prefix) + 1 :].split("."), found
+        for step in steps[:-1]:
+            below = here.setdefault(step, {})
+            if not isinstance(below, dict):
+                below = here[step] = {}
+            here = below
+        here[steps[-1]] = value
+    return found or None
+
+
+def _several(value: Any) -> list[dict[str, Any]]:
+    value = loaded(value)
+    if isinstance(value, dict):
+        value = [value[key] for key in sorted(value, key=lambda key: (len(key), key))]
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def message_of(value: Any) -> SpanMessage:
+    """A message of any of the conventions, in one shape."""
+    if not isinstance(value, dict):
+        return SpanMessage("", value if isinstance(value, str) else "")
+    held = value["message"] if isinstance(value.get("message"), dict) else value
+    word = known_text(value.get("finish_reason")) or known_text(held.get("finish_reason"))
+    texts: list[str] = []
+    thoughts: list[str] = []
+    calls = [_call(each) for each in _several(held.get("tool_calls"))]
+    results: list[ToolResultPart] = []
+    parts = _several(held.get("parts")) or _several(held.get("contents"))
+    content = loaded(held.get("content"))
+    if not parts and isinstance(content, list):
+        parts = [each for each in content if isinstance(each, dict)]
+    elif not parts and content is not None:
+        texts.append(held["content"] if isinstance(held["content"], str) else json.dumps(content))
+    for each in parts:
+        part = object_of(each.get("message_content")) or each
+        kind, said = part.get("type"), known_text(part.get("content")) or known_text(part.get("text"))
+        if kind in ("tool_call", "tool_use", "function_call"):
+            calls.append(_call(part))
+        elif kind in ("tool_call_response", "tool_result", "tool_response"):
+            given = next((part[name] for name in ("response", "result", "content") if part.get(name) is not None), "")
+            key = known_text(part.get("id")) or known_text(part.get("tool_use_id"))
+            results.append(ToolResultPart(key, None, _text(given)))
+        elif kind in ("reasoning", "thinking"):
+            thoughts.append(said or known_text(part.get("thinking")) or "")
+        elif said:
+            texts.append(said)
+    role, text = str(held.get("role") or value.get("role") or ""), "\n".join(texts)
+    if role == "tool" and not results:
+        key = known_text(held.get("tool_call_id")) or known_text(held.get("id"))
+        results, text = [ToolResultPart(key, None, text)], ""
+    return SpanMessage(role, text, "\n".join(thoughts), tuple(calls), tuple(results), word)
+
+
+def _call(value: dict[str, Any]) -> tuple[str | None, str, Any]:
+    held = object_of(value.get("tool_call")) or value
+    function = object_of(held.get("function")) or held
+    given = next((function[name] for name in ("arguments", "arguments_json", "input") if name in function), None)
+    return known_text(held.get("id")), known_text(function.get("name")) or "", given
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (str, list)):
+        return text_of(value) if isinstance(value, str) or all(isinstance(v, dict) and "text" in v for v in value) \
+            else json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False)

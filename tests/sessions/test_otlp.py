@@ -1,0 +1,253 @@
+"""OpenTelemetry traces: every age of the GenAI names, OpenInference, JSON, lines and protobuf, groups and damage."""
+
+from __future__ import annotations
+
+import builtins
+import json
+from typing import Any
+
+import pytest
+
+from inspector.sessions import open_paths
+from inspector.sessions.importers import otlp
+from inspector.sessions.importers.span_names import CAPS, FACTS
+from tests.scenes.transcripts import places, rules, shown, stops, words
+
+Row = dict[str, Any]
+CALL: Row = {"type": "tool_call", "id": "call_a1b2c3d4", "name": "ls", "arguments": {"path": "."}}
+
+
+def notices(seen) -> str:
+    return "\n".join(seen.inputs[0].notices)
+
+
+def value(held: Any) -> Row:
+    if isinstance(held, list):
+        return {"arrayValue": {"values": [value(each) for each in held]}}
+    if isinstance(held, dict):
+        return {"kvlistValue": {"values": pairs(held)}}
+    return {"intValue": str(held)} if type(held) is int else {"stringValue": held}
+
+
+def pairs(attributes: Row) -> list[Row]:
+    return [{"key": key, "value": value(held)} for key, held in attributes.items()]
+
+
+def span(number: int, attributes: Row, parent: str = "", trace: str = "t1", **more: Any) -> Row:
+    return {"traceId": trace, "spanId": f"s{number}", "parentSpanId": parent, "name": "chat",
+            "startTimeUnixNano": str(1770000000000000000 + number), "attributes": pairs(attributes), **more}
+
+
+def traces(*spans: Row, resources: str = "resourceSpans", scopes: str = "scopeSpans") -> str:
+    return json.dumps({resources: [{"resource": {}, scopes: [{"scope": {}, "spans": list(spans)}]}]})
+
+
+def said(*parts: Row, role: str = "assistant", **more: Any) -> Row:
+    return {"role": role, "parts": list(parts), **more}
+
+
+def text(content: str) -> Row:
+    return {"type": "text", "content": content}
+
+
+def chat(answer: list[Row], asked: list[Row] | None = None, word: str | None = "stop", **more: Any) -> Row:
+    held: Row = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-5",
+                 "gen_ai.output.messages": json.dumps(answer), **more}
+    if asked is not None:
+        held["gen_ai.input.messages"] = json.dumps(asked)
+    if word is not None:
+        held["gen_ai.response.finish_reasons"] = [word]
+    return held
+
+
+GO = said(text("go"), role="user")
+
+
+def test_a_span_is_an_answer_and_the_input_of_the_next_holds_the_results(tmp_path):
+    asked = [said(text("s"), role="system"), GO]
+    result = said({"type": "tool_call_response", "id": "call_a1b2c3d4", "response": "a.py"}, role="tool")
+    first = span(1, chat([said({"type": "reasoning", "content": "hm"}, text("Look."), CALL)], asked, "tool_calls", **{
+        "gen_ai.response.id": "r1", "gen_ai.response.model": "gpt-5-x", "gen_ai.request.max_tokens": 64,
+        "gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 7,
+        "gen_ai.usage.cache_read.input_tokens": 40, "gen_ai.usage.reasoning.output_tokens": 3}))
+    second = span(2, chat([said(text("Done."))], [*asked, said(CALL), result]))
+    agent = span(0, {"gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "x", "gen_ai.request.model": "m"})
+    seen = shown(traces(agent, second, first), tmp_path)
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert places(seen) == [["request", "tool_result"]]
+    assert words(seen) == ["COMPLETE"]
+    assert rules(seen)[:2] == ["transcript.recorder", "otlp.finish_reasons"]
+    exchange = seen.responses[0].exchange
+    usage = exchange.response.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens, usage.cached_tokens) == (100, 7, 3, 40)
+    assert (exchange.response.model, exchange.request.max_tokens) == ("gpt-5-x", 64)
+    assert exchange.started.startswith("2026-02-02T02:40:00")
+    assert [type(part).__name__ for part in exchange.response.parts] == ["ReasoningPart", "TextPart", "ToolCall"]
+    assert exchange.response.raw_stop_reason is None
+    assert "spans that are no answer of a model: 1" in notices(seen)
+
+
+@pytest.mark.parametrize(("word", "stop"), [
+    ("length", "max_tokens"), ("max_tokens", "max_tokens"), ("MAX_TOKENS", "max_tokens"), ("STOP", "end_turn"),
+    ("end_turn", "end_turn"), ("tool_call", "tool_call"), ("tool_use", "tool_call"), ("error", "error"),
+    ("content_filter", "safety_blocked"), ("hologram", "unknown"),
+])
+def test_the_words_of_every_api_and_of_the_conventions(word, stop, tmp_path):
+    calls = [CALL] if stop == "tool_call" else []
+    seen = shown(traces(span(1, chat([said(text("hi"), *calls)], [GO], word))), tmp_path)
+    assert stops(seen) == [stop]
+
+
+@pytest.mark.parametrize(("fact", "name"), [(fact, name) for fact, names in FACTS.items() for name in names])
+def test_every_name_of_a_fact_is_read(fact, name, tmp_path):
+    key = "call_a1b2c3d4"
+    answer = chat([said(text("hi"), CALL)], [GO], None)
+    given: Any = {"cap": 64, "input": 9, "output": 7, "cached": 5, "reasoning": 3}.get(fact, "given")
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": key, "gen_ai.tool.call.result": "a.py"}
+    if fact == "call":
+        del tool["gen_ai.tool.call.id"]
+        tool[name] = key
+    elif fact == "result":
+        del tool["gen_ai.tool.call.result"]
+        tool[name] = "a.py"
+    elif fact == "model":
+        answer = {**{k: v for k, v in answer.items() if k != "gen_ai.request.model"}, name: given}
+    elif fact == "word":
+        answer[name] = "length"
+    else:
+        answer[name] = given
+    again = chat([said(text("more"))], None, None, **({name: given} if fact in ("conversation", "agent") else {}))
+    other = {"agent": "t1", "conversation": "t2"}.get(fact, "t3")
+    seen = shown(traces(span(1, answer), span(2, tool), span(3, again, trace=other)), tmp_path)
+    exchange = seen.responses[0].exchange
+    usage, request = exchange.response.usage, seen.responses[1].exchange.request
+    if fact in ("conversation", "agent"):
+        assert request.previous_id == exchange.response.id
+    assert {
+        "model": exchange.response.model, "id": exchange.response.id.split(":")[0], "cap": exchange.request.max_tokens,
+        "input": usage.input_tokens, "output": usage.output_tokens, "cached": usage.cached_tokens,
+        "reasoning": usage.reasoning_tokens,
+    }.get(fact, given) == given
+    if fact == "word":
+        assert stops(seen)[0] == "max_tokens"
+    elif fact in ("call", "result"):
+        assert seen.inputs[0].answers[0].result.text == "a.py"
+
+
+@pytest.mark.parametrize("name", CAPS)
+def test_openinference_is_flattened_and_a_cut_call_is_seen(name, tmp_path):
+    call = "llm.output_messages.0.message.tool_calls.0.tool_call"
+    held = {"openinference.span.kind": "LLM", "llm.model_name": "gpt-5", "session.id": "s",
+            "llm.invocation_parameters": json.dumps({name: 64}), "llm.input_messages.0.message.role": "user",
+            "llm.input_messages.0.message.content": "go", "llm.output_messages.0.message.role": "assistant",
+            "llm.output_messages.0.message.contents.0.message_content.text": "Look.",
+            "llm.output_messages.0.message.contents.0.message_content.type": "text",
+            f"{call}.id": "call_a1b2c3d4", f"{call}.function.name": "ls", f"{call}.function.arguments": '{"path": "'}
+    chain = {"openinference.span.kind": "CHAIN", "llm.model_name": "gpt-5", "output.value": "x"}
+    seen = shown(traces(span(1, held), span(0, chain)), tmp_path)
+    assert stops(seen) == ["max_tokens"]
+    assert rules(seen)[-1] == "transcript.inferred.call_cut"
+    exchange = seen.responses[0].exchange
+    assert (exchange.request.max_tokens, exchange.response.text) == (64, "Look.")
+    assert exchange.response.tool_calls[0].arguments == '{"path": "'
+    assert seen.turns[0].run.record.user_text == "go"
+
+
+def test_older_names_prompts_by_number_and_values(tmp_path):
+    held = {"gen_ai.system": "OpenAI", "llm.request.type": "chat", "gen_ai.request.model": "gpt-4",
+            "gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "go", "gen_ai.completion.0.role": "assistant",
+            "gen_ai.completion.0.content": "hi", "gen_ai.completion.0.finish_reason": "length",
+            "gen_ai.completion.0.tool_calls.0.name": "ls", "gen_ai.completion.0.tool_calls.0.arguments": "{}"}
+    seen = shown(traces(span(1, held)), tmp_path)
+    assert stops(seen) == ["max_tokens"]
+    assert seen.responses[0].exchange.response.tool_calls[0].name == "ls"
+    plain = {"openinference.span.kind": "LLM", "input.value": "go", "output.value": "hi"}
+    seen = shown(traces(span(1, plain)), tmp_path)
+    assert (seen.turns[0].run.record.user_text, seen.responses[0].exchange.response.text) == ("go", "hi")
+    for system in ("gen_ai.provider.name", "gen_ai.system"):
+        only = {system: "x", "gen_ai.request.model": "m"}
+        assert len(shown(traces(span(1, only)), tmp_path).responses) == 1
+
+
+@pytest.mark.parametrize("operation", ["chat", "text_completion", "generate_content", "completion", "responses",
+                                       "message", "messages"])
+def test_the_operations_that_are_answers(operation, tmp_path):
+    assert len(shown(traces(span(1, {"gen_ai.operation.name": operation})), tmp_path).responses) == 1
+
+
+@pytest.mark.parametrize(("asked", "answered"), [
+    ("gen_ai.input.messages", "gen_ai.output.messages"), ("gen_ai.prompt", "gen_ai.completion"),
+    ("gen_ai.content.prompt", "gen_ai.content.completion"),
+])
+def test_messages_may_stand_in_events_or_be_values(asked, answered, tmp_path):
+    attributes = {asked: [{"role": "user", "content": "go"}], answered: [{"role": "assistant", "content": "hi"}]}
+    event = {"name": "gen_ai.client.inference.operation.details", "attributes": pairs(attributes)}
+    seen = shown(traces(span(1, {"gen_ai.operation.name": "chat"}, events=[event])), tmp_path)
+    assert (seen.turns[0].run.record.user_text, seen.responses[0].exchange.response.text) == ("go", "hi")
+
+
+def test_older_events_hold_one_message_each(tmp_path):
+    events = [{"name": "gen_ai.user.message", "attributes": pairs({"content": "go"})},
+              {"name": "gen_ai.choice", "attributes": pairs({"finish_reason": "length",
+                                                             "message": json.dumps({"content": "hi"})})}]
+    seen = shown(traces(span(1, {"gen_ai.operation.name": "chat"}, events=events)), tmp_path)
+    assert (stops(seen), seen.responses[0].exchange.response.text) == (["max_tokens"], "hi")
+    assert seen.turns[0].run.record.user_text == "go"
+
+
+def test_a_failed_span_is_an_error_and_a_tools_span_its_result(tmp_path):
+    failed = span(2, {"gen_ai.operation.name": "chat", "error.type": "RateLimitError"},
+                  status={"code": 2, "message": "429 slow down"})
+    tool = span(3, {"openinference.span.kind": "TOOL", "tool_call.id": "call_a1b2c3d4", "output.value": "a.py"})
+    seen = shown(traces(span(1, chat([said(CALL)], [GO], None)), failed, tool), tmp_path)
+    assert stops(seen) == ["tool_call", "error"]
+    assert seen.responses[1].exchange.request.messages[0].results[0].text == "a.py"
+
+
+@pytest.mark.parametrize("scopes", ["scopeSpans", "scope_spans", "instrumentationLibrarySpans"])
+@pytest.mark.parametrize("resources", ["resourceSpans", "resource_spans"])
+def test_lines_spellings_and_damage(resources, scopes, tmp_path):
+    one = traces(span(1, chat([said(text("one"))], [GO])), resources=resources, scopes=scopes)
+    two = traces(span(2, chat([said(text("two"))], [GO]), trace="t2"), resources=resources, scopes=scopes)
+    seen = shown(f"{one}\n{two}\n{two[:80]}", tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["one", "two"]
+    assert len(shown(one, tmp_path).responses) == 1
+
+
+def proto(*names: str) -> bytes:
+    from google.protobuf.json_format import ParseDict
+    from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+
+    spans = [{"name": "chat", "startTimeUnixNano": str(number), "attributes": pairs(chat([said(text(name))], [GO]))}
+             for number, name in enumerate(names, 1)]
+    return ParseDict({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}, TracesData()).SerializeToString()
+
+
+def test_protobuf_alone_and_after_its_length(tmp_path):
+    seen = shown(proto("one"), tmp_path, name="traces.pb")
+    assert [facts.exchange.response.text for facts in seen.responses] == ["one"]
+    assert "spans in protobuf are shown as the JSON that OTLP defines for them" in notices(seen)
+    data = b"".join(len(each).to_bytes(4, "big") + each for each in (proto("one"), proto("two")))
+    seen = shown(data, tmp_path, name="traces.proto")
+    assert [facts.exchange.response.text for facts in seen.responses] == ["one", "two"]
+    cut = shown(data[:-9], tmp_path, name="traces.proto")
+    assert len(cut.responses) == 1
+    assert "message 2 is cut or damaged" in notices(cut)
+
+
+def test_without_the_extra_one_line_says_so(tmp_path, monkeypatch):
+    def missing(name: str) -> Any:
+        raise builtins.ImportError(name)
+
+    monkeypatch.setattr(otlp, "import_module", missing)
+    (tmp_path / "a.pb").write_bytes(proto("one"))
+    (given,) = open_paths([str(tmp_path / "a.pb")]).inputs
+    assert given.error.endswith("OTLP traces in protobuf need the extra traces: pip install 'loop-inspector[traces]'")
+
+
+def test_a_key_in_a_span_is_masked_and_an_odd_member_told(tmp_path):
+    key = "sk-ant-api03-" + "aB3" * 31 + "AA"
+    seen = shown(traces(span(1, chat([said(text(f"key {key}"))], [GO]), status=1)), tmp_path)
+    assert key not in (seen.responses[0].exchange.response.text or "")
+    assert seen.inputs[0].masked
+    assert "span 1: status is a number, and an object was expected" in notices(seen)
