@@ -501,11 +501,6 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
 @pytest.mark.parametrize(
     ("content", "name"),
     [
-        ('{"resourceSpans": [{"scopeSpans": []}]}', "OpenTelemetry traces (OTLP)"),
-        ('{"resourceSpans":[]}\n{"resourceSpans":[]}\n', "OpenTelemetry traces (OTLP)"),
-        ("---\nhttp_interactions:\n- request:\n    method: post\n", "VCR cassette (YAML)"),
-        ("interactions:\n- request:\n    body: x\nversion: 1\n", "VCR cassette (YAML)"),
-        (b"1234:9:websocket;0:~8:response;999:6:reason;2:OK,", "mitmproxy flows"),
         (b"PK\x03\x04\x14\0\0\0\0\0" + b"\0" * 20 + b"_journal/start.json", "inspect_ai log (.eval)"),
         (b"SQLite format 3\0" + b"\0" * 100, "SQLite database"),
         ('{"id": "x", "run_type": "llm", "inputs": {}, "outputs": {}}', "LangSmith runs"),
