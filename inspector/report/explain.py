@@ -13,6 +13,7 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.lines.spans import inert, one_line
 from inspector.report.times import time_phrases, took_phrase, turn_times
 from inspector.report.token_costs import cost_text, session_cost, turn_cost
+from inspector.report.turn_rows import name_of
 from inspector.sessions.recording import Input
 from loop_core.judge.gate import Admission
 from loop_core.turn.trace import Fidelity
@@ -133,6 +134,9 @@ def _turn(
 
     verdict = turn.verdict
     yield f"turn {number} of {len(view.turns)} ({turn.id}): {verdict.word} · {one_line(verdict.sentence)}"
+    exchange = view.responses[turn.responses[0]].exchange if turn.responses else None
+    if exchange is not None and exchange.session not in ("", name_of(exchange.path, view.inputs)):
+        yield f"  session: {one_line(exchange.session)}"
     if verdict.advice:
         yield f"  what to change: {one_line(verdict.advice.text)}"
         how = twin(view, turn, read) if read is not None else ""

@@ -57,7 +57,17 @@ def _all(environment: Mapping[str, str]) -> Iterator[Transcript]:
                 seen = entry.stat()
             except OSError:
                 continue
-            yield Transcript(seen.st_mtime, entry.path, seen.st_size, place.agent)
+            yield Transcript(max(seen.st_mtime, _log_time(entry.path)), entry.path, seen.st_size, place.agent)
+
+
+def _log_time(path: str) -> float:
+    """When the log of a database was written, which has what is newest in it; 0 where there is none."""
+    if not path.endswith((".db", ".sqlite", ".sqlite3")):
+        return 0.0
+    try:
+        return os.stat(f"{path}-wal").st_mtime
+    except OSError:
+        return 0.0
 
 
 def _files(

@@ -16,6 +16,14 @@ def wrote(path: Path, at: float) -> str:
     return str(path)
 
 
+def test_a_database_is_as_new_as_its_log(tmp_path):
+    base = wrote(tmp_path / ".local/share/opencode/opencode.db", 100)
+    other = wrote(tmp_path / ".claude/projects/-w-a/s1.jsonl", 300)
+    wrote(tmp_path / ".local/share/opencode/opencode.db-wal", 500)
+    found = transcripts({"HOME": str(tmp_path)})
+    assert [(each.path, each.modified) for each in found] == [(base, 500), (other, 300)]
+
+
 def test_each_agents_own_folder_is_looked_in(tmp_path):
     expected = [
         (wrote(tmp_path / ".claude/projects/-w-a/s1.jsonl", 300), "Claude Code"),

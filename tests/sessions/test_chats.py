@@ -24,7 +24,7 @@ CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT, model TEXT, parent_sess
   title TEXT);
 CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT, role TEXT, content TEXT,
   tool_call_id TEXT, tool_calls TEXT, tool_name TEXT, timestamp REAL, finish_reason TEXT, reasoning_content TEXT,
-  active INTEGER, compacted INTEGER);""",
+  active INTEGER, compacted INTEGER, display_kind TEXT);""",
     "goose": """
 CREATE TABLE sessions (id TEXT PRIMARY KEY, name TEXT, description TEXT, working_dir TEXT, model_config_json TEXT);
 CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT, role TEXT, content_json TEXT,
@@ -101,6 +101,15 @@ def test_a_session_of_hermes_has_calls_results_and_its_model(tmp_path):
     assert words(seen) == ["COMPLETE"]
     assert "the user took back: 1" in notices(seen)
     assert seen.inputs[0].about.title == "A title"
+
+
+def test_what_hermes_adds_opens_no_turn(tmp_path):
+    seen = look("hermes", tmp_path, [
+        ASKED, {"role": "assistant", "tool_calls": [function()], "finish_reason": "tool_calls"},
+        {"role": "tool", "content": "ok", "tool_call_id": "c1"},
+        {"role": "user", "content": "[auto-continue]", "display_kind": "auto_continue"},
+        {"role": "assistant", "content": "Done.", "finish_reason": "stop"}])
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
 
 
 def test_an_older_table_of_hermes_has_no_words(tmp_path):

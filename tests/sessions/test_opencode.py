@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from inspector.report.explain import text as explain
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import open_paths
 from inspector.sessions.agents import transcripts
@@ -285,6 +286,7 @@ def test_each_turn_of_a_database_names_its_session(base, tmp_path):
     put_session(base, "ses_a", [*asked("main"), *said(tool(name="task"), ended("tool-calls"))], title="Main", at=1)
     put_session(base, "ses_c", [*asked("below"), *said(text(), ended())], title="Sub", parent="ses_a", at=9)
     seen = look(base, tmp_path)
+    assert "  session: Main › Sub" in explain(seen)
     assert [(row.title, row.name) for row in rows_of(seen)] == [
         ("main", "Main"), ("below", "Main › Sub"), ("other", "Other")]
     assert len({turn.conversation for turn in seen.turns}) == 3
@@ -433,6 +435,27 @@ def test_an_id_never_leads_out_of_the_store(tmp_path, key):
     path.write_text(json.dumps({"id": key, "projectID": "p", "directory": "/w"}))
     (tmp_path / "x.json").write_text(json.dumps({"id": "m", "sessionID": "s", "role": "assistant"}))
     assert open_paths([str(path)]).exchanges == ()
+
+
+def test_an_export_may_leave_ids_out(tmp_path):
+    value = {"info": {"id": "ses_1"}, "messages": [
+        {"info": {"role": "user"}, "parts": [text("go")]},
+        {"info": {"role": "assistant", "finish": "stop"}, "parts": [text("Hello."), tool()]}]}
+    seen = shown(json.dumps(value), tmp_path, name="export.json")
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Hello."]
+
+
+def test_an_export_of_the_second_version_is_read(tmp_path):
+    value = {"info": {"id": "ses_1", "title": "A title"}, "messages": [
+        {"id": "m1", "type": "user", "text": "go"},
+        {"id": "m2", "type": "assistant", "tokens": TOKENS, "time": {"created": 5, "completed": 6}, "content": [
+            text("Hello."), {"type": "tool", "id": "c1", "name": "w", "state": {
+                "status": "completed", "input": {}, "content": [text("ok")]}}]}]}
+    seen = shown(json.dumps(value, indent=2), tmp_path, name="export.json")
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
+    assert stops(seen) == ["tool_call"]
+    assert seen.inputs[0].about.title == "A title"
 
 
 def test_an_export_that_is_cut_is_read_as_far_as_it_goes(tmp_path):

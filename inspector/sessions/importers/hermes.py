@@ -92,7 +92,7 @@ class _Reader(ChatReader):
             self.remarks["the user took back"] += 1
         text = _text(value.get("content"))
         if role == "user":
-            self.user(line.number, text)
+            self.user(line.number, text, own=bool(value.get("display_kind")))  # a note of the agent's own
         elif role == "assistant":
             self._answer(line, text)
         elif role == "tool":

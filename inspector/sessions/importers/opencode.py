@@ -129,7 +129,7 @@ class _Reader(DialogueReader):
             self.owner = value["messageID"] if isinstance(value["messageID"], str) else ""
             self._part(line, lines)
         elif isinstance(value.get("role"), str):
-            self.owner = str(value.get("id"))
+            self.owner = value["id"] if isinstance(value.get("id"), str) else ""
             self._message(line)
         elif "sessionID" in value:
             self._second(line, lines)

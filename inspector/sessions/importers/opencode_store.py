@@ -164,10 +164,19 @@ def _object(data: bytes) -> dict[str, Any]:
 
 def export(data: bytes) -> Iterator[bytes]:
     """What `opencode export` writes: the session, and each message with its parts."""
-    yield _slice(data, "info")
-    for message in elements(list_of(data, "messages")):
-        yield _slice(message, "info")
-        yield from elements(list_of(message, "parts"))
+    session = _slice(data, "info")
+    yield session
+    of_session = {"sessionID": str(_object(session).get("id"))}
+    for number, message in enumerate(elements(list_of(data, "messages"))):
+        info = _slice(message, "info")
+        if not info:
+            yield with_ids(message, **of_session)  # of the second version
+            continue
+        key = _object(info).get("id")
+        yield info if isinstance(key, str) else with_ids(info, id=f"message {number}")
+        owner = {"messageID": key if isinstance(key, str) else f"message {number}"}
+        for part in elements(list_of(message, "parts")):
+            yield part if b'"messageID"' in part else with_ids(part, **owner)
 
 
 def _slice(data: bytes, *path: str | int) -> bytes:
