@@ -183,6 +183,7 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.sessions.importers.kimi", "STOPS", "tests/sessions/test_kimi.py"),
     Table("inspector.sessions.importers.kimi", "APIS", "tests/sessions/test_kimi.py"),
     Table("inspector.sessions.importers.qwen", "OWN", "tests/sessions/test_qwen.py"),
+    Table("inspector.sessions.importers.langfuse", "CAPS", "tests/sessions/test_langfuse.py"),
     Table("inspector.sessions.importers.pi", "STOPS", "tests/sessions/test_pi.py"),
     Table("inspector.sessions.importers.pi", "APIS", "tests/sessions/test_pi.py"),
     Table("inspector.sessions.importers.pi", "FIELDS", "tests/sessions/test_odd_members.py"),

@@ -489,6 +489,15 @@ FLOW: dict[str, Any] = {
 }
 
 
+LANGFUSE: dict[str, Any] = {"trace": {"id": "t", "projectId": "p", "name": "n"}, "observations": [
+    {"id": "a", "traceId": "t", "type": "GENERATION", "startTime": "2026-01-01T00:00:00Z", "model": "m", "input": [
+        {"role": "user", "content": "go"}], "modelParameters": {"max_tokens": 7}, "usageDetails": {"output": 7},
+     "level": "DEFAULT", "statusMessage": None, "output": {"choices": [{"finish_reason": "length", "message": {
+         "content": "hi", "tool_calls": [{"id": "c", "function": {"name": "ls", "arguments": "{"}}]}}]}},
+    {"id": "b", "traceId": "t", "type": "SPAN", "parentObservationId": "a"},
+]}
+
+
 class Shape(NamedTuple):
     """A file of one format: its JSON value, or the rows of a file of lines."""
 
@@ -532,6 +541,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("copilot", "events.jsonl", list(COPILOT), rows=True),
     Shape("mitmproxy", "flows.mitm", FLOW, write=tnetstring),
     Shape("vcr", "cassette.yaml", CASSETTE, write=cassette),
+    Shape("langfuse", "trace.json", LANGFUSE),
     Shape("known", "spans.jsonl", [{"resourceLogs": []}, {"eval": {"run_id": "r"}, "status": "s"}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),
     *(Shape("body", f"{api}.json", answer) for api, answer in ANSWERS.items()),

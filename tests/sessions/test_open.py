@@ -456,14 +456,13 @@ def test_the_results_of_a_batch_are_read(opened):
 
 NAMES = {
     "inspect_ai": "inspect_ai log",
-    "langfuse": "Langfuse export",
 }
 READ = {
     "codex-cli": "codex",
     "claude-code": "claude-code", "pi": "pi", "openclaw": "pi",
     "swe-agent": "swe-agent", "mini-swe-agent": "mini-swe-agent", "openhands": "openhands",
     "gemini-cli": "gemini-cli", "as-droid": "droid", "as-kimi": "kimi", "as-opencode": "opencode",
-    "as-hermes": "hermes", "as-qwen": "qwen", "as-copilot": "copilot",
+    "langfuse": "langfuse", "as-hermes": "hermes", "as-qwen": "qwen", "as-copilot": "copilot",
 }
 """Transcripts that are read, by their folder or the beginning of their names, and by which importer."""
 FRAGMENTS = ("as-opencode", "as-kimi-state", "as-qwen")
@@ -506,8 +505,6 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
         ('{"id": "x", "run_type": "llm", "inputs": {}, "outputs": {}}', "LangSmith runs"),
         ('{"litellm_call_id": "x", "response": {}, "call_type": "completion"}', "LiteLLM log"),
         ('{"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t"}}', "inspect_ai log"),
-        ('{"trace": {"id": "x"}, "observations": []}', "Langfuse export"),
-        ('{"id": "o", "traceId": "t", "observations": []}', "Langfuse export"),
         ('{"resourceLogs": []}', "OpenTelemetry logs (OTLP)"),
         ('{"call_type": "completion", "model_parameters": {}}', "LiteLLM log"),
     ],

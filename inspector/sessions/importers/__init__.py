@@ -212,6 +212,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.vcr", "VCR cassette", '"interactions:" or "http_interactions:", a list in YAML', _ANY_BYTES,
         (b"interactions:", b"!ruby/struct:VCR"),
     ),
+    "langfuse": FileFormat(
+        f"{_HERE}.langfuse", "Langfuse export", 'an object with "trace" and "observations", or observations',
+        Keeps(Words.RECORDER, cap=True, usage=True), (b"observations", b'"traceId"', b'"projectId"'),
+    ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,

@@ -43,8 +43,6 @@ def _is_inspect(value: dict[str, Any]) -> bool:
 
 JSON: tuple[KnownFormat, ...] = (
     KnownFormat("inspect_ai log", _is_inspect),
-    KnownFormat("Langfuse export", _has("trace", "observations")),
-    KnownFormat("Langfuse export", _has("traceId", "observations")),
     KnownFormat("LangSmith runs", _has("run_type", "inputs")),
     KnownFormat("OpenTelemetry logs (OTLP)", _has("resourceLogs")),
     KnownFormat("LiteLLM log", _has("litellm_call_id", "response")),

@@ -1,0 +1,291 @@
+"""Exports of Langfuse: a trace with its observations, or observations as a list or a line each.
+
+A generation is an answer. Langfuse has no member for a stop word: where there is one, it stands in what instrumentation
+wrote down as `output` (the provider's own object, dumped) or among the attributes of a span (its own word). What was
+asked before an answer is the messages of its input that no earlier input held. Source: langfuse.com/docs, data model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from inspector.sessions.importers import first_look
+from inspector.sessions.recording import FileReading, Options, SessionAbout
+from inspector.sessions.traffic import loads
+from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts.answer import (
+    RECORDER,
+    TranscriptAnswer,
+    TranscriptLine,
+    TreePlace,
+    content_text,
+    provider_reason,
+    recorder_reason,
+)
+from inspector.sessions.transcripts.chat_messages import (
+    ChatReader,
+    Piece,
+    known_text,
+    list_pieces,
+    number_of,
+    object_of,
+    objects_of,
+    pointer_at,
+)
+from loop_core.values import (
+    ArgsForm,
+    At,
+    Evidence,
+    ReasoningPart,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+    Usage,
+)
+from loop_core.wire import wire
+from loop_core.wire.failures import classify
+
+CAPS = ("max_tokens", "maxTokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
+"""Names of the output cap among a generation's parameters."""
+FIELDS: Fields = {
+    "": {"type": (str,), "id": (str,), "parentObservationId": (str,), "startTime": (str,), "model": (str,),
+         "usageDetails": (dict,), "level": (str,), "statusMessage": (str,)},
+}
+"""What is read of an observation, and the types that it can have."""
+_DEEP = 4
+"""How many times a text may be JSON inside JSON."""
+
+
+def sniff(head: bytes, path: str) -> int:
+    """An object with a trace and observations, or an observation."""
+    seen = first_look(head)
+    for value in (seen.first, *seen.lines, *(seen.first[:2] if isinstance(seen.first, list) else ())):
+        if not isinstance(value, dict):
+            continue
+        if "observations" in value and ("trace" in value or "traceId" in value or "projectId" in value):
+            return 100
+        if "traceId" in value and value.get("type") in ("GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN"):
+            return 100
+        if isinstance(value.get("trace"), dict) and "projectId" in value["trace"]:
+            return 100
+    return 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every generation, in the order in which they began."""
+    reader = _Trace(path, options)
+    pieces = list(_observations(data))
+    reader.title = _title(data)
+    reader.inner = _inner(pieces)
+    return reader.read_rows(TranscriptRows(sorted(pieces, key=_began), FIELDS, "observation"))
+
+
+def _observations(data: bytes) -> Iterator[Piece]:
+    for path in (("observations",), ("trace", "observations"), ("data",)):
+        found = list(list_pieces(data, *path))
+        if found:
+            yield from found
+            return
+    if data.lstrip()[:1] == b"[":
+        yield from list_pieces(data)
+        return
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        yield number, line, False
+
+
+def _value(piece: bytes) -> dict[str, Any]:
+    try:
+        return object_of(loads(piece.decode("utf-8", "replace")))
+    except ValueError:
+        return {}
+
+
+def _began(piece: Piece) -> tuple[str, int]:
+    began = _value(piece[1]).get("startTime")
+    return began if isinstance(began, str) else "", piece[0]
+
+
+def _inner(pieces: list[Piece]) -> frozenset[str]:
+    """The generations that stand inside another generation: two instrumentations told of one answer."""
+    kinds = {value["id"]: value for value in map(_value, (piece for _, piece, _ in pieces))
+             if isinstance(value.get("id"), str)}
+    return frozenset(key for key, value in kinds.items() if value.get("type") == "GENERATION"
+                     and kinds.get(str(value.get("parentObservationId")), {}).get("type") == "GENERATION")
+
+
+def _title(data: bytes) -> str:
+    whole = _value(data)
+    trace = object_of(whole.get("trace")) or whole
+    return known_text(trace.get("name")) or ""
+
+
+def opened(value: Any) -> Any:
+    """A value that instrumentations write down as JSON in JSON, opened."""
+    for _ in range(_DEEP):
+        if not isinstance(value, str) or value[:1] not in ("{", "[", '"'):
+            break
+        try:
+            value = loads(value)
+        except ValueError:
+            break
+    return value
+
+
+class _Trace(ChatReader):
+    """One export being read."""
+
+    name, agent, fields = "langfuse", "Langfuse", FIELDS
+    unit, row_word = "observation", ("an observation", "observations")
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.inner: frozenset[str] = frozenset()
+        self.seen = 0
+        """Messages of the last input."""
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A generation; other observations are counted."""
+        value = line.value
+        if value.get("type") != "GENERATION":
+            kind = value.get("type")
+            lines.count(kind, frozenset({kind}) if isinstance(kind, str) and kind.isupper() else frozenset())
+            return place
+        if value.get("id") in self.inner:
+            self.remarks["tell of an answer that another one around them tells of"] += 1
+            return place
+        place = self._input(line, opened(value.get("input")), place)
+        answer = self.answer(line, place, model=known_text(value.get("model")))
+        answer.started = known_text(value.get("startTime"))
+        parameters = object_of(opened(value.get("modelParameters")))
+        caps = (number_of(number) for number in map(parameters.get, CAPS))
+        answer.cap = next((cap for cap in caps if cap), None)
+        at = answer.take(line)
+        self._output(answer, opened(value.get("output")), value, pointer_at(at, "output"))
+        answer.usage = usage_of(value)
+        if value.get("level") == "ERROR" and answer.stop is None:
+            self._failure(answer, known_text(value.get("statusMessage")) or "no message", at)
+        return TreePlace(answer)
+
+    def _input(self, line: TranscriptLine, given: Any, place: TreePlace) -> TreePlace:
+        """What was said before an answer, and no earlier one was asked with."""
+        asked = object_of(given)
+        listed = given if isinstance(given, list) else asked.get("messages", asked.get("contents"))
+        if not isinstance(listed, list):
+            text = listed if isinstance(listed, str) else given if isinstance(given, str) else _dumped(given)
+            return self.say(line, place, text, own=place.answer is not None) if text else place
+        new = listed[self.seen :] if len(listed) >= self.seen else listed
+        self.seen = len(listed)
+        for message in objects_of(new):
+            role = message.get("role")
+            text = words_of(message)
+            if role == "tool" and calls_of(message, At()):
+                continue  # some write the call itself under this role
+            if role == "tool":
+                key = known_text(message.get("tool_call_id")) or _waiting(place)
+                place = self.say(line, place, "", (ToolResultPart(key, known_text(message.get("name")), text),))
+            elif role == "user":
+                place = self.say(line, place, text)
+        return place
+
+    def _output(self, answer: TranscriptAnswer, given: Any, value: dict[str, Any], at: At) -> None:
+        """The parts and the word of an answer, in the shape of whatever was dumped."""
+        found = objects_of(given) if isinstance(given, list) else []
+        body = object_of(found[0] if found else given)
+        choice = next(iter(objects_of(body.get("choices"))), {})
+        candidate = next(iter(objects_of(body.get("candidates"))), {})
+        if isinstance(given, str):
+            answer.parts.append(TextPart(given))
+        for message in found or [object_of(choice.get("message")) or object_of(candidate.get("content")) or body]:
+            text = words_of(message)
+            thought = known_text(message.get("reasoning_content")) or known_text(message.get("reasoning"))
+            answer.parts += [ReasoningPart(thought)] if thought else []
+            answer.parts += [TextPart(text)] if text else []
+            answer.parts += calls_of(message, at)
+        answer.word_at = at
+        for word, api in (
+            (choice.get("finish_reason"), "openai_chat"), (body.get("stop_reason"), "anthropic_messages"),
+            (candidate.get("finish_reason", candidate.get("finishReason")), "gemini_generate"),
+        ):
+            if isinstance(word, str) and word:
+                answer.api, answer.word = api, word
+                answer.stop = provider_reason(word, at, wire(api).stop_reasons, api)
+                return
+        self._attributes(answer, body, value, at)
+
+    def _attributes(self, answer: TranscriptAnswer, body: dict[str, Any], value: dict[str, Any], at: At) -> None:
+        """The word of an instrumentation, beside the answer or among the attributes of its span."""
+        attributes = object_of(object_of(opened(value.get("metadata"))).get("attributes"))
+        listed = attributes.get("gen_ai.response.finish_reasons")
+        listed = opened(listed)
+        word = body.get("finish_reason") or (listed[0] if isinstance(listed, list) and listed else listed) or \
+            attributes.get("llm.finish_reason")
+        if isinstance(word, str) and word:
+            answer.word = word
+            row = wire("openai_chat").stop_reasons.get(word)
+            answer.stop = recorder_reason(Stop.UNKNOWN, None, at, word, "unknown_word") if row is None else \
+                recorder_reason(row.stop, row.detail, at, word, "langfuse.finish_reasons")
+
+    def _failure(self, answer: TranscriptAnswer, text: str, at: At) -> None:
+        answer.error = error_in_text(text, None, None)
+        stop, detail, rule = classify(answer.error)
+        answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
+
+    def summarise(self) -> None:
+        """As for other lists; what keeps no word is the instrumentation."""
+        super().summarise()
+        if self.title:
+            self.reading.about = SessionAbout(title=self.title)
+
+
+def _waiting(place: TreePlace) -> str | None:
+    """The id of the first call above that no result answers yet: some instrumentations leave ids out."""
+    if place.answer is None:
+        return None
+    done = {part.call_id for row in place.rows() for part in row.results}
+    return next((call.id for call in place.answer.calls if call.id and call.id not in done), None)
+
+
+def _dumped(value: Any) -> str:
+    return "" if value in (None, {}, []) else json.dumps(value, ensure_ascii=False)
+
+
+def words_of(message: dict[str, Any]) -> str:
+    """The visible text of a message: OpenAI's, Anthropic's blocks, or Gemini's parts."""
+    content = message.get("content", message.get("parts", message.get("text")))
+    if isinstance(content, str):
+        return content
+    blocks = [block for block in objects_of(content) if isinstance(block.get("text"), str)]
+    return content_text(blocks)
+
+
+def calls_of(message: dict[str, Any], at: At) -> list[ToolCall]:
+    """The calls of a message: OpenAI's, Anthropic's blocks, Gemini's parts, or functions among the content."""
+    made = []
+    content = objects_of(message.get("content", message.get("parts")))
+    for call in (*objects_of(message.get("tool_calls")), *content):
+        function = object_of(call.get("function") or call.get("functionCall") or call.get("function_call"))
+        if call.get("type") == "tool_use":
+            function = {"name": call.get("name"), "arguments": call.get("input")}
+        if not function:
+            continue
+        given = function.get("arguments", function.get("args"))
+        form = ArgsForm.STRING if isinstance(given, str) else ArgsForm.OBJECT
+        arguments = given if isinstance(given, str) else None if given is None else _dumped(given) or "{}"
+        made.append(ToolCall(known_text(call.get("id")), known_text(function.get("name")) or "", arguments, True,
+                             form=form, at=at))
+    return made
+
+
+def usage_of(value: dict[str, Any]) -> Usage | None:
+    """Counts of tokens, by Langfuse's names."""
+    counts = object_of(value.get("usageDetails")) or object_of(value.get("usage"))
+    given, made = number_of(counts.get("input")), number_of(counts.get("output"))
+    if given is None and made is None:
+        return None
+    thought = counts.get("completion_details.reasoning", counts.get("output_reasoning_tokens"))
+    cached = counts.get("input_cached_tokens", counts.get("cache_read_input_tokens"))
+    return Usage(given, made, number_of(thought), number_of(cached))

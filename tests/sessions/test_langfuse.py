@@ -1,0 +1,124 @@
+"""Exports of Langfuse: generations in their order, words in dumps and attributes, results, caps, and repeats."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inspector.sessions.importers import choose
+from tests.scenes.transcripts import places, rules, shown, stops, words
+
+CALL = {"id": "c1", "type": "function",
+        "function": {"name": "write", "arguments": '{"path": "a.md", "content": "one tw'}}
+
+
+def generation(key, began, given, made, **more):
+    return {"id": key, "traceId": "t", "type": "GENERATION", "startTime": f"2026-01-01T00:00:0{began}Z", "model": "m",
+            "input": given, "output": made, "usageDetails": {"input": 9, "output": 7}, "level": "DEFAULT", **more}
+
+
+def chat(text, reason, *calls):
+    message = {"role": "assistant", "content": text, **({"tool_calls": list(calls)} if calls else {})}
+    return {"id": "chatcmpl-1", "choices": [{"index": 0, "finish_reason": reason, "message": message}]}
+
+
+def trace(*observations):
+    return json.dumps({"trace": {"id": "t", "projectId": "p", "name": "Tides"}, "observations": list(observations)})
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def test_generations_are_answers_in_the_order_in_which_they_began(tmp_path):
+    asks = [user("write it")]
+    later = [*asks, {"role": "assistant", "tool_calls": [CALL]},
+             {"role": "tool", "tool_call_id": "c1", "content": "ok"}]
+    seen = shown(trace(
+        generation("b", 2, later, chat("Done.", "stop")),
+        generation("a", 1, json.dumps({"messages": asks}), json.dumps(chat(None, "length", CALL)),
+                   modelParameters={"max_tokens": 7}),
+        {"id": "s", "traceId": "t", "type": "SPAN"}), tmp_path)
+    first, second = (facts.exchange for facts in seen.responses)
+    assert stops(seen) == ["max_tokens", "end_turn"]
+    assert rules(seen)[0] == "transcript.provider"
+    assert places(seen) == [["request", "tool_result"]]
+    assert words(seen) == ["CUT CALL RUN"]
+    assert (first.request.max_tokens, second.request.max_tokens) == (7, None)
+    assert first.response.usage[:2] == (9, 7)
+    assert seen.responses[0].verdicts[0].call.arguments == CALL["function"]["arguments"]
+    assert seen.inputs[0].about.title == "Tides"
+
+
+@pytest.mark.parametrize(("made", "api", "stop"), [
+    (chat("x", "length"), "openai_chat", "max_tokens"),
+    ({"content": [{"type": "text", "text": "x"}], "stop_reason": "max_tokens"}, "anthropic_messages", "max_tokens"),
+    ({"candidates": [{"finish_reason": "MAX_TOKENS", "content": {"parts": [{"text": "x"}]}}]}, "gemini_generate",
+     "max_tokens"),
+    ({"candidates": [{"finishReason": "STOP", "content": {"parts": [{"text": "x"}]}}]}, "gemini_generate", "end_turn"),
+])
+def test_a_dump_of_the_providers_own_object_has_its_word(tmp_path, made, api, stop):
+    for output in (made, json.dumps(made), json.dumps(json.dumps(made))):
+        (facts,) = shown(trace(generation("a", 1, "hi", output)), tmp_path).responses
+        assert (facts.exchange.api, facts.exchange.response.text) == (api, "x")
+        assert facts.judged.stop.normalized == stop
+        assert facts.exchange.response.raw_stop_reason is not None
+
+
+@pytest.mark.parametrize("more", [
+    {"output": {"role": "assistant", "content": "x", "finish_reason": "length"}},
+    {"metadata": json.dumps({"attributes": {"gen_ai.response.finish_reasons": ["length"]}})},
+    {"metadata": {"attributes": {"gen_ai.response.finish_reasons": '["length"]'}}},
+    {"metadata": {"attributes": {"llm.finish_reason": "length"}}},
+])
+def test_the_word_of_an_instrumentation_is_the_recorders(tmp_path, more):
+    seen = shown(trace({**generation("a", 1, "hi", "x"), **more}), tmp_path)
+    assert (stops(seen), rules(seen)[0]) == (["max_tokens"], "transcript.recorder")
+    assert seen.responses[0].exchange.response.raw_stop_reason is None
+
+
+def test_without_a_word_nothing_is_known(tmp_path):
+    seen = shown(trace(generation("a", 1, "hi", "x", usageDetails={"output": 5, "completion_details.reasoning": 2})),
+                 tmp_path)
+    assert words(seen) == ["END NOT RECORDED"]
+    assert seen.turns[0].run.record.user_text == "hi"
+    assert seen.responses[0].exchange.response.usage == (None, 5, 2, None)
+
+
+def test_what_two_instrumentations_tell_is_one_answer(tmp_path):
+    seen = shown(trace(generation("a", 1, "hi", chat("x", "stop")),
+                       generation("b", 2, "hi", "x", parentObservationId="a")), tmp_path)
+    assert len(seen.responses) == 1
+    assert "another one around them tells of: 1" in seen.inputs[0].notices[-1]
+
+
+def test_calls_among_the_content_and_results_without_ids(tmp_path):
+    said = [{"role": "assistant", "finish_reason": "tool_calls", "content": [
+        {"id": "c9", "type": "function", "function": {"name": "hello", "arguments": {"name": "Bob"}}}]}]
+    later = [user("greet"), {"role": "tool", "content": said[0]["content"]}, {"role": "tool", "content": "Hello Bob"}]
+    seen = shown(trace(generation("a", 1, [user("greet")], said), generation("b", 2, later, "Done.")), tmp_path)
+    assert seen.responses[0].verdicts[0].call.arguments == '{"name": "Bob"}'
+    assert seen.responses[1].exchange.request.messages[0].results[0][:4] == ("c9", None, "Hello Bob", False)
+    assert stops(seen)[0] == "tool_call"
+
+
+def test_a_failure(tmp_path):
+    seen = shown(trace(generation("a", 1, "hi", None, level="ERROR", statusMessage="Rate limit reached")), tmp_path)
+    assert words(seen) == ["ERROR"]
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "maxTokens", "max_completion_tokens", "max_output_tokens",
+                                  "maxOutputTokens"])
+def test_each_name_of_a_cap(tmp_path, name):
+    (facts,) = shown(trace(generation("a", 1, "hi", "x", modelParameters={name: 64})), tmp_path).responses
+    assert facts.exchange.request.max_tokens == 64
+
+
+def test_lists_lines_and_pages_of_observations_are_read_too(tmp_path):
+    one = generation("a", 1, "hi", chat("x", "stop"))
+    for content in (json.dumps([one]), json.dumps(one) + "\n" + json.dumps({**one, "id": "b"}) + "\n",
+                    json.dumps({"id": "t", "projectId": "p", "observations": [one]}, indent=2),
+                    json.dumps({"trace": {"projectId": "p", "observations": [one]}})):
+        assert choose(content.encode(), "x") == "langfuse"
+        assert shown(content, tmp_path).responses[0].exchange.response.text == "x"
