@@ -168,6 +168,62 @@ def test_a_text_in_an_item_and_in_an_event_is_shown_once(tmp_path):
         assert [message.text for message in facts.exchange.request.messages] == ["go"]
 
 
+def test_a_text_that_stands_in_an_event_alone_is_read(tmp_path):
+    done = event("task_complete", last_agent_message="Both pass.")
+    seen = shown(rollout(event("user_message", message="go"), event("agent_message", message="Looking first."), call(),
+                         result(), count(), event("agent_message", message="Both pass."), done,
+                         event("user_message", message="more"), said("Both pass."), count()), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Looking first.", "Both pass.", "Both pass."]
+
+
+def test_a_text_whose_item_follows_its_event_in_another_form_is_read_once(tmp_path):
+    other = item("message", role="assistant", content=[{"text": "Fine.", "type": "output_text"}])
+    seen = shown(rollout(user("go"), event("agent_message", message="Fine."), other, count()), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Fine."]
+
+
+def test_a_paginated_history(tmp_path):
+    def completed(kind, text):
+        return event("item_completed", item={"type": kind, "content": [{"type": "text", "text": text}]})
+
+    seen = shown(rollout(completed("UserMessage", "go"), user("go"), completed("AgentMessage", "Looking."), call(),
+                         completed("CommandExecution", "ls"), result(), count(), completed("AgentMessage", "Done."),
+                         said("Done."), count(5)), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Looking.", "Done."]
+    assert seen.turns[0].run.record.user_text == "go"
+    assert "item_completed (1)" in notices(seen)
+
+
+def test_in_files_of_2025_a_count_stands_before_its_items(tmp_path):
+    seen = shown(rollout(user("go"), event("agent_message", message="Looking."), count(12), said("Looking."), call(),
+                         result(), event("agent_message", message="Done."), count(5), said("Done.")), tmp_path)
+    assert [facts.exchange.response.usage.output_tokens for facts in seen.responses] == [12, 5]
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Looking.", "Done."]
+    parent = line("session_meta", id="thread-0000-0009", cwd="/work")
+    fork = shown(rollout(parent, user("go"), count(12), said("Done."), count(5)), tmp_path)
+    assert [facts.exchange.response.usage.output_tokens for facts in fork.responses] == [5], "a fork copies counts"
+
+
+def test_the_task_of_a_subagent_is_what_it_was_asked(tmp_path):
+    task = item("agent_message", author="/root", recipient="/root/map", content=[
+        {"type": "input_text", "text": "Map the module"}, {"type": "encrypted_content", "encrypted_content": "x"}])
+    seen = shown(rollout(task, said("Mapped."), count()), tmp_path)
+    assert "Map the module" in seen.responses[0].exchange.request.messages[0].text
+
+
+def test_names_that_have_drifted(tmp_path):
+    rows = [{"created_at": "t", "role": "user", "message": "go"},
+            line("response_item", type="tool_call", function={"name": "ls"}, arguments={"a": 1}),
+            line("response_item", type="tool_result", name="ls", result="a.txt"),
+            {"created_at": "t", "role": "assistant", "content": "One file."},
+            event("error", error={"kind": "rate_limit", "message": "Rate limit exceeded"})]
+    first, second = shown(rollout(*rows), tmp_path).responses
+    assert (first.verdicts[0].call.name, first.verdicts[0].call.arguments) == ("ls", '{"a": 1}')
+    assert first.exchange.request.messages[0].text == "go"
+    assert second.exchange.response.text == "One file."
+    assert second.exchange.response.error.message == "Rate limit exceeded"
+
+
 def test_a_file_of_events_alone(tmp_path):
     seen = shown(rollout(event("user_message", message="go"), event("agent_message", message="Fine."),
                          event("user_message", message="thanks")), tmp_path)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from inspector.sessions.importers import first_look
+from inspector.sessions.importers.codex_items import status_of, take_part, text_of, texts_of_items, usage_of
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import (
@@ -23,25 +23,9 @@ from inspector.sessions.transcripts.answer import (
     TranscriptAnswer,
     TranscriptLine,
     TreePlace,
-    content_text,
 )
 from inspector.sessions.transcripts.ending_rules import infer
-from loop_core.values import (
-    ArgsForm,
-    At,
-    CallKind,
-    Evidence,
-    Finding,
-    OpaquePart,
-    ReasoningPart,
-    Severity,
-    Stop,
-    StopReason,
-    TextPart,
-    ToolCall,
-    ToolResultPart,
-    Usage,
-)
+from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import classify
 
 API = "openai_responses"
@@ -98,30 +82,13 @@ def item_of(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return kind, payload
     if kind in ITEMS:
         return "response_item", value
+    if kind is None and isinstance(value.get("role"), str):
+        return "response_item", {"content": value.get("message"), **value, "type": "message"}
     if "record_type" in value:
         return "state", value
     if isinstance(value.get("id"), str) and "instructions" in value:
         return "session_meta", value
     return str(kind), {}
-
-
-def text_of(value: Any) -> str:
-    """The text of a message, of a result, of a summary: a text, a block, or a list of blocks."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        inner = value.get("content", value.get("output"))
-        return value["text"] if isinstance(value.get("text"), str) else text_of(inner) if inner is not None else ""
-    return content_text(value)
-
-
-def usage_of(info: Any) -> Usage | None:
-    """The counts of the last answer: the running total of the session beside them is none of one answer."""
-    counts = info.get("last_token_usage") if isinstance(info, dict) else None
-    if not isinstance(counts, dict):
-        return None
-    names = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens")
-    return Usage(*(counts[name] if type(counts.get(name)) is int else None for name in names))
 
 
 class _Rollout(TranscriptReader):
@@ -134,8 +101,16 @@ class _Rollout(TranscriptReader):
     def __init__(self, data: bytes, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.counted = b'"last_token_usage"' in data
-        self.items = b'"response_item"' in data or b'"payload"' not in data
-        """Whether the file holds items of answers; else their texts stand in events alone."""
+        self.early: bool | None = None
+        """Whether a count stands before the items that it counts, as in files of 2025; None before the first count."""
+        self.ahead: Usage | None = None
+        """The count of the items that come next."""
+        self.texts = texts_of_items(data)
+        self.voiced: set[str] = set()
+        """Texts of the turn that were taken from events."""
+        self.awaited: list[tuple[TranscriptLine, str]] = []
+        """Texts of events whose items are to come."""
+        self.threads = 0
         self.place = TreePlace(None)
         self.open: TranscriptAnswer | None = None
         """The answer to which the next item belongs."""
@@ -177,6 +152,7 @@ class _Rollout(TranscriptReader):
     def _header(self, payload: dict[str, Any]) -> None:
         """The first header is that of this thread; a fork copies the headers of its parents behind it."""
         key = payload.get("id")
+        self.threads += 1
         if self.thread is not None:
             self.remarks["are headers of another thread, whose history this one begins with"] += key != self.thread
             return
@@ -193,47 +169,28 @@ class _Rollout(TranscriptReader):
         kind, role = str(payload.get("type")), payload.get("role")
         if kind == "message" and role != "assistant":
             return self._said(line, text_of(payload.get("content")), place, own=role != "user")
-        if kind.endswith("_output"):
+        if kind.endswith("_output") or kind == "tool_result":
             return self._result(line, payload, place)
-        if kind in ("ghost_snapshot", "agent_message", "other", "None"):
-            lines.count(kind, frozenset({"ghost_snapshot", "agent_message", "other"}))
+        if kind == "agent_message":  # of the agent that began this one
+            return self._said(line, text_of(payload.get("content")), place, own=True)
+        if kind in ("ghost_snapshot", "other", "None"):
+            lines.count(kind, frozenset({"ghost_snapshot", "other"}))
             return place
-        answer = self._answer(line, place)
-        at = answer.take(line)
-        path = ("payload",) if "payload" in line.value else ()
-        self._part(answer, kind, payload, line, path, At(at.part, at.start, at.end, f"/{'/'.join(path)}"))
-        return TreePlace(answer)
-
-    def _part(
-        self, answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line: TranscriptLine,
-        path: tuple[str, ...], at: At,
-    ) -> None:
-        slice_at = partial(slice_of, line.data, *path)
-        key, name = (payload.get(each) if isinstance(payload.get(each), str) else None for each in ("call_id", "name"))
         if kind == "message":
-            answer.parts.append(TextPart(text_of(payload.get("content"))))
-        elif kind == "reasoning":
-            said = text_of(payload.get("summary")) or text_of(payload.get("content"))
-            sealed = payload.get("encrypted_content")
-            answer.parts.append(ReasoningPart(said, sealed if isinstance(sealed, str) else None))
-        elif kind in ("function_call", "custom_tool_call"):
-            given = payload.get("arguments" if kind == "function_call" else "input")
-            form = ArgsForm.STRING if given is None or isinstance(given, str) else ArgsForm.OBJECT
-            arguments = given if form is ArgsForm.STRING else slice_at("arguments") or slice_at("input")
-            call = CallKind.FUNCTION if kind == "function_call" else CallKind.CUSTOM
-            answer.parts.append(ToolCall(key, name or "", arguments, True, call, form, at=at))
-        elif kind == "local_shell_call":
-            own = payload.get("id")
-            answer.parts.append(ToolCall(key or (own if isinstance(own, str) else None), "local_shell",
-                                         slice_at("action"), True, CallKind.FUNCTION, ArgsForm.OBJECT, at=at))
-        else:
-            answer.parts.append(OpaquePart(kind, slice_at() or "{}"))
+            text = text_of(payload.get("content"))
+            self.awaited = [each for each in self.awaited if each[1] != text]
+            if text in self.voiced:
+                return place
+        answer = self._answer(line, place)
+        take_part(answer, kind, payload, line)
+        return TreePlace(answer)
 
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
         """The answer that is under way, or one that begins here."""
         if self.open is not None:
             return self.open
         self.open = answer = self.begin(f"line:{line.number}", API, self.model, place, line)
+        answer.usage, self.ahead = self.ahead, None
         if self.compacted is not None:
             answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
             self.compacted = None
@@ -244,13 +201,16 @@ class _Rollout(TranscriptReader):
         if any(row.text == text for row in place.rows()):
             return place  # it stands in an item and in an event
         own = own or OWN.match(text) is not None
-        self.open = None
         if not own:
+            place = self._overdue(place)
             self.starts.append(place)
+            self.voiced.clear()
+        self.open = None
         return self._follow(InterimRow(line.number, text, own=own), place)
 
     def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        given, key = payload.get("output", payload.get("tools")), payload.get("call_id")
+        given = next((payload[name] for name in ("output", "tools", "result") if name in payload), None)
+        key = payload.get("call_id")
         failed = isinstance(given, dict) and given.get("success") is False
         part = ToolResultPart(key if isinstance(key, str) else None, None, text_of(given), failed)
         if not self.counted:
@@ -270,11 +230,10 @@ class _Rollout(TranscriptReader):
         message = payload.get("message")
         if kind == "user_message" and isinstance(message, str):
             return self._said(line, message, place, own=False)
-        if kind == "agent_message" and isinstance(message, str) and not self.items:
-            answer = self._answer(line, place)
-            answer.take(line)
-            answer.parts.append(TextPart(message))
-            return TreePlace(answer)
+        if kind == "agent_message" and isinstance(message, str):
+            return self._voice(line, message, place, "payload", "message")
+        if kind == "item_completed" and isinstance(payload.get("item"), dict):
+            return self._completed_item(line, payload["item"], lines, place)
         if kind == "token_count":
             return self._count(payload, place)
         if kind in ("error", "stream_error"):
@@ -282,7 +241,7 @@ class _Rollout(TranscriptReader):
         if kind in ("task_complete", "turn_complete"):
             return self._complete(line, payload, place)
         if kind == "turn_aborted":
-            self.open = None
+            place, self.open = self._overdue(place), None
             reason = payload.get("reason")
             said = f"the turn was aborted ({reason})" if isinstance(reason, str) else "the turn was aborted"
             return self._follow(InterimRow(line.number, said, mark=ENDED.get(str(reason), "ended")), place)
@@ -293,14 +252,63 @@ class _Rollout(TranscriptReader):
         lines.count(kind, frozenset({kind}))
         return place
 
+    def _voice(self, line: TranscriptLine, text: str, place: TreePlace, *path: str | int) -> TreePlace:
+        """What an event says that the model said, unless an item says it too: some versions write the event alone."""
+        json_text = slice_of(line.data, *path)
+        there = place.answer is not None and any(type(part) is TextPart and part.text == text
+                                                 for part in place.answer.parts)
+        if not text or there:
+            return place
+        if json_text is not None and hash(json_text.encode()) in self.texts:
+            self.awaited.append((line, text))
+            return place
+        return self._take_voice(line, text, place)
+
+    def _overdue(self, place: TreePlace) -> TreePlace:
+        """At the end of a turn: texts of events whose items did not come; items of other turns say the same."""
+        for line, text in self.awaited:
+            place = self._take_voice(line, text, place)
+        self.awaited = []
+        return place
+
+    def _take_voice(self, line: TranscriptLine, text: str, place: TreePlace) -> TreePlace:
+        self.voiced.add(text)
+        answer = self._answer(line, place)
+        answer.take(line)
+        answer.parts.append(TextPart(text))
+        return TreePlace(answer)
+
+    def _completed_item(
+        self, line: TranscriptLine, item: dict[str, Any], lines: TranscriptRows, place: TreePlace
+    ) -> TreePlace:
+        """In a paginated history, such an event stands for what the user or the agent said."""
+        kind, content = item.get("type"), item.get("content")
+        if kind == "UserMessage":
+            return self._said(line, text_of(content), place, own=False)
+        if kind == "AgentMessage" and isinstance(content, list):
+            for number, block in enumerate(content):
+                place = self._voice(line, text_of(block), place, "payload", "item", "content", number, "text")
+            return place
+        lines.count("item_completed", frozenset({"item_completed"}))
+        return place
+
     def _count(self, payload: dict[str, Any], place: TreePlace) -> TreePlace:
+        """The count of the answer before it; in files of 2025 all items of an answer are written behind its count."""
         usage = usage_of(payload.get("info"))
-        if usage is not None and self.open is not None:
-            self.open.usage, self.open = usage, None
+        if usage is None:
+            return place
+        if self.early is None:
+            self.early = self.threads < 2 and not self.answers and bool(self.starts)
+        if self.open is not None and self.open.usage is None:
+            self.open.usage = usage
+        elif self.early:
+            self.ahead = usage
+        self.open = None
         return place
 
     def _complete(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         """The end of a turn: a failure, or the mark that the agent took it for whole."""
+        place = self._overdue(place)
         error, last = payload.get("error"), place.answer
         if isinstance(error, dict):
             failed = last is not None and last.error is not None and place.since is None
@@ -318,8 +326,9 @@ class _Rollout(TranscriptReader):
 
     def _failure(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         """An error: how the answer under way ended, or a request of which nothing came."""
-        text = payload["message"] if isinstance(payload.get("message"), str) else "no message"
-        info = payload.get("codex_error_info")
+        inner = payload["error"] if isinstance(payload.get("error"), dict) else payload
+        text = inner["message"] if isinstance(inner.get("message"), str) else "no message"
+        info = inner.get("codex_error_info", inner.get("kind"))
         kind = info if isinstance(info, str) else next(iter(info), None) if isinstance(info, dict) else None
         cut, full = CUT.search(text), kind == FULL
         capped = cut is not None and cut["why"] == "max_output_tokens"
@@ -336,7 +345,7 @@ class _Rollout(TranscriptReader):
             answer.stop = StopReason(stop, None, None, (
                 Evidence(RECORDER, at, text[:200]), Evidence(f"{INFERRED}error_row", at, text[:200])))
             return TreePlace(answer)
-        status = _status(info)
+        status = status_of(info)
         answer.error = error_in_text(text, status, kind)
         answer.status = status
         stop, detail, rule = classify(answer.error)
@@ -357,6 +366,7 @@ class _Rollout(TranscriptReader):
 
     def settle(self) -> None:
         """No row has a word of the provider's: what the others show."""
+        self._overdue(self.place)
         for answer in self.answers:
             answer.stop = answer.stop or infer(answer, frozenset())
         ends = [answer.end() for answer in self.answers]
@@ -370,12 +380,3 @@ class _Rollout(TranscriptReader):
                 "and says so"))
         if self.title:
             self.reading.about = SessionAbout(title=self.title)
-
-
-def _status(info: Any) -> int | None:
-    """The HTTP status in `{"response_stream_disconnected": {"http_status_code": 502}}`; None where there is none."""
-    for inner in info.values() if isinstance(info, dict) else ():
-        code = inner.get("http_status_code") if isinstance(inner, dict) else None
-        if type(code) is int and 100 <= code < 600:
-            return code
-    return None

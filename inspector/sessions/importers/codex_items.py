@@ -1,0 +1,77 @@
+"""The items and counts of a rollout of Codex CLI: what each holds, whatever its age."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Any
+
+from inspector.sessions.transcripts import slice_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, content_text
+from loop_core.values import ArgsForm, At, CallKind, OpaquePart, ReasoningPart, TextPart, ToolCall, Usage
+
+_OUTPUT = re.compile(rb'"output_text",\s*+"text":\s*+("(?:[^"\\]|\\.)*+")')
+
+
+def texts_of_items(data: bytes) -> frozenset[int]:
+    """The texts that items of answers hold, each as the hash of its JSON: what an event says again is not taken."""
+    if b'"agent_message"' not in data and b'"AgentMessage"' not in data:
+        return frozenset()
+    return frozenset(hash(found[1]) for found in _OUTPUT.finditer(data))
+
+
+def text_of(value: Any) -> str:
+    """The text of a message, of a result, of a summary: a text, a block, or a list of blocks."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        inner = value.get("content", value.get("output"))
+        return value["text"] if isinstance(value.get("text"), str) else text_of(inner) if inner is not None else ""
+    return content_text(value)
+
+
+def usage_of(info: Any) -> Usage | None:
+    """The counts of the last answer: the running total of the session beside them is none of one answer."""
+    counts = info.get("last_token_usage") if isinstance(info, dict) else None
+    if not isinstance(counts, dict):
+        return None
+    names = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens")
+    return Usage(*(counts[name] if type(counts.get(name)) is int else None for name in names))
+
+
+def status_of(info: Any) -> int | None:
+    """The HTTP status in `{"response_stream_disconnected": {"http_status_code": 502}}`; None where there is none."""
+    for inner in info.values() if isinstance(info, dict) else ():
+        code = inner.get("http_status_code") if isinstance(inner, dict) else None
+        if type(code) is int and 100 <= code < 600:
+            return code
+    return None
+
+
+def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line: TranscriptLine) -> None:
+    """Adds an item to an answer."""
+    path = ("payload",) if "payload" in line.value else ()
+    here = answer.take(line)
+    at = At(here.part, here.start, here.end, f"/{'/'.join(path)}")
+    slice_at = partial(slice_of, line.data, *path)
+    key, name = (payload.get(each) if isinstance(payload.get(each), str) else None for each in ("call_id", "name"))
+    if kind == "message":
+        answer.parts.append(TextPart(text_of(payload.get("content"))))
+    elif kind == "reasoning":
+        said = text_of(payload.get("summary")) or text_of(payload.get("content"))
+        sealed = payload.get("encrypted_content")
+        answer.parts.append(ReasoningPart(said, sealed if isinstance(sealed, str) else None))
+    elif kind in ("function_call", "custom_tool_call", "tool_call"):
+        function = payload.get("function")
+        name = name or (function.get("name") if isinstance(function, dict) else None)
+        given = payload.get("input" if kind == "custom_tool_call" else "arguments")
+        form = ArgsForm.STRING if given is None or isinstance(given, str) else ArgsForm.OBJECT
+        arguments = given if form is ArgsForm.STRING else slice_at("arguments") or slice_at("input")
+        call = CallKind.CUSTOM if kind == "custom_tool_call" else CallKind.FUNCTION
+        answer.parts.append(ToolCall(key, name if isinstance(name, str) else "", arguments, True, call, form, at=at))
+    elif kind == "local_shell_call":
+        own = payload.get("id")
+        answer.parts.append(ToolCall(key or (own if isinstance(own, str) else None), "local_shell",
+                                     slice_at("action"), True, CallKind.FUNCTION, ArgsForm.OBJECT, at=at))
+    else:
+        answer.parts.append(OpaquePart(kind, slice_at() or "{}"))
