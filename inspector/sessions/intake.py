@@ -3,6 +3,8 @@
 The bound is the process's own, set by `--max-bytes`: what is read lies below every command and screen, and each would
 otherwise hand it on.
 
+A regular file that an importer reads in pieces may be larger, unless the bound was set (`streams`).
+
 Compressed bytes are unpacked in pieces, up to the same bound; `heavy` estimates how much there is to read.
 """
 
@@ -34,6 +36,11 @@ def bound(number: int) -> None:
     """Sets how many that is."""
     global _most
     _most = number
+
+
+def streams(size: int) -> bool:
+    """Whether a file that is read in pieces may have so many bytes: any number, unless somebody set the bound."""
+    return _most == MOST or size <= _most
 
 
 _read = 0

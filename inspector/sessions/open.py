@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from glob import escape, glob
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from inspector.config import files
 from inspector.sessions import intake
@@ -179,14 +179,12 @@ def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[OpenedFi
         if path != STDIN and os.path.isdir(path):
             yield from _folder(path, options)
             return
-        data = (stdin or b"") if path == STDIN else _bytes_of(path)
+        if path == STDIN and len(stdin or b"") > intake.most():
+            raise intake.BoundError(intake.too_large())
+        source, found = _read(path, stdin or b"", options) if path == STDIN else _file(path, options)
     except (OSError, intake.BoundError) as why:
         yield _failed(path, _unread(why)), []
         return
-    if len(data) > intake.most():
-        yield _failed(path, intake.too_large()), []
-        return
-    source, found = _read(path, data, options)
     yield source, found
     yield from _beside(source, options)
 
@@ -203,6 +201,23 @@ def _beside(source: Input, options: Options) -> Iterator[OpenedFile]:
             yield _read(name, intake.file_bytes(name), options)
         except (OSError, intake.BoundError) as why:
             yield _failed(name, _unread(why)), []
+
+
+def _file(path: str, options: Options, head: bytes = b"") -> OpenedFile:
+    """One file. A large one that grows line by line is read in pieces, every other whole.
+
+    Raises:
+        OSError: it cannot be read.
+        BoundError: it is not read for what it is or how large it is.
+    """
+    found = os.stat(path)
+    if stat.S_ISREG(found.st_mode) and found.st_size > intake.HEAVY and intake.streams(found.st_size):
+        with open(path, "rb") as file:
+            name = choose(file.read(HEAD), path)
+            if name is not None and IMPORTERS[name].grows:
+                file.seek(0)
+                return _imported(path, name, file, options)
+    return _read(path, _bytes_of(path, head), options)
 
 
 def _bytes_of(path: str, head: bytes = b"") -> bytes:
@@ -254,12 +269,11 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
         with open(name, "rb") as file:
             head = file.read(HEAD)
         known = bool(head) and choose(_plain(head), name) is not None
-        data = _bytes_of(name, head) if known else b""
+        if not known:
+            return f"{name}: no session", []
+        source, found = _file(name, options, head)
     except (OSError, intake.BoundError) as why:
         return f"{name}: {_unread(why)}", []
-    if not known:
-        return f"{name}: no session", []
-    source, found = _read(name, data, options)
     if source.error is not None and not found:
         return source.error, []
     return "", [(source, found), *(() if alone else _beside(source, options))]
@@ -322,8 +336,12 @@ def _read(path: str, data: bytes, options: Options) -> OpenedFile:
     name = choose(head, path)
     if name is None:
         return _failed(path, _unknown(plain)), []
+    return _imported(path, name, plain, options)
+
+
+def _imported(path: str, name: str, data: bytes | IO[bytes], options: Options) -> OpenedFile:
     try:
-        reading = importer(name).read(plain, path, options)
+        reading = importer(name).read(data, path, options)  # type: ignore[arg-type] # a file: of formats that grow alone
     except UnreadableError as why:
         return _failed(path, str(why), name), []
     except ODD as why:

@@ -10,13 +10,14 @@ import zlib
 
 import pytest
 
-from inspector.sessions import open_paths
+from inspector.sessions import intake, open_paths
 from inspector.sessions.agents import find, folder, samples
 from inspector.sessions.importers import IMPORTERS, importer
 from inspector.sessions.recording import Options, UnreadableError
 from loop_core.errors import CallerError
 from loop_core.values import Stop
 from tests.scenes.bodies import CHAT, assistant, chat_body, chat_stream, entry, har, user
+from tests.scenes.transcripts import block, claude, prompt, text
 
 CLAUDE = json.dumps(
     {
@@ -328,11 +329,11 @@ def test_pairs_of_one_folder_are_threaded_together_and_hars_are_not(tmp_path):
     for kind in ("json", "har"):
         place = tmp_path / kind
         place.mkdir()
-        for number, (messages, text) in enumerate(((first, "hello"), (second, "bye"))):
+        for number, (messages, reply) in enumerate(((first, "hello"), (second, "bye"))):
             pair = json.dumps(
-                {"request": {"model": "m", "messages": messages}, "response": json.loads(chat_body(text))}
+                {"request": {"model": "m", "messages": messages}, "response": json.loads(chat_body(reply))}
             )
-            (place / f"{number}.{kind}").write_text(pair if kind == "json" else har(entry(messages, chat_body(text))))
+            (place / f"{number}.{kind}").write_text(pair if kind == "json" else har(entry(messages, chat_body(reply))))
     assert len(open_paths([str(tmp_path / "json")]).conversations) == 1
     assert len(open_paths([str(tmp_path / "har")]).conversations) == 2
 
@@ -573,3 +574,35 @@ def test_the_embedded_samples_are_found_from_here():
     place = folder()
     assert place is not None
     assert place.name == "sample_sessions"
+
+
+# -- large transcripts -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["\n", "", '\n{"type": "user", "uu'])
+def test_a_transcript_that_is_read_in_pieces_gives_what_it_gives_as_a_whole(tmp_path, monkeypatch, end):
+    rows = [row for n in range(40) for row in (prompt(f"question {n}"), block(text("x" * 40), f"m{n}", "end_turn"))]
+    path = tmp_path / "large.jsonl"
+    path.write_text(("\ufeff" if end else "") + claude(*rows).rstrip("\n") + end)
+
+    def read():
+        loaded = open_paths([str(path)])
+        told = [(e.entry, e.lines, e.body, e.response.text, e.response.stop_reason) for e in loaded.exchanges]
+        return told, loaded.inputs, [turn.user_text for turn in loaded.turns]
+
+    whole = read()
+    monkeypatch.setattr(intake, "HEAVY", 10)
+    monkeypatch.setattr(intake, "PIECE", 1000)
+    assert read() == whole
+    assert len(whole[0]) == 40
+
+
+def test_a_transcript_of_any_size_is_read_in_pieces_unless_a_bound_was_set(tmp_path, monkeypatch):
+    path = tmp_path / "large.jsonl"
+    path.write_text(claude(prompt("hello"), block(text("world"), "m1", "end_turn")))
+    monkeypatch.setattr(intake, "HEAVY", 10)
+    monkeypatch.setattr(intake, "MOST", 20)
+    monkeypatch.setattr(intake, "_most", 20)
+    assert open_paths([str(path)]).inputs[0].error is None
+    monkeypatch.setattr(intake, "_most", 30)
+    assert "more than 30 bytes" in open_paths([str(path)]).inputs[0].error

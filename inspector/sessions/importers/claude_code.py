@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
-from typing import Any
+from typing import IO, Any
 
 from inspector.sessions.importers import first_look
 from inspector.sessions.recording import FileReading, Options, SessionAbout, Skipped, UnreadableError
@@ -217,7 +217,7 @@ def _is_row(value: dict[str, Any]) -> bool:
     return in_tree or value.get("type") in ("file-history-snapshot", "queue-operation") or "leafUuid" in value
 
 
-def read(data: bytes, path: str, options: Options) -> FileReading:
+def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
     """Every answer in the file.
 
     Raises:

@@ -10,11 +10,12 @@ A line that is cut, broken, repeated or of an unknown kind never hides the other
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 from pydantic_core import from_json
 
@@ -149,31 +150,27 @@ class TranscriptRows:
 class TranscriptLines(TranscriptRows):
     """The lines of one file."""
 
-    def __init__(self, data: bytes, fields: Fields) -> None:
-        super().__init__(self._lines(data.removeprefix(b"\xef\xbb\xbf")), fields)
+    def __init__(self, data: bytes | IO[bytes], fields: Fields) -> None:
+        super().__init__(self._lines(io.BytesIO(data) if isinstance(data, bytes) else data), fields)
         self._suspicious = False
 
     def suspicious(self, piece: bytes) -> bool:
         """Whether the lines around it may hold a credential: some hundred are searched for one at once."""
         return self._suspicious
 
-    def _lines(self, data: bytes) -> Iterator[tuple[int, bytes, bool]]:
+    def _lines(self, file: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:
         """Lines, a piece of the file at a time: a search over all of a large file would hold up every other thread."""
-        start, number, size = 0, 0, len(data)
-        while start < size:
-            newline = data.find(b"\n", start + intake.PIECE)
-            end = size if newline < 0 else newline
-            piece = data[start:end]
+        number = 0
+        while piece := file.read(intake.PIECE):
+            piece += file.readline()
             self._suspicious = detection.suspicious(piece)
-            lines = piece.split(b"\n")
-            cut = newline < 0 and lines[-1] != b""
-            if newline < 0 and not cut:
-                del lines[-1]  # the file ends with a line break
-            intake.note_read(end)
-            for position, line in enumerate(lines, start=1):
-                yield number + position, line, cut and position == len(lines)
-            number += len(lines)
-            start = end + 1
+            lines = (piece if number else piece.removeprefix(b"\xef\xbb\xbf")).split(b"\n")
+            last = lines.pop()
+            for number, line in enumerate(lines, start=number + 1):  # noqa: B020 - it goes on counting
+                yield number, line, False
+            if last:
+                yield number + 1, last, True
+            intake.note_read(file.tell())
 
 
 def slice_of(data: bytes, *path: str | int) -> str | None:
@@ -232,7 +229,7 @@ class TranscriptReader:
         """What is reported of rows that were not read as others are."""
         self._speakers: dict[tuple[str, str | None], ProfileChoice] = {}
 
-    def read(self, data: bytes) -> FileReading:
+    def read(self, data: bytes | IO[bytes]) -> FileReading:
         """Every answer in a file of lines."""
         return self.read_rows(TranscriptLines(data, self.fields))
 
