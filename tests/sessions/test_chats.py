@@ -192,6 +192,20 @@ def test_older_lines_of_goose_are_read(tmp_path):
     assert seen.inputs[0].about.title == "D"
 
 
+def test_an_export_of_goose_is_read(tmp_path):
+    value = {"id": "s1", "working_dir": "/w", "name": "N", "model_config": {"model_name": "gpt-4o"}, "conversation": [
+        {"role": "user", "created": 1, "content": [said("go")], "metadata": {"userVisible": True}},
+        {"role": "user", "created": 1, "content": [said("note")], "metadata": {"userVisible": False}},
+        {"role": "assistant", "created": 1785585602, "content": [request()]},
+        {"role": "user", "content": [response()]},
+        {"role": "assistant", "content": [said("Done.")], "metadata": {"inference": {"requestedModel": "claude-x"}}}]}
+    seen = shown(json.dumps(value, indent=2), tmp_path, name="g.json")
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
+    assert [facts.exchange.model for facts in seen.responses] == ["gpt-4o", "claude-x"]
+    assert [(name, json.loads(given)) for name, given, _ in calls(seen)] == [("write", {"a": 1})]
+    assert stops(seen) == ["tool_call", "unknown"]
+
+
 # -- Crush -------------------------------------------------------------------------------------------------------------
 
 

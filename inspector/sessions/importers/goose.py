@@ -7,12 +7,14 @@ they ended too early. Source: block/goose `crates/goose/src/session`, `crates/go
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers import SQLITE, first_look
+from inspector.sessions.importers import HEAD, SQLITE, first_look
 from inspector.sessions.importers.chat_tables import TABLE, ChatReader
 from inspector.sessions.importers.database import has, schema
+from inspector.sessions.importers.records import elements, encoded, list_of, numbered, whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, inferred_reason
@@ -49,7 +51,8 @@ def sniff(head: bytes, path: str) -> int:
         own = has(found, "messages", "session_id", "role", "content_json", "created_timestamp")
         return 95 if own and has(found, "sessions", "id", "working_dir") else 0
     first = first_look(head).first
-    header = isinstance(first, dict) and "working_dir" in first and {"description", "message_count"} & first.keys()
+    members = {"description", "message_count", "conversation"}
+    header = isinstance(first, dict) and "working_dir" in first and members & first.keys()
     return 95 if header else 0
 
 
@@ -58,8 +61,19 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     reader = _Reader(path, options)
     if data.startswith(SQLITE):
         return reader.read_database()
+    if "conversation" in (first_look(data[:HEAD]).first or {}):
+        reader.unit = "message"  # type: ignore[misc]
+        pieces = numbered(_exported(data, whole_object(data)), cut=True)
+        return reader.read_rows(TranscriptRows(pieces, FIELDS, reader.unit))
     reader.unit = "line"  # type: ignore[misc]
     return reader.read_rows(TranscriptLines(data, FIELDS))
+
+
+def _exported(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
+    """What `goose session export` writes: the session, and its messages."""
+    session = {name: value.get(name) for name in ("id", "name", "description", "working_dir", "model_config")}
+    yield encoded({TABLE: "sessions", **session})
+    yield from elements(list_of(data, "conversation"))
 
 
 class _Reader(ChatReader):
@@ -83,7 +97,7 @@ class _Reader(ChatReader):
 
     def open_session(self, value: dict[str, Any]) -> None:
         """Its model, where its messages do not say theirs."""
-        model = shape(value.get("model_config_json")).get("model_name")
+        model = shape(value.get("model_config_json") or value.get("model_config")).get("model_name")
         self.model = model if isinstance(model, str) else None
 
     def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
@@ -96,7 +110,7 @@ class _Reader(ChatReader):
         if value.get("role") == "assistant":
             self._answer(line, column, blocks)
         elif value.get("role") == "user":
-            hidden = shape(value.get("metadata_json")).get("userVisible") is False
+            hidden = shape(value.get("metadata_json") or value.get("metadata")).get("userVisible") is False
             results = [_result(block) for _, block in blocks if block.get("type") == "toolResponse"]
             self.results(line.number, *results)
             for _, block in blocks:
@@ -107,7 +121,8 @@ class _Reader(ChatReader):
 
     def _answer(self, line: TranscriptLine, column: str, blocks: list[tuple[int, dict[str, Any]]]) -> None:
         value = line.value
-        model = shape(shape(value.get("metadata_json")).get("inference")).get("requestedModel")
+        noted = shape(value.get("metadata_json") or value.get("metadata"))
+        model = shape(noted.get("inference")).get("requestedModel")
         started = value.get("created_timestamp") or value.get("created")
         answer = self.answer_of(line, f"{self.session}:{line.number}", None, model or self.model, started)
         at = answer.take(line)
