@@ -172,7 +172,7 @@ REPORT: tuple[Table, ...] = (
     *(Table("inspector.sessions.importers.otlp", table, "tests/sessions/test_otlp.py") for table in (
         "FIELDS", "OWN_WORDS", "RESOURCES", "SCOPES")),
     *(Table("inspector.sessions.importers.span_names", table, "tests/sessions/test_otlp.py") for table in (
-        "ANSWERING", "SYSTEMS", "CAPS", "INPUTS", "OUTPUTS")),
+        "ANSWERING", "SYSTEMS", "CAPS", "INPUTS", "OUTPUTS", "FACTS")),
     *(Table("inspector.sessions.importers.openhands", table, "tests/sessions/test_openhands.py") for table in (
         "FIELDS", "ENDED", "LISTS", "PASSED")),
     *(Table(f"inspector.sessions.importers.{name}", table, "tests/sessions/test_trajectories.py") for name, table in (
