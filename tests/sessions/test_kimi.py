@@ -62,7 +62,7 @@ def test_the_providers_own_word_comes_first(tmp_path):
     assert rules(seen)[0] == "transcript.provider"
     assert facts.exchange.request.max_tokens == 4096
     assert facts.exchange.response.usage == (42, 12, None, 30)
-    assert facts.exchange.started == "1785612812.829"
+    assert facts.exchange.started == "2026-08-01T19:33:32.829+00:00"
     assert words(seen) == ["TRUNCATED"]
     at = facts.judged.stop.evidence[0].at
     assert at.pointer == "/event/rawFinishReason"
@@ -152,8 +152,43 @@ def test_the_python_client(tmp_path):
     first = seen.responses[0].exchange.response
     assert (first.id, first.usage, first.reasoning_content) == ("m1", (6, 9, None, 1), "hm")
     assert seen.responses[0].verdicts[0].call.arguments == cut
+    assert seen.responses[0].exchange.started == "1970-01-01T00:00:01.500+00:00"
     assert "Kimi CLI keeps no stop reason" in seen.inputs[0].notices[0]
     assert [row.text for row in seen.responses[1].exchange.request.messages[0].results] == ["bad JSON"]
+
+
+def test_the_state_of_version_2(tmp_path):
+    state = json.dumps({"id": "s", "version": 2, "cwd": "/w", "title": "Tides", "lastPrompt": "hi"})
+    seen = shown(state, tmp_path, name="state.json")
+    assert (seen.inputs[0].error, seen.inputs[0].about.title) == (None, "Tides")
+
+
+def test_a_prompt_without_a_message_is_what_the_user_said(tmp_path):
+    asked = {"type": "turn.prompt", "input": [{"type": "text", "text": "go"}]}
+    alone = shown(session(asked, begin(), text("Fine."), end(rawFinishReason="stop")), tmp_path)
+    both = shown(session(asked, prompt("go"), begin(), text("Fine."), end(rawFinishReason="stop")), tmp_path)
+    for seen in (alone, both):
+        assert [message.text for message in seen.responses[0].exchange.request.messages] == ["go"]
+
+
+def test_events_of_the_python_client_as_they_came(tmp_path):
+    def row(kind, **payload):
+        return {"jsonrpc": "2.0", "method": "event", "params": {"type": kind, "payload": payload}}
+
+    usage = {"input_other": 5, "output": 9, "input_cache_read": 1}
+    seen = shown("".join(json.dumps(each) + "\n" for each in (
+        row("TurnBegin", user_input=[{"type": "text", "text": "go"}]), row("StepBegin", n=1),
+        row("StatusUpdate", token_usage=usage, message_id="m1"), row("ContentPart", type="text", text="Read"),
+        row("ContentPart", type="text", text="ing."),
+        row("ToolCall", id="c1", function={"name": "ReadFile", "arguments": ""}),
+        row("ToolCallPart", arguments_part='{"path": '), row("ToolCallPart", arguments_part='"a"}'),
+        row("ToolResult", id="c1", content="text of a"), row("StepBegin", n=2), row("SteerInput", user_input="shorter"),
+        row("ContentPart", type="text", text="Done."), row("TurnEnd"))), tmp_path)
+    first, second = (facts.exchange for facts in seen.responses)
+    assert (first.response.text, first.response.id, first.response.usage.output_tokens) == ("Reading.", "m1", 9)
+    assert seen.responses[0].verdicts[0].call.arguments == '{"path": "a"}'
+    assert second.request.messages[0].results[0].text == "text of a"
+    assert second.request.messages[-1].text == "shorter"
 
 
 @pytest.mark.parametrize("first", [

@@ -158,8 +158,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "kimi": FileFormat(
         f"{_HERE}.kimi", "Kimi Code or Kimi CLI session", 'a first line with "type": "metadata" and "protocol_version"',
         Keeps(Words.PROVIDER, cap=True, usage=True),
-        (b"protocol_version", b"llm.request", b"context.append", b"turn.prompt", b'"workDir"', b"TurnBegin",
-         b"StepBegin"), (
+        (b"protocol_version", b"llm.request", b"context.append", b"turn.prompt", b'"workDir"', b'"lastPrompt"',
+         b"TurnBegin", b"StepBegin"), (
             AgentFolder("Kimi Code", "KIMI_CODE_HOME", ".kimi-code", ("sessions", "*", "*", "agents", "*"),
                         ("wire.jsonl",)),
             AgentFolder("Kimi CLI", "KIMI_SHARE_DIR", ".kimi", ("sessions", "*", "*"), ("wire.jsonl",)),

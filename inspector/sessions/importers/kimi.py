@@ -13,30 +13,28 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers import first_look
+from inspector.sessions.importers.kimi_cli import KimiCliSession
+from inspector.sessions.importers.kimi_rows import ROWS, KimiReader, text_of, usage_of
 from inspector.sessions.recording import FileReading, Options, SessionAbout
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
+from inspector.sessions.transcripts import TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (
     InterimRow,
     TranscriptAnswer,
     TranscriptLine,
     TreePlace,
-    content_text,
     provider_reason,
     recorder_reason,
 )
-from inspector.sessions.transcripts.ending_rules import infer
+from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
 from loop_core.values import (
     ArgsForm,
     At,
-    Finding,
     OpaquePart,
     ReasoningPart,
-    Severity,
     Stop,
     TextPart,
     ToolCall,
     ToolResultPart,
-    Usage,
 )
 from loop_core.wire import wire
 from loop_core.wire.base import StopRow
@@ -60,27 +58,8 @@ APIS: Mapping[str, str] = {
     "vertexai": "gemini_generate",
 }
 """Kimi Code's names of providers that are not spoken to as OpenAI's chat -> the wire format of each."""
-ASSUMED = "openai_chat"
-ROWS = frozenset({
-    "metadata", "config.update", "tools.set_active_tools", "turn.prompt", "turn.steer", "turn.cancel", "turn.ended",
-    "context.append_message", "context.append_loop_event", "context.apply_compaction", "llm.tools_snapshot",
-    "llm.request", "usage.record", "permission.set_mode", "permission.record_approval_result", "profile.bind",
-    "plugin.session_start", "runtime.set_binding", "token_counting.measured", "token_counting.turn_recorded",
-    "plan_mode.enter", "plan_mode.exit", "full_compaction.begin", "full_compaction.complete", "step.begin",
-    "StatusUpdate", "StepBegin", "TurnBegin", "TurnEnd", "CompactionBegin", "CompactionEnd", "ApprovalRequest",
-    "ApprovalRequestResolved", "ApprovalResponse", "ToolCallPart", "StepRetry", "SubagentEvent",
-})
-"""Records that are known; those that hold no exchange are counted."""
-FIELDS: Fields = {
-    "": {"type": (str,), "event": (dict,), "message": (dict,), "model": (str,), "maxTokens": (int,)},
-    "event": {
-        "type": (str,), "uuid": (str,), "stepUuid": (str,), "toolCallId": (str,), "name": (str,), "usage": (dict,),
-        "finishReason": (str,), "providerFinishReason": (str,), "rawFinishReason": (str,), "part": (dict,),
-    },
-}
-"""What is read of a record, and the types that it can have."""
-
-
+STATES = (frozenset({"agents", "workDir", "createdAt"}), frozenset({"version", "cwd", "title", "lastPrompt"}))
+"""The members of the state of a session, of versions 1 and 2."""
 def sniff(head: bytes, path: str) -> int:
     """The first line says the protocol; or the state of a session, or a record of either client."""
     seen = first_look(head)
@@ -91,9 +70,9 @@ def sniff(head: bytes, path: str) -> int:
             return 100
         if value.get("type") in ("llm.request", "context.append_loop_event", "turn.prompt"):
             return 100
-        if {"agents", "workDir", "createdAt"} <= set(value):
+        if any(names <= set(value) for names in STATES) and "type" not in value:
             return 100
-        message = value.get("message")
+        message = value.get("message", value.get("params"))
         if isinstance(message, dict) and message.get("type") in ("TurnBegin", "StepBegin") and "payload" in message:
             return 100
     return 0
@@ -102,9 +81,9 @@ def sniff(head: bytes, path: str) -> int:
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Every answer in the file."""
     first = first_look(data[: 1 << 16])
-    if isinstance(first.first, dict) and "agents" in first.first and "type" not in first.first:
+    if isinstance(first.first, dict) and any(names <= set(first.first) for names in STATES):
         return _state(first.first)
-    reader = _PythonSession if b'"TurnBegin"' in data or b'"StepBegin"' in data else _Session
+    reader = KimiCliSession if b'"TurnBegin"' in data or b'"StepBegin"' in data else _Session
     return reader(path, options).read(data)
 
 
@@ -121,60 +100,10 @@ def _state(value: dict[str, Any]) -> FileReading:
     return reading
 
 
-def text_of(value: Any) -> str:
-    """The text of a message, of an input, of a tool's output."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        return text_of(value.get("text") or value.get("output") or value.get("message") or value.get("content") or "")
-    return content_text(value)
-
-
-class _Line(TranscriptReader):
-    """What both clients share: rows one after the other, without a tree."""
-
-    name, fields = "kimi", FIELDS
-    key, row_word = "", ("a record", "records")
-    several_apis = steered = True
-
-    def __init__(self, path: str, options: Options) -> None:
-        super().__init__(path, options)
-        self.place = TreePlace(None)
-        self.compacted: str | None = None
-
-    def above(self, value: dict[str, Any]) -> TreePlace:
-        """The last place."""
-        return self.place
-
-    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """The place of the next record."""
-        self.place = place
-
-    def follow(self, row: InterimRow, place: TreePlace) -> TreePlace:
-        """A row after the answer of this place."""
-        if place.answer is not None:
-            place.answer.follow(row)
-        return place if row.mark == "ended" else TreePlace(place.answer, (place.since, row))
-
-    def note_compaction(self, answer: TranscriptAnswer) -> None:
-        """That the history was compacted before an answer."""
-        if self.compacted is not None:
-            answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
-            self.compacted = None
-
-    def settle(self) -> None:
-        """Where a step has no word, what the others show."""
-        for answer in self.answers:
-            caps = frozenset() if answer.cap is None else frozenset({answer.cap})
-            answer.stop = answer.stop or infer(answer, caps)
-        ends = [answer.end() for answer in self.answers]
-        self.reading.acts += [end for end in ends if end is not None]
-
-
 # -- Kimi Code -------------------------------------------------------------------------------------------------------
 
 
-class _Session(_Line):
+class _Session(KimiReader):
     """A file of Kimi Code."""
 
     agent = "Kimi Code"
@@ -184,6 +113,8 @@ class _Session(_Line):
         self.steps: dict[str, TranscriptAnswer] = {}
         self.asked: dict[str, Any] = {}
         """The last record of a request."""
+        self.prompt: tuple[int, str] | None = None
+        """The line and text of a prompt of which no message was written yet."""
         self.raw = 0
         """Steps with the provider's own word."""
         self.begun: tuple[TranscriptLine, str, TreePlace] | None = None
@@ -206,6 +137,7 @@ class _Session(_Line):
             return self.follow(InterimRow(line.number, "the user cancelled the turn", mark="interrupted"), place)
         elif kind == "turn.prompt":
             place = self._empty_step(place)
+            self.prompt = (line.number, text_of(value.get("input")))
         elif kind == "turn.ended":
             place = self._empty_step(place)
             reason = value.get("reason")
@@ -222,6 +154,7 @@ class _Session(_Line):
             self.remarks["hold a message that is no user's"] += 1
             return place
         origin = message.get("origin")
+        self.prompt = None  # the message says it
         own = isinstance(origin, dict) and origin.get("kind") not in (None, "user", "system_trigger")
         return self.follow(InterimRow(line.number, text_of(message.get("content")), own=own), place)
 
@@ -269,11 +202,13 @@ class _Session(_Line):
         """The answer of a step, which begins with its first part."""
         if key in self.steps:
             return self.steps[key]
+        if self.prompt is not None and self.prompt[1]:
+            place = self.follow(InterimRow(*self.prompt), place)
+        self.prompt = None
         asked = self.asked
         api = APIS.get(str(asked.get("provider")), self.options.api or ASSUMED)
         answer = self.begin(f"step:{line.number}", api, asked.get("model"), place, line)
-        sent = asked.get("time")
-        answer.started = str(sent / 1_000) if type(sent) is int else None
+        answer.started = moment_text(asked.get("time"))
         answer.cap = asked["maxTokens"] if type(asked.get("maxTokens")) is int else None
         self.note_compaction(answer)
         self.steps[key] = self.add(answer)
@@ -329,97 +264,3 @@ class _Session(_Line):
             self.reading.notices.insert(0, (
                 f"{without:,} of {len(self.steps):,} steps have no word of the provider's: what is shown for those is "
                 "Kimi Code's own"))
-
-
-def usage_of(usage: Any) -> Usage | None:
-    """Counts of tokens; the input is given in three parts."""
-    if not isinstance(usage, dict):
-        return None
-
-    def count(*names: str) -> int | None:
-        return next((usage[name] for name in names if type(usage.get(name)) is int), None)
-
-    parts = [count("inputOther", "input_other"), count("inputCacheRead", "input_cache_read"),
-             count("inputCacheCreation", "input_cache_creation")]
-    known = [part for part in parts if part is not None]
-    return Usage(sum(known) if known else None, count("output"), None, parts[1])
-
-
-# -- The Python client -----------------------------------------------------------------------------------------------
-
-
-class _PythonSession(_Line):
-    """A file of Kimi CLI in Python: events of its wire, without words and caps."""
-
-    agent = "Kimi CLI"
-
-    def __init__(self, path: str, options: Options) -> None:
-        super().__init__(path, options)
-        self.open: TranscriptAnswer | None = None
-
-    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """An event."""
-        message = line.value.get("message")
-        if not isinstance(message, dict):
-            lines.count(line.value.get("type"), ROWS)
-            return place
-        kind, payload = message.get("type"), message.get("payload")
-        payload = payload if isinstance(payload, dict) else {}
-        if kind == "TurnBegin":
-            self.open = None
-            return self.follow(InterimRow(line.number, text_of(payload.get("user_input"))), place)
-        if kind == "TurnEnd":
-            self.open = None
-            return self.follow(InterimRow(line.number, "TurnEnd", mark="ended"), place)
-        if kind == "StepInterrupted":
-            self.open = None
-            return self.follow(InterimRow(line.number, "the step was interrupted", mark="interrupted"), place)
-        if kind == "ToolResult":
-            return self._result(line, payload, place)
-        if kind in ("ContentPart", "ToolCall"):
-            return self._part(line, str(kind), payload, place)
-        if kind == "StepBegin":
-            self.open = None
-        elif kind == "StatusUpdate" and self.open is not None:
-            self.open.usage = usage_of(payload.get("token_usage")) or self.open.usage
-            key = payload.get("message_id")
-            self.open.id = key if isinstance(key, str) and key else self.open.id
-        elif kind == "CompactionBegin":
-            self.compacted = f"line {line.number}: the history was compacted before this answer"
-        elif kind == "StepRetry":
-            self.remarks["note a request that failed and was sent again"] += 1
-        lines.count(kind, ROWS)
-        return place
-
-    def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        given = payload.get("return_value", payload.get("result"))
-        failed = isinstance(given, dict) and given.get("is_error") is True
-        key = payload.get("tool_call_id")
-        part = ToolResultPart(key if isinstance(key, str) else None, None, text_of(given), failed)
-        return self.follow(InterimRow(line.number, "", (part,)), place)
-
-    def _part(self, line: TranscriptLine, kind: str, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        answer = self.open
-        if answer is None:
-            answer = self.begin(f"line:{line.number}", self.options.api or ASSUMED, None, place, line)
-            self.note_compaction(answer)
-            self.open = self.add(answer)
-        at = answer.take(line)
-        function = payload.get("function")
-        if kind == "ToolCall" and isinstance(function, dict):
-            key, name, given = payload.get("id"), function.get("name"), function.get("arguments")
-            answer.parts.append(ToolCall(
-                key if isinstance(key, str) else None, name if isinstance(name, str) else "",
-                given if isinstance(given, str) else None, True, form=ArgsForm.STRING,
-                at=At(at.part, at.start, at.end, "/message/payload")))
-        elif payload.get("type") == "think":
-            answer.parts.append(ReasoningPart(text_of(payload.get("think"))))
-        else:
-            answer.parts.append(TextPart(text_of(payload.get("text"))))
-        return place if place.answer is answer else TreePlace(answer)
-
-    def summarise(self) -> None:
-        """That it keeps no stop reason."""
-        if self.answers:
-            self.reading.notices.insert(0, "Kimi CLI keeps no stop reason and no output cap: what is shown of the ends "
-                                        "of its answers is inferred, and says so")
