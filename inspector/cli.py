@@ -14,6 +14,7 @@
     inspector run --api ID …     a live turn, headless, recorded
     inspector config, locate     what is configured, and where things are kept
     inspector samples            lists the embedded sample sessions
+    inspector formats            the files and wire formats that are read, and what each keeps
     inspector schema NAME        the JSON Schema of a document, or of a file format
     inspector provider           a scripted provider with faults, for any client
     inspector providers          one intended answer as every provider would have told of it
@@ -58,6 +59,7 @@ COMMANDS: Mapping[str, str] = {
     "locate": "sessions:locate",
     "samples": "sessions:samples",
     "schema": "sessions:schema",
+    "formats": "sessions:formats",
 }
 """Command -> the module of `inspector.commands` that holds it, and its name there; imported when it is asked for."""
 

@@ -146,6 +146,18 @@ def locate(what: str | None) -> None:
             commands.write(f"{place}\n" if what else f"{name}  {place or 'none'}\n")
 
 
+@click.command(context_settings=commands.CONTEXT)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: files and wire formats.")
+def formats(as_json: bool) -> None:
+    """Lists the files and wire formats that are read, with what each keeps."""
+    from inspector.report.format_list import document, text
+
+    if as_json:
+        commands.write_json(document())
+    else:
+        commands.write(text())
+
+
 SCHEMAS: Mapping[str, str] = {
     "explain": "inspector.report.schemas:explain_schema",
     "session": "inspector.sessions.native:schema",

@@ -17,6 +17,7 @@ from inspector.config import files
 from inspector.sessions import intake
 from inspector.sessions.build import Unbuilt, build, mask_seams
 from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, choose, importer
+from inspector.sessions.importers.refusals import refusal
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import (
     ODD,
@@ -335,7 +336,7 @@ def _read(path: str, data: bytes, options: Options) -> OpenedFile:
     head = plain[:HEAD]
     name = choose(head, path)
     if name is None:
-        return _failed(path, _unknown(plain)), []
+        return _failed(path, refusal(head, path) if head.startswith(SQLITE) else _unknown(plain)), []
     return _imported(path, name, plain, options)
 
 

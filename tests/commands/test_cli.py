@@ -242,10 +242,7 @@ BAD = {
     "invalid UTF-8": ("Some notes about the Gru\u00df".encode("latin-1"), "invalid UTF-8 at byte 24"),
     "other JSON": (b'{"name": "package"}', "JSON of no API"),
     "a HAR cut at once": (b'{"log": {"version": "1.2", "entr', "HAR"),
-    "Codex": (
-        b'{"timestamp":"t","type":"session_meta","payload":{"id":"x"}}\n{"type":"event_msg","payload":{}}\n',
-        "Codex rollout: not read yet",
-    ),
+    "a format that is known": (b'{"resourceLogs": []}\n{}\n', "OpenTelemetry logs (OTLP): not read yet"),
 }
 
 

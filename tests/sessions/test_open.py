@@ -502,7 +502,6 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
     ("content", "name"),
     [
         (b"PK\x03\x04\x14\0\0\0\0\0" + b"\0" * 20 + b"_journal/start.json", "inspect_ai log (.eval)"),
-        (b"SQLite format 3\0" + b"\0" * 100, "SQLite database"),
         ('{"id": "x", "run_type": "llm", "inputs": {}, "outputs": {}}', "LangSmith runs"),
         ('{"litellm_call_id": "x", "response": {}, "call_type": "completion"}', "LiteLLM log"),
         ('{"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t"}}', "inspect_ai log"),

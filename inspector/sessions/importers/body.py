@@ -9,6 +9,7 @@ from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers import first_look
+from inspector.sessions.importers.refusals import refusal
 from inspector.sessions.recording import FileReading, Options, RawExchange, UnreadableError
 
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
@@ -32,24 +33,27 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
         )
     api = options.api or found
     if api is None:
-        raise UnreadableError(_explain(data))
+        raise UnreadableError(_explain(data, path))
     error = None if traffic.is_event_stream(data) else traffic.utf8_error(data)
     return FileReading(raws=[RawExchange(0, api=api, body=data)], error=error)
 
 
-def _explain(data: bytes) -> str:
+def _explain(data: bytes, path: str) -> str:
     if traffic.is_event_stream(data):
         return "a Bedrock InvokeModel event stream: not read yet (expected ConverseStream)"
-    text = first_look(data[: 1 << 16]).text
-    if text[:1] not in (b"{", b"["):
+    seen = first_look(data[: 1 << 16])
+    if seen.text[:1] not in (b"{", b"["):
         return "server-sent events of no API that is known: expected one of the known APIs, or `--api ID`"
+    if len(seen.lines) > 1:
+        return refusal(data[: 1 << 16], path)
     try:
-        return _explain_json(traffic.loads(data))
+        return _explain_json(traffic.loads(data)) or refusal(data[: 1 << 16], path)
     except ValueError as why:
         return f"no valid JSON ({why}): expected {_ANY}"
 
 
 def _explain_json(value: Any) -> str:
+    """What JSON of no API is; empty where it is nothing that is known."""
     if isinstance(value, dict):
         if "error" in value or value.get("type") == "error":
             return "an error body, which several APIs share: expected `--api ID` to say whose it is"
@@ -57,7 +61,7 @@ def _explain_json(value: Any) -> str:
             return 'a request without its response: expected a response, or both as {"request": …, "response": …}'
     elif isinstance(value, list) and value and isinstance(value[0], dict) and "role" in value[0]:
         return "a list of messages, without any response as a provider sent it: expected response bodies"
-    return "JSON of no API and no session format that is known: expected a known one, or `--api ID`"
+    return ""
 
 
 def _answers(value: dict[str, Any]) -> bool:

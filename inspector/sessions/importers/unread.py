@@ -87,6 +87,4 @@ def _by_bytes(head: bytes, path: str) -> str | None:
     if head.startswith(b"PK\x03\x04"):
         inside = b"_journal/" in head[:4096] or b"header.json" in head[:4096] or lowered.endswith(".eval")
         return "inspect_ai log (.eval)" if inside else "ZIP archive"
-    if head.startswith(b"SQLite format 3\0"):
-        return "SQLite database"
     return None
