@@ -496,6 +496,17 @@ LANGFUSE: dict[str, Any] = {"trace": {"id": "t", "projectId": "p", "name": "n"},
          "content": "hi", "tool_calls": [{"id": "c", "function": {"name": "ls", "arguments": "{"}}]}}]}},
     {"id": "b", "traceId": "t", "type": "SPAN", "parentObservationId": "a"},
 ]}
+ROO: tuple[dict[str, Any], ...] = (
+    {"role": "user", "content": [{"type": "text", "text": "<task>go</task>"}], "ts": 1000},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "w", "input": {}}], "ts": 2000,
+     "modelInfo": {"modelId": "m"}, "metrics": {"tokens": {"prompt": 1, "completion": 2}}},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "ok"}], "ts": 3000},
+)
+ROO_SCREEN: tuple[dict[str, Any], ...] = (
+    {"ts": 1, "type": "say", "say": "text", "text": "go"},
+    {"ts": 2, "type": "say", "say": "api_req_started", "text": "{\"tokensIn\": 1, \"cancelReason\": \"x\"}"},
+    {"ts": 3, "type": "say", "say": "text", "text": "done", "partial": True},
+)
 
 
 class Shape(NamedTuple):
@@ -542,6 +553,8 @@ SHAPES: tuple[Shape, ...] = (
     Shape("mitmproxy", "flows.mitm", FLOW, write=tnetstring),
     Shape("vcr", "cassette.yaml", CASSETTE, write=cassette),
     Shape("langfuse", "trace.json", LANGFUSE),
+    Shape("roo", "api_conversation_history.json", list(ROO)),
+    Shape("roo", "ui_messages.json", list(ROO_SCREEN)),
     Shape("known", "spans.jsonl", [{"resourceLogs": []}, {"eval": {"run_id": "r"}, "status": "s"}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),
     *(Shape("body", f"{api}.json", answer) for api, answer in ANSWERS.items()),

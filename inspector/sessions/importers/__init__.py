@@ -76,6 +76,18 @@ _HERE = "inspector.sessions.importers"
 _ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
 SQLITE = b"SQLite format 3\0"
 """Begins a database. Its importers get the head alone, and read the file by its path (`database.snapshot`)."""
+_USERS = (*(f"{root}/{editor}/User" for root in (".config", "Library/Application Support")
+            for editor in ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")),
+          ".vscode-server/data/User", "AppData/Roaming/Code/User")
+"""The folders of a user below home in VS Code and the editors made of it."""
+_TASKS = tuple(
+    AgentFolder(agent, "", user, ("globalStorage", extension, "tasks", "*"),
+                ("api_conversation_history.json", "claude_messages.json"))
+    for user in _USERS for agent, extension in (
+        ("Cline", "saoudrizwan.claude-dev"), ("Roo Code", "rooveterinaryinc.roo-cline"),
+        ("Zoo Code", "zoocodeorganization.zoo-code"), ("Kilo Code", "kilocode.kilo-code"),
+    )
+)
 IMPORTERS: Mapping[str, FileFormat] = {
     "session": FileFormat(
         "inspector.sessions.native", "session file of Loop Inspector", 'a line with "loop_inspector_session"',
@@ -215,6 +227,12 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "langfuse": FileFormat(
         f"{_HERE}.langfuse", "Langfuse export", 'an object with "trace" and "observations", or observations',
         Keeps(Words.RECORDER, cap=True, usage=True), (b"observations", b'"traceId"', b'"projectId"'),
+    ),
+    "roo": FileFormat(
+        f"{_HERE}.roo", "Roo Code or Cline task",
+        'a list of messages with "role" and "ts", or of rows with "ask" or "say"; ui_messages.json beside it',
+        Keeps(Words.HINT, usage=True),
+        (b"api_conversation_history", b"claude_messages.json", b"ui_messages", b'"ts"'), _TASKS,
     ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(

@@ -1,0 +1,328 @@
+"""Tasks of Roo Code, Cline, Zoo Code and Kilo Code: `api_conversation_history.json` and the files beside it.
+
+No stop word is kept. The history has the messages; `ui_messages.json` has one `api_req_started` row for each request,
+with the only usage and with why a stream ended early. Opening either file reads both; a screen file alone is read as
+text. Source: RooCodeInc/Roo-Code `src/core/task/Task.ts`, `src/core/assistant-message/presentAssistantMessage.ts`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from inspector.sessions import redact
+from inspector.sessions.importers import first_look, sibling
+from inspector.sessions.importers.records import elements, encoded, numbered
+from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
+from inspector.sessions.recording import FileReading, Options, TurnPlace
+from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts.answer import (
+    TranscriptAnswer,
+    TranscriptLine,
+    TreePlace,
+    inferred_reason,
+    recorder_reason,
+    unrecorded_reason,
+)
+from inspector.sessions.transcripts.content_blocks import blocks_of, results_of, take_blocks
+from inspector.sessions.transcripts.dialogue import DialogueReader, count, shape
+from loop_core.values import (
+    At,
+    Finding,
+    ReasoningPart,
+    Severity,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+    Usage,
+)
+from loop_core.wire.base import StopRow
+from loop_core.wire.failures import classify
+
+HISTORIES = ("api_conversation_history.json", "claude_messages.json")
+"""What the history is called, the newer name first."""
+SCREEN = "ui_messages.json"
+APIS: Mapping[str, str] = {"anthropic": "anthropic_messages", "openai": "openai_chat"}
+"""`apiProtocol` of a request -> the wire format."""
+CANCELS: Mapping[str, StopRow] = {
+    "user_cancelled": StopRow(Stop.CANCELLED, None, "Roo-Code Task.ts"),
+    "streaming_failed": StopRow(Stop.INTERRUPTED, None, "Roo-Code Task.ts"),
+}
+"""`cancelReason` of a request."""
+NOTES: Mapping[str, Stop] = {
+    "[Response interrupted by user]": Stop.CANCELLED,
+    "[Response interrupted by API Error]": Stop.INTERRUPTED,
+    "[Response interrupted by a tool use result.": Stop.UNKNOWN,
+    "Failure: I did not provide a response.": Stop.UNKNOWN,
+}
+"""What the agent writes itself at the end of a model's text -> how the answer ended; unknown: nothing is said of it."""
+REJECTED = re.compile(r"Invalid tool call for '[^']*': missing nativeArgs")
+"""Begins the result of a call whose arguments could not be parsed: it did not run, and is kept as `{}` or a stub."""
+TYPED = re.compile(r"<(?:task|feedback|user_message|answer)>")
+"""What the user wrote stands in one of these, whatever is before it."""
+OWN = re.compile(r"\s*[\[#]")
+"""Begins what the agent itself says as the user: `[ERROR]`, `[TASK RESUMPTION]`, `[read_file for 'a'] Result:`."""
+RESULT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
+"""Begins a result that is text: of a call in the text of an answer (XML), and in some releases of a native call."""
+DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", re.DOTALL)
+MODEL = re.compile(r"<model>([^<\s]{1,200})</model>")
+"""Where Roo tells the model which one it is."""
+FIELDS: Fields = {"": {"role": (str,), "content": (list, str), "ts": (int, float), "reasoning_content": (str,)}}
+"""What is read of a message, and the types that it can have."""
+_UI_TEXT = frozenset({"text", "reasoning", "completion_result"})
+
+
+def sniff(head: bytes, path: str) -> int:
+    """A list of messages by one of its names, or of rows of the screen."""
+    name, first = os.path.basename(path).lower(), first_look(head).first
+    row = first[0] if isinstance(first, list) and first else None
+    if isinstance(first, list) and name in (*HISTORIES, SCREEN):
+        return 98
+    if not isinstance(row, dict):
+        return 0
+    if row.get("type") in ("ask", "say") and "ts" in row and row["type"] in row:
+        return 95
+    return 90 if "ts" in row and {"role", "content"} <= row.keys() else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer of the task."""
+    reader = _Reader(path, options)
+    if first_look(data[:1 << 16]).text.startswith(b"[") and _is_screen(data):
+        history = next((found for found in (sibling(path, name) for name in HISTORIES) if found), None)
+        if history is None:
+            return reader.read_screen(data)
+        return reader.read_task(history, data)
+    return reader.read_task(data, sibling(path, SCREEN))
+
+
+def _is_screen(data: bytes) -> bool:
+    first = first_look(data[:1 << 16]).first
+    return isinstance(first, list) and bool(first) and isinstance(first[0], dict) and "role" not in first[0] and (
+        first[0].get("type") in ("ask", "say"))
+
+
+class _Reader(DialogueReader):
+    """One task being read."""
+
+    name, agent, fields, unit = "roo", "Roo Code or Cline", FIELDS, "message"
+    words = "Roo Code and Cline keep no stop reason: what is shown is inferred from other rows, and says so"
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.session = os.path.basename(os.path.dirname(os.path.abspath(path)))
+        self.request: TaskRequest | None = None
+        """The request that no answer has been seen of."""
+        self.model: str | None = None
+        self.sent_back = False
+        """Whether the last message of the user holds the result of a tool as text."""
+        self.models: list[tuple[float, str]] = []
+
+    def read_task(self, history: bytes, screen: bytes | None) -> FileReading:
+        """The messages, each answer with its request where the screen's rows have it."""
+        self.models = models_of(sibling(self.path, "task_metadata.json"))
+        rows = list(elements(history))
+        merged, unmatched = with_requests(rows, requests_of(screen))
+        if unmatched:
+            self.reading.notices.append(
+                f"{SCREEN}: its {unmatched:,} requests cannot be assigned to its answers; their usage is left out")
+        item = shape(_object(sibling(self.path, "history_item.json")))
+        if isinstance(item.get("task"), str):
+            self.titles[self.session] = redact.text(item["task"])[:120]
+        return self.read_rows(TranscriptRows(numbered(merged, cut=True), self.fields, self.unit))
+
+    def read_screen(self, screen: bytes) -> FileReading:
+        """The rows of the screen alone, as text."""
+        self.reading.notices.append(f"{HISTORIES[0]} is not beside it: only what was on the screen is shown, as text")
+        return self.read_rows(TranscriptRows(numbered(_spoken(screen), cut=True), self.fields, self.unit))
+
+    def session_of(self, value: dict[str, Any]) -> str:
+        """There is one."""
+        return self.session
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A request, or a message."""
+        value, role = line.value, line.value.get("role")
+        if role == "request":
+            self._unanswered(line)
+            self.request = TaskRequest.of(value)
+            return self.here
+        if "condenseParent" in value or "truncationParent" in value:
+            self.remarks["were hidden from the model later, by a summary or a shorter history"] += 1
+        if value.get("isSummary") is True or value.get("isTruncationMarker") is True:
+            self.user(line.number, _words(value.get("content")), own=True)
+        elif role == "assistant":
+            self._answer(line)
+        elif role == "user":
+            self._user(line)
+        else:
+            lines.count(role or value.get("type"), frozenset({"reasoning"}))
+        return self.here
+
+    def _user(self, line: TranscriptLine) -> None:
+        content = line.value.get("content")
+        for result in (*results_of(content), *self._text_results(content)):
+            self.results(line.number, result)
+        text = _words(content)
+        self.sent_back = RESULT.match(text) is not None and TYPED.search(text) is None
+        found = MODEL.search(text)
+        self.model = found[1] if found is not None else self.model
+        said = DETAILS.sub("", text).strip()
+        if said:
+            self.user(line.number, said, own=OWN.match(said) is not None and not TYPED.search(said))
+
+    def _text_results(self, content: Any) -> Iterator[ToolResultPart]:
+        """The results that stand as text, each of the first call with its name that has none; else of the only call."""
+        answer = self.here.answer
+        waiting = [call for call in answer.calls if call.id not in answer.results] if answer is not None else []
+        for block in blocks_of(content):
+            found = RESULT.match(_words([block]))
+            if found is None or not waiting:
+                continue
+            call = next((call for call in waiting if call.name == found[1]), waiting[0] if len(waiting) == 1 else None)
+            if call is not None:
+                waiting.remove(call)
+                yield ToolResultPart(call.id, call.name, _words([block]), False)
+
+    def _answer(self, line: TranscriptLine) -> None:
+        value, request = line.value, self.request
+        self.request = None
+        at_time = value.get("ts") or (request.ts if request is not None else None)
+        info = shape(value.get("modelInfo"))
+        model = info.get("modelId") or info.get("id") or _model_at(self.models, at_time) or self.model
+        api = APIS.get(request.protocol or "") if request is not None else None
+        answer = self.answer_of(line, f"{self.session}:{line.number}", api, model, at_time)
+        if self.sent_back:
+            answer.said = TurnPlace.TOOL_RESULT
+        at = answer.take(line)
+        answer.word_at = at
+        if isinstance(value.get("reasoning_content"), str):
+            answer.parts.append(ReasoningPart(value["reasoning_content"], None))
+        take_blocks(answer, value.get("content"), line, at, "content")
+        answer.usage = _usage(shape(shape(value.get("metrics")).get("tokens")))
+        if request is not None:
+            answer.usage = answer.usage or request.usage
+            answer.stop = self._ended(answer, request, at)
+        note = next((note for note in NOTES if note in answer.text), None)
+        if note is not None:
+            _take_note(answer, note, at)
+
+    def _ended(self, answer: TranscriptAnswer, request: TaskRequest, at: At) -> StopReason | None:
+        """How its request ended early, by the agent's own word."""
+        row = CANCELS.get(request.cancel or "")
+        if request.failure:
+            answer.findings.append(Finding("transcript.stream_failed", Severity.INFO,
+                                           f"the agent says that the stream failed: {request.failure[:200]}", at))
+        if row is not None:
+            return recorder_reason(row.stop, row.detail, at, str(request.cancel), "roo.cancel_reasons")
+        if request.cancel:
+            return recorder_reason(Stop.UNKNOWN, None, at, request.cancel, "unknown_word")
+        if request.partial and not request.done:
+            return inferred_reason(Stop.INTERRUPTED, None, at, "partial_row", None,
+                                   f"{SCREEN}: a row of it is still partial, and its request has no cost")
+        return None
+
+    def _unanswered(self, line: TranscriptLine | None) -> None:
+        """A request that no message answers: it failed, was cancelled, or was under way when the agent ended."""
+        request, self.request = self.request, None
+        if request is None:
+            return
+        if not (request.failure or request.cancel or request.partial):
+            self.remarks["are requests without an answer in the history"] += 1
+            return
+        data = encoded(request.record())
+        line = TranscriptLine(line.number if line is not None else len(self.answers) + 1, redact.body(data), {})
+        answer = self.answer_of(line, f"{self.session}:request:{request.ts}", APIS.get(request.protocol or ""),
+                                _model_at(self.models, request.ts) or self.model, request.ts)
+        at = answer.take(line)
+        answer.word_at, answer.usage = at, request.usage
+        answer.stop = self._ended(answer, request, at)
+        if request.failure:
+            answer.error = error_in_text(request.failure, None, None)
+            stop, detail, rule = classify(answer.error)
+            answer.stop = recorder_reason(stop, detail, at, request.failure[:200], rule)
+
+    def settle(self) -> None:
+        """A call that the agent could not parse is malformed, and did not run; then what other records show."""
+        self._unanswered(None)
+        for answer in self.answers:
+            _reject(answer)
+        super().settle()
+
+
+def _usage(tokens: dict[str, Any]) -> Usage | None:
+    """The counts that newer releases of Cline write into a message."""
+    sent, made = count(tokens.get("prompt")), count(tokens.get("completion"))
+    return None if sent is None and made is None else Usage(sent, made, None, count(tokens.get("cached")))
+
+
+def _take_note(answer: TranscriptAnswer, note: str, at: At) -> None:
+    """The agent's own words in a model's text: how it ended, and no words of the model."""
+    answer.findings.append(Finding("transcript.own_words", Severity.INFO, f"the agent wrote {note!r} into it", at))
+    answer.parts = [part._replace(text=part.text.split(note)[0].rstrip()) if type(part) is TextPart else part
+                    for part in answer.parts]
+    if answer.stop is None:
+        stop = NOTES[note]
+        known = recorder_reason(stop, None, at, note, "roo.notes")
+        answer.stop = known if stop is not Stop.UNKNOWN else unrecorded_reason(at)
+
+
+def _reject(answer: TranscriptAnswer) -> None:
+    """Takes a call whose result says that its arguments could not be parsed for malformed."""
+    refused = {key: part for key, part in answer.results.items() if REJECTED.search(part.text)}
+    if not refused:
+        return
+    answer.parts = [part._replace(closed=False) if type(part) is ToolCall and part.id in refused else part
+                    for part in answer.parts]
+    name = next((call.name for call in answer.calls if call.id in refused), "a tool")
+    if answer.stop is None:
+        answer.stop = inferred_reason(
+            Stop.MALFORMED_TOOL_CALL, None, answer.word_at, "call_rejected", At(),
+            f"the agent could not parse the arguments of {name} and did not run it; what is kept of them is a stub")
+
+
+def _words(content: Any) -> str:
+    """The text blocks of a message."""
+    texts = [block if isinstance(block, str) else block.get("text") for block in blocks_of(content)
+             if isinstance(block, (str, dict))]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _model_at(models: list[tuple[float, str]], at: Any) -> str | None:
+    """The model in use at a time."""
+    if type(at) not in (int, float):
+        return None
+    return next((model for since, model in reversed(models) if since <= at), None)
+
+
+def _object(data: bytes | None) -> Any:
+    return first_look(data).first if data else None
+
+
+def _spoken(screen: bytes) -> Iterator[bytes]:
+    """The rows of the screen as messages: between two requests, what the model said is one answer."""
+    said: list[dict[str, str]] = []
+    first = True
+    requests = {request.ts: request for request in requests_of(screen)}
+    for piece in elements(screen):
+        value = shape(first_look(piece).first)
+        kind, text, at = value.get("say") or value.get("ask"), value.get("text"), value.get("ts")
+        own = value.get("type") == "say" and kind in _UI_TEXT and not first
+        if isinstance(text, str) and own:
+            said.append({"type": "text", "text": text} if kind != "reasoning" else {"thinking": text})
+            continue
+        if kind in ("api_req_started", "user_feedback") or first:
+            if said:
+                yield encoded({"role": "assistant", "content": said})
+                said = []
+            if kind == "api_req_started" and type(at) in (int, float) and at in requests:
+                yield encoded(requests[at].record())
+            elif isinstance(text, str) and kind in ("text", "task", "user_feedback"):
+                yield encoded({"role": "user", "content": f"<feedback>{text}</feedback>", "ts": at})
+        first = False
+    if said:
+        yield encoded({"role": "assistant", "content": said})

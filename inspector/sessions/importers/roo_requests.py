@@ -1,0 +1,109 @@
+"""The requests of a task of Roo Code or Cline: the `api_req_started` rows of its `ui_messages.json`.
+
+The history holds no request and no usage. An answer belongs to the last request that began before it was written; where
+messages have no times, requests and answers are assigned by their order, and only if there are as many of each.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from inspector.sessions import redact
+from inspector.sessions.importers import partial
+from inspector.sessions.importers.records import elements, encoded
+from inspector.sessions.transcripts.dialogue import count, shape
+from loop_core.values import Usage
+
+
+class TaskRequest(NamedTuple):
+    """One request."""
+
+    ts: float
+    usage: Usage | None = None
+    protocol: str | None = None
+    cancel: str | None = None
+    """Why its stream ended early."""
+    failure: str | None = None
+    """The error of its stream, or of the request."""
+    done: bool = False
+    """Whether its cost is known: Roo writes that when the stream has ended."""
+    partial: bool = False
+    """Whether a row of it was still growing when the file was last written."""
+
+    def record(self) -> dict[str, Any]:
+        """The request as a record among the messages."""
+        usage = self.usage
+        return {"role": "request", "ts": self.ts, "protocol": self.protocol, "cancel": self.cancel,
+                "failure": self.failure, "done": self.done, "partial": self.partial,
+                "usage": None if usage is None else [usage.input_tokens, usage.output_tokens,
+                                                     usage.cached_tokens]}
+
+    @classmethod
+    def of(cls, value: dict[str, Any]) -> TaskRequest:
+        """The request that a record is."""
+        counts = value.get("usage")
+        usage = Usage(counts[0], counts[1], None, counts[2]) if isinstance(counts, list) and len(counts) == 3 else None
+        at = value.get("ts")
+        return cls(at if isinstance(at, (int, float)) else 0, usage, _text(value.get("protocol")),
+                   _text(value.get("cancel")), _text(value.get("failure")), value.get("done") is True,
+                   value.get("partial") is True)
+
+
+def requests_of(screen: bytes | None) -> list[TaskRequest]:
+    """The requests in the rows of the screen."""
+    found: list[TaskRequest] = []
+    for piece in elements(screen) if screen else ():
+        row = shape(partial(redact.body(piece)))
+        kind = row.get("say") or row.get("ask")
+        if kind == "api_req_started":
+            found.append(_request(row))
+        elif found and row.get("partial") is True:
+            found[-1] = found[-1]._replace(partial=True)
+        elif found and kind == "api_req_failed" and isinstance(row.get("text"), str):
+            found[-1] = found[-1]._replace(failure=row["text"])
+    return found
+
+
+def _request(row: dict[str, Any]) -> TaskRequest:
+    text, at = row.get("text"), row.get("ts")
+    given = shape(partial(text.encode("utf-8", "replace")) if isinstance(text, str) else None)
+    made = count(given.get("tokensOut"))
+    sent = count(given.get("tokensIn"))
+    usage = None if made is None and sent is None else Usage(sent, made, None, count(given.get("cacheReads")))
+    return TaskRequest(at if isinstance(at, (int, float)) else 0, usage, _text(given.get("apiProtocol")),
+                       _text(given.get("cancelReason")), _text(given.get("streamingFailedMessage")),
+                       given.get("cost") is not None)
+
+
+def with_requests(messages: list[bytes], requests: list[TaskRequest]) -> tuple[list[bytes], int]:
+    """The messages with each request before its answer, and how many requests could not be assigned."""
+    if not requests:
+        return messages, 0
+    values = [shape(partial(piece)) for piece in messages]
+    answers = [value for value in values if value.get("role") == "assistant"]
+    timed = all(type(value.get("ts")) in (int, float) for value in answers)
+    if not timed and len(answers) != len(requests):
+        return messages, len(requests)
+    waiting, merged = list(requests), []
+    for piece, value in zip(messages, values, strict=True):
+        if value.get("role") == "assistant":
+            until = value["ts"] if timed else None
+            while waiting and (until is None or waiting[0].ts <= until):
+                merged.append(encoded(waiting.pop(0).record()))
+                if until is None:
+                    break
+        merged.append(piece)
+    return merged + [encoded(request.record()) for request in waiting], 0
+
+
+def models_of(metadata: bytes | None) -> list[tuple[float, str]]:
+    """The models that Cline's `task_metadata.json` names, each with the time since when it was used."""
+    value = shape(partial(redact.body(metadata))) if metadata else {}
+    rows = value.get("model_usage")
+    return sorted((float(row["ts"]), row["model_id"]) for row in (rows if isinstance(rows, list) else ())
+                  if isinstance(row, dict) and type(row.get("ts")) in (int, float)
+                  and isinstance(row.get("model_id"), str))
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,202 @@
+"""Tasks of Roo Code and Cline: requests beside the history, calls that could not be parsed, streams that ended."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inspector.sessions import open_paths
+from inspector.sessions.agents import transcripts
+from inspector.sessions.importers import choose
+from tests.scenes.transcripts import rules, stops, viewed
+
+HISTORY, SCREEN = "api_conversation_history.json", "ui_messages.json"
+CALL = {"type": "tool_use", "id": "c1", "name": "apply_diff", "input": {}}
+REJECTED = "Invalid tool call for 'apply_diff': missing nativeArgs. This usually means the model streamed invalid"
+
+
+def said(text):
+    return {"type": "text", "text": text}
+
+
+def user(*blocks, ts=1000, **more):
+    return {"role": "user", "content": list(blocks), "ts": ts, **more}
+
+
+def model(*blocks, ts=2000, **more):
+    return {"role": "assistant", "content": list(blocks), "ts": ts, **more}
+
+
+def result(text, error=False):
+    return {"type": "tool_result", "tool_use_id": "c1", "content": text, "is_error": error}
+
+
+def request(ts=900, **given):
+    return {"ts": ts, "type": "say", "say": "api_req_started", "text": json.dumps(given)}
+
+
+ASKED = user(said("<task>\ngo\n</task>"), said("<environment_details><model>m-1</model></environment_details>"))
+DONE = {"tokensIn": 9, "tokensOut": 4, "cacheReads": 5, "cost": 0.1}
+
+
+def task(tmp_path, history=None, screen=None, name=HISTORY, **beside):
+    folder = tmp_path / "task-1"
+    folder.mkdir(exist_ok=True)
+    for file, value in ((name, history), (SCREEN, screen), *((f"{key}.json", value) for key, value in beside.items())):
+        if value is not None:
+            (folder / file).write_text(json.dumps(value))
+    return viewed(folder / (SCREEN if history is None else name))
+
+
+def notices(seen):
+    return "\n".join(seen.inputs[0].notices)
+
+
+def test_history_usage_model_and_result(tmp_path):
+    seen = task(tmp_path, [ASKED, model(said("hm"), CALL), user(result("done"), ts=3000), model(said("ok"), ts=4000)],
+                [request(**DONE, apiProtocol="anthropic"), request(3100, tokensIn=1, tokensOut=2, cost=0)],
+                history_item={"task": "go on"})
+    first, last = (view.exchange for view in seen.responses)
+    assert first.response.usage[:4] == (9, 4, None, 5)
+    assert first.response.model == "m-1"
+    assert first.response.api == "anthropic_messages"
+    assert last.response.usage[:2] == (1, 2)
+    assert stops(seen) == ["tool_call", "unknown"]
+    assert [call.arguments for call in first.response.tool_calls] == ["{}"]
+    assert "keep no stop reason" in notices(seen)
+
+
+def test_either_file_opens_the_task(tmp_path):
+    task(tmp_path, [ASKED, model(said("ok"))], [request(**DONE)])
+    by_screen = viewed(tmp_path / "task-1" / SCREEN)
+    assert by_screen.responses[0].exchange.response.text == "ok"
+    assert by_screen.responses[0].exchange.response.usage.output_tokens == 4
+
+
+def test_a_rejected_call_is_malformed_and_did_not_run(tmp_path):
+    seen = task(tmp_path, [ASKED, model(CALL), user(result(REJECTED, error=True), ts=3000), model(said("ok"), ts=4000)])
+    assert stops(seen)[0] == "malformed_tool_call"
+    assert "transcript.inferred.call_rejected" in rules(seen)
+    assert not seen.responses[0].exchange.response.tool_calls[0].closed
+
+
+@pytest.mark.parametrize(("given", "stop"), [
+    ({"cancelReason": "user_cancelled"}, "cancelled"), ({"cancelReason": "streaming_failed"}, "interrupted"),
+    ({"cancelReason": "odd"}, "unknown"),
+])
+def test_cancel_reasons(tmp_path, given, stop):
+    assert stops(task(tmp_path, [ASKED, model(said("o"))], [request(**given)])) == [stop]
+
+
+@pytest.mark.parametrize(("note", "stop"), [
+    ("[Response interrupted by user]", "cancelled"), ("[Response interrupted by API Error]", "interrupted"),
+    ("[Response interrupted by a tool use result. Only one", "unknown"),
+    ("Failure: I did not provide a response.", "unknown"),
+])
+def test_notes_of_the_agent_are_no_words_of_the_model(tmp_path, note, stop):
+    seen = task(tmp_path, [ASKED, model(said(f"half\n\n{note}")), user(said("<feedback>go</feedback>"), ts=3000)])
+    assert stops(seen) == [stop]
+    assert seen.responses[0].exchange.response.text == "half"
+
+
+def test_a_partial_row_without_a_cost_is_a_stream_that_died(tmp_path):
+    growing = {"ts": 950, "type": "say", "say": "text", "text": "o", "partial": True}
+    assert stops(task(tmp_path, [ASKED, model(said("o"))], [request(tokensIn=1), growing])) == ["interrupted"]
+    assert stops(task(tmp_path, [ASKED, model(said("o"))], [request(**DONE), growing])) == ["unknown"]
+
+
+def test_a_failed_request_is_an_exchange_of_its_own(tmp_path):
+    failed = {"ts": 905, "type": "ask", "ask": "api_req_failed", "text": "overloaded"}
+    seen = task(tmp_path, [ASKED, model(said("ok"))], [request(), failed, request(950, **DONE)])
+    assert len(seen.responses) == 2
+    assert seen.responses[0].exchange.response.error.message == "overloaded"
+    seen = task(tmp_path, [ASKED], [request(cancelReason="streaming_failed", streamingFailedMessage="terminated")])
+    assert seen.responses[0].exchange.response.error.message == "terminated"
+
+
+def test_requests_without_answer_are_counted(tmp_path):
+    seen = task(tmp_path, [ASKED, model(said("ok"))], [request(**DONE), request(950, **DONE)])
+    assert "requests without an answer" in notices(seen)
+
+
+def test_requests_by_order_where_messages_have_no_times(tmp_path):
+    bare = [{key: value for key, value in row.items() if key != "ts"} for row in (ASKED, model(said("ok")))]
+    seen = task(tmp_path, bare, [request(**DONE)], name="claude_messages.json")
+    assert seen.responses[0].exchange.response.usage.output_tokens == 4
+    seen = task(tmp_path, bare, [request(**DONE), request(950, **DONE)], name="claude_messages.json")
+    assert seen.responses[0].exchange.response.usage is None
+    assert "cannot be assigned" in notices(seen)
+
+
+def test_models_and_counts_of_cline(tmp_path):
+    tokens = {"tokens": {"prompt": 7, "completion": 3, "cached": 1}}
+    seen = task(tmp_path, [ASKED, model(said("a"), modelInfo={"modelId": "m-2"}, metrics=tokens),
+                           user(said("[read_file for 'a'] Result:"), ts=3000), model(said("b"), ts=4000)],
+                task_metadata={"model_usage": [{"ts": 3500, "model_id": "m-3"}]})
+    assert [view.exchange.response.model for view in seen.responses] == ["m-2", "m-3"]
+    assert seen.responses[0].exchange.response.usage[:4] == (7, 3, None, 1)
+    assert stops(seen) == ["unknown", "unknown"]  # what the agent itself says ends no turn
+
+
+def test_the_user_went_on(tmp_path):
+    seen = task(tmp_path, [ASKED, model(said("ok")), user(said("[x] Result:\n<feedback>more</feedback>"), ts=3000),
+                           model(said("b"), ts=4000)])
+    assert stops(seen) == ["end_turn", "unknown"]
+    assert "transcript.inferred.user_went_on" in rules(seen)
+
+
+def test_summaries_and_hidden_messages(tmp_path):
+    hidden = model(said("old"), ts=500, condenseParent="x")
+    seen = task(tmp_path, [ASKED, hidden, model(said("summary"), isSummary=True), model(said("new"), ts=4000)])
+    assert [view.exchange.response.text for view in seen.responses] == ["old", "new"]
+    assert "hidden from the model" in notices(seen)
+
+
+def test_the_screen_alone_is_text(tmp_path):
+    rows = [{"ts": 1, "type": "say", "say": "text", "text": "go"}, request(2, **DONE),
+            {"ts": 3, "type": "say", "say": "reasoning", "text": "hm"},
+            {"ts": 4, "type": "say", "say": "text", "text": "done"},
+            {"ts": 5, "type": "ask", "ask": "completion_result", "text": ""}]
+    seen = task(tmp_path, None, rows)
+    response = seen.responses[0].exchange.response
+    assert (response.text, response.usage.output_tokens) == ("done", 4)
+    assert "only what was on the screen" in notices(seen)
+
+
+def test_damage(tmp_path):
+    folder = tmp_path / "task-1"
+    folder.mkdir()
+    whole = json.dumps([ASKED, model(said("ok")), model(said("cut"))])
+    (folder / HISTORY).write_text(whole[:-12])
+    (folder / SCREEN).write_text('[{"ts": 1, "type": "say", "say": "api_req_started", "text": 3}, 7, nul')
+    seen = viewed(folder / HISTORY)
+    assert seen.responses[0].exchange.response.text == "ok"
+    assert "is cut" in notices(seen)
+    (folder / HISTORY).write_text(json.dumps([{"role": 3, "content": 4}, {"role": "assistant", "content": 3, "ts": "x",
+                                                                         "reasoning_content": 1}, {}]))
+    assert "was expected" in notices(viewed(folder / HISTORY))
+
+
+def test_recognised_by_name_or_rows():
+    assert choose(b'[{"role": "user", "content": "a", "ts": 1}]', "a.json") == "roo"
+    assert choose(b'[{"ts": 1, "type": "say", "say": "text"}]', "a.json") == "roo"
+    assert choose(b"[]", f"t/{HISTORY}") == "roo"
+
+
+def test_results_as_text(tmp_path):
+    seen = task(tmp_path, [ASKED, model(CALL), user(said("[apply_diff for 'a'] Result:\nok"), ts=3000),
+                           model(said("<read_file>a</read_file>"), ts=4000),
+                           user(said("[read_file for 'a'] Result:\nok"), ts=5000), model(said("b"), ts=6000)])
+    assert stops(seen) == ["tool_call", "unknown", "unknown"]
+    assert len(seen.turns) == 1
+    assert not seen.responses[1].exchange.response.tool_calls
+
+
+def test_discovery(tmp_path):
+    folder = tmp_path / ".config/VSCodium/User/globalStorage/zoocodeorganization.zoo-code/tasks/t1"
+    folder.mkdir(parents=True)
+    (folder / HISTORY).write_text(json.dumps([ASKED]))
+    found = transcripts({"HOME": str(tmp_path)})
+    assert [(each.path, each.agent) for each in found] == [(str(folder / HISTORY), "Zoo Code")]
+    assert open_paths([str(folder / HISTORY)]).inputs
