@@ -188,7 +188,8 @@ def parse(raw: str | None) -> Arguments:
         return Arguments(ArgumentShape.EMPTY, problem="the arguments are empty")
     try:
         value = _STRICT.decode(raw)
-        if _SURROGATE.search(raw):
+        raw.encode()  # a lone surrogate as it is
+        if "\\u" in raw and _SURROGATE.search(raw):
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as why:
         shape = ArgumentShape.CUT if _is_beginning(raw, why) else ArgumentShape.INVALID
@@ -223,7 +224,7 @@ def parse_leniently(raw: str | None) -> Any:
 
 
 _KINDS = {str: "string", list: "array", bool: "boolean", type(None): "null"}
-_SURROGATE = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _LITERAL_TAIL = re.compile(r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|-|\.|[eE][+-]?)\Z")
 _ESCAPE_TAIL = re.compile(r"\\?u?[0-9a-fA-F]{0,4}\Z")
 

@@ -17,8 +17,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE)]  # this checkout, and the modules beside this file
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # programs that are started are measured with their byte code cached
 
-GROUPS = ("decoding", "simulated", "corpus", "masking", "whatif", "start", "screens", "tuning", "serving", "browser",
-          "live")
+GROUPS = ("decoding", "simulated", "corpus", "masking", "whatif", "start", "size", "screens", "tuning", "serving",
+          "browser", "live")
 
 
 def main(groups: list[str]) -> int:

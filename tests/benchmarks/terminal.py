@@ -88,6 +88,19 @@ class Terminal:
             self.settle(quiet)
         return (self.cpu() - start) / times
 
+    def latency(self, key: str) -> float:
+        """Seconds from a key to the first that is drawn after it."""
+        self.settle(0.03)
+        start = time.monotonic()
+        os.write(self._fd, key.encode())
+        self._read(2)
+        return time.monotonic() - start
+
+    def peak(self) -> float:
+        """The most memory that the program had, in MB."""
+        with open(f"/proc/{self._pid}/status", encoding="utf-8") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
+
     def idle(self, seconds: float) -> float:
         """CPU seconds a second while nothing is asked."""
         start, clock = self.cpu(), time.monotonic()

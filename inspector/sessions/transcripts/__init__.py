@@ -252,10 +252,14 @@ class TranscriptReader:
         for answer in self.answers:
             reading.exchanges.append(self._exchange(answer))
             reading.answers += answer.answers()
+            answer.rows.clear()
+            answer.blocks.clear()
         lines.report(reading)
         reading.masked = lines.masked
         self.summarise()
         reading.notices += [f"{several} that {what}: {count:,}" for what, count in self.remarks.items()]
+        for answer in self.answers:
+            answer.next.clear()  # answers refer to one another, and nobody looks for rings while a recording is read
         return reading
 
     # -- what a format says ------------------------------------------------------------------------------------------
