@@ -193,7 +193,7 @@ REPORT: tuple[Table, ...] = (
         ("hermes", "STOPS"), ("hermes", "FIELDS"), ("crush", "STOPS"), ("crush", "APIS"), ("crush", "FIELDS"),
         ("goose", "FIELDS"), ("amp", "STOPS"), ("amp", "APIS"), ("amp", "FAILED"), ("amp", "FIELDS"))),
     *(Table("inspector.sessions.importers.opencode", name, "tests/sessions/test_opencode.py") for name in (
-        "APIS", "OWN", "FIELDS")),
+        "APIS", "PARTS", "OWN", "FIELDS")),
     *(Table("inspector.sessions.importers.opencode_parts", name, "tests/sessions/test_opencode.py") for name in (
         "STOPS", "ERRORS")),
     Table("inspector.sessions.importers.claude_code", "FIELDS", "tests/sessions/test_odd_members.py"),

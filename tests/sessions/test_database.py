@@ -32,6 +32,20 @@ def test_rows_that_stand_in_the_log_are_read(live):
     assert not has(schema(live), "part")
 
 
+def test_what_was_not_committed_is_rolled_back_where_it_stands_in_the_file_already(tmp_path):
+    path = tmp_path / "agent.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.executescript("PRAGMA journal_mode = DELETE; PRAGMA cache_size = 2; CREATE TABLE message (data)")
+        writer.executemany("INSERT INTO message VALUES (?)", [("old" + "x" * 2000,)] * 50)
+        writer.execute("BEGIN")
+        writer.execute("UPDATE message SET data = 'new' || substr(data, 4)")
+        assert b"newx" in path.read_bytes()  # the cache of the writer is too small for it
+        before = sorted(os.listdir(tmp_path))
+        with snapshot(str(path)) as database:
+            assert {row[0][:3] for row in database.execute("SELECT data FROM message")} == {"old"}
+        assert sorted(os.listdir(tmp_path)) == before == ["agent.db", "agent.db-journal"]
+
+
 def test_nothing_beside_it_changes(live, tmp_path):
     def state():
         return {entry.name: (entry.stat().st_size, entry.stat().st_mtime_ns) for entry in os.scandir(tmp_path)}

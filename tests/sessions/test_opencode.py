@@ -415,6 +415,16 @@ def test_a_message_alone_has_its_parts_and_a_part_alone_is_shown(tmp_path):
     assert [each.response.text for each in part.exchanges] == ["Hello."]
 
 
+@pytest.mark.parametrize("part", [text("Hello."), {"type": "reasoning", "text": "Hello."}, tool()])
+def test_a_part_of_which_only_the_folder_says_whose_it_is(tmp_path, part):
+    path = tmp_path / "opencode" / "part" / "msg_1" / "001.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"id": "p1", **part, "time": {"start": 1}}))
+    (exchange,) = open_paths([str(path)]).exchanges
+    assert exchange.recorder == "opencode"
+    assert exchange.response.id == "msg_1"
+
+
 @pytest.mark.parametrize(("value", "notice"), [
     ({"id": "ses_1", "projectID": "p", "directory": "/w", "title": "T"}, "a session: T; no answer of a model"),
     ({"id": "m", "sessionID": "s", "role": "user", "summary": {"title": "Hi"}}, "a message of the user: Hi; no answer"),

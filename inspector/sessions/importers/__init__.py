@@ -149,7 +149,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.opencode", "opencode or Kilo CLI session",
         'a database with the tables "session", "message" and "part", or JSON with "sessionID" or "messageID"',
         Keeps(Words.RECORDER, usage=True),
-        (SQLITE, b"sessionID", b"messageID", b"projectID", b'"info"', b'"ses_'), (
+        (SQLITE, b"sessionID", b"messageID", b"projectID", b'"info"', b'"ses_', b"opencode"), (
             AgentFolder("opencode", "XDG_DATA_HOME", ".local/share", ("opencode",), ("opencode*.db",)),
             AgentFolder("opencode", "", "Library/Application Support/opencode", (), ("opencode*.db",)),
             AgentFolder("Kilo CLI", "XDG_DATA_HOME", ".local/share", ("kilo",), ("kilo*.db",)),

@@ -1,8 +1,9 @@
 """SQLite databases that agents keep their sessions in, read while the agent may be writing.
 
-What was written last stands in the log beside the file (`-wal`), and opening a database in place may create files
-beside it. So both are copied to a temporary folder and opened there: nothing of the agent's is ever touched.
-Source: sqlite.org/wal.html.
+What was written last stands in the log beside the file (`-wal`), or what was there before in a journal (`-journal`),
+and opening a database in place may create files beside it. So all are copied to a temporary folder and opened there:
+nothing of the agent's is ever touched. A write that was not committed is rolled back in the copy.
+Source: sqlite.org/wal.html, sqlite.org/lockingv3.html.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from functools import lru_cache
 from inspector.sessions import intake
 from inspector.sessions.recording import UnreadableError
 
+_FILES = ("", "-wal", "-journal")
+"""The files that a database consists of while it is written."""
 _TRIES = 3
 """Copies that are made before a database that changes all the time is taken as it is."""
 Schema = Mapping[str, frozenset[str]]
@@ -35,10 +38,11 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
         copy = os.path.join(folder, "copy.db")
         _copy(path, copy)
         try:
-            connection = sqlite3.connect(f"file:{copy}?mode=ro", uri=True)
+            connection = sqlite3.connect(f"file:{copy}?mode=rw", uri=True)
         except sqlite3.Error as why:
             raise UnreadableError(f"a database that cannot be opened: {why}") from why
         try:
+            connection.execute("PRAGMA query_only = ON")
             connection.row_factory = sqlite3.Row
             # An agent may cut a text inside a character.
             connection.text_factory = lambda given: given.decode("utf-8", "replace")
@@ -58,7 +62,7 @@ def _copy(path: str, copy: str) -> None:
             before = _state(path)
             if sum(size for size, _ in before) > intake.most():
                 raise UnreadableError(intake.too_large())
-            for suffix in ("", "-wal"):
+            for suffix in _FILES:
                 _copy_one(path + suffix, copy + suffix)
             if _state(path) == before:
                 return
@@ -74,11 +78,11 @@ def _copy_one(source: str, target: str) -> None:
 
 
 def _state(path: str) -> list[tuple[int, int]]:
-    """Size and time of the file and of its log."""
+    """Size and time of the file and of its logs."""
     found = []
-    for name in (path, f"{path}-wal"):
+    for suffix in _FILES:
         try:
-            seen = os.stat(name)
+            seen = os.stat(path + suffix)
         except FileNotFoundError:
             continue
         found.append((seen.st_size, seen.st_mtime_ns))

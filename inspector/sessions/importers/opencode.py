@@ -34,6 +34,8 @@ PASSED = frozenset({
     "location-switched",
 })
 """Records that carry nothing of an exchange."""
+PARTS = frozenset({"text", "reasoning", "tool"})
+"""Types of parts that are known without the ids of what they belong to, which only their folders have."""
 OWN = frozenset({"synthetic", "system", "skill", "shell"})
 """Records of the second version that the agent itself put into the history."""
 FIELDS: Fields = {
@@ -64,6 +66,7 @@ def _kind(seen: FileHead) -> str:
         ("messageID" in value and "type" in value) or ("sessionID" in value and "role" in value)
         or ("projectID" in value and "directory" in value)
         or (str(value["id"]).startswith("ses_") and "title" in value)
+        or (value.get("type") in PARTS and ("text" in value or "state" in value) and "time" in value)
     )
     return "record" if one else ""
 

@@ -82,8 +82,11 @@ def tree(data: bytes, path: str) -> Iterator[bytes]:
 
     Each stands in a folder named by what it belongs to: `session/PROJECT/ID`, `message/SESSION/ID`, `part/MESSAGE/ID`.
     """
-    yield data
     value = _object(data)
+    if "type" in value and not {"messageID", "sessionID"} & value.keys():
+        yield with_ids(data, messageID=os.path.basename(os.path.dirname(path)))  # a part of which only its folder says
+        return
+    yield data
     key = os.path.splitext(os.path.basename(path))[0] if "id" not in value else value["id"]
     if "messageID" in value or not isinstance(key, str) or not _plain(key):
         return
