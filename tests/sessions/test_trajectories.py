@@ -109,6 +109,8 @@ def test_steps_and_attempts_are_read_where_there_is_no_history(tmp_path):
     step = {"response": "Look.", "action": "ls", "observation": "a.py", "thought": "Look."}
     seen = shown(json.dumps({"trajectory": [step, step], "info": {}}), tmp_path)
     assert stops(seen) == ["tool_call", "tool_call"]
+    long = {**step, "observation": "x" * 70_000}
+    assert stops(shown(json.dumps({"trajectory": [long, step], "info": {}}), tmp_path)) == ["tool_call", "tool_call"]
     again = shown(json.dumps({"attempts": [{"history": [TASK, acted()]}, {"trajectory": [step]}], "info": {}}),
                   tmp_path)
     assert [facts.exchange.entry for facts in again.responses] == [1, 2]
@@ -213,6 +215,11 @@ def test_an_older_list_has_its_command_in_the_text(fence, tmp_path):
     assert stops(seen)[0] == "tool_call"
     assert [call.arguments for call in seen.responses[0].exchange.response.tool_calls] == ["ls -la"]
     assert "2 of 2 answers have no stop reason, as mini-swe-agent keeps none for them" in notices(seen)
+
+
+def test_an_object_that_begins_with_its_messages_is_known_by_its_name(tmp_path):
+    rows = json.dumps({"messages": [TASK, answered("stop")]})
+    assert shown(rows, tmp_path, name="a.traj.json").inputs[0].format == "mini-swe-agent"
 
 
 @pytest.mark.parametrize("name", ["mswea", "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MICRO_SWE_AGENT_FINAL_OUTPUT"])

@@ -58,6 +58,7 @@ def sniff(head: bytes, path: str) -> int:
         if str(first.get("trajectory_format", "")).startswith("mini-swe-agent"):
             return 100
         known = "exit_status" in info or "mini_version" in info or "model_stats" in info
+        known = known or ("messages" in first and path.lower().endswith(".traj.json"))
         return 90 if known and "trajectory" not in first and "history" not in first else 0
     if isinstance(first, list) and first and isinstance(first[0], dict) and "role" in first[0]:
         return 90 if path.lower().endswith(".traj.json") or any(name in head for name in NAMES) else 0

@@ -50,8 +50,11 @@ def sniff(head: bytes, path: str) -> int:
     first = first_look(head).first
     if not isinstance(first, dict):
         return 0
+    steps = objects_of(first.get("trajectory"))
     if "trajectory" in first and ("environment" in first or "history" in first or "info" in first):
         return 100
+    if steps and "observation" in steps[0] and ("action" in steps[0] or "response" in steps[0]):
+        return 95  # of a long file the head holds no more
     if "attempts" in first and "info" in first:
         return 90
     history = first.get("history")
