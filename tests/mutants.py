@@ -161,6 +161,10 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.sessions.transcripts.ending_rules", "TASKS", "tests/sessions/test_stopped.py"),
     Table("inspector.sessions.transcripts.ending_rules", "BEHIND", "tests/sessions/test_stopped.py"),
     Table("inspector.sessions.wordings", "LOST", "tests/sessions/test_stopped.py"),
+    *(Table("inspector.sessions.importers.inspect_ai", table, "tests/sessions/test_inspect_ai.py") for table in (
+        "FIELDS", "STOPS", "CAPS")),
+    *(Table("inspector.sessions.transcripts.provider_answers", table, "tests/sessions/test_inspect_ai.py")
+      for table in ("PLACES", "CALLING")),
     *(Table("inspector.sessions.importers.gemini_cli", table, "tests/sessions/test_gemini_cli.py") for table in (
         "FIELDS", "STOPS", "MODEL", "NOTES", "OPEN")),
     *(Table(f"inspector.sessions.{module}", table, "tests/sessions/test_droid_cursor.py") for module, table in (

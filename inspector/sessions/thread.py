@@ -133,6 +133,8 @@ class _Threader:
             why = "the same request with the continuation token of the answer"
             return _Step(PlaceEvidence(TurnPlace.RESUME, why), owners[0])
         last = asked[-1]
+        if last.exchange.session != one.exchange.session:
+            return None  # sessions of one file may begin with the same request
         if last.failed and _repeats(last, one, self.ordered):
             why = "the same request again after an error or an interruption"
             return _Step(PlaceEvidence(TurnPlace.RETRY, why), last)

@@ -488,6 +488,18 @@ FLOW: dict[str, Any] = {
     "websocket": None,
 }
 
+INSPECT: dict[str, Any] = {"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t"}, "samples": [{
+    "id": 1, "epoch": 1, "attachments": {"ab": "hi"}, "error": {"message": "m"},
+    "events_data": {"messages": [{"role": "user", "content": "go"}]},
+    "events": [
+        {"event": "model", "model": "m", "input_refs": [[0, 1]], "config": {"max_tokens": 7},
+         "output": {"choices": [{"message": {"content": [{"type": "text", "text": "attachment://ab"}], "tool_calls": [
+             {"id": "c", "function": "f", "arguments": {"a": 1}, "parse_error": "x"}]}, "stop_reason": "tool_calls"}],
+             "usage": {"output_tokens": 7}},
+         "call": {"request": {"max_tokens": 7}, "response": {"choices": [{"finish_reason": "length"}]}}},
+        {"event": "tool", "id": "c", "function": "f", "result": "r", "error": {"type": "approval"}},
+    ]}]}
+
 
 LANGFUSE: dict[str, Any] = {"trace": {"id": "t", "projectId": "p", "name": "n"}, "observations": [
     {"id": "a", "traceId": "t", "type": "GENERATION", "startTime": "2026-01-01T00:00:00Z", "model": "m", "input": [
@@ -550,6 +562,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("amp", "T-1.json", _AMP),
     Shape("qwen", "qwen.jsonl", list(QWEN), rows=True),
     Shape("copilot", "events.jsonl", list(COPILOT), rows=True),
+    Shape("inspect", "inspect.json", INSPECT),
     Shape("mitmproxy", "flows.mitm", FLOW, write=tnetstring),
     Shape("vcr", "cassette.yaml", CASSETTE, write=cassette),
     Shape("langfuse", "trace.json", LANGFUSE),

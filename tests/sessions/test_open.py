@@ -455,9 +455,6 @@ def test_the_results_of_a_batch_are_read(opened):
 
 # -- known transcripts ------------------------------------------------------------------------------------------------
 
-NAMES = {
-    "inspect_ai": "inspect_ai log",
-}
 READ = {
     "codex-cli": "codex",
     "claude-code": "claude-code", "pi": "pi", "openclaw": "pi",
@@ -486,25 +483,22 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
             assert given.error is None
         elif name.startswith(FRAGMENTS):
             assert (given.format, given.error) == (READ[key], None)
+        elif row["format"] == "inspect_ai":  # some hold no samples
+            assert (given.format, given.error) == ("inspect", None)
         elif name in SESSIONS:
             assert given.responses == SESSIONS[name]
         elif name in NO_SESSION:
             assert "JSON of no API" in given.error
-        elif key in READ:
+        else:
             assert (given.format, given.error) == (READ[key], None)
             assert given.responses >= 1
-        else:
-            assert NAMES[key] in given.error
-            assert "not read yet" in given.error
 
 
 @pytest.mark.parametrize(
     ("content", "name"),
     [
-        (b"PK\x03\x04\x14\0\0\0\0\0" + b"\0" * 20 + b"_journal/start.json", "inspect_ai log (.eval)"),
         ('{"id": "x", "run_type": "llm", "inputs": {}, "outputs": {}}', "LangSmith runs"),
         ('{"litellm_call_id": "x", "response": {}, "call_type": "completion"}', "LiteLLM log"),
-        ('{"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t"}}', "inspect_ai log"),
         ('{"resourceLogs": []}', "OpenTelemetry logs (OTLP)"),
         ('{"call_type": "completion", "model_parameters": {}}', "LiteLLM log"),
     ],

@@ -234,6 +234,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.HINT, usage=True),
         (b"api_conversation_history", b"claude_messages.json", b"ui_messages", b'"ts"'), _TASKS,
     ),
+    "inspect": FileFormat(
+        f"{_HERE}.inspect_ai", "Inspect log", 'a ZIP archive with "_journal/", or an object with "eval" and "status"',
+        Keeps(Words.PROVIDER, cap=True, usage=True), (b"PK\x03\x04", b'"eval"'),
+    ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,

@@ -36,13 +36,7 @@ def _is_qwen(value: dict[str, Any]) -> bool:
     return "uuid" in value and "sessionId" in value and "parts" in _message(value)
 
 
-def _is_inspect(value: dict[str, Any]) -> bool:
-    run = value.get("eval")
-    return isinstance(run, dict) and ("run_id" in run or "task" in run) and "status" in value
-
-
 JSON: tuple[KnownFormat, ...] = (
-    KnownFormat("inspect_ai log", _is_inspect),
     KnownFormat("LangSmith runs", _has("run_type", "inputs")),
     KnownFormat("OpenTelemetry logs (OTLP)", _has("resourceLogs")),
     KnownFormat("LiteLLM log", _has("litellm_call_id", "response")),
@@ -71,7 +65,7 @@ def _refuse(name: str) -> NoReturn:
 def name_of(head: bytes, path: str) -> str | None:
     """The name of the transcript format that a file is in; None where the table does not know it."""
     seen = first_look(head)
-    return _by_value(seen) or _by_bytes(head, path)
+    return _by_value(seen) or _by_bytes(head)
 
 
 def _by_value(seen: FileHead) -> str | None:
@@ -82,9 +76,7 @@ def _by_value(seen: FileHead) -> str | None:
     return None
 
 
-def _by_bytes(head: bytes, path: str) -> str | None:
-    lowered = path.lower()
+def _by_bytes(head: bytes) -> str | None:
     if head.startswith(b"PK\x03\x04"):
-        inside = b"_journal/" in head[:4096] or b"header.json" in head[:4096] or lowered.endswith(".eval")
-        return "inspect_ai log (.eval)" if inside else "ZIP archive"
+        return "ZIP archive"
     return None

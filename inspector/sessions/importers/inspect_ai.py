@@ -1,0 +1,336 @@
+"""Logs of Inspect: `.eval`, a ZIP archive with a member for each sample, and `.json` of the same.
+
+Each sample is a session. A model event keeps what the provider returned (`call.response`) unless the log was told not
+to: then the word is the provider's, else Inspect's own. Texts that repeat stand once (`attachments`,
+`events_data`), and are put back where they belong. Source: inspect_ai 0.3.285 `log/_recorders/eval.py`, `log/_log.py`,
+`model/_model_output.py`, `event/_model.py`; logs of 2024 to 2025.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from inspector.sessions import redact
+from inspector.sessions.importers import first_look
+from inspector.sessions.importers.zip_members import content, members
+from inspector.sessions.intake import Room
+from inspector.sessions.recording import ODD, FileReading, Options, Skipped, unusable
+from inspector.sessions.traffic import loads
+from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts.answer import (
+    InterimRow,
+    TranscriptAnswer,
+    TranscriptLine,
+    TreePlace,
+    recorder_reason,
+)
+from inspector.sessions.transcripts.chat_messages import (
+    Piece,
+    call_of,
+    known_text,
+    list_pieces,
+    number_of,
+    object_of,
+    objects_of,
+    pointer_at,
+    text_of,
+)
+from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.provider_answers import take_provider_word
+from loop_core.values import At, Finding, ReasoningPart, Severity, Stop, TextPart, ToolResultPart, Usage
+from loop_core.wire.base import StopRow
+from loop_core.wire.failures import classify
+
+_SOURCE = "inspect_ai model/_model_output.py StopReason"
+STOPS: Mapping[str, StopRow] = {
+    "stop": StopRow(Stop.END_TURN, None, _SOURCE),
+    "max_tokens": StopRow(Stop.MAX_TOKENS, None, _SOURCE),
+    "model_length": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _SOURCE),
+    "tool_calls": StopRow(Stop.TOOL_CALL, None, _SOURCE),
+    "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, _SOURCE),
+}
+"""Inspect's words; `unknown` says nothing."""
+CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""What a request calls its output cap."""
+KEPT = ("event", "timestamp", "model", "output", "error", "pending", "config")
+"""What of a model event is shown as its row; its input is what came before it."""
+FIELDS: Fields = {"": {"output": (dict,), "config": (dict,)}}
+_ATTACHED = "attachment://"
+
+
+def sniff(head: bytes, path: str) -> int:
+    """An archive with the members of a log, or an object with an evaluation and its status."""
+    if head.startswith(b"PK\x03\x04"):
+        return 100 if b"_journal/" in head or b"header.json" in head or path.lower().endswith(".eval") else 0
+    first = first_look(head).first
+    run = first.get("eval") if isinstance(first, dict) else None
+    return 95 if isinstance(run, dict) and ("run_id" in run or "task" in run) and "status" in first else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer of every sample."""
+    reader = _Log(path, options)
+    return reader.read_rows(TranscriptRows(reader.pieces(data), FIELDS, reader.unit))
+
+
+class _Log(DialogueReader):
+    """One log being read."""
+
+    name, agent, fields = "inspect", "Inspect", FIELDS
+    unit, row_word = "event", ("an event", "events")
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.room = options.room or Room()
+        self.given: set[str] = set()
+        """The calls of the sample whose results were read."""
+        self.samples = 0
+
+    # -- the file as records ---------------------------------------------------------------------------------------
+
+    def pieces(self, data: bytes) -> Iterator[Piece]:
+        """The events and messages of all samples, one after the other."""
+        number = 0
+        for sample in self._samples(data):
+            self.samples += 1
+            for record in _records(sample, self.room):
+                number += 1
+                yield number, json.dumps(record).encode(), False
+
+    def _samples(self, data: bytes) -> Iterator[dict[str, Any]]:
+        if not data.startswith(b"PK"):
+            self._about(object_of(first_look(data[: 1 << 16]).first))
+            for number, piece, last in list_pieces(data, "samples"):
+                yield from self._sample(f"sample {number}", piece, last)
+            return
+        held = {member.name: member for member in members(data)}
+        begun = next((name for name in ("header.json", "_journal/start.json") if name in held), None)
+        if begun is not None:
+            head = content(data, held[begun], self.room)
+            self._about(object_of(loads(head)) if isinstance(head, bytes) else {})
+        if begun != "header.json":
+            self.reading.notices.append("the log has no header.json: its run had not ended, or was killed")
+        for name in sorted(held):
+            if name.startswith("samples/"):
+                plain = content(data, held[name], self.room)
+                yield from self._sample(name, plain, last=False)
+
+    def _sample(self, name: str, piece: bytes | str, last: bool) -> Iterator[dict[str, Any]]:
+        try:
+            why = piece if isinstance(piece, str) else "it is cut" if last else ""
+            value = None if why or isinstance(piece, str) else loads(piece)
+        except ODD as error:
+            value, why = None, f"it {unusable(error)}"
+        if isinstance(value, dict):
+            yield value
+        else:
+            self.reading.skipped.append(Skipped(self.samples, f"{name}: {why or 'no object'}"))
+
+    def _about(self, head: dict[str, Any]) -> None:
+        """What the log says of the whole run."""
+        run = object_of(head.get("eval"))
+        task, model, status = (known_text(each) or "?" for each in (
+            run.get("task"), run.get("model"), head.get("status", "started")))
+        self.reading.notices.append(redact.text(f"evaluation {task[:80]} of {model[:80]}: {status[:40]}"))
+
+    # -- records ---------------------------------------------------------------------------------------------------
+
+    def session_of(self, value: dict[str, Any]) -> str:
+        """The sample of a record."""
+        session = known_text(value.get("session")) or ""
+        if session not in self.titles:
+            self.titles[session], self.given = session, set()
+        return session
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """An answer, a result, words of the user, or the end of the sample."""
+        value = line.value
+        kind = value.get("event") or value.get("role")
+        if kind in ("model", "assistant"):
+            return self._answer(line)
+        if kind == "tool":
+            return self._result(line.number, value)
+        if kind == "user":
+            return self.user(line.number, text_of(value.get("content")))
+        if kind == "end":
+            return self.say(InterimRow(line.number, text_of(value.get("content")), mark="stopped", unit=self.unit))
+        lines.count(kind, frozenset({"system"}))
+        return place
+
+    def _result(self, number: int, value: dict[str, Any]) -> TreePlace:
+        """A message or an event of a tool: the first of both counts."""
+        key = known_text(value.get("tool_call_id")) or known_text(value.get("id"))
+        if key in self.given or value.get("pending") is True:
+            return self.here
+        if key is not None:
+            self.given.add(key)
+        error = object_of(value.get("error"))
+        said = text_of(value.get("content") or value.get("result")) or text_of(error.get("message"))
+        part = ToolResultPart(key, known_text(value.get("function")), said, bool(error))
+        return self.say(InterimRow(number, "", (part,), denied=error.get("type") == "approval", unit=self.unit))
+
+    def _answer(self, line: TranscriptLine) -> TreePlace:
+        value = line.value
+        output, call = object_of(value.get("output")), object_of(value.get("call"))
+        choice = next(iter(objects_of(output.get("choices"))), {})
+        given, asked = object_of(call.get("response")), object_of(call.get("request"))
+        model = output.get("model") or value.get("model")
+        name = f"{known_text(given.get('id')) or self.session}:{line.number}"
+        answer = self.answer_of(line, name, None, model, value.get("timestamp"))
+        at = answer.take(line)
+        path: tuple[str | int, ...] = ("output", "choices", 0, "message")
+        _take_parts(answer, object_of(choice.get("message")), line, at, path)
+        answer.usage = usage_of(output.get("usage"))
+        answer.cap = next((cap for holder in (object_of(value.get("config")), asked) for cap_name in CAPS
+                           if (cap := number_of(holder.get(cap_name)))), None)
+        self._end(answer, value, choice, given, at)
+        return self.here
+
+    def _end(
+        self, answer: TranscriptAnswer, value: dict[str, Any], choice: dict[str, Any], given: dict[str, Any], at: At
+    ) -> None:
+        """The provider's word, else Inspect's, else the error."""
+        answer.word_at = pointer_at(at, "output", "choices", 0, "stop_reason")
+        failed = known_text(value.get("error")) or known_text(object_of(value.get("output")).get("error"))
+        if failed is not None:
+            answer.error = error_in_text(failed, None, None)
+            stop, detail, rule = classify(answer.error)
+            answer.stop = recorder_reason(stop, detail, pointer_at(at, "error"), failed, rule)
+            return
+        word = known_text(choice.get("stop_reason"))
+        if take_provider_word(answer, given, at, "call", "response") or word is None or value.get("pending") is True:
+            return
+        row = STOPS.get(word)
+        answer.stop = recorder_reason(row.stop if row else Stop.UNKNOWN, row.detail if row else None, answer.word_at,
+                                      word, "inspect.stop_reasons" if row else "unknown_word")
+
+    def summarise(self) -> None:
+        """The samples, and whose words the stop reasons are."""
+        super().summarise()
+        own = sum(answer.word is None and answer.stop is not None for answer in self.answers)
+        if own:
+            self.reading.notices.append(f"answers whose stop reason is Inspect's own word, or inferred: {own:,}")
+        if not self.answers:
+            self.reading.notices.append(f"samples in it: {self.samples:,}, and no answer of a model in them")
+
+
+def _take_parts(
+    answer: TranscriptAnswer, message: dict[str, Any], line: TranscriptLine, at: At, path: tuple[str | int, ...]
+) -> None:
+    """Reasoning, text and calls. Arguments are as Inspect parsed them; where it could not, it says so."""
+    blocks = message.get("content")
+    for block in objects_of(blocks):
+        if block.get("type") == "reasoning":
+            answer.parts.append(ReasoningPart(text_of(block.get("reasoning"))))
+    said = text_of(blocks)
+    if said:
+        answer.parts.append(TextPart(said))
+    for number, call in enumerate(objects_of(message.get("tool_calls"))):
+        find = partial(slice_of, line.data, *path, "tool_calls", number)
+        function = call.get("function")
+        if isinstance(function, dict):  # of a message in the log's oldest form
+            function = function.get("name")
+        answer.parts.append(call_of(call.get("id"), function, call.get("arguments"), find, "arguments",
+                                    pointer_at(at, *path, "tool_calls", number)))
+        broken = known_text(call.get("parse_error"))
+        if broken is not None:
+            told = f"Inspect could not parse the arguments of {known_text(function) or 'a call'}: {broken[:160]}"
+            answer.findings.append(Finding("transcript.parse_error", Severity.WARNING, told, at))
+
+
+def usage_of(usage: Any) -> Usage | None:
+    """Counts of tokens, by Inspect's names."""
+    if not isinstance(usage, dict):
+        return None
+    return Usage(number_of(usage.get("input_tokens")), number_of(usage.get("output_tokens")),
+                 number_of(usage.get("reasoning_tokens")), number_of(usage.get("input_tokens_cache_read")))
+
+
+# -- A sample as records -----------------------------------------------------------------------------------------------
+
+
+def _records(sample: dict[str, Any], room: Room) -> Iterator[dict[str, Any]]:
+    """The answers of a sample with what was said between them; each names its session."""
+    session = f"sample {sample.get('id')} epoch {sample.get('epoch')}"
+    attached = object_of(sample.get("attachments"))
+    events = _flat(sample.get("events") or object_of(sample.get("transcript")).get("events"))
+    if any(event.get("event") == "model" for event in events):
+        found = _of_events(events, objects_of(object_of(sample.get("events_data")).get("messages")))
+    else:
+        found = _of_messages(sample)
+    for record in found:
+        yield {**_resolved(record, attached, room), "session": session}
+    error, limit = object_of(sample.get("error")), object_of(sample.get("limit"))
+    if error:
+        yield {"session": session, "event": "end",
+               "content": f"the sample ended with an error: {text_of(error.get('message'))[:200]}"}
+    elif limit:
+        yield {"session": session, "event": "end", "content": f"the sample hit its limit of {limit.get('type')}"}
+
+
+def _flat(events: Any) -> list[dict[str, Any]]:
+    """The events, those of subtasks among them."""
+    found: list[dict[str, Any]] = []
+    waiting = list(reversed(objects_of(events)))
+    while waiting:
+        event = waiting.pop()
+        found.append(event)
+        waiting += reversed(objects_of(event.get("events")))
+    return found
+
+
+def _of_events(events: list[dict[str, Any]], pool: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Model events, each behind what is new in its input, and the events of tools."""
+    before: list[dict[str, Any]] = []
+    for event in events:
+        kind = event.get("event")
+        if kind == "tool":
+            yield {name: event.get(name) for name in ("event", "id", "function", "result", "error", "pending")}
+        if kind != "model":
+            continue
+        asked = objects_of(event.get("input")) or [
+            message for each in event.get("input_refs") or () for message in pool[each[0] : each[1]]]
+        same = 0
+        while same < min(len(asked), len(before)) and _alike(asked[same], before[same]):
+            same += 1
+        yield from (message for message in asked[same:] if message.get("role") in ("user", "tool"))
+        before = asked
+        call = object_of(event.get("call"))
+        request = object_of(call.get("request"))
+        yield {
+            **{name: event.get(name) for name in KEPT},
+            "call": {"response": call.get("response"), "request": {name: request.get(name) for name in CAPS}},
+        }
+
+
+def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return one.get("role") == other.get("role") and one.get("content") == other.get("content")
+
+
+def _of_messages(sample: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The messages of a sample without events; its output ends the last answer."""
+    messages = objects_of(sample.get("messages"))
+    output = object_of(sample.get("output"))
+    last = max((n for n, each in enumerate(messages) if each.get("role") == "assistant"), default=-1)
+    for number, message in enumerate(messages):
+        if message.get("role") != "assistant":
+            yield message
+            continue
+        own = output if number == last else {}
+        choice = {**next(iter(objects_of(own.get("choices"))), {}), "message": message}
+        yield {"role": "assistant", "output": {**own, "choices": [choice]}, "model": message.get("model")}
+
+
+def _resolved(value: Any, attached: dict[str, Any], room: Room) -> Any:
+    """The same with the texts that were put aside, as far as there is room for them."""
+    if isinstance(value, str) and value.startswith(_ATTACHED):
+        text = attached.get(value.removeprefix(_ATTACHED))
+        return text if isinstance(text, str) and room.take(len(text)) else value
+    if isinstance(value, dict):
+        return {name: _resolved(each, attached, room) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_resolved(each, attached, room) for each in value]
+    return value

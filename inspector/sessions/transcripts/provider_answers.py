@@ -1,0 +1,83 @@
+"""The provider's word in an answer that a log keeps as the provider's own JSON, whichever API it is of.
+
+Shared by the importers of such logs. The answer is a dump of what a client library returned: members may be named with
+underscores, words may be the names of an enumeration (`FinishReason.STOP`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from inspector.sessions.transcripts.answer import PROVIDER, TranscriptAnswer, provider_reason
+from inspector.sessions.transcripts.chat_messages import pointer_at
+from loop_core.values import At, Evidence, Stop, StopReason
+from loop_core.wire.anthropic_messages.table import STOP_REASONS as ANTHROPIC
+from loop_core.wire.base import StopRow
+from loop_core.wire.bedrock_converse.table import STOP_REASONS as BEDROCK
+from loop_core.wire.gemini_generate.table import STOP_REASONS as GEMINI
+from loop_core.wire.ollama_chat.table import STOP_REASONS as OLLAMA
+from loop_core.wire.openai_chat.table import STOP_REASONS as CHAT
+from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES
+
+
+class WordPlace(NamedTuple):
+    """Where an API has its word."""
+
+    api: str
+    path: tuple[str | int, ...]
+    words: Mapping[str, StopRow]
+
+
+PLACES: tuple[WordPlace, ...] = (
+    WordPlace("openai_chat", ("choices", 0, "finish_reason"), CHAT),
+    WordPlace("gemini_generate", ("candidates", 0, "finishReason"), GEMINI),
+    WordPlace("gemini_generate", ("candidates", 0, "finish_reason"), GEMINI),
+    WordPlace("anthropic_messages", ("stop_reason",), ANTHROPIC),
+    WordPlace("bedrock_converse", ("stopReason",), BEDROCK),
+    WordPlace("ollama_chat", ("done_reason",), OLLAMA),
+)
+"""The first that holds a text is the word's."""
+
+
+def at_path(value: Any, path: tuple[str | int, ...]) -> Any:
+    """The value at a path; None where there is none."""
+    for step in path:
+        if isinstance(value, dict) and isinstance(step, str):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
+
+
+def take_provider_word(answer: TranscriptAnswer, given: Any, at: At, *path: str | int) -> bool:
+    """Sets the answer's end by the word of the provider's answer `given`, which stands at `path` of a row.
+
+    False where there is none.
+    """
+    if isinstance(given, dict) and given.get("object") == "response" and isinstance(given.get("status"), str):
+        reason = at_path(given, ("incomplete_details", "reason"))
+        word = f"{given['status']}:{reason}" if isinstance(reason, str) and reason else given["status"]
+        place = pointer_at(at, *path, "status")
+        _take(answer, "openai_responses", word, place, RESPONSES)
+        return True
+    for row in PLACES:
+        word = at_path(given, row.path)
+        if isinstance(word, str) and word:
+            _take(answer, row.api, word.removeprefix("FinishReason."), pointer_at(at, *path, *row.path), row.words)
+            return True
+    return False
+
+
+def _take(answer: TranscriptAnswer, api: str, word: str, at: At, words: Mapping[str, StopRow]) -> None:
+    answer.api, answer.word, answer.word_at = api, word, at
+    answer.stop = provider_reason(word, at, words, api)
+    if answer.stop.normalized is Stop.END_TURN and answer.calls and word in CALLING:
+        answer.stop = StopReason(Stop.TOOL_CALL, word, None,
+                                 (Evidence(PROVIDER, at, word), Evidence(f"{api}.calls", at, "it holds calls")))
+
+
+CALLING = frozenset({"STOP", "completed"})
+"""Words for a finished answer of APIs that have none for one that calls tools."""
