@@ -44,7 +44,9 @@ class Transcript(NamedTuple):
 def transcripts(environment: Mapping[str, str], most: int = NEWEST) -> list[Transcript]:
     """The newest transcripts of all agents; `environment` says where home is."""
     within = bounds_of(environment)
-    return nlargest(most, (each for each in _all(environment) if within.holds(each.path)))
+    found = {each.path: each for each in _all(environment) if within.holds(each.path)}  # two rows may name one place
+    plain = (each for path, each in found.items() if path.removesuffix(".zst") == path or path[:-4] not in found)
+    return nlargest(most, plain)
 
 
 def _all(environment: Mapping[str, str]) -> Iterator[Transcript]:

@@ -24,6 +24,15 @@ def test_a_database_is_as_new_as_its_log(tmp_path):
     assert [(each.path, each.modified) for each in found] == [(base, 500), (other, 300)]
 
 
+def test_a_file_is_listed_once(tmp_path):
+    chat = wrote(tmp_path / ".qwen/projects/w/chats/a.jsonl", 300)
+    day = tmp_path / ".codex/sessions/2026/03/04"
+    plain, packed = wrote(day / "rollout-a.jsonl", 200), wrote(day / "rollout-b.jsonl.zst", 100)
+    wrote(day / "rollout-a.jsonl.zst", 400)
+    assert [each.path for each in transcripts({"HOME": str(tmp_path)})] == [chat, plain, packed]
+    assert [each.path for each in transcripts({"QWEN_HOME": str(tmp_path / ".qwen")})] == [chat]
+
+
 def test_each_agents_own_folder_is_looked_in(tmp_path):
     expected = [
         (wrote(tmp_path / ".claude/projects/-w-a/s1.jsonl", 300), "Claude Code"),

@@ -283,6 +283,15 @@ def test_the_flat_form_of_2025(tmp_path):
     assert seen.responses[0].exchange.refused == {}, "a tool that failed did run"
 
 
+def test_a_flat_header_of_two_members(tmp_path):
+    rows = [{"id": "4444", "timestamp": "2025-04-04T05:06:07.000Z"},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "open"}]},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is open."}]}]
+    seen = shown("".join(json.dumps(row) + "\n" for row in rows), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["It is open."]
+    assert "session_meta (1)" in notices(seen)
+
+
 def test_every_type_of_line_is_known_by_itself():
     lines = ("session_meta turn_context response_item event_msg compacted world_state inter_agent_communication "
              "inter_agent_communication_metadata token_usage_record security_risk_score retained_context "

@@ -163,7 +163,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "codex": FileFormat(
         f"{_HERE}.codex", "Codex CLI rollout", 'lines with "type" and "payload", the first of them "session_meta"',
-        Keeps(Words.HINT, usage=True), (b'"payload"', b"record_type", b'"instructions"'),
+        Keeps(Words.HINT, usage=True), (b'"payload"', b"record_type", b'"instructions"', b'"input_text"'),
         tuple(AgentFolder("Codex CLI", "CODEX_HOME", ".codex", parts, ("rollout-*.jsonl", "rollout-*.jsonl.zst"))
               for parts in (("sessions", "**"), ("archived_sessions", "**"))),
     ),

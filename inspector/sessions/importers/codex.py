@@ -67,7 +67,8 @@ def sniff(head: bytes, path: str) -> int:
             return 100
         if value.get("record_type") == "state" or ("instructions" in value and "id" in value and "timestamp" in value):
             return 95
-    return 0
+    bare = isinstance(seen.first, dict) and {"id", "timestamp"} <= set(seen.first) and "type" not in seen.first
+    return 90 if bare and any(isinstance(value, dict) and value.get("type") in ITEMS for value in seen.lines) else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -86,7 +87,7 @@ def item_of(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return "response_item", {"content": value.get("message"), **value, "type": "message"}
     if "record_type" in value:
         return "state", value
-    if isinstance(value.get("id"), str) and "instructions" in value:
+    if isinstance(value.get("id"), str) and ("instructions" in value or (kind is None and "timestamp" in value)):
         return "session_meta", value
     return str(kind), {}
 
