@@ -57,6 +57,8 @@ FORMATS: Mapping[str, FormatEntry] = {
         "loop_core.wire.openai_completions", ("/completions",), (b'"choices"',), servers=_COMPATIBLE, played=False),
     "ollama_generate": FormatEntry(
         "loop_core.wire.ollama_generate", ("/api/generate",), (b'"done"',), servers=("ollama",), played=False),
+    "bedrock_invoke": FormatEntry(
+        "loop_core.wire.bedrock_invoke", ("/invoke",), servers=("bedrock",), names_stop_strings=True, played=False),
 }
 PLAYED: tuple[str, ...] = tuple(api for api, row in FORMATS.items() if row.played)
 """The formats that the scripted provider speaks."""

@@ -122,7 +122,6 @@ UNREAD: tuple[Unread, ...] = (
     Unread("OpenAI Assistants", r"/threads(/|$)|/assistants(/|$)"),
     Unread("a list of models", r"/models(/[^/:]+)?$|/api/tags$"),
     Unread("files", r"/files(/|$)"),
-    Unread("Bedrock InvokeModel", r"/model/[^/]+/invoke(-with-response-stream)?$"),
     Unread("Bedrock agents", r"/agents/[^/]+/agentAliases/|/retrieveAndGenerate"),
     Unread("Anthropic text completions", r"/v1/complete$"),
     Unread("Cohere generate", r"cohere.*/generate$|/v1/generate$"),
@@ -178,7 +177,7 @@ def by_content(body: bytes) -> str | None:
     """The API whose response these bytes are, whole or cut; None where no format recognises them."""
     if is_event_stream(body):
         if b"\x0b:event-type\x07\x00\x05chunk" in body[:4096]:
-            return None  # a chunk wraps the event of another format: InvokeModel
+            return "bedrock_invoke"  # a chunk wraps the event of another format
         return next((api for api, row in FORMATS.items() if b":event-type" in row.body_pieces), None)
     if not any(mark in body for mark in _CONTENT_MARKS):
         return None

@@ -172,7 +172,6 @@ def test_a_given_api_that_knows_nothing_of_the_body_is_one_clear_line(opened):
         ('[{"role": "user", "content": "x"}]', "a list of messages"),
         ('{"name": "package", "version": "1.0"}', "JSON of no API and no session format that is known"),
         ('data: {"hello": 1}\n\n', "server-sent events of no API that is known"),
-        (frame(b"chunk", {"bytes": "e30="}), "Bedrock InvokeModel event stream: not read yet"),
     ],
 )
 def test_what_is_no_response_is_said_to_be_what_it_is(opened, content, said):

@@ -315,6 +315,24 @@ OLLAMA_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
 ]
 
 
+BEDROCK_INVOKE: list[tuple[bytes, dict[str, list[str]]]] = [
+    (whole({"id": "i", "model": "m", "type": "message", "content": [{"type": "text", "text": "a"}],
+            "stop_reason": "end_turn", "usage": {"input_tokens": 10, "output_tokens": 20}}),
+     {"id": ['"i"'], "model": ['"m"'], "text": ['"a"'], "stop_reason": ['"end_turn"'], "usage.input_tokens": ["10"],
+      "usage.output_tokens": ["20"]}),
+    (whole({"output": {"message": {"content": [{"text": "a"}]}}, "stopReason": "end_turn"}),
+     {"text": ['"a"'], "stop_reason": ['"end_turn"']}),
+    (whole({"generation": "a", "prompt_token_count": 10, "generation_token_count": 20, "stop_reason": "stop"}),
+     {"text": ['"a"'], "stop_reason": ['"stop"'], "usage.input_tokens": ["10"], "usage.output_tokens": ["20"]}),
+    (whole({"inputTextTokenCount": 10,
+            "results": [{"tokenCount": 20, "outputText": "a", "completionReason": "FINISH"}]}),
+     {"text": ['"a"'], "stop_reason": ['"FINISH"'], "usage.input_tokens": ["10"], "usage.output_tokens": ["20"]}),
+    (whole({"outputs": [{"text": "a", "stop_reason": "stop"}]}), {"text": ['"a"'], "stop_reason": ['"stop"']}),
+    (whole({"generations": [{"text": "a", "finish_reason": "COMPLETE"}]}),
+     {"text": ['"a"'], "stop_reason": ['"COMPLETE"']}),
+    (whole({"text": "a", "finish_reason": "COMPLETE"}), {"text": ['"a"'], "stop_reason": ['"COMPLETE"']}),
+    (whole({"completion": "a", "stop_reason": "stop_sequence"}), {"text": ['"a"'], "stop_reason": ['"stop_sequence"']}),
+]
 OPENAI_COMPLETIONS: list[tuple[bytes, dict[str, list[str]]]] = [
     (sse({"id": "i", "model": "m", "choices": [{"text": "a", "index": 0}]},
          {"choices": [{"text": "x", "index": 1}]},
@@ -473,7 +491,7 @@ BY_HAND = {
     "gemini_interactions": GEMINI_INTERACTIONS,
     "openai_chat": OPENAI_CHAT, "openai_responses": OPENAI_RESPONSES, "anthropic_messages": ANTHROPIC_MESSAGES,
     "gemini_generate": GEMINI_GENERATE, "bedrock_converse": BEDROCK_CONVERSE, "ollama_chat": OLLAMA_CHAT,
-    "openai_completions": OPENAI_COMPLETIONS, "ollama_generate": OLLAMA_GENERATE,
+    "bedrock_invoke": BEDROCK_INVOKE, "openai_completions": OPENAI_COMPLETIONS, "ollama_generate": OLLAMA_GENERATE,
 }
 
 
@@ -512,6 +530,8 @@ def told(text: str, values: Sequence[str], joint: str) -> bool:
 
 def holds(api: str, body: bytes, response: ChatResponse, traced: Provenance) -> None:
     """What holds of any body: pieces make their fact, places are values of the body, bytes know their facts."""
+    if api == "bedrock_invoke" and response.streaming:
+        return  # its values stand in base64: only the frames of the reason have a place
     for fact, text in said(response):
         reads = traced.of(fact)
         values = [text_of(body[read.start : read.end]) for read in reads]

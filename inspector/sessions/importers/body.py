@@ -39,8 +39,6 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _explain(data: bytes, path: str) -> str:
-    if traffic.is_event_stream(data):
-        return "a Bedrock InvokeModel event stream: not read yet (expected ConverseStream)"
     seen = first_look(data[: 1 << 16])
     if seen.text[:1] not in (b"{", b"["):
         return "server-sent events of no API that is known: expected one of the known APIs, or `--api ID`"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from loop_core.values import (
     ArgsForm,
@@ -29,6 +29,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
+from loop_core.wire.base import StopRow
 from loop_core.wire.bedrock_converse.table import API, EVENTS, FIELDS, SERVER_TOOL, STOP_REASONS, completes, unwrap
 from loop_core.wire.body import compact, integer
 from loop_core.wire.eventstream import EventStream
@@ -173,8 +174,8 @@ _BROKEN = {
 class Decoder(base.Decoder):
     """One Converse response being read."""
 
-    api = API
-    stop_reasons = STOP_REASONS
+    api: ClassVar[str] = API
+    stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
     binary_framing = EventStream
 
     def __init__(self, **options: Any) -> None:

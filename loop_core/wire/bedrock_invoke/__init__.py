@@ -1,0 +1,32 @@
+"""Bedrock InvokeModel: `POST /model/{id}/invoke`, whose bodies are those of the model's maker."""
+
+from __future__ import annotations
+
+from loop_core.wire.bedrock_invoke.decode import Decoder
+from loop_core.wire.bedrock_invoke.encode import encode
+from loop_core.wire.bedrock_invoke.request import ASKING_LOSES, encode_request, path, read_request
+from loop_core.wire.bedrock_invoke.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
+from loop_core.wire.format import ANY_PATH, Format, Home
+
+FORMAT = Format(
+    id=API,
+    decoder=Decoder,
+    stop_reasons=STOP_REASONS,
+    paths=PATHS,
+    recognises=recognises,
+    reads=READS,
+    stream_reads=STREAM_READS,
+    read_request=read_request,
+    encode=encode,
+    loses=LOSES,
+    encode_request=encode_request,
+    asking_loses=ASKING_LOSES,
+    path=path,
+    home=Home("https://bedrock-runtime.us-east-1.amazonaws.com", "", ANY_PATH, "authorization"),
+    provider="aws.bedrock",
+    stream_type="application/vnd.amazon.eventstream",
+    cached_apart=True,
+    region="us-east-1",
+)
+
+__all__ = ["FORMAT"]
