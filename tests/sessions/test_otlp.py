@@ -236,6 +236,17 @@ def test_protobuf_alone_and_after_its_length(tmp_path):
     assert "message 2 is cut or damaged" in notices(cut)
 
 
+def test_the_names_of_the_protocol_are_read_as_well_as_those_of_its_json(tmp_path):
+    from google.protobuf.json_format import MessageToJson
+    from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+
+    written = MessageToJson(TracesData.FromString(proto("one")), preserving_proto_field_name=True)
+    assert "string_value" in written
+    seen = shown(written, tmp_path)
+    assert (seen.responses[0].exchange.response.text, stops(seen)) == ("one", ["end_turn"])
+    assert seen.responses[0].exchange.started.startswith("1970-01-01")
+
+
 def test_without_the_extra_one_line_says_so(tmp_path, monkeypatch):
     def missing(name: str) -> Any:
         raise builtins.ImportError(name)
