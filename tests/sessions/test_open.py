@@ -17,7 +17,7 @@ from inspector.sessions.recording import Options, UnreadableError
 from loop_core.errors import CallerError
 from loop_core.values import Stop
 from tests.scenes.bodies import CHAT, assistant, chat_body, chat_stream, entry, har, user
-from tests.scenes.transcripts import block, claude, prompt, text
+from tests.scenes.transcripts import block, claude, pi, pi_said, pi_user, prompt, text
 
 CLAUDE = json.dumps(
     {
@@ -571,11 +571,20 @@ def test_the_embedded_samples_are_found_from_here():
 # -- large transcripts -------------------------------------------------------------------------------------------------
 
 
+CLAUDE_ROWS = [row for n in range(40) for row in (prompt(f"question {n}"), block(text("x" * 40), f"m{n}", "end_turn"))]
+PI_ROWS = [row for n in range(40) for row in (pi_user(f"question {n}"), pi_said(text("x" * 40)))]
+GROWING = {"claude-code": claude(*CLAUDE_ROWS), "pi": pi(*PI_ROWS)}
+
+
+def test_of_every_format_that_grows_there_is_one_to_read_in_pieces():
+    assert {name for name, row in IMPORTERS.items() if row.grows} == set(GROWING)
+
+
+@pytest.mark.parametrize("name", GROWING)
 @pytest.mark.parametrize("end", ["\n", "", '\n{"type": "user", "uu'])
-def test_a_transcript_that_is_read_in_pieces_gives_what_it_gives_as_a_whole(tmp_path, monkeypatch, end):
-    rows = [row for n in range(40) for row in (prompt(f"question {n}"), block(text("x" * 40), f"m{n}", "end_turn"))]
+def test_a_transcript_that_is_read_in_pieces_gives_what_it_gives_as_a_whole(tmp_path, monkeypatch, end, name):
     path = tmp_path / "large.jsonl"
-    path.write_text(("\ufeff" if end else "") + claude(*rows).rstrip("\n") + end)
+    path.write_text(("\ufeff" if end else "") + GROWING[name].rstrip("\n") + end)
 
     def read():
         loaded = open_paths([str(path)])

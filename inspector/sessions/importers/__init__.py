@@ -106,7 +106,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.RECORDER, usage=True), (b"session",), (
             AgentFolder("pi", "PI_CODING_AGENT_DIR", ".pi/agent", ("sessions", "**")),
             AgentFolder("OpenClaw", "OPENCLAW_STATE_DIR", ".openclaw", ("agents", "*", "sessions")),
-        ),
+        ), grows=True,
     ),
     "droid": FileFormat(
         f"{_HERE}.droid", "Droid session", 'a first line with "type": "session_start", or lines with "toolName"',

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import IO, Any
 
 from inspector.sessions.importers import first_look
 from inspector.sessions.recording import FileReading, Options, SessionAbout
@@ -178,7 +178,7 @@ def sniff(head: bytes, path: str) -> int:
     return 100 if "cwd" in first or "version" in first else 0
 
 
-def read(data: bytes, path: str, options: Options) -> FileReading:
+def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
     """Every answer in the file, those of all branches."""
     return _Session(path, options).read(data)
 
