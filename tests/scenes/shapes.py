@@ -520,6 +520,18 @@ ROO_SCREEN: tuple[dict[str, Any], ...] = (
     {"ts": 3, "type": "say", "say": "text", "text": "done", "partial": True},
 )
 
+TAP: dict[str, Any] = {
+    "timestamp": "2026-01-01T00:00:00Z", "request_id": "r", "turn": 1, "duration_ms": 5,
+    "request": {"method": "POST", "path": "/v1/messages", "body": {"model": "m", "messages": []}},
+    "response": {"status": 200, "headers": {}, "body": ANSWERS["anthropic_messages"]},
+}
+TAP_BUNDLE: dict[str, Any] = {
+    "__claude_tap_compact_trace__": {"version": 1}, "blobs": {"h": {"payload": {"role": "user", "content": "x"}}},
+    "records": [{"__claude_tap_compact_record__": {"refs": [{"path": "/request/body/messages/0"}]}, "record": {
+        "request": {"body": {"messages": [{"__claude_tap_blob_ref__": {"hash": "h"}}]}},
+        "response": {"sse_events": [{"event": "message_stop", "data": {"type": "message_stop"}}]}}}],
+}
+
 
 class Shape(NamedTuple):
     """A file of one format: its JSON value, or the rows of a file of lines."""
@@ -563,6 +575,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("qwen", "qwen.jsonl", list(QWEN), rows=True),
     Shape("copilot", "events.jsonl", list(COPILOT), rows=True),
     Shape("inspect", "inspect.json", INSPECT),
+    Shape("claude-tap", "trace.ctap.json", TAP_BUNDLE),
     Shape("mitmproxy", "flows.mitm", FLOW, write=tnetstring),
     Shape("vcr", "cassette.yaml", CASSETTE, write=cassette),
     Shape("langfuse", "trace.json", LANGFUSE),

@@ -238,6 +238,13 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.inspect_ai", "Inspect log", 'a ZIP archive with "_journal/", or an object with "eval" and "status"',
         Keeps(Words.PROVIDER, cap=True, usage=True), (b"PK\x03\x04", b'"eval"'),
     ),
+    "claude-tap": FileFormat(
+        f"{_HERE}.claude_tap", "claude-tap recording",
+        'a database whose table "records" has "payload_json", or records with "request_id", "turn" and "duration_ms"',
+        _ANY_BYTES, (SQLITE, b"claude_tap", b'"duration_ms"'), (
+            AgentFolder("claude-tap", "XDG_DATA_HOME", ".local/share", ("claude-tap",), ("traces.sqlite3",)),
+        ),
+    ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,

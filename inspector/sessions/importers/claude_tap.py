@@ -1,0 +1,167 @@
+"""What claude-tap recorded: its database `traces.sqlite3`, and its exports as lines or as one compact object.
+
+Long values that repeat stand once and are put back, only where the record says that one was taken out: a message may
+hold anything that looks like a reference. What is left are pairs of request and response. Answers that claude-tap made
+up itself are named and not taken. Source: claude-tap 0.1.146 `trace_store.py`, `compact_trace.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from inspector.sessions.importers import SQLITE, first_look, pairs
+from inspector.sessions.importers.database import has, schema, snapshot
+from inspector.sessions.intake import Room
+from inspector.sessions.recording import ODD, FileReading, Options, Skipped, UnreadableError, unusable
+from inspector.sessions.traffic import loads
+from inspector.sessions.transcripts.chat_messages import list_pieces, object_of
+
+BUNDLE = "__claude_tap_compact_trace__"
+RECORD = "__claude_tap_compact_record__"
+REFERENCE = "__claude_tap_blob_ref__"
+MADE_UP = "_claude_tap_capture"
+"""Ends the id of an answer that no provider gave."""
+WHOLE = ("instructions", "tools")
+"""Members of a body that are put aside as they are; of lists of messages the elements are."""
+LISTS = ("input", "messages")
+_LINE = frozenset({"request_id", "turn", "duration_ms", "request", "response"})
+
+Blobs = Callable[[str], Any]
+
+
+def sniff(head: bytes, path: str) -> int:
+    """Its tables, the mark of its bundle, or a line with all that its records have."""
+    if head.startswith(SQLITE):
+        known = schema(path)
+        blobs = has(known, "record_blobs", "session_id", "hash", "payload_json")
+        return 100 if blobs and has(known, "records", "session_id", "record_index", "payload_json") else 0
+    first = first_look(head).first
+    if not isinstance(first, dict):
+        return 0
+    return 100 if BUNDLE in first or set(first) >= _LINE or (RECORD in first and "record" in first) else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """All exchanges, an entry each."""
+    room = options.room or Room()
+    lines: list[bytes] = []
+    passed: list[Skipped] = []
+    places: list[int] = []
+    for number, (payload, blobs) in enumerate(_of_database(path) if data.startswith(SQLITE) else _of_export(data)):
+        try:
+            record = _restored(loads(payload), blobs, room)
+        except ODD as why:
+            passed.append(Skipped(number, f"a record that {unusable(why)}"))
+            continue
+        response = object_of(record.get("response"))
+        if str(object_of(response.get("body")).get("id", "")).endswith(MADE_UP):
+            passed.append(Skipped(number, "an answer that claude-tap made up: no provider gave it"))
+            continue
+        _as_stream(record, response)
+        places.append(number)
+        lines.append(json.dumps(record).encode())
+    if not lines:
+        if not passed:
+            raise UnreadableError("a recording of claude-tap without records: expected one at least")
+        return FileReading(skipped=passed)
+    try:
+        reading = pairs.read(b"\n".join([*lines, b""]), path, options)
+    except UnreadableError as why:
+        return FileReading(skipped=passed, notices=[str(why)])
+    for raw in reading.raws:
+        raw.entry = places[raw.entry]
+    reading.skipped = passed + [Skipped(places[each.entry], each.why) for each in reading.skipped]
+    return reading
+
+
+def _as_stream(record: dict[str, Any], response: dict[str, Any]) -> None:
+    """Takes the events of a stream for its body: what stands as body was put together of them."""
+    events = response.get("sse_events")
+    if not isinstance(events, list) or not events:
+        return
+    text = []
+    for event in events:
+        held = object_of(event).get("data", event)
+        name = object_of(event).get("event")
+        text.append((f"event: {name}\n" if isinstance(name, str) and name.isprintable() else "")
+                    + f"data: {held if isinstance(held, str) else json.dumps(held)}\n\n")
+    record["response"] = {**response, "body": "".join(text)}
+
+
+# -- Records and what was taken out of them ----------------------------------------------------------------------------
+
+
+def _of_database(path: str) -> Iterator[tuple[bytes, Blobs]]:
+    with snapshot(path) as connection:
+        def blob(session: str, key: str) -> Any:
+            row = connection.execute(
+                "SELECT payload_json FROM record_blobs WHERE session_id = ? AND hash = ?", (session, key)).fetchone()
+            return loads(row[0].encode("utf-8", "replace"))
+
+        for session, payload in connection.execute(
+            "SELECT session_id, payload_json FROM records ORDER BY session_id, record_index"
+        ).fetchall():
+            yield str(payload).encode("utf-8", "replace"), partial(blob, session)
+
+
+def _of_export(data: bytes) -> Iterator[tuple[bytes, Blobs]]:
+    first: Any = None
+    with suppress(ValueError):
+        first = loads(data)
+    blobs = object_of(object_of(first).get("blobs"))
+    bundle = isinstance(first, dict) and BUNDLE in first
+    pieces = (piece for _, piece, _ in list_pieces(data, "records")) if bundle or (first is None and _is_bundle(data)) \
+        else (line for line in data.split(b"\n") if line.strip())
+    for piece in pieces:
+        yield piece, lambda key: blobs[key]["payload"]
+
+
+def _is_bundle(data: bytes) -> bool:
+    return BUNDLE.encode() in data[:4096]
+
+
+def _restored(payload: Any, blobs: Blobs, room: Room) -> dict[str, Any]:
+    """A record with what was taken out of it.
+
+    Raises:
+        ValueError: it is none, or there is no room for it.
+        LookupError: what was taken out is not in the file.
+    """
+    mark = object_of(payload).get(RECORD)
+    record = payload.get("record") if isinstance(mark, dict) else payload
+    if not isinstance(record, dict):
+        raise ValueError("no record")
+    if isinstance(mark, dict):
+        paths = [str(object_of(ref).get("path")).split("/")[1:] for ref in mark.get("refs") or ()]
+        for path in paths or list(_paths(record)):
+            _put_back(record, [step.replace("~1", "/").replace("~0", "~") for step in path], blobs, room)
+    return record
+
+
+def _paths(record: dict[str, Any]) -> Iterator[list[str]]:
+    """Where older records, which do not say it, may have a reference."""
+    for side in ("request", "response"):
+        body = object_of(object_of(record.get(side)).get("body"))
+        yield from ([side, "body", name] for name in WHOLE)
+        for name in LISTS if side == "request" else ():
+            held = body.get(name)
+            yield from ([side, "body", name, str(number)] for number in range(len(held) if held else 0))
+
+
+def _put_back(record: dict[str, Any], path: list[str], blobs: Blobs, room: Room) -> None:
+    holder: Any = record
+    for step in path[:-1]:
+        holder = holder[int(step)] if isinstance(holder, list) else object_of(holder).get(step)
+    key: Any = int(path[-1]) if isinstance(holder, list) else path[-1]
+    value = holder[key] if isinstance(holder, list) else object_of(holder).get(key)
+    reference = value.get(REFERENCE) if isinstance(value, dict) and len(value) == 1 else None
+    if not isinstance(reference, dict):
+        return
+    found = blobs(str(reference["hash"]))
+    if not room.take(len(json.dumps(found))):
+        raise ValueError("no room")
+    holder[key] = found

@@ -1,0 +1,137 @@
+"""Recordings of claude-tap: its database, its exports, values put aside, answers that it made up."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+import pytest
+
+from inspector.sessions import open_paths
+from inspector.sessions.importers.claude_tap import RECORD, _restored
+from inspector.sessions.intake import Room, bound, most
+from tests.scenes.shapes import ANSWERS, TAP
+
+MESSAGE = {"role": "user", "content": "go on " * 20}
+REFERENCE = {"__claude_tap_blob_ref__": {"version": 1, "kind": "json", "hash": "h", "bytes": 5}}
+
+
+def record(*refs: str, messages: Any = None, **response: Any) -> dict[str, Any]:
+    held = {**TAP, "request": {**TAP["request"], "body": {"model": "m", "max_tokens": 9,
+                                                          "messages": messages or [MESSAGE]}},
+            "response": {**TAP["response"], **response}}
+    if not refs:
+        return held
+    return {"__claude_tap_compact_record__": {"version": 1, "refs": [{"path": ref, "hash": "h"} for ref in refs]},
+            "record": held}
+
+
+def bundle(*records: Any) -> str:
+    return json.dumps({"__claude_tap_compact_trace__": {"version": 1}, "records": list(records),
+                       "blobs": {"h": {"kind": "json", "bytes": 5, "payload": MESSAGE}}})
+
+
+def database(path: Any, *records: Any) -> str:
+    made = sqlite3.connect(path)
+    made.executescript("""
+        CREATE TABLE records (session_id TEXT, record_index INTEGER, turn INTEGER, payload_json TEXT);
+        CREATE TABLE record_blobs (session_id TEXT, hash TEXT, kind TEXT, payload_json TEXT);""")
+    for number, each in enumerate(records):
+        made.execute("INSERT INTO records VALUES ('s', ?, 1, ?)", (number, json.dumps(each)))
+    made.execute("INSERT INTO record_blobs VALUES ('s', 'h', 'json', ?)", (json.dumps(MESSAGE),))
+    made.commit()
+    made.close()
+    return str(path)
+
+
+def asked(seen: Any) -> list[str]:
+    return [each.request.messages[0].text for each in seen.exchanges]
+
+
+AT = "/request/body/messages/0"
+
+
+def test_what_was_put_aside_is_put_back(opened, tmp_path):
+    held = record(AT, messages=[REFERENCE])
+    from_file = opened(bundle(held), "a.ctap.json")
+    from_database = open_paths([database(tmp_path / "traces.sqlite3", held)])
+    for seen in (from_file, from_database):
+        assert (seen.inputs[0].format, seen.inputs[0].error) == ("claude-tap", None)
+        assert asked(seen) == [MESSAGE["content"]]
+        assert seen.exchanges[0].response.stop_reason.raw is not None
+        assert seen.exchanges[0].request.max_tokens == 9
+    assert sorted(each.name for each in tmp_path.iterdir() if "traces" in each.name) == ["traces.sqlite3"]
+
+
+def test_only_what_the_record_names_is_put_back(opened):
+    held = record("/request/body/tools", messages=[{"role": "user", "content": [{"type": "text", "text": "x"},
+                                                                               REFERENCE]}])
+    assert MESSAGE["content"] not in str(asked(opened(bundle(held), "a.json")))
+
+
+@pytest.mark.parametrize(("side", "body"), [
+    ("request", {"messages": [REFERENCE]}), ("request", {"input": [REFERENCE]}), ("request", {"tools": REFERENCE}),
+    ("request", {"instructions": REFERENCE}), ("response", {"instructions": REFERENCE}),
+])
+def test_older_records_do_not_say_where(side, body):
+    held = {RECORD: {"version": 1}, "record": {side: {"body": body}}}
+    assert REFERENCE not in _values(_restored(json.loads(json.dumps(held)), {"h": MESSAGE}.__getitem__, Room()))
+
+
+def _values(value: Any) -> list[Any]:
+    return [value, *(each for held in (value.values() if isinstance(value, dict) else value)
+                     for each in _values(held))] if isinstance(value, (dict, list)) else [value]
+
+
+def test_a_missing_value_costs_its_record_alone(opened):
+    other = {"__claude_tap_blob_ref__": {"version": 1, "kind": "json", "hash": "gone"}}
+    seen = opened(bundle(record(AT, messages=[other]), record()), "a.json")
+    assert len(seen.exchanges) == 1
+    assert len(seen.inputs[0].skipped) == 1
+
+
+def test_an_answer_that_was_made_up_is_named(opened):
+    fake = {**ANSWERS["anthropic_messages"], "id": "msg_claude_tap_capture"}
+    lines = "".join(f"{json.dumps(each)}\n" for each in (record(body=fake), record()))
+    seen = opened(lines, "a.jsonl")
+    assert len(seen.exchanges) == 1
+    assert (seen.exchanges[0].entry, seen.inputs[0].skipped[0].entry) == (1, 0)
+    assert "made up" in seen.inputs[0].skipped[0].why
+
+
+def test_a_stream_is_read_from_its_events(opened):
+    events = [{"event": "message_start", "data": {"type": "message_start", "message": {
+                  "id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": {}}}},
+              {"event": "content_block_start", "data": {"type": "content_block_start", "index": 0, "content_block": {
+                  "type": "tool_use", "id": "t", "name": "f", "input": {}}}},
+              {"event": "content_block_delta", "data": json.dumps({"type": "content_block_delta", "index": 0, "delta": {
+                  "type": "input_json_delta", "partial_json": '{"a": '}})},
+              {"event": "message_delta", "data": {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}}]
+    (one,) = opened(json.dumps(record(sse_events=events)) + "\n", "a.jsonl").exchanges
+    assert one.response.stop_reason.raw == "max_tokens"
+    assert one.response.parts[0].arguments == '{"a": '
+
+
+def test_nothing_is_put_back_beyond_the_bound(opened):
+    large = {"role": "user", "content": "x" * 100_000}
+    text = bundle(*[record(AT, messages=[REFERENCE])] * 30)
+    text = text.replace(json.dumps(MESSAGE), json.dumps(large))
+    before = most()
+    bound(1 << 20)
+    try:
+        seen = opened(text, "a.json")
+    finally:
+        bound(before)
+    assert len(seen.exchanges) == 10
+    assert len(seen.inputs[0].skipped) == 20
+
+
+def test_a_damaged_line_costs_itself(opened):
+    seen = opened(json.dumps(record()) + "\n" + json.dumps(record())[:-30], "a.jsonl")
+    assert len(seen.exchanges) == 1
+
+
+def test_an_empty_database_says_so(tmp_path):
+    (given,) = open_paths([database(tmp_path / "traces.sqlite3")]).inputs
+    assert "without records" in given.error
