@@ -581,6 +581,10 @@ SHAPES: tuple[Shape, ...] = (
     Shape("langfuse", "trace.json", LANGFUSE),
     Shape("roo", "api_conversation_history.json", list(ROO)),
     Shape("roo", "ui_messages.json", list(ROO_SCREEN)),
+    Shape("zeroclaw", "k.jsonl", [{"role": "user", "content": "go"}, {"role": "assistant", "content": json.dumps({
+        "content": "a", "tool_calls": [{"id": "c", "name": "w", "arguments": "{"}]})}], rows=True),
+    Shape("botnexus", "s.jsonl", [{"role": "user", "content": "go", "isCrashSentinel": False}, {
+        "role": "tool", "content": "", "toolName": "w", "toolCallId": "c", "toolArgs": "{}"}], rows=True),
     Shape("known", "spans.jsonl", [{"resourceLogs": []}, {"eval": {"run_id": "r"}, "status": "s"}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),
     *(Shape("body", f"{api}.json", answer) for api, answer in ANSWERS.items()),

@@ -245,6 +245,23 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("claude-tap", "XDG_DATA_HOME", ".local/share", ("claude-tap",), ("traces.sqlite3",)),
         ),
     ),
+    "zeroclaw": FileFormat(
+        f"{_HERE}.zeroclaw", "ZeroClaw session",
+        'a database whose table "sessions" has "session_key" and "role", or lines with "role" and "content" alone',
+        Keeps(Words.NONE), (SQLITE, b'"role"'), tuple(
+            AgentFolder("ZeroClaw", variable, ".zeroclaw", parts, ("sessions.db",))
+            for variable in ("ZEROCLAW_WORKSPACE", "ZEROCLAW_DATA_DIR", "ZEROCLAW_CONFIG_DIR")
+            for parts in (("sessions",), ("workspace", "sessions"))
+        ),
+    ),
+    "botnexus": FileFormat(
+        f"{_HERE}.botnexus", "BotNexus session",
+        'a database whose table "session_history" has "tool_call_id", or lines with "toolCallId"',
+        Keeps(Words.HINT), (SQLITE, b"isCompactionSummary", b"isCrashSentinel", b"toolCallId"), tuple(
+            AgentFolder("BotNexus", variable, ".botnexus", (), ("sessions.sqlite", "sessions.db"))
+            for variable in ("BOTNEXUS_HOME", "BOTNEXUS_DATA_DIR")
+        ),
+    ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,

@@ -46,8 +46,8 @@ from loop_core.wire.failures import classify
 HISTORIES = ("api_conversation_history.json", "claude_messages.json")
 """What the history is called, the newer name first."""
 SCREEN = "ui_messages.json"
-APIS: Mapping[str, str] = {"anthropic": "anthropic_messages", "openai": "openai_chat"}
-"""`apiProtocol` of a request -> the wire format."""
+APIS: Mapping[str, str] = {"anthropic": "anthropic_messages"}
+"""`apiProtocol` of a request -> the wire format, where that is not the one assumed (`openai`)."""
 CANCELS: Mapping[str, StopRow] = {
     "user_cancelled": StopRow(Stop.CANCELLED, None, "Roo-Code Task.ts"),
     "streaming_failed": StopRow(Stop.INTERRUPTED, None, "Roo-Code Task.ts"),

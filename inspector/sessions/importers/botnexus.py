@@ -1,0 +1,149 @@
+"""Sessions of BotNexus: `sessions.sqlite` (older `sessions.db`), and `<id>.jsonl` of its file store.
+
+Neither stop word, usage, model nor cap is kept. A call is two rows, its start and its result. A crash sentinel, written
+before the model is called, that was never taken away says that the agent died in that turn. Source: sytone/botnexus
+`src/gateway/BotNexus.Gateway.Sessions/SqliteSessionStore.cs`, `FileSessionStore.cs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from inspector.sessions.importers import SQLITE, first_look
+from inspector.sessions.importers.database import has, schema, snapshot
+from inspector.sessions.importers.records import encoded, numbered
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, inferred_reason
+from inspector.sessions.transcripts.chat_messages import known_text
+from inspector.sessions.transcripts.dialogue import DialogueReader
+from loop_core.values import ArgsForm, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
+
+FIELDS: Fields = {"": {"role": (str,), "content": (str,), "tool_name": (str,), "tool_call_id": (str,),
+                       "tool_args": (str,), "thinking_content": (str,), "timestamp": (str,)}}
+"""What is read of a row, and the types that it can have."""
+COLUMNS = (*FIELDS[""], "session_id", "tool_is_error", "is_compaction_summary", "is_history", "is_crash_sentinel",
+           "is_replay_banner")
+_LINES = {"toolName": "tool_name", "toolCallId": "tool_call_id", "toolArgs": "tool_args",
+          "toolIsError": "tool_is_error", "thinkingContent": "thinking_content", "isHistory": "is_history",
+          "isCompactionSummary": "is_compaction_summary", "isCrashSentinel": "is_crash_sentinel",
+          "isReplayBanner": "is_replay_banner"}
+"""The names that the file store has for columns."""
+
+
+def sniff(head: bytes, path: str) -> int:
+    """Columns that only its table has; lines with a role, a content and members of its own."""
+    if head.startswith(SQLITE):
+        found = schema(path)
+        return 95 if has(found, "session_history", "session_id", "role", "content", "tool_call_id") else 0
+    look = first_look(head)
+    first = look.first
+    return 90 if isinstance(first, dict) and {"role", "content"} <= first.keys() and (
+        {"isCompactionSummary", "isCrashSentinel", "toolCallId"} & first.keys()) else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer in the file."""
+    reader = _Reader(path, options)
+    if data.startswith(SQLITE):
+        return reader.read_rows(TranscriptRows(numbered(_rows(path)), FIELDS, reader.unit))
+    reader.unit = "line"  # type: ignore[misc]
+    return reader.read_rows(TranscriptLines(data, FIELDS))
+
+
+def _rows(path: str) -> Iterator[bytes]:
+    """The rows of each session in their order; columns differ by release."""
+    columns = schema(path)["session_history"]
+    with snapshot(path) as database:
+        for row in database.execute("SELECT * FROM session_history ORDER BY session_id, rowid"):
+            yield encoded({name: row[name] for name in COLUMNS if name in columns and row[name] is not None})
+
+
+class _Reader(DialogueReader):
+    """One file being read."""
+
+    name, agent, fields = "botnexus", "BotNexus", FIELDS
+    words = "BotNexus keeps no stop reason: what is shown is inferred from other rows, and says so"
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.calls: dict[tuple[str, str], TranscriptAnswer] = {}
+        """Session and id of a call -> the answer that it stands in."""
+        self.crashes: dict[str, tuple[int, TranscriptAnswer | None]] = {}
+        """Session -> a crash sentinel of the turn under way, and the answer before it. It is written before the model
+        is called, and taken away when the turn is done."""
+
+    def session_of(self, value: dict[str, Any]) -> str:
+        """The session of a row."""
+        key = value.get("session_id")
+        return key if isinstance(key, str) else self.session
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A message, the start or the result of a call, or the mark of a crash."""
+        value = line.value
+        value.update({column: value[name] for name, column in _LINES.items() if name in value})
+        role, text = value.get("role"), known_text(value.get("content")) or ""
+        role = role.lower() if isinstance(role, str) else role
+        if value.get("is_history"):
+            self.remarks["were folded away from the model later"] += 1
+        if value.get("is_crash_sentinel"):
+            self._close_turn(self.session)
+            self.crashes[self.session] = line.number, self.here.answer
+        elif value.get("is_compaction_summary") or value.get("is_replay_banner"):
+            self.user(line.number, text, own=True)
+        elif role == "user":
+            self._close_turn(self.session)
+            self.user(line.number, text)
+        elif role == "assistant":
+            answer = self._answer(line)
+            if known_text(value.get("thinking_content")):
+                answer.parts.append(ReasoningPart(value["thinking_content"], None))
+            if text:
+                answer.parts.append(TextPart(text))
+        elif role == "tool":
+            self._tool(line, text)
+        else:
+            lines.count(role, frozenset({"system", "notification"}))
+        return self.here
+
+    def _answer(self, line: TranscriptLine) -> TranscriptAnswer:
+        answer = self.answer_of(line, f"{self.session}:{line.number}", None, None, line.value.get("timestamp"))
+        answer.word_at = answer.take(line)
+        return answer
+
+    def _tool(self, line: TranscriptLine, text: str) -> None:
+        """The first row of an id is its start, the second its result; a row without arguments is a result."""
+        value = line.value
+        key, name = known_text(value.get("tool_call_id")), known_text(value.get("tool_name"))
+        given = known_text(value.get("tool_args"))
+        if key is None or (self.session, key) in self.calls or given is None:
+            self.results(line.number, ToolResultPart(key, name, text, bool(value.get("tool_is_error"))))
+            return
+        place = self.here
+        if place.answer is not None and place.since is None:
+            answer, at = place.answer, place.answer.take(line)
+        else:
+            answer = self._answer(line)
+            at = answer.word_at
+        self.calls[self.session, key] = answer
+        answer.parts.append(ToolCall(key, name or "", given, True, CallKind.FUNCTION, ArgsForm.STRING, at=at))
+
+    def _close_turn(self, session: str) -> None:
+        """The end of a turn whose crash sentinel was left: its last answer is not known to be whole."""
+        number, before = self.crashes.pop(session, (0, None))
+        if not number:
+            return
+        answer = self.ends.get(session, TreePlace(None)).answer
+        if answer is None or answer is before:
+            self.remarks["are crash sentinels of turns without an answer"] += 1
+        elif not answer.calls or any(call.id not in answer.results for call in answer.calls):
+            answer.stop = inferred_reason(
+                Stop.INTERRUPTED, None, answer.word_at, "crash_sentinel", None,
+                f"{self.unit} {number}: the crash sentinel of its turn was left, so the agent died in it")
+
+    def settle(self) -> None:
+        """The turns that a session ends with; then what other rows show."""
+        for session in list(self.crashes):
+            self._close_turn(session)
+        super().settle()

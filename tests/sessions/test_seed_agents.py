@@ -1,0 +1,165 @@
+"""ZeroClaw and BotNexus: neither keeps a stop reason; cut calls, results, crashes and folded rows are read."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+from inspector.sessions.agents import transcripts
+from inspector.sessions.importers import choose
+from tests.scenes.transcripts import rules, stops, viewed
+
+ZEROCLAW = """
+CREATE TABLE sessions (id INTEGER PRIMARY KEY AUTOINCREMENT, session_key TEXT, role TEXT, content TEXT,
+  created_at TEXT);
+CREATE TABLE session_metadata (session_key TEXT PRIMARY KEY, state TEXT, turn_id TEXT);"""
+BOTNEXUS = """
+CREATE TABLE sessions (id TEXT PRIMARY KEY, status TEXT, metadata TEXT, conversation_id TEXT);
+CREATE TABLE session_history (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT, role TEXT, content TEXT,
+  timestamp TEXT, tool_name TEXT, tool_call_id TEXT, tool_args TEXT, tool_is_error INTEGER, thinking_content TEXT,
+  is_compaction_summary INTEGER NOT NULL DEFAULT 0, is_crash_sentinel INTEGER NOT NULL DEFAULT 0,
+  is_history INTEGER NOT NULL DEFAULT 0);"""
+
+
+def built(path, schema, table, *rows):
+    with closing(sqlite3.connect(path)) as base, base:
+        base.executescript(schema)
+        for row in rows:
+            row = dict(row)
+            into = row.pop("table", table)
+            base.execute(f"INSERT INTO {into} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
+                         list(row.values()))
+    return path
+
+
+def notices(seen):
+    return "\n".join(seen.inputs[0].notices)
+
+
+def said(role, content, **more):
+    return {"session_key": "k", "role": role, "content": content if isinstance(content, str) else json.dumps(content),
+            **more}
+
+
+def call(arguments):
+    return {"content": None, "reasoning_content": "hm", "tool_calls": [
+        {"id": "c1", "name": "write", "arguments": arguments}]}
+
+
+RESULT = {"tool_call_id": "c1", "content": "done"}
+
+
+def test_zeroclaw_calls_and_results(tmp_path):
+    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("system", "s"), said("user", "go"),
+                        said("assistant", call('{"a": 1}'), created_at="2026-01-01T00:00:00Z"), said("tool", RESULT),
+                        said("assistant", "Done."),
+                        {"table": "session_metadata", "session_key": "k", "state": "running"}))
+    assert stops(seen) == ["tool_call", "unknown"]
+    first = seen.responses[0].exchange
+    assert first.response.tool_calls[0].arguments == '{"a": 1}'
+    assert first.started == "2026-01-01T00:00:00Z"
+    assert "hm" in str(first.response)
+    assert "left in the state 'running'" in notices(seen)
+    assert "ZeroClaw keeps no stop reason" in notices(seen)
+
+
+def test_zeroclaw_shows_a_cut_call(tmp_path):
+    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
+                        said("assistant", call('{"path":"a'))))
+    assert stops(seen) == ["max_tokens"]
+    assert "transcript.inferred.call_cut" in rules(seen)
+
+
+def test_zeroclaw_lines(tmp_path):
+    path = tmp_path / "telegram_1.jsonl"
+    rows = [{"role": "user", "content": "go"}, {"role": "assistant", "content": json.dumps(call({"a": 1}))},
+            {"role": "tool", "content": "plain"}, {"role": "assistant", "content": "{no JSON"}]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    seen = viewed(path)
+    assert seen.responses[0].exchange.response.tool_calls[0].arguments == '{"a":1}'
+    assert seen.responses[1].exchange.response.text == "{no JSON"
+
+
+def entry(role, content="", **more):
+    return {"session_id": "s", "role": role, "content": content, **more}
+
+
+START = entry("tool", "", tool_name="write", tool_call_id="c1", tool_args='{"a": 1}')
+END = entry("tool", "done", tool_name="write", tool_call_id="c1", tool_is_error=1)
+
+
+def botnexus(tmp_path, *rows):
+    return viewed(built(tmp_path / "sessions.sqlite", BOTNEXUS, "session_history", *rows))
+
+
+def test_botnexus_two_rows_of_a_call(tmp_path):
+    seen = botnexus(tmp_path, entry("user", "go"),
+                    entry("assistant", "I write", thinking_content="hm", timestamp="2026-01-01T00:00:00Z"),
+                    START, END, entry("assistant", "Done."), entry("user", "more"), START | {"tool_call_id": "c2"})
+    assert stops(seen) == ["tool_call", "end_turn", "unknown"]
+    first = seen.responses[0].exchange.response
+    assert first.text == "I write"
+    assert "hm'" in str(first)
+    assert first.tool_calls[0].arguments == '{"a": 1}'
+    assert seen.responses[1].exchange.request.messages[-1].results[0].is_error
+    assert "BotNexus keeps no stop reason" in notices(seen)
+
+
+def test_botnexus_crash_summary_and_folded_rows(tmp_path):
+    seen = botnexus(tmp_path, entry("user", "go", is_history=1), entry("assistant", "a", is_history=1),
+                    entry("user", "the summary", is_compaction_summary=1),
+                    entry("system", "crash", is_crash_sentinel=1), entry("assistant", "half"))
+    assert stops(seen) == ["unknown", "interrupted"]
+    assert "transcript.inferred.crash_sentinel" in rules(seen, 1)
+    assert "folded away" in notices(seen)
+
+
+def test_botnexus_crash_before_an_answer(tmp_path):
+    seen = botnexus(tmp_path, entry("user", "go"), entry("assistant", "a"), entry("user", "b"),
+                    entry("system", "crash", is_crash_sentinel=1), entry("user", "c"), entry("assistant", "d"))
+    assert "without an answer" in notices(seen)
+    assert stops(seen) == ["end_turn", "unknown"]
+
+
+def test_botnexus_crash_after_the_results(tmp_path):
+    seen = botnexus(tmp_path, entry("user", "go"), entry("system", "crash", is_crash_sentinel=1), START, END)
+    assert stops(seen) == ["tool_call"]
+
+
+def test_botnexus_leaked_markup_stays_text(tmp_path):
+    seen = botnexus(tmp_path, entry("user", "go"), entry("assistant", "<tool_call>{}</tool_call>"))
+    assert seen.responses[0].exchange.response.tool_calls == ()
+    assert "<tool_call>" in seen.responses[0].exchange.response.text
+
+
+def test_botnexus_lines(tmp_path):
+    path = tmp_path / "s.jsonl"
+    rows = [{"role": "user", "content": "go", "isCompactionSummary": False},
+            {"role": "tool", "content": "", "toolName": "ls", "toolCallId": "c", "toolArgs": '{"a"',
+             "isCompactionSummary": False}]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    seen = viewed(path)
+    assert stops(seen) == ["max_tokens"]
+
+
+def test_odd_members(tmp_path):
+    path = tmp_path / "s.jsonl"
+    names = ("role", "content", "tool_name", "tool_call_id", "tool_args", "thinking_content", "timestamp")
+    odd = dict.fromkeys(names, 3)
+    path.write_text(json.dumps({"role": "user", "content": "x", "toolCallId": None}) + "\n" + json.dumps(odd) + "\n")
+    found = notices(viewed(path))
+    assert "was expected" in found
+
+
+def test_recognised():
+    assert choose(b'{"role": "user", "content": "a"}\n{"role": "assistant", "content": "b"}\n', "k.jsonl") == "zeroclaw"
+    assert choose(b'{"role": "user", "content": "a", "isCrashSentinel": false}\n', "k.jsonl") == "botnexus"
+
+
+def test_discovery(tmp_path):
+    (tmp_path / ".zeroclaw/workspace/sessions").mkdir(parents=True)
+    (tmp_path / ".botnexus").mkdir()
+    built(tmp_path / ".zeroclaw/workspace/sessions/sessions.db", ZEROCLAW, "sessions", said("user", "go"))
+    built(tmp_path / ".botnexus/sessions.sqlite", BOTNEXUS, "session_history", entry("user", "go"))
+    assert {each.agent for each in transcripts({"HOME": str(tmp_path)})} == {"ZeroClaw", "BotNexus"}
