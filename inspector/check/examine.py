@@ -71,6 +71,11 @@ class TurnEnd(NamedTuple):
     uncounted: int
     """Answers without a count of tokens."""
 
+    @property
+    def lost(self) -> bool:
+        """Whether its answer was lost: cut, broken or empty, or with a call that was held or run in half."""
+        return self.severity == "error"
+
 
 class FileProblems(NamedTuple):
     """What was found in one file."""

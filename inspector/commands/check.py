@@ -23,14 +23,16 @@ FOUND = 1
 @click.option("--baseline", metavar="FILE", help="Leave out the problems that stand in it.")
 @click.option("--write-baseline", metavar="FILE", help="Write all problems into it, and exit 0.")
 @click.option("--format", "form", metavar="FORM", default="text", show_default=True,
-              type=click.Choice(("text", "json", "junit", "sarif", "github", "md")),
-              help="text, json, junit, sarif, github or md.")
+              type=click.Choice(("text", "json", "junit", "sarif", "github", "md", "csv", "html")),
+              help="text, json, junit, sarif, github or md; with --stats text, json, csv or html.")
+@click.option("--stats", is_flag=True, help="How turns ended, by model, agent and day, and the tokens that were lost.")
 @click.option("--fail-on", type=click.Choice(("error", "warning", "info", "never")), default="error",
               show_default=True, help="Exit 1 where something is at least as bad.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes; without it, one for each core.")
 def check(
     paths: Sequence[str], api: str | None, profile: str | None, select: Sequence[str], ignore: Sequence[str],
-    wanted: str, baseline: str | None, write_baseline: str | None, form: str, fail_on: str, jobs: int | None,
+    wanted: str, baseline: str | None, write_baseline: str | None, form: str, stats: bool, fail_on: str,
+    jobs: int | None,
 ) -> None:
     """Checks recorded sessions: exit 0 where nothing is wrong, 1 where something is, 2 if a file is unreadable.
 
@@ -38,10 +40,14 @@ def check(
     """
     from inspector.check import baseline as baselines
     from inspector.check import formats
+    from inspector.check import stats as statistics
     from inspector.check.many import check_paths
     from inspector.check.rules import chosen
     from inspector.report import filters
 
+    forms = statistics.FORMS if stats else formats.FORMS
+    if form not in forms:
+        raise click.UsageError(f"--format {form}: {'with' if stats else 'without'} --stats, one of {', '.join(forms)}")
     ids = chosen(_split(select), _split(ignore))
     if wanted:
         filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
@@ -55,11 +61,11 @@ def check(
         commands.say([f"{write_baseline}: {len(report.problems):,} problems are known now"])
         sys.exit(commands.UNREADABLE if report.errors else commands.READ)
     report = report.keep(lambda problem: baselines.is_new(known, problem))
-    commands.write(formats.FORMS[form](report))
+    commands.write(forms[form](report))
     commands.say(report.errors)
     bad = fail_on != "never" and any(
         formats.ORDER.index(problem.severity) >= formats.ORDER.index(fail_on) for problem in report.problems)
-    sys.exit(commands.UNREADABLE if report.errors else FOUND if bad else commands.READ)
+    sys.exit(commands.UNREADABLE if report.errors else FOUND if bad and not stats else commands.READ)
 
 
 def _write(path: str, text: str) -> None:

@@ -203,7 +203,7 @@ def test_a_file_that_is_called_nearly_like_a_command_is_opened(inspector, cut, t
 
 @pytest.mark.parametrize(("words", "wanted"), [
     (["ex"], {"explain", "export"}),
-    (["explain", "--api", "op"], {"openai_chat", "openai_responses"}),
+    (["explain", "--api", "openai_c"], {"openai_chat", "openai_completions"}),
     (["explain", "--policy", "zoo"], {"zoo-before", "zoo-after"}),
     (["explain", "--profile", "llama"], {"llama_cpp"}),
     (["--pol"], {"--policy"}),

@@ -1,0 +1,251 @@
+"""How turns ended: by model, by agent, by day, and the tokens of turns that were lost; as text, JSON, CSV and a page.
+
+A turn is lost where its verdict is an error: its answer was cut, broken or empty, or a call of it was held or run in
+half. What was filtered, or of which the end is not known, is neither complete nor lost. The page is one file without
+scripts and without anything from elsewhere.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+from inspector.check.examine import Report, TurnEnd
+from inspector.report.lines.spans import one_line
+from inspector.report.verdict import ROWS
+
+SCHEMA = "loop-inspector/stats/1"
+UNKNOWN = "not recorded"
+BAR = 30
+"""Columns of the longest bar in a terminal."""
+
+
+class GroupRow(NamedTuple):
+    """The turns of one group: of a model, an agent, or a day."""
+
+    dimension: str
+    name: str
+    turns: int
+    complete: int
+    lost: int
+    """Turns that were lost."""
+    output: int
+    """Output tokens of its turns, as far as they were counted."""
+    lost_output: int
+    """Of those, the tokens of turns that were lost."""
+    endings: Mapping[str, int]
+    """Verdict -> turns, the most frequent first."""
+
+
+DIMENSIONS: Mapping[str, Callable[[TurnEnd], str]] = {
+    "ending": lambda turn: turn.verdict, "model": lambda turn: turn.model, "agent": lambda turn: turn.agent,
+    "day": lambda turn: turn.day,
+}
+"""What turns are grouped by."""
+
+
+def groups(turns: Sequence[TurnEnd], dimension: str) -> list[GroupRow]:
+    """The groups of one dimension: days in their order, others the most frequent first."""
+    found: dict[str, list[TurnEnd]] = {}
+    for turn in turns:
+        found.setdefault(DIMENSIONS[dimension](turn) or UNKNOWN, []).append(turn)
+    rows = [_row(dimension, name, group) for name, group in found.items()]
+    return sorted(rows, key=(lambda row: row.name) if dimension == "day" else (lambda row: (-row.turns, row.name)))
+
+
+def _row(dimension: str, name: str, turns: Sequence[TurnEnd]) -> GroupRow:
+    lost = [turn for turn in turns if turn.lost]
+    return GroupRow(dimension, name, len(turns), sum(turn.complete for turn in turns), len(lost),
+                    sum(turn.output for turn in turns), sum(turn.output for turn in lost),
+                    dict(Counter(turn.verdict for turn in turns).most_common()))
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The numbers as plain values."""
+    turns = report.turns
+    whole = _row("all", "all", turns)
+    return {
+        "schema": SCHEMA, "files": len(report.files), "turns": whole.turns, "complete": whole.complete,
+        "lost": whole.lost, "output_tokens": whole.output, "lost_tokens": whole.lost_output,
+        "uncounted_answers": sum(turn.uncounted for turn in turns),
+        **{f"by_{name}": [{key: value for key, value in row._asdict().items() if key != "dimension"}
+                          for row in groups(turns, name)] for name in DIMENSIONS},
+    }
+
+
+def as_json(report: Report) -> str:
+    """The same as text."""
+    return json.dumps(document(report), ensure_ascii=False, indent=1) + "\n"
+
+
+def as_csv(report: Report) -> str:
+    """A row for each group and ending."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("by", "name", "ending", "turns", "complete", "lost", "output_tokens", "lost_tokens"))
+    for dimension in ("model", "agent", "day"):
+        for name, group in _by_name(report.turns, dimension):
+            for row in groups(group, "ending"):
+                writer.writerow((dimension, _cell(name), row.name, row.turns, row.complete, row.lost, row.output,
+                                 row.lost_output))
+    return out.getvalue()
+
+
+def _cell(value: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    plain = one_line(value)
+    return f"'{plain}" if plain[:1] in ("=", "+", "-", "@") else plain
+
+
+def _by_name(turns: Sequence[TurnEnd], dimension: str) -> list[tuple[str, list[TurnEnd]]]:
+    found: dict[str, list[TurnEnd]] = {}
+    for turn in turns:
+        found.setdefault(DIMENSIONS[dimension](turn) or UNKNOWN, []).append(turn)
+    return sorted(found.items())
+
+
+def text(report: Report) -> str:
+    """The numbers with bars, for a terminal."""
+    turns = report.turns
+    whole = _row("all", "all", turns)
+    lines = [f"{whole.turns:,} turns in {len(report.files):,} files: {whole.complete:,} complete, {whole.lost:,} lost, "
+             f"{whole.turns - whole.complete - whole.lost:,} neither; {whole.output:,} output tokens, "
+             f"{whole.lost_output:,} of them in lost turns{_share(whole.lost_output, whole.output)}", ""]
+    lines += _bars("how they ended", [(row.name, row.turns, "") for row in groups(turns, "ending")])
+    for dimension in ("model", "agent", "day"):
+        lines += _bars(f"lost turns, by {dimension}", [
+            (row.name, row.lost, f"of {row.turns:,}{_share(row.lost, row.turns)}") for row in groups(turns, dimension)])
+    lines += _bars("output tokens of lost turns, by model", [
+        (row.name, row.lost_output, f"of {row.output:,}{_share(row.lost_output, row.output)}")
+        for row in groups(turns, "model")])
+    return "\n".join(lines) + "\n"
+
+
+def _share(part: int, whole: int) -> str:
+    return f" ({part * 100 // whole} %)" if whole else ""
+
+
+def _bars(title: str, rows: Sequence[tuple[str, int, str]]) -> list[str]:
+    if not rows:
+        return []
+    most = max(count for _, count, _ in rows) or 1
+    width = min(32, max(len(one_line(name)) for name, _, _ in rows))
+    return [title, *(
+        f"  {one_line(name, 32):<{width}}  {'█' * max(count * BAR // most, 1 if count else 0):<{BAR}} {count:,} {more}"
+        .rstrip() for name, count, more in rows), ""]
+
+
+# -- A page ------------------------------------------------------------------------------------------------------------
+
+_COLOURS = ("#2f855a", "#c53030", "#b7791f", "#6b46c1", "#2b6cb0", "#718096")
+"""Complete, then the most frequent other endings, then the rest; 3 : 1 or more on white and on each other's border."""
+_STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1a202c;"
+    "background:#fff}h2{margin-top:2.5rem}table{border-collapse:collapse}td,th{padding:.15rem .8rem .15rem 0;"
+    "text-align:left}td+td,th+th{text-align:right}svg{max-width:100%;height:auto}.key i{display:inline-block;"
+    "width:.8em;height:.8em;margin:0 .4em 0 1em}"
+)
+
+
+def page(report: Report) -> str:
+    """A page with the charts, each with its numbers as a table below."""
+    turns = report.turns
+    whole = _row("all", "all", turns)
+    order = _order(turns)
+    parts = [
+        f"<h1>How turns ended</h1><p>{whole.turns:,} turns in {len(report.files):,} files: "
+        f"{whole.complete:,} complete, {whole.lost:,} lost; {whole.output:,} output tokens, "
+        f"{whole.lost_output:,} of them in lost turns.</p>",
+        _legend(order),
+    ]
+    for title, dimension in (("Endings over days", "day"), ("Models side by side", "model"), ("Agents", "agent")):
+        rows = groups(turns, dimension)
+        parts.append(f"<h2>{title}</h2>{_stacks(rows, order, title)}{_table(rows)}")
+    rows = groups(turns, "model")
+    parts.append(f"<h2>Output tokens, those of lost turns in red</h2>{_tokens(rows)}")
+    return (f'<!doctype html><html lang="en"><meta charset="utf-8"><title>How turns ended</title>'
+            f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">'
+            f"<style>{_STYLE}</style><body>{''.join(parts)}</body></html>\n")
+
+
+def _order(turns: Sequence[TurnEnd]) -> list[str]:
+    """The endings that have a colour of their own."""
+    bad = Counter(turn.verdict for turn in turns if not turn.complete)
+    return [name for name, _ in bad.most_common(len(_COLOURS) - 2)]
+
+
+def _split(row: GroupRow, order: Sequence[str], complete: Iterable[str]) -> list[int]:
+    """The turns of a group by colour: complete, each named ending, the rest."""
+    good = set(complete)
+    named = [row.endings.get(name, 0) for name in order]
+    whole = sum(count for name, count in row.endings.items() if name in good)
+    return [whole, *named, *[0] * (len(_COLOURS) - 2 - len(named)), row.turns - whole - sum(named)]
+
+
+_GOOD = tuple(row.word for row in ROWS if row.severity.value == "info" and row.word != "END INFERRED")
+"""Verdicts of complete turns."""
+
+
+def _legend(order: Sequence[str]) -> str:
+    names = ["complete", *(name.lower() for name in order)]
+    colours = [*_COLOURS[: len(names)], _COLOURS[-1]]
+    return '<p class="key">' + "".join(
+        f'<i style="background:{colour}"></i>{escape(name)}' for colour, name in zip(
+            colours, [*names, "other"], strict=True)) + "</p>"
+
+
+def _stacks(rows: Sequence[GroupRow], order: Sequence[str], title: str) -> str:
+    """A horizontal bar for each group, one colour for each ending."""
+    most = max((row.turns for row in rows), default=0) or 1
+    height = 26 * len(rows) + 6
+    drawn = []
+    for at, row in enumerate(rows):
+        x, y = 190.0, 26 * at + 4
+        drawn.append(f'<text x="182" y="{y + 14}" text-anchor="end" font-size="12">{_label(row.name)}</text>')
+        for colour, count in zip(_COLOURS, _split(row, order, _GOOD), strict=True):
+            width = 500 * count / most
+            if count:
+                drawn.append(f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="18" fill="{colour}">'
+                             f"<title>{_label(row.name)}: {count:,}</title></rect>")
+            x += width
+        drawn.append(f'<text x="{x + 6:.1f}" y="{y + 14}" font-size="12">{row.turns:,}</text>')
+    return (f'<svg role="img" aria-label="{escape(title)}" viewBox="0 0 760 {height}" width="760" height="{height}">'
+            f"{''.join(drawn)}</svg>")
+
+
+def _tokens(rows: Sequence[GroupRow]) -> str:
+    most = max((row.output for row in rows), default=0) or 1
+    height = 26 * len(rows) + 6
+    drawn = []
+    for at, row in enumerate(rows):
+        y = 26 * at + 4
+        lost = 500 * row.lost_output / most
+        drawn.append(
+            f'<text x="182" y="{y + 14}" text-anchor="end" font-size="12">{_label(row.name)}</text>'
+            f'<rect x="190" y="{y}" width="{lost:.1f}" height="18" fill="{_COLOURS[1]}"/>'
+            f'<rect x="{190 + lost:.1f}" y="{y}" width="{500 * row.output / most - lost:.1f}" height="18" '
+            f'fill="{_COLOURS[0]}"/>'
+            f'<text x="{196 + 500 * row.output / most:.1f}" y="{y + 14}" font-size="12">{row.lost_output:,}</text>')
+    return (f'<svg role="img" aria-label="Output tokens by model" viewBox="0 0 760 {height}" width="760" '
+            f'height="{height}">{"".join(drawn)}</svg>')
+
+
+def _label(name: str) -> str:
+    return escape(one_line(name, 26))
+
+
+def _table(rows: Sequence[GroupRow]) -> str:
+    body = "".join(
+        f"<tr><td>{escape(one_line(row.name, 80))}</td><td>{row.turns:,}</td><td>{row.complete:,}</td>"
+        f"<td>{row.lost:,}</td><td>{row.output:,}</td><td>{row.lost_output:,}</td></tr>" for row in rows)
+    return ("<table><tr><th></th><th>turns</th><th>complete</th><th>lost</th><th>output tokens</th>"
+            f"<th>of those lost</th></tr>{body}</table>")
+
+
+FORMS: Mapping[str, Callable[[Report], str]] = {"text": text, "json": as_json, "csv": as_csv, "html": page}
+"""What `--format` takes with `--stats`."""

@@ -1,0 +1,86 @@
+"""`inspector check --stats`: endings by model, agent and day, tokens of lost turns; text, JSON, CSV and a page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from html.parser import HTMLParser
+
+import pytest
+
+from inspector.check import check_file, merge
+from inspector.check.stats import FORMS, as_csv, document, page, text
+from tests.scenes.recordings import ASKS, asked, chat, lines, user
+
+WHOLE = asked(ASKS, chat("All of it.", tokens=10), max_tokens=50)
+LOST = asked([user("Two?")], chat("Half of it", "length", tokens=40), max_tokens=40)
+OTHER = asked([user("Three?")], {**chat("No.", "content_filter", tokens=5), "model": "=m<2>"}, max_tokens=50)
+DAY = "2026-03-04T05:06:07Z"
+
+
+@pytest.fixture
+def report(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(lines({**WHOLE, "timestamp": DAY}, LOST))
+    (tmp_path / "b.jsonl").write_bytes(lines({**OTHER, "timestamp": DAY}))
+    return merge([check_file(tmp_path / "a.jsonl"), check_file(tmp_path / "b.jsonl")])
+
+
+def test_the_numbers_are_those_of_the_turns(report):
+    value = document(report)
+    assert [value[key] for key in ("files", "turns", "complete", "lost", "output_tokens", "lost_tokens")] == [
+        2, 3, 1, 1, 55, 40]
+    models = {row["name"]: row for row in value["by_model"]}
+    assert models["m-1"]["endings"] == {"COMPLETE": 1, "TRUNCATED": 1}
+    assert (models["=m<2>"]["turns"], models["=m<2>"]["lost"]) == (1, 0), "what is filtered is not lost"
+    assert [(row["name"], row["turns"]) for row in value["by_day"]] == [("2026-03-04", 2), ("not recorded", 1)]
+    assert {row["name"] for row in value["by_ending"]} == {"COMPLETE", "TRUNCATED", "BLOCKED"}
+
+
+def test_text_has_bars(report):
+    said = text(report)
+    assert said.startswith("3 turns in 2 files: 1 complete, 1 lost, 1 neither; 55 output tokens, 40 of them in lost "
+                           "turns (72 %)")
+    assert "  m-1    " + "█" * 30 + " 1 of 2 (50 %)" in said
+
+
+def test_csv_agrees_with_json_and_is_no_formula(report):
+    rows = list(csv.DictReader(io.StringIO(as_csv(report))))
+    of_models = [row for row in rows if row["by"] == "model"]
+    assert sum(int(row["turns"]) for row in of_models) == 3
+    assert sum(int(row["lost_tokens"]) for row in of_models) == document(report)["lost_tokens"]
+    assert {row["name"] for row in of_models} == {"m-1", "'=m<2>"}
+
+
+def test_the_page_is_whole_inert_and_needs_nothing_else(report):
+    seen: list[str] = []
+
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            seen.append(tag)
+            assert not {"src", "href", "onload", "onclick"} & {name for name, _ in attrs}
+
+    made = page(report)
+    Tags().feed(made)
+    assert "script" not in seen
+    assert seen.count("svg") == 4
+    assert "=m&lt;2&gt;" in made
+    assert "<m" not in made.replace("<meta", "")
+    assert "default-src 'none'" in made
+
+
+def test_an_empty_report_has_a_page_too(tmp_path):
+    (tmp_path / "a.json").write_text("{}")
+    empty = check_file(tmp_path / "a.json")
+    for form in FORMS.values():
+        assert form(empty)
+
+
+def test_the_command(inspector, tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(lines(LOST))
+    said = inspector("check", path, "--stats", "--format", "json")
+    assert (said.code, json.loads(said.out)["lost"]) == (0, 1)
+    assert inspector("check", path, "--stats", "--format", "sarif").code == 2
+    assert "without --stats, one of text" in inspector("check", path, "--format", "html").err
+    assert inspector("check", path, "--stats").out.startswith("1 turns in 1 files")
