@@ -34,7 +34,7 @@ def test_calls_results_and_thoughts(tmp_path):
         row("1", None, "user", text("read it")),
         row("2", "1", "assistant", text("hm", thought=True), CALL, model="qwen3",
             usageMetadata={"promptTokenCount": 9, "candidatesTokenCount": 4, "thoughtsTokenCount": 2,
-                           "cachedContentTokenCount": 5}),
+                           "cachedContentTokenCount": 5, "totalTokenCount": 15}),
         row("3", "2", "tool_result", RESULT), row("4", "3", "assistant", text("Done."), model="qwen3"),
         row("5", "4", "user", text("thanks"))), tmp_path)
     first = seen.responses[0].exchange
@@ -46,6 +46,43 @@ def test_calls_results_and_thoughts(tmp_path):
     assert seen.responses[1].exchange.request.messages[0].results[0].text == "the text"
     assert seen.responses[0].verdicts[0].call.arguments == '{"path": "a.md"}'
     assert "Qwen Code keeps none" in seen.inputs[0].notices[0]
+
+
+@pytest.mark.parametrize(("made", "thought", "total", "output"), [
+    (40, 21, 161, 40), (40, 21, 182, 61), (40, 21, None, 40), (20, 80, None, 100), (40, None, 161, 40),
+])
+def test_thoughts_stand_among_the_output_or_beside_it(tmp_path, made, thought, total, output):
+    counts = {"promptTokenCount": 121, "candidatesTokenCount": made, "thoughtsTokenCount": thought,
+              "totalTokenCount": total}
+    seen = shown(file(row("1", None, "user", text("go")),
+                      row("2", "1", "assistant", text("Done."), usageMetadata=counts)), tmp_path)
+    assert seen.responses[0].exchange.response.usage.output_tokens == output
+
+
+@pytest.mark.parametrize(("outcome", "parts", "said", "failed"), [
+    ({"result": "the text", "status": "success"}, (), "the text", False),
+    ({"resultDisplay": {"a": 1}, "status": "error"}, (), '{"a": 1}', True),
+    ({"status": "cancelled"}, (text("stopped"),), "stopped", True), ({}, (), "", False),
+])
+def test_a_result_without_a_response_of_a_function(tmp_path, outcome, parts, said, failed):
+    call = {"functionCall": {"name": "read_file", "args": {}}}
+    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", call),
+                      row("3", "2", "tool_result", *parts, toolCallResult=outcome),
+                      row("4", "3", "assistant", text("Done."))), tmp_path)
+    (result,) = seen.responses[1].exchange.request.messages[0].results
+    assert (result.text, result.is_error) == (said, failed)
+    assert stops(seen) == ["tool_call", "unknown"]
+    assert len(seen.turns) == 1
+
+
+def test_rows_without_names_follow_each_other(tmp_path):
+    rows = [row("1", None, "user", text("go")), row("2", "1", "assistant", CALL), row("3", "2", "tool_result", FAILED),
+            row("4", "3", "assistant", text("Done.")),
+            row("5", "4", "user", text("goal check"), provenance="goal_runtime")]
+    bare = [{name: value for name, value in each.items() if name not in ("uuid", "parentUuid")} for each in rows]
+    seen = shown(file(*bare), tmp_path)
+    assert stops(seen) == ["tool_call", "unknown"], "what a program said is no sign of the user's"
+    assert len(seen.turns) == 1
 
 
 def test_pieces_of_a_message_are_one_answer_and_glued_records_are_two(tmp_path):

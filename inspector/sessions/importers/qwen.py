@@ -55,9 +55,9 @@ def sniff(head: bytes, path: str) -> int:
     """A row with a session, an id, and a message of parts; or a record of the system's that only Qwen Code writes."""
     seen = first_look(head)
     for value in (seen.first, *seen.lines):
-        if not isinstance(value, dict) or "uuid" not in value or "sessionId" not in value:
+        if not isinstance(value, dict) or "sessionId" not in value:
             continue
-        if "parts" in object_of(value.get("message")) or "systemPayload" in value:
+        if "parts" in object_of(value.get("message")) or ("uuid" in value and "systemPayload" in value):
             return 100
     return 0
 
@@ -103,12 +103,15 @@ class _Transcript(ChatReader):
         return self.options.api or API
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the row that it names as its parent."""
+        """The place of the row that it names as its parent; rows that name none follow each other."""
+        if "parentUuid" not in value:
+            return self.last
         parent = value.get("parentUuid")
         return (self.parent(parent) if isinstance(parent, str) else None) or TreePlace(None)
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
         """The place of a row by its name; of a row in pieces, that of the last."""
+        self.last = place
         key = line.value.get("uuid")
         if isinstance(key, str):
             self.places[key] = place
@@ -121,16 +124,18 @@ class _Transcript(ChatReader):
             return self._assistant(line, parts, place)
         if kind == "tool_result":
             return self.say(line, place, "", tuple(
-                result_of(object_of(part.get("functionResponse"))) for part in parts if "functionResponse" in part))
+                result_of(object_of(part.get("functionResponse"))) for part in parts if "functionResponse" in part
+            ) or (outcome_of(object_of(value.get("toolCallResult")), parts),))
         if kind == "user":
             shown = known_text(object_of(value.get("systemPayload")).get("displayText"))
             text = shown or "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
-            return self.say(line, place, text, own=value.get("subtype") in OWN)
+            own = value.get("subtype") in OWN or value.get("provenance") not in (None, "real_user")
+            return self.say(line, place, text, own=own)
         return self._system(line, lines, place)
 
     def _assistant(self, line: TranscriptLine, parts: list[dict[str, Any]], place: TreePlace) -> TreePlace:
         """A message of the model; pieces of one, and pieces right behind each other, are one answer."""
-        key = str(line.value.get("uuid"))
+        key = known_text(line.value.get("uuid")) or f"line {line.number}"
         answer = self.by_row.get(key)
         if answer is None and place.answer is not None and place.since is None and place.answer.error is None:
             answer = place.answer
@@ -202,10 +207,22 @@ def result_of(given: dict[str, Any]) -> ToolResultPart:
     return ToolResultPart(known_text(given.get("id")), known_text(given.get("name")), said, error is not None)
 
 
+def outcome_of(given: dict[str, Any], parts: list[dict[str, Any]]) -> ToolResultPart:
+    """What came of a call, where the row has no response of a function: the outcome that is shown, or its text."""
+    said = "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    result = given.get("result", given.get("resultDisplay"))
+    text = said or (result if isinstance(result, str) else json.dumps(result, ensure_ascii=False) if result else "")
+    failed = given.get("status") in ("error", "cancelled")
+    return ToolResultPart(known_text(given.get("callId")), known_text(given.get("name")), text, failed)
+
+
 def usage_of(counts: Any) -> Usage | None:
-    """Counts by Gemini's names; thoughts are output as well."""
+    """Counts by Gemini's names; thoughts are among the output, unless the total says that they stand beside it."""
     if not isinstance(counts, dict):
         return None
     names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
     given, made, thought, cached = (number_of(counts.get(name)) for name in names)
-    return Usage(given, made if made is None else made + (thought or 0), thought, cached)
+    if made is not None and thought:
+        beside = number_of(counts.get("totalTokenCount")) == (given or 0) + made + thought
+        made += thought if beside or thought > made else 0
+    return Usage(given, made, thought, cached)
