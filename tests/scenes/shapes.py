@@ -532,6 +532,13 @@ TAP_BUNDLE: dict[str, Any] = {
         "response": {"sse_events": [{"event": "message_stop", "data": {"type": "message_stop"}}]}}}],
 }
 
+LITELLM: dict[str, Any] = {
+    "call_type": "acompletion", "trace_id": "t", "model": "m", "model_parameters": {"max_tokens": 7},
+    "messages": [{"role": "user", "content": "go"}, {"role": "tool", "tool_call_id": "c", "content": "x"}],
+    "response": {"id": "c", "choices": [{"finish_reason": "length", "message": {"content": "hi"}}],
+                 "usage": {"completion_tokens": 7}}, "error_str": None,
+}
+
 
 class Shape(NamedTuple):
     """A file of one format: its JSON value, or the rows of a file of lines."""
@@ -576,6 +583,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("copilot", "events.jsonl", list(COPILOT), rows=True),
     Shape("inspect", "inspect.json", INSPECT),
     Shape("claude-tap", "trace.ctap.json", TAP_BUNDLE),
+    Shape("litellm", "litellm.json", LITELLM),
     Shape("mitmproxy", "flows.mitm", FLOW, write=tnetstring),
     Shape("vcr", "cassette.yaml", CASSETTE, write=cassette),
     Shape("langfuse", "trace.json", LANGFUSE),

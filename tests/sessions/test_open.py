@@ -497,9 +497,7 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
     ("content", "name"),
     [
         ('{"id": "x", "run_type": "llm", "inputs": {}, "outputs": {}}', "LangSmith runs"),
-        ('{"litellm_call_id": "x", "response": {}, "call_type": "completion"}', "LiteLLM log"),
         ('{"resourceLogs": []}', "OpenTelemetry logs (OTLP)"),
-        ('{"call_type": "completion", "model_parameters": {}}', "LiteLLM log"),
     ],
 )
 def test_other_known_files_are_named(opened, content, name):

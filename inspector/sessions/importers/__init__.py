@@ -262,6 +262,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
             for variable in ("BOTNEXUS_HOME", "BOTNEXUS_DATA_DIR")
         ),
     ),
+    "litellm": FileFormat(
+        f"{_HERE}.litellm", "LiteLLM log", 'an object with "call_type" and "model_parameters"',
+        Keeps(Words.RECORDER, cap=True, usage=True), (b'"call_type"',),
+    ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,

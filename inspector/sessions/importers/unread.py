@@ -39,8 +39,6 @@ def _is_qwen(value: dict[str, Any]) -> bool:
 JSON: tuple[KnownFormat, ...] = (
     KnownFormat("LangSmith runs", _has("run_type", "inputs")),
     KnownFormat("OpenTelemetry logs (OTLP)", _has("resourceLogs")),
-    KnownFormat("LiteLLM log", _has("litellm_call_id", "response")),
-    KnownFormat("LiteLLM log", _has("call_type", "model_parameters")),
 )
 
 

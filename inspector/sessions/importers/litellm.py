@@ -1,0 +1,120 @@
+"""Logs of LiteLLM: its standard logging payload, one for each call, as lines, a list or one object.
+
+The answer is LiteLLM's, in the shape of Chat Completions whatever the provider: its word is the provider's only where
+the provider has the same words. What was said between two calls of a trace is what the later one's messages add.
+Source: docs.litellm.ai/docs/proxy/logging_spec.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from inspector.sessions.importers import first_look
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.traffic import loads
+from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace, recorder_reason
+from inspector.sessions.transcripts.chat_messages import (
+    Piece,
+    known_text,
+    list_pieces,
+    number_of,
+    object_of,
+    objects_of,
+    pointer_at,
+    take_litellm,
+    text_of,
+)
+from inspector.sessions.transcripts.dialogue import DialogueReader
+from loop_core.values import ToolResultPart
+from loop_core.wire.failures import classify
+
+CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""What the parameters call the output cap."""
+FIELDS: Fields = {"": {"response": (dict, str), "model_parameters": (dict,)}}
+
+
+def sniff(head: bytes, path: str) -> int:
+    """A payload says its kind of call, with the parameters or LiteLLM's own id of it."""
+    first = first_look(head).first
+    first = first[0] if isinstance(first, list) and first else first
+    if not isinstance(first, dict) or "call_type" not in first:
+        return 0
+    return 95 if "model_parameters" in first or "litellm_call_id" in first else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer in the file."""
+    return _Log(path, options).read_rows(TranscriptRows(_pieces(data), FIELDS, _Log.unit))
+
+
+def _pieces(data: bytes) -> Iterator[Piece]:
+    """The payloads without what the call before had said; a cut or odd one as it is."""
+    text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+    whole = list_pieces(data) if text[:1] == b"[" else _objects(text)
+    before: dict[str, list[dict[str, Any]]] = {}
+    for number, piece, last in whole:
+        try:
+            value = loads(piece)
+        except ValueError:
+            yield number, piece, last
+            continue
+        if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
+            yield number, piece, last
+            continue
+        asked = objects_of(value["messages"])
+        known = before.get(str(value.get("trace_id")), [])
+        same = 0
+        while same < min(len(asked), len(known)) and asked[same].get("content") == known[same].get("content"):
+            same += 1
+        before[str(value.get("trace_id"))] = asked
+        yield number, json.dumps({**value, "messages": asked[same:]}).encode(), last
+
+
+def _objects(text: bytes) -> Iterator[Piece]:
+    """The lines, or the one object that stands over many of them."""
+    try:
+        loads(text)
+    except ValueError:
+        lines = text.split(b"\n")
+        yield from ((number, line, number == len(lines)) for number, line in enumerate(lines, 1))
+    else:
+        yield 1, text, True
+
+
+class _Log(DialogueReader):
+    """One file being read."""
+
+    name, agent, fields = "litellm", "LiteLLM", FIELDS
+    unit, key = "payload", ""
+    row_word = ("a payload", "payloads")
+
+    def session_of(self, value: dict[str, Any]) -> str:
+        """The trace of a call."""
+        return known_text(value.get("session_id")) or known_text(value.get("trace_id")) or ""
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """What is new in its messages, and its answer."""
+        value = line.value
+        for message in objects_of(value.get("messages")):
+            said, role = text_of(message.get("content")), message.get("role")
+            if role == "tool":
+                self.results(line.number, ToolResultPart(known_text(message.get("tool_call_id")), None, said))
+            elif role == "user":
+                self.say(InterimRow(line.number, said, unit=self.unit))
+        given, asked = object_of(value.get("response")), known_text(value.get("model"))
+        name = known_text(given.get("id")) or known_text(value.get("id")) or self.unit
+        answer = self.answer_of(line, f"{name}:{line.number}", "openai_chat", asked, value.get("startTime"))
+        at = answer.take(line)
+        provider = known_text(value.get("custom_llm_provider"))
+        take_litellm(answer, given, f"{provider}/{asked}" if provider else asked, line, at, "response")
+        held = object_of(value.get("model_parameters"))
+        answer.cap = next((cap for each in CAPS if (cap := number_of(held.get(each)))), None)
+        failed = known_text(value.get("error_str"))
+        if value.get("status") == "failure" or failed is not None:
+            answer.error = error_in_text(failed or "it failed", None, None)
+            stop, detail, rule = classify(answer.error)
+            answer.stop = recorder_reason(stop, detail, pointer_at(at, "error_str"), failed or "failure", rule)
+        return self.here

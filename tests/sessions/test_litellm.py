@@ -1,0 +1,73 @@
+"""Logs of LiteLLM: whose word it is, the cap, what a later call adds, failures, damage."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+ASK = {"role": "user", "content": "go"}
+CALL = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": '{"a": '}}
+
+
+def payload(word: str = "length", *messages: dict[str, Any], **more: Any) -> dict[str, Any]:
+    message = {"role": "assistant", "content": "hi", "tool_calls": [CALL] if word == "tool_calls" else []}
+    return {"id": "x", "trace_id": "t", "call_type": "acompletion", "status": "success", "model": "gpt-4o",
+            "custom_llm_provider": "openai", "startTime": 1700000000.5, "messages": [ASK, *messages],
+            "model_parameters": {"max_tokens": 9}, "response": {
+                "id": "c1", "model": "gpt-4o", "choices": [{"index": 0, "finish_reason": word, "message": message}],
+                "usage": {"prompt_tokens": 3, "completion_tokens": 9}}, **more}
+
+
+def stops(seen: Any) -> list[tuple[str | None, str]]:
+    return [(each.response.stop_reason.raw, each.response.stop_reason.normalized.value) for each in seen.exchanges]
+
+
+@pytest.mark.parametrize("text", [
+    json.dumps(payload()), json.dumps(payload(), indent=1), json.dumps([payload()]), json.dumps(payload()) + "\n",
+])
+def test_a_payload_is_an_answer(opened, text):
+    seen = opened(text, "a.json")
+    assert (seen.inputs[0].format, stops(seen)) == ("litellm", [("length", "max_tokens")])
+    one = seen.exchanges[0]
+    assert (one.request.max_tokens, one.response.usage.output_tokens) == (9, 9)
+    assert one.started == "2023-11-14T22:13:20.500+00:00"
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens"])
+def test_the_parameters_state_the_cap(opened, name):
+    seen = opened(json.dumps(payload(model_parameters={name: 7})), "a.json")
+    assert seen.exchanges[0].request.max_tokens == 7
+
+
+def test_a_word_that_was_mapped_is_litellms(opened):
+    seen = opened(json.dumps(payload(model="claude-x", custom_llm_provider="anthropic")), "a.json")
+    assert stops(seen) == [(None, "max_tokens")]
+    assert seen.exchanges[0].response.stop_reason.evidence[0].rule == "transcript.recorder"
+
+
+def test_a_later_call_of_a_trace_adds_its_results(opened):
+    said = {"role": "assistant", "content": "hi", "tool_calls": [CALL]}
+    later = payload("stop", said, {"role": "tool", "tool_call_id": "c", "content": "a.py"})
+    text = "".join(f"{json.dumps(each)}\n" for each in (payload("tool_calls"), later))
+    seen = opened(text, "a.jsonl")
+    assert stops(seen) == [("tool_calls", "tool_call"), ("stop", "end_turn")]
+    assert [part.text for each in seen.exchanges[1].request.messages for part in each.results] == ["a.py"]
+    assert seen.exchanges[0].response.parts[1].arguments == '{"a": '
+
+
+def test_a_failure_is_an_error(opened):
+    seen = opened(json.dumps(payload(status="failure", response=None, error_str="RateLimitError: 429")), "a.json")
+    assert stops(seen)[0][1] == "error"
+
+
+def test_a_cut_line_costs_itself(opened):
+    seen = opened(json.dumps(payload()) + "\n" + json.dumps(payload())[:-50], "a.jsonl")
+    assert len(seen.exchanges) == 1
+    assert "cut" in "".join(seen.inputs[0].notices)
+
+
+@pytest.mark.parametrize(("member", "value"), [("response", []), ("model_parameters", 5)])
+def test_a_member_of_another_type_is_told(opened, member, value):
+    assert f"{member} is" in "".join(opened(json.dumps(payload(**{member: value})), "a.json").inputs[0].notices)
