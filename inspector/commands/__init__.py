@@ -69,7 +69,7 @@ def reading(command: Command) -> Command:
     """How what is named is read: `--api`, `--profile`, `--max-bytes`."""
     for option in (
         click.option("--max-bytes", type=click.IntRange(1), metavar="N", expose_value=False, callback=_bounded,
-                     help="Read inputs of up to N bytes, and unpack as many; 268435456 without it."),
+                     help="Read inputs of up to N bytes, unpack as many; 268435456 without it, but for transcripts."),
         click.option("--profile", metavar="NAME", help="Who speaks, if the host does not tell (vllm, openrouter…).",
                      shell_complete=names(_profiles)),
         click.option("--api", metavar="ID", help="The wire format, if the content does not tell.",
