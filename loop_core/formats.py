@@ -59,6 +59,9 @@ FORMATS: Mapping[str, FormatEntry] = {
         "loop_core.wire.ollama_generate", ("/api/generate",), (b'"done"',), servers=("ollama",), played=False),
     "bedrock_invoke": FormatEntry(
         "loop_core.wire.bedrock_invoke", ("/invoke",), servers=("bedrock",), names_stop_strings=True, played=False),
+    "cohere_chat": FormatEntry(
+        "loop_core.wire.cohere_chat", ("/chat",), (b'"finish_reason"', b'"event_type"', b'"message-start"'),
+        servers=("cohere",), names_stop_strings=True, played=False),
 }
 PLAYED: tuple[str, ...] = tuple(api for api, row in FORMATS.items() if row.played)
 """The formats that the scripted provider speaks."""

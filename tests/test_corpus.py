@@ -40,6 +40,7 @@ APIS = frozenset(
         "gemini_interactions",
         "openai_completions",
         "bedrock_invoke",
+        "cohere_chat",
         "ollama_generate",
     }
 )

@@ -125,7 +125,6 @@ UNREAD: tuple[Unread, ...] = (
     Unread("Bedrock agents", r"/agents/[^/]+/agentAliases/|/retrieveAndGenerate"),
     Unread("Anthropic text completions", r"/v1/complete$"),
     Unread("Cohere generate", r"cohere.*/generate$|/v1/generate$"),
-    Unread("Cohere chat", r"cohere.*/chat$|/v[12]/chat$"),
     Unread("xAI gRPC", r"^grpc:.*xai|/xai_api\."),
 )
 """First match wins, and only where no format's `PATHS` knows the path."""

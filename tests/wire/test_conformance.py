@@ -194,6 +194,24 @@ STREAMS: Mapping[str, bytes] = {
         generated("", done=True, done_reason="stop", context=[1, 2], prompt_eval_count=5, eval_count=7),
     )),
 }
+COHERE_CALL = {"id": "x", "type": "function", "function": {"name": "f", "arguments": ""}}
+
+
+def cohere(kind: str, index: int, **message: Any) -> dict[str, Any]:
+    return {"type": kind, "index": index, "delta": {"message": message}}
+
+
+STREAMS = {**STREAMS, "cohere_chat": named(
+    {"type": "message-start", "id": "c", "delta": {"message": {"role": "assistant", "content": [], "tool_calls": []}}},
+    cohere("content-start", 0, content={"type": "text", "text": ""}),
+    cohere("content-delta", 0, content={"text": "caf\u00e9 "}),
+    cohere("content-delta", 0, content={"text": "\U0001f600"}),
+    {"type": "content-end", "index": 0}, cohere("tool-call-start", 0, tool_calls=COHERE_CALL),
+    cohere("tool-call-delta", 0, tool_calls={"function": {"arguments": '{"n": 12'}}),
+    cohere("tool-call-delta", 0, tool_calls={"function": {"arguments": "00}"}}), {"type": "tool-call-end", "index": 0},
+    {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL",
+                                      "usage": {"tokens": {"input_tokens": 5, "output_tokens": 7}}}},
+) + b"data: [DONE]\n\n"}
 STREAMS = {**STREAMS, "bedrock_invoke": chunks(*(
     json.loads(line.removeprefix("data: ")) for line in STREAMS["anthropic_messages"].decode().split("\n")
     if line.startswith("data: ")))}
@@ -277,6 +295,7 @@ PIECES: Mapping[str, tuple[list[str], list[str]]] = {
     "gemini_interactions": (["caf\u00e9 ", "\U0001f600"], CALL),
     "openai_completions": (["caf\u00e9 ", "\U0001f600"], []),
     "ollama_generate": (["caf\u00e9 ", "\U0001f600"], []),
+    "cohere_chat": (["caf\u00e9 ", "\U0001f600"], CALL),
     "bedrock_invoke": (["caf\u00e9 \U0001f600"], CALL),
 }
 """The pieces of text and of arguments in the streams written by hand; Gemini and Ollama send a call whole."""
@@ -301,6 +320,8 @@ THOUGHT: Mapping[str, bytes] = {
     "ollama_chat": b"".join(
         json.dumps(ollama({"content": "", "thinking": text})).encode() + b"\n" for text in ("so", "?")),
     "ollama_generate": b"".join(json.dumps(generated("", thinking=text)).encode() + b"\n" for text in ("so", "?")),
+    "cohere_chat": named(
+        cohere("content-delta", 0, content={"thinking": "so"}), cohere("content-delta", 0, content={"thinking": "?"})),
     "bedrock_invoke": chunks(
         {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "so"}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "?"}}),
@@ -752,6 +773,16 @@ ASKS: dict[str, dict[str, Any]] = {
             {"role": "user", "content": "u"},
             {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]},
             {"role": "tool", "tool_name": "f", "content": "r"},
+        ],
+    },
+    "cohere_chat": {
+        "model": "m", "max_tokens": 9, "stream": True, "tool_choice": "REQUIRED",
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+        "messages": [
+            {"role": "user", "content": "u"},
+            {"role": "assistant", "tool_plan": "p", "tool_calls": [
+                {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": "1", "content": "r"},
         ],
     },
     "bedrock_invoke": {

@@ -315,6 +315,39 @@ OLLAMA_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
 ]
 
 
+def cohere(kind: str, index: int, **message: Any) -> dict[str, Any]:
+    return {"type": kind, "index": index, "delta": {"message": message}}
+
+
+COHERE_FUNCTION = {"name": "f", "arguments": "{}"}
+COHERE_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
+    (sse({"type": "message-start", "id": "i", "delta": {"message": {"role": "assistant"}}},
+         cohere("tool-plan-delta", 0, tool_plan="p"), cohere("content-delta", 0, content={"thinking": "t"}),
+         cohere("content-delta", 1, content={"text": "a"}),
+         cohere("tool-call-start", 0, tool_calls={"id": "k", "function": {"name": "f", "arguments": "{"}}),
+         cohere("tool-call-delta", 0, tool_calls={"function": {"arguments": "}"}}),
+         {"type": "tool-call-end", "index": 0},
+         {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL", "usage": {
+             "tokens": {"input_tokens": 10, "output_tokens": 20}, "cached_tokens": 3}}}),
+     {"id": ['"i"'], "reasoning": ['"p"', '"t"'], "text": ['"a"'], "tool_calls[0].id": ['"k"'],
+      "tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['"{"', '"}"'], "stop_reason": ['"TOOL_CALL"'],
+      "usage.input_tokens": ["10"], "usage.output_tokens": ["20"], "usage.cached_tokens": ["3"]}),
+    (whole({"id": "i", "finish_reason": "COMPLETE", "message": {
+        "content": [{"thinking": "t"}, {"text": "a"}], "tool_plan": "p",
+        "tool_calls": [{"id": "k", "function": COHERE_FUNCTION}]},
+        "usage": {"billed_units": {"input_tokens": 10, "output_tokens": 20}, "cached_tokens": 3}}),
+     {"id": ['"i"'], "reasoning": ['"t"', '"p"'], "text": ['"a"'], "tool_calls[0].id": ['"k"'],
+      "tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['"{}"'], "stop_reason": ['"COMPLETE"'],
+      "usage.input_tokens": ["10"], "usage.output_tokens": ["20"], "usage.cached_tokens": ["3"]}),
+    (whole({"text": "a", "generation_id": "i", "finish_reason": "COMPLETE",
+            "tool_calls": [{"name": "f", "parameters": {}}], "meta": {"tokens": {"input_tokens": 10}}}),
+     {"id": ['"i"'], "text": ['"a"'], "stop_reason": ['"COMPLETE"'], "tool_calls[0].name": ['"f"'],
+      "tool_calls[0].arguments": ["{}"], "usage.input_tokens": ["10"]}),
+    (lines({"is_finished": False, "event_type": "text-generation", "text": "a"},
+           {"is_finished": True, "event_type": "stream-end", "finish_reason": "COMPLETE",
+            "response": {"text": "a", "meta": {"tokens": {"input_tokens": 10, "output_tokens": 20}}}}),
+     {"text": ['"a"'], "stop_reason": ['"COMPLETE"'], "usage.input_tokens": ["10"], "usage.output_tokens": ["20"]}),
+]
 BEDROCK_INVOKE: list[tuple[bytes, dict[str, list[str]]]] = [
     (whole({"id": "i", "model": "m", "type": "message", "content": [{"type": "text", "text": "a"}],
             "stop_reason": "end_turn", "usage": {"input_tokens": 10, "output_tokens": 20}}),
@@ -491,7 +524,8 @@ BY_HAND = {
     "gemini_interactions": GEMINI_INTERACTIONS,
     "openai_chat": OPENAI_CHAT, "openai_responses": OPENAI_RESPONSES, "anthropic_messages": ANTHROPIC_MESSAGES,
     "gemini_generate": GEMINI_GENERATE, "bedrock_converse": BEDROCK_CONVERSE, "ollama_chat": OLLAMA_CHAT,
-    "bedrock_invoke": BEDROCK_INVOKE, "openai_completions": OPENAI_COMPLETIONS, "ollama_generate": OLLAMA_GENERATE,
+    "cohere_chat": COHERE_CHAT, "bedrock_invoke": BEDROCK_INVOKE,
+    "openai_completions": OPENAI_COMPLETIONS, "ollama_generate": OLLAMA_GENERATE,
 }
 
 

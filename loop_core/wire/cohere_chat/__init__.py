@@ -1,0 +1,29 @@
+"""Cohere's chat, `POST /v2/chat`, and the answers of `/v1/chat`."""
+
+from __future__ import annotations
+
+from loop_core.wire.cohere_chat.decode import Decoder
+from loop_core.wire.cohere_chat.encode import encode
+from loop_core.wire.cohere_chat.request import ASKING_LOSES, encode_request, path, read_request
+from loop_core.wire.cohere_chat.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
+from loop_core.wire.format import VERSION, Format, Home
+
+FORMAT = Format(
+    id=API,
+    decoder=Decoder,
+    stop_reasons=STOP_REASONS,
+    paths=PATHS,
+    recognises=recognises,
+    reads=READS,
+    stream_reads=STREAM_READS,
+    read_request=read_request,
+    encode=encode,
+    loses=LOSES,
+    encode_request=encode_request,
+    asking_loses=ASKING_LOSES,
+    path=path,
+    home=Home("https://api.cohere.com", "/v2", VERSION, "authorization"),
+    provider="cohere",
+)
+
+__all__ = ["FORMAT"]

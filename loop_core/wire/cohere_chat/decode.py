@@ -1,0 +1,204 @@
+"""Cohere chat bytes -> ChatResponse: server-sent events or one object (v2), JSON lines or one object (v1).
+
+A call of a stream is closed by its `tool-call-end`, one of a whole body by the finish reason. `tool_plan`, what the
+model writes about the calls that it is about to make, is thinking.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from loop_core.values import (
+    ArgsForm,
+    At,
+    ChatResponse,
+    ExchangePart,
+    ProviderError,
+    ReasoningPart,
+    ResponsePart,
+    TextPart,
+    ToolCall,
+    Usage,
+)
+from loop_core.wire import base
+from loop_core.wire.body import integer, list_of, mapping_of, string, word
+from loop_core.wire.cohere_chat.table import API, EVENTS, FIRST_EVENTS, STOP_REASONS
+from loop_core.wire.failures import read_error
+from loop_core.wire.framing import Framing
+from loop_core.wire.json_values import NDJSON, slice_of
+
+_LINES = re.compile(rb'\{\s*"(?:is_finished|event_type)"\s*:')
+_ENOUGH = 24
+"""Bytes in which the first key of a line of the first version is known."""
+_KINDS: Mapping[str, type[TextPart] | type[ReasoningPart]] = {"text": TextPart, "thinking": ReasoningPart}
+
+
+class GrowingPart:
+    """A text, thinking or a call of a stream while it grows."""
+
+    __slots__ = ("at", "closed", "id", "kind", "name", "pieces")
+
+    def __init__(self, kind: type[TextPart] | type[ReasoningPart] | None, at: At) -> None:
+        self.kind, self.at = kind, at
+        self.pieces: list[str] = []
+        self.id: str | None = None
+        self.name = ""
+        self.closed = False
+
+    def part(self) -> ResponsePart:
+        """What it became."""
+        text = "".join(self.pieces)
+        if self.kind is not None:
+            return self.kind(text)
+        return ToolCall(self.id, self.name, text, self.closed, form=ArgsForm.STRING, at=self.at)
+
+
+class Decoder(base.Decoder):
+    """One chat response being read."""
+
+    api = API
+    stop_reasons = STOP_REASONS
+    closing = (*base.Decoder.closing, b"message-end", b"stream-end")
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._order: list[GrowingPart] = []
+        self._calls: dict[Any, GrowingPart] = {}
+        self._parts: list[ResponsePart] = []  # that came whole
+        self._usage: Usage | None = None
+        self._id: str | None = None
+
+    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+        """One event of either version."""
+        at = At(ExchangePart.BODY, start, end)
+        kind = string(event.get("type")) or string(event.get("event_type"))
+        self._id = self._id or word(event.get("id")) or word(event.get("generation_id"))
+        delta = mapping_of(event.get("delta"))
+        message = mapping_of(delta.get("message"))
+        if kind in ("content-start", "content-delta"):
+            self._content(mapping_of(message.get("content")), at)
+        elif kind == "tool-plan-delta":
+            self._add(ReasoningPart, message.get("tool_plan"), at)
+        elif kind in ("tool-call-start", "tool-call-delta"):
+            self._call(kind, event.get("index"), mapping_of(message.get("tool_calls")), at)
+        elif kind == "tool-call-end":
+            call = self._calls.pop(event.get("index"), None)
+            if call is not None:
+                call.closed = True
+        elif kind == "message-end":
+            self._end(delta, At(ExchangePart.BODY, start, end, "/delta/finish_reason"))
+            if text := word(delta.get("error")):
+                self.fail(ProviderError(text, retryable=True), At(ExchangePart.BODY, start, end, "/delta/error"))
+        elif kind in FIRST_EVENTS:
+            self._first_version(kind, event, start, end)
+        elif (error := read_error(event, self.http_status)) is not None:
+            self.fail(error, at)
+        elif kind not in EVENTS:
+            self.find(f"{API}.unknown_event", f"an event of type {kind!r} is not known", at)
+
+    def on_body(self, body: Any) -> None:
+        """A whole answer, or an error (which the base has read)."""
+        if self.error is not None:
+            return
+        self._id = word(body.get("id")) or word(body.get("generation_id"))
+        self._end(body, self.body_at("/finish_reason"))
+        self._count(mapping_of(body.get("meta")))
+        message = mapping_of(body.get("message"))
+        for block in list_of(message.get("content")):
+            for field, kind in _KINDS.items():
+                if isinstance(block, dict) and word(block.get(field)):
+                    self._parts.append(kind(block[field]))
+        if plan := word(message.get("tool_plan")):
+            self._parts.append(ReasoningPart(plan))
+        if text := word(body.get("text")):
+            self._parts.append(TextPart(text))
+        for number, call in enumerate(list_of(message.get("tool_calls"))):
+            function = mapping_of(mapping_of(call).get("function"))
+            arguments = function.get("arguments")
+            whole = arguments if arguments is None or isinstance(arguments, str) else json.dumps(arguments)
+            at = self.body_at(f"/message/tool_calls/{number}")
+            self._parts.append(ToolCall(word(mapping_of(call).get("id")), string(function.get("name")) or "", whole,
+                                        closed=bool(self.raw), form=ArgsForm.STRING, at=at))
+        self._old_calls(body, self.slice_bytes(), 0)
+
+    def build(self) -> ChatResponse:
+        """The response as far as it came."""
+        grown = [part for growing in self._order if (part := growing.part()) not in (TextPart(""), ReasoningPart(""))]
+        return ChatResponse(
+            api=API,
+            parts=(*grown, *self._parts),
+            stop_reason=self.mapped(self.raw, self.raw_at),
+            usage=self._usage,
+            id=self._id,
+            saw_stop_reason=bool(self.raw),
+        )
+
+    def _choose(self, final: bool = False) -> Framing | None:
+        head = self._head.lstrip()
+        if head.startswith(b"{"):
+            if len(head) < _ENOUGH and not final:
+                return None
+            if _LINES.match(head):
+                self.streaming = True
+                return NDJSON()
+        return super()._choose(final)
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    def _content(self, content: Mapping[str, Any], at: At) -> None:
+        for field, kind in _KINDS.items():
+            self._add(kind, content.get(field), at)
+
+    def _add(self, kind: type[TextPart] | type[ReasoningPart], text: Any, at: At) -> None:
+        if not isinstance(text, str) or not text:
+            return
+        if not self._order or self._order[-1].kind is not kind:
+            self._order.append(GrowingPart(kind, at))
+        self._order[-1].pieces.append(text)
+
+    def _call(self, kind: str, index: Any, call: Mapping[str, Any], at: At) -> None:
+        function = mapping_of(call.get("function"))
+        growing = self._calls.get(index)
+        if kind == "tool-call-start":
+            growing = self._calls[index] = GrowingPart(None, at)
+            self._order.append(growing)
+            growing.id, growing.name = word(call.get("id")), string(function.get("name")) or ""
+        if growing is None:
+            self.find(f"{API}.delta_without_start", "a delta belongs to a call that never began", at)
+        elif isinstance(function.get("arguments"), str):
+            growing.pieces.append(function["arguments"])
+
+    def _end(self, holder: Mapping[str, Any], at: At) -> None:
+        if reason := string(holder.get("finish_reason")):
+            self.raw, self.raw_at = reason, at
+        self._count(mapping_of(holder.get("usage")))
+
+    def _count(self, usage: Mapping[str, Any]) -> None:
+        """What was counted; what was billed leaves out what the provider itself put into the prompt."""
+        counts = mapping_of(usage.get("tokens")) or mapping_of(usage.get("billed_units"))
+        if counts:
+            self._usage = Usage(integer(counts.get("input_tokens")), integer(counts.get("output_tokens")),
+                                cached_tokens=integer(usage.get("cached_tokens")))
+
+    def _first_version(self, kind: str, event: Mapping[str, Any], start: int, end: int) -> None:
+        if kind == "text-generation":
+            self._add(TextPart, event.get("text"), At(ExchangePart.BODY, start, end))
+        elif kind == "stream-end":
+            self._end(event, At(ExchangePart.BODY, start, end, "/finish_reason"))
+            self._count(mapping_of(mapping_of(event.get("response")).get("meta")))
+            self.saw_done = True
+        elif kind == "tool-calls-generation":
+            self._old_calls(event, self.payload, start)
+
+    def _old_calls(self, holder: Mapping[str, Any], payload: bytes, start: int) -> None:
+        """Calls of the first version: whole, without ids, their arguments an object."""
+        text = payload.decode("utf-8", "replace")
+        for number, call in enumerate(list_of(holder.get("tool_calls"))):
+            if isinstance(call, dict):
+                at = At(ExchangePart.BODY, start, start + len(payload), f"/tool_calls/{number}")
+                self._parts.append(ToolCall(None, string(call.get("name")) or "",
+                                            slice_of(text, "tool_calls", number, "parameters"), closed=True,
+                                            form=ArgsForm.OBJECT, at=at))

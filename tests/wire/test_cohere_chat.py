@@ -1,0 +1,139 @@
+"""Cohere chat: words of both versions, events, cut calls, errors, requests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from inspector.sessions.traffic import by_content, by_path
+from loop_core.errors import EncodeError
+from loop_core.judge.classify import judge
+from loop_core.values import Message, ReasoningPart, Request, Role, Stop, TextPart, Tool, Usage
+from loop_core.wire import decode_response, encode_request, wire
+
+API = "cohere_chat"
+
+
+def stream(*events: dict[str, Any]) -> bytes:
+    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+
+
+def event(kind: str, index: int = 0, **message: Any) -> dict[str, Any]:
+    return {"type": kind, "index": index, "delta": {"message": message}}
+
+
+def end(reason: str, **more: Any) -> dict[str, Any]:
+    return {"type": "message-end", "delta": {"finish_reason": reason, **more}}
+
+
+def whole(reason: str | None = "COMPLETE", **more: Any) -> bytes:
+    body = {"id": "i", "finish_reason": reason, "message": {"role": "assistant",
+                                                            "content": [{"type": "text", "text": "a"}]}}
+    return json.dumps({**body, **more}).encode()
+
+
+CALL = event("tool-call-start", tool_calls={"id": "k", "type": "function", "function": {"name": "f", "arguments": ""}})
+BEGUN = event("tool-call-delta", tool_calls={"function": {"arguments": '{"n": 12'}})
+
+
+@pytest.mark.parametrize(("word", "stop", "detail"), [
+    ("COMPLETE", Stop.END_TURN, None), ("STOP_SEQUENCE", Stop.END_TURN, "stop_sequence"),
+    ("MAX_TOKENS", Stop.MAX_TOKENS, None), ("TOOL_CALL", Stop.TOOL_CALL, None),
+    ("ERROR", Stop.ERROR, "retryable: server failure under HTTP 200"), ("TIMEOUT", Stop.ERROR, "retryable: timeout"),
+    ("ERROR_TOXIC", Stop.SAFETY_BLOCKED, "toxic"), ("ERROR_LIMIT", Stop.CONTEXT_WINDOW_EXCEEDED, None),
+    ("USER_CANCEL", Stop.CANCELLED, None), ("ODD", Stop.UNKNOWN, None), (None, Stop.INTERRUPTED, None),
+])
+def test_what_the_words_mean(word: str | None, stop: Stop, detail: str | None) -> None:
+    response = decode_response(API, whole(word))
+    assert (response.stop_reason.normalized, response.stop_reason.detail, response.text) == (stop, detail, "a")
+
+
+def test_the_plan_of_calls_is_thinking_and_a_cut_call_stays_open() -> None:
+    body = stream(event("tool-plan-delta", tool_plan="p"), CALL, BEGUN, end("TOOL_CALL"))
+    response = decode_response(API, body)
+    (call,) = response.tool_calls
+    assert (response.reasoning_content, call.id, call.arguments, call.closed) == ("p", "k", '{"n": 12', False)
+    assert judge(response).stop.normalized is Stop.MAX_TOKENS
+
+
+def test_a_delta_without_its_beginning_is_a_finding() -> None:
+    response = decode_response(API, stream(BEGUN, end("COMPLETE")))
+    assert [finding.rule for finding in response.findings] == ["cohere_chat.delta_without_start"]
+    odd = decode_response(API, stream({"type": "odd"}, end("COMPLETE")))
+    assert [finding.rule for finding in odd.findings] == ["cohere_chat.unknown_event"]
+
+
+def test_an_error_at_the_end_of_a_stream() -> None:
+    response = decode_response(API, stream(event("content-delta", content={"text": "a"}), end("ERROR", error="down")))
+    assert response.error is not None
+    assert (response.stop_reason.normalized, response.error.message, response.text) == (Stop.ERROR, "down", "a")
+    assert decode_response(API, stream(event("content-delta", content={"text": "a"}))).stop_reason.normalized is (
+        Stop.INTERRUPTED)
+
+
+def test_what_was_counted_precedes_what_was_billed() -> None:
+    usage = {"billed_units": {"input_tokens": 1, "output_tokens": 2}, "tokens": {"input_tokens": 5, "output_tokens": 7}}
+    assert decode_response(API, whole(usage={**usage, "cached_tokens": 3})).usage == Usage(5, 7, None, 3)
+    del usage["tokens"]
+    assert decode_response(API, whole(usage=usage)).usage == Usage(1, 2)
+
+
+def test_the_first_version() -> None:
+    lines = [{"is_finished": False, "event_type": "stream-start", "generation_id": "i"},
+             {"is_finished": False, "event_type": "text-generation", "text": "a"},
+             {"is_finished": False, "event_type": "tool-calls-generation",
+              "tool_calls": [{"name": "f", "parameters": {"n": 1}}]},
+             {"is_finished": True, "event_type": "stream-end", "finish_reason": "MAX_TOKENS",
+              "response": {"text": "a", "meta": {"tokens": {"input_tokens": 5, "output_tokens": 7}}}}]
+    body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    response = decode_response(API, body)
+    assert (response.id, response.text, response.raw_stop_reason, response.streaming) == ("i", "a", "MAX_TOKENS", True)
+    assert response.usage == Usage(5, 7)
+    assert [(call.name, call.arguments) for call in response.tool_calls] == [("f", '{"n": 1}')]
+    for kind in ("search-queries-generation", "search-results", "citation-generation", "tool-calls-chunk", "debug"):
+        assert by_content(json.dumps({"is_finished": False, "event_type": kind}).encode()) == API
+
+
+@pytest.mark.parametrize("kind", ["message-start", "content-start", "content-delta", "content-end", "tool-plan-delta",
+                                  "tool-call-start", "tool-call-delta", "tool-call-end", "citation-start",
+                                  "citation-end", "message-end"])
+def test_its_events_are_its_own(kind: str) -> None:
+    body = stream({"type": kind, "index": 0, "delta": {"finish_reason": "COMPLETE"}})
+    assert wire(API).recognises({"type": kind}, kind)
+    assert "cohere_chat.unknown_event" not in [finding.rule for finding in decode_response(API, body).findings]
+
+
+def test_requests_are_read() -> None:
+    read = wire(API).read_request({
+        "model": "m", "max_tokens": 9, "stream": True, "tool_choice": "REQUIRED", "documents": [],
+        "messages": [{"role": "user", "content": "u"}, {"role": "assistant", "tool_plan": "p", "tool_calls": [
+            {"id": "k", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}]})
+    assert (read.model, read.max_tokens, read.stream, read.tool_choice) == ("m", 9, True, "any")
+    assert read.messages[1].parts[0] == ReasoningPart("p")
+    assert dict(read.extra) == {"documents": []}
+    assert wire(API).read_request({"messages": [], "tool_choice": "NONE"}).tool_choice == "none"
+    first = wire(API).read_request({"message": "u", "preamble": "s", "stream": True, "chat_history": [
+        {"role": "USER", "message": "a"}, {"role": "CHATBOT", "message": "b"}, {"role": "SYSTEM", "message": "c"}]})
+    assert [(m.role, m.text) for m in first.messages] == [
+        (Role.SYSTEM, "s"), (Role.USER, "a"), (Role.ASSISTANT, "b"), (Role.SYSTEM, "c"), (Role.USER, "u")]
+
+
+def test_requests_are_written() -> None:
+    tools = (Tool("f", {"type": "object"}, "d"), Tool("g"))
+    asked = Request(API, (Message(Role.USER, (TextPart("u"),)),), "m", tools, "tool:f", 9)
+    assert encode_request(API, asked) == {
+        "model": "m", "messages": [{"role": "user", "content": "u"}], "tool_choice": "REQUIRED", "max_tokens": 9,
+        "tools": [{"type": "function",
+                   "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}],
+        "stream": False}
+    with pytest.raises(EncodeError, match="tool_choice"):
+        encode_request(API, Request(API, asked.messages, "m", tools, "odd"))
+
+
+def test_its_address_and_its_body() -> None:
+    assert by_path("https://api.cohere.com/v2/chat") == API
+    assert by_path("https://api.cohere.ai/v1/chat") == API
+    assert by_content(whole()) == API
+    assert by_content(b'{"text": "a", "generation_id": "i", "finish_reason": "COMPLETE"}') == API
