@@ -200,3 +200,15 @@ def test_discovery(tmp_path):
     found = transcripts({"HOME": str(tmp_path)})
     assert [(each.path, each.agent) for each in found] == [(str(folder / HISTORY), "Zoo Code")]
     assert open_paths([str(folder / HISTORY)]).inputs
+
+
+def test_a_session_of_clines_sdk(tmp_path):
+    path = tmp_path / "s1.messages.json"
+    whole = {"version": 1, "agent": "lead", "sessionId": "s1", "messages": [
+        user(said("go")), model(said("hm"), CALL, modelInfo={"id": "m-4"}), user(result("done"), ts=3000),
+        model(said("ok"), ts=4000, metrics={"inputTokens": 9, "outputTokens": 4})]}
+    path.write_text(json.dumps(whole))
+    seen = viewed(path)
+    assert stops(seen) == ["tool_call", "unknown"]
+    assert seen.responses[0].exchange.response.model == "m-4"
+    assert seen.responses[1].exchange.response.usage is None  # the counts of a whole turn

@@ -80,13 +80,14 @@ _USERS = (*(f"{root}/{editor}/User" for root in (".config", "Library/Application
             for editor in ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")),
           ".vscode-server/data/User", "AppData/Roaming/Code/User")
 """The folders of a user below home in VS Code and the editors made of it."""
-_TASKS = tuple(
-    AgentFolder(agent, "", user, ("globalStorage", extension, "tasks", "*"),
-                ("api_conversation_history.json", "claude_messages.json"))
-    for user in _USERS for agent, extension in (
-        ("Cline", "saoudrizwan.claude-dev"), ("Roo Code", "rooveterinaryinc.roo-cline"),
-        ("Zoo Code", "zoocodeorganization.zoo-code"), ("Kilo Code", "kilocode.kilo-code"),
-    )
+_TASKS = (
+    *(AgentFolder(agent, "", user, ("globalStorage", extension, "tasks", "*"),
+                  ("api_conversation_history.json", "claude_messages.json"))
+      for user in _USERS for agent, extension in (
+          ("Cline", "saoudrizwan.claude-dev"), ("Roo Code", "rooveterinaryinc.roo-cline"),
+          ("Zoo Code", "zoocodeorganization.zoo-code"), ("Kilo Code", "kilocode.kilo-code"),
+      )),
+    AgentFolder("Cline", "CLINE_DIR", ".cline", ("data", "sessions", "*"), ("*.messages.json",)),
 )
 IMPORTERS: Mapping[str, FileFormat] = {
     "session": FileFormat(
@@ -232,7 +233,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.roo", "Roo Code or Cline task",
         'a list of messages with "role" and "ts", or of rows with "ask" or "say"; ui_messages.json beside it',
         Keeps(Words.HINT, usage=True),
-        (b"api_conversation_history", b"claude_messages.json", b"ui_messages", b'"ts"'), _TASKS,
+        (b"api_conversation_history", b"claude_messages.json", b"ui_messages", b'"ts"', b".messages.json"),
+        _TASKS,
     ),
     "inspect": FileFormat(
         f"{_HERE}.inspect_ai", "Inspect log", 'a ZIP archive with "_journal/", or an object with "eval" and "status"',

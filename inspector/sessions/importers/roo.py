@@ -14,7 +14,7 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import first_look, sibling
-from inspector.sessions.importers.records import elements, encoded, numbered
+from inspector.sessions.importers.records import elements, encoded, list_of, numbered
 from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
@@ -46,6 +46,8 @@ from loop_core.wire.failures import classify
 HISTORIES = ("api_conversation_history.json", "claude_messages.json")
 """What the history is called, the newer name first."""
 SCREEN = "ui_messages.json"
+STORE = ".messages.json"
+"""Ends the name of a session of Cline's SDK: an object with the messages; counts stand on the last of a turn."""
 APIS: Mapping[str, str] = {"anthropic": "anthropic_messages"}
 """`apiProtocol` of a request -> the wire format, where that is not the one assumed (`openai`)."""
 CANCELS: Mapping[str, StopRow] = {
@@ -80,6 +82,8 @@ def sniff(head: bytes, path: str) -> int:
     """A list of messages by one of its names, or of rows of the screen."""
     name, first = os.path.basename(path).lower(), first_look(head).first
     row = first[0] if isinstance(first, list) and first else None
+    if isinstance(first, dict) and name.endswith(STORE) and {"version", "messages"} <= first.keys():
+        return 98
     if isinstance(first, list) and name in (*HISTORIES, SCREEN):
         return 98
     if not isinstance(row, dict):
@@ -92,6 +96,8 @@ def sniff(head: bytes, path: str) -> int:
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Every answer of the task."""
     reader = _Reader(path, options)
+    if first_look(data[:1 << 16]).text.startswith(b"{"):
+        return reader.read_task(list_of(data, "messages"), None)
     if first_look(data[:1 << 16]).text.startswith(b"[") and _is_screen(data):
         history = next((found for found in (sibling(path, name) for name in HISTORIES) if found), None)
         if history is None:
@@ -203,7 +209,7 @@ class _Reader(DialogueReader):
         if isinstance(value.get("reasoning_content"), str):
             answer.parts.append(ReasoningPart(value["reasoning_content"], None))
         take_blocks(answer, value.get("content"), line, at, "content")
-        answer.usage = _usage(shape(shape(value.get("metrics")).get("tokens")))
+        answer.usage = _usage(shape(value.get("metrics")))
         if request is not None:
             answer.usage = answer.usage or request.usage
             answer.stop = self._ended(answer, request, at)
@@ -254,8 +260,9 @@ class _Reader(DialogueReader):
         super().settle()
 
 
-def _usage(tokens: dict[str, Any]) -> Usage | None:
+def _usage(metrics: dict[str, Any]) -> Usage | None:
     """The counts that newer releases of Cline write into a message."""
+    tokens = shape(metrics.get("tokens"))
     sent, made = count(tokens.get("prompt")), count(tokens.get("completion"))
     return None if sent is None and made is None else Usage(sent, made, None, count(tokens.get("cached")))
 
