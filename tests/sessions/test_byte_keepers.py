@@ -192,3 +192,14 @@ def test_lists_of_aliases_and_merged_keys_do_not_grow():
 def test_values_that_nest_without_end_are_no_cassette(opened, piece):
     text = f"interactions:\n- {piece * 50_000}\n"
     assert "line 2: no valid YAML" in opened(text, "a.yaml").inputs[0].error
+
+
+def test_a_request_that_claude_trace_saw_interrupted_has_no_answer(opened):
+    request = {"method": "POST", "url": "https://api.anthropic.com/v1/messages", "headers": {},
+               "body": {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]}}
+    line = json.dumps({"request": request, "response": None, "logged_at": "2026-01-01T00:00:00Z"})
+    whole = json.dumps({"request": {**request, "url": URL}, "response": {"status_code": 200, "body": json.loads(SAID)}})
+    _, one = opened(f"{whole}\n{line}\n", "log-1.jsonl").exchanges
+    assert (one.api, one.request.max_tokens) == ("anthropic_messages", 9)
+    assert one.response.stop_reason.raw is None
+    assert one.response.stop_reason.normalized.value not in ("end_turn", "tool_call")

@@ -268,6 +268,10 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
         return "no request/response pair: expected an object"
     asked, answered = pick(value, REQUESTS), pick(value, RESPONSES)
     if answered is None:
+        if asked is not None and "logged_at" in value and "response" in value:  # claude-trace: it was interrupted
+            raw = RawExchange(entry, end=TransportEnd.ABORTED)
+            _request(raw, value[asked], piece, (asked,))
+            return raw
         error = redact.text(" ".join(str(value.get("error") or "").split())[:120])
         return f"failed before any answer: {error}" if error else "no response in it"
     raw = RawExchange(entry)
