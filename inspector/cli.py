@@ -13,6 +13,7 @@
     inspector export PATH…       a page, Markdown, a session file, a curl command, a bug report
     inspector run --api ID …     a live turn, headless, recorded
     inspector config, locate     what is configured, and where things are kept
+    inspector search WORDS…      the turns of your sessions in which every word stands
     inspector samples            lists the embedded sample sessions
     inspector formats            the files and wire formats that are read, and what each keeps
     inspector schema NAME        the JSON Schema of a document, or of a file format
@@ -58,6 +59,7 @@ COMMANDS: Mapping[str, str] = {
     "config": "sessions:config",
     "locate": "sessions:locate",
     "samples": "sessions:samples",
+    "search": "sessions:search",
     "schema": "sessions:schema",
     "formats": "sessions:formats",
 }

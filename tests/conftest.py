@@ -32,7 +32,8 @@ def _nobody_at_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             del os.environ[name]
     os.environ["LOOP_INSPECTOR_CONFIG"] = ""
     os.environ["LOOP_INSPECTOR_DATA"] = str(data)
+    os.environ["LOOP_INSPECTOR_CACHE"] = ""
     yield data
-    for name in ("LOOP_INSPECTOR_CONFIG", "LOOP_INSPECTOR_DATA"):
+    for name in ("LOOP_INSPECTOR_CONFIG", "LOOP_INSPECTOR_DATA", "LOOP_INSPECTOR_CACHE"):
         del os.environ[name]
     os.environ.update(before)

@@ -109,6 +109,32 @@ def samples() -> None:
         commands.write(f"{sample.path}  {one_line(sample.title)}\n")
 
 
+@click.command(context_settings=commands.CONTEXT)
+@click.argument("words", nargs=-1, required=True, metavar="WORDS…")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/search/1).")
+def search(words: Sequence[str], as_json: bool) -> None:
+    """Searches the sessions that agents wrote on this machine; exits 1 where no turn holds every word."""
+    import os
+
+    from inspector.report.indexed_rows import index_for, read_rows
+    from inspector.report.lines.spans import one_line
+    from inspector.sessions.agents import transcripts
+
+    settings = commands.configured(None)[1]
+    paths = [each.path for each in transcripts(os.environ)]
+    for _ in read_rows(paths, None, None, settings):
+        pass
+    index = index_for(None, None, settings)
+    hits = index.search(" ".join(words), paths)
+    index.close()
+    commands.say([index.note] if index.note else [])
+    if as_json:
+        commands.write_json({"schema": "loop-inspector/search/1", "hits": [each._asdict() for each in hits]})
+    else:
+        commands.write("".join(f"{each.file}  turn {each.number}: {one_line(each.excerpt)}\n" for each in hits))
+    sys.exit(0 if hits else 1)
+
+
 # -- What is configured, where things are kept, and the schemas of documents and files -------------------------------
 
 
@@ -130,9 +156,9 @@ def config(as_json: bool) -> None:
 
 
 @click.command(context_settings=commands.CONTEXT)
-@click.argument("what", type=click.Choice(("config", "project", "data", "state")), required=False)
+@click.argument("what", type=click.Choice(("config", "project", "data", "state", "cache")), required=False)
 def locate(what: str | None) -> None:
-    """Prints where things are kept: config, project, data or state; without a word, all of them."""
+    """Prints where things are kept: config, project, data, state or cache; without a word, all of them."""
     import os
 
     from inspector.config import files
@@ -140,6 +166,7 @@ def locate(what: str | None) -> None:
     found = {
         "config": files.user_file(os.environ), "project": files.project_file() or f"./{files.PROJECT_FILE}",
         "data": files.data_folder(os.environ), "state": files.state_folder(),
+        "cache": files.cache_folder(os.environ),
     }
     for name, place in found.items():
         if what in (None, name):

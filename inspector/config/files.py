@@ -103,6 +103,8 @@ CONFIG_VARIABLE = "LOOP_INSPECTOR_CONFIG"
 """A file in place of the operator's own; empty for none at all."""
 DATA_VARIABLE = "LOOP_INSPECTOR_DATA"
 """A folder in place of our data folder."""
+CACHE_VARIABLE = "LOOP_INSPECTOR_CACHE"
+"""A folder in place of our cache folder; empty for no index of transcripts."""
 
 
 def user_file(environment: Mapping[str, str]) -> Path | None:
@@ -156,6 +158,16 @@ def data_folder(environment: Mapping[str, str]) -> Path:
     from platformdirs import user_data_path
 
     return user_data_path(APP, appauthor=False)
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path | None:
+    """Where the index of transcripts is kept; None where the operator wants none."""
+    given = environment.get(CACHE_VARIABLE)
+    if given is not None:
+        return Path(given) if given else None
+    from platformdirs import user_cache_path
+
+    return user_cache_path(APP, appauthor=False)
 
 
 def state_folder() -> Path:

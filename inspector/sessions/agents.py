@@ -25,7 +25,7 @@ from inspector.sessions.native import MARK
 from inspector.sessions.recording import SessionAbout
 from loop_core.errors import CallerError
 
-NEWEST = 24
+NEWEST = 10_000
 """Of more transcripts the older ones are not listed."""
 LOOKED_AT = 20_000
 """Names that are looked at before a large folder is left."""

@@ -29,7 +29,7 @@ from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose, RowList
 from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted
-from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of, session_of
+from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of
 from inspector.tui.turn_list import Section, TurnAbout, TurnCounts, TurnHeading, TurnList, rows_of_session
 from loop_core.errors import LoopError
 
@@ -59,6 +59,8 @@ class TurnsScreen(Screen[None]):
                 tooltip="The next row that needs attention"),
         Binding("n", "again(1)", "Match", show=False, tooltip="The next match of the search", id="turns.next"),
         Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="turns.previous"),
+        Binding("c", "stop", "Stop reading", show=False, tooltip="Stop reading the files that are not read yet",
+                id="turns.stop"),
         Binding("o", "path", "open a path", tooltip="Open a file or folder by its path", id="picker.path"),
         Binding("L", "app.live", "live", id="picker.live",
                 tooltip="A live turn: ask a provider or a local model, each effect by hand"),
@@ -148,21 +150,23 @@ class TurnsScreen(Screen[None]):
     @work(thread=True, exclusive=True)
     def _read(self, paths: Sequence[str], reading: ReadingOptions) -> None:
         """Reads the files one after the other, while keys are answered."""
-        from inspector.replay.case import open_case
-        from inspector.sessions.open import open_each
+        from inspector.report.indexed_rows import read_rows
 
         worker = get_current_worker()
         waiting: list[tuple[str, list[TurnRow]]] = []
         sent = time.monotonic()
         done = total = 0
         try:
-            for group in open_each(paths, api=reading.api, profile=reading.profile):
+            for found in read_rows(
+                paths, reading.api, reading.profile, reading.settings, indexed=not self.named
+            ):
                 if worker.is_cancelled:
                     return
-                opened = session_of(open_case(group.loaded), group.paths, reading.settings)
-                waiting.append((group.paths[0], rows_of_session(opened)))
-                done, total = group.done, group.total
-                if time.monotonic() - sent > BATCH:
+                waiting += found.rows
+                done, total = found.done, found.total
+                if found.note:
+                    self.app.call_from_thread(self._say, found.note)
+                if time.monotonic() - sent > BATCH or len(found.rows) > 1:  # the index has many at once
                     self.app.call_from_thread(self._take, waiting, done, total)
                     waiting, sent = [], time.monotonic()
         except LoopError as why:  # an API or a profile that does not exist: nothing is read
@@ -374,6 +378,17 @@ class TurnsScreen(Screen[None]):
             self.note = "nothing was searched yet: / searches"
         elif not self.listed.find(self._needle, by, again=True):
             self.note = f"{self._needle!r} is in no turn that is listed"
+
+    def action_stop(self) -> None:
+        """Stops reading; what was read stays."""
+        if not self.reading or self.begun:
+            self.note = "nothing is being read"
+            return
+        self.workers.cancel_node(self)
+        self.reading = False
+        self.listed.relist()
+        self._count()
+        self.note = f"stopped: {self.read:,} of {self.total:,} files are read; enter opens another"
 
     def action_path(self) -> None:
         """Asks for a path."""

@@ -167,7 +167,8 @@ def test_config_and_locate_tell_what_is_where(at_home, capsys):
     assert rows["agent.continuation_max_attempts"] == {"value": 3, "origin": "default"}
     assert f"theme = nord  ({at_home / 'config.toml'})" in run(capsys, "config")
     assert run(capsys, "locate", "config").strip() == str(at_home / "config.toml")
-    assert {line.split()[0] for line in run(capsys, "locate").splitlines()} == {"config", "project", "data", "state"}
+    assert {line.split()[0] for line in run(capsys, "locate").splitlines()} == {
+        "config", "project", "data", "state", "cache"}
 
 
 def test_without_a_configuration_pydantic_stays_unloaded():

@@ -1,11 +1,14 @@
 """The table of turns: what it lists, in which order, what its keys do, and the way into a session and back."""
 
 import os
+import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
 
 from inspector.report.turn_rows import TurnRow
+from inspector.sessions.open import open_each
 from inspector.tui.app import UNREADABLE, LoopInspector
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
@@ -134,6 +137,50 @@ async def test_nothing_is_written_beside_a_transcript() -> None:
         await pilot.press("enter", "q")
     assert sorted(str(each) for each in home().rglob("*")) == before
     assert os.stat(path).st_mtime == 1_000
+
+
+async def test_a_second_look_reads_nothing_and_writes_nothing_beside_the_files(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("LOOP_INSPECTOR_CACHE", str(tmp_path / "cache"))
+    for number in range(40):
+        wrote(f".claude/projects/-work/{number}.jsonl", LOST if number == 7 else ENDED, 1_000 + number)
+    database = home() / ".local/share/opencode/opencode.db"
+    database.parent.mkdir(parents=True)
+    with sqlite3.connect(database) as made:
+        made.execute("CREATE TABLE session (id)")
+    before = {each: (each.stat().st_size, each.stat().st_mtime_ns) for each in home().rglob("*")}
+    seen = []
+    for _ in range(2):
+        app = LoopInspector()
+        async with app.run_test(size=SIZE) as pilot:
+            seen.append(words(await read(app, pilot)))
+        monkeypatch.setattr("inspector.report.indexed_rows.open_each", lambda paths, **_: iter(()))
+    assert seen[0] == seen[1]
+    assert seen[0].count("COMPLETE") >= 39
+    assert {each: (each.stat().st_size, each.stat().st_mtime_ns) for each in home().rglob("*")} == before
+
+
+async def test_reading_can_be_stopped(monkeypatch) -> None:
+    for number in range(30):
+        wrote(f".claude/projects/-work/{number}.jsonl", ENDED, 1_000 + number)
+    go = threading.Event()
+
+    def slowly(paths, **options):
+        for group in open_each(paths, **options):
+            go.wait(5)
+            yield group
+
+    monkeypatch.setattr("inspector.report.indexed_rows.open_each", slowly)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.pause(0.1)
+        await pilot.press("c")
+        assert "stopped" in app.screen.note
+        go.set()
+        await pilot.pause(0.3)
+        assert not app.screen.reading
+        assert "COMPLETE" not in words(app.screen.query_one(TurnList))
+        await pilot.press("c")
+        assert app.screen.note == "nothing is being read"
 
 
 async def test_a_file_that_went_away_says_so() -> None:

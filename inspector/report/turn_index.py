@@ -1,0 +1,240 @@
+"""The rows of transcripts that were read before, in a database of ours, so that a second look reads only what changed.
+
+It holds what the table of turns shows, masked, and its texts for a search. A file is known by its path, size and time
+and that of the files that are read with it; where the time alone changed, by a hash of its bytes. A database that is
+damaged is made again, and one that is locked is not used: a session is then read as if there were none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic_core import from_json
+
+from inspector import __version__
+from inspector.config.files import cache_folder, private_file, private_folder
+from inspector.report.advice import Advice, Basis
+from inspector.report.turn_rows import AnswerRecord, TurnRow
+from inspector.report.verdict import TurnVerdict
+from inspector.sessions import redact
+from inspector.sessions.importers import IMPORTERS
+from loop_core.values import Severity
+
+SCHEMA = 1
+"""A database of another number, or of another version of the program, is made again."""
+WAIT = 0.2
+"""Seconds to wait for another process that writes."""
+_TABLES = """
+CREATE TABLE file (path TEXT, reading TEXT, state TEXT, hash TEXT, rows TEXT, PRIMARY KEY (path, reading));
+CREATE VIRTUAL TABLE words USING fts5 (path UNINDEXED, reading UNINDEXED, number UNINDEXED, text);
+"""
+FileState = list[list[Any]]
+"""Name, size and time in nanoseconds of every file that the rows come from; 0 and 0 for one that is not there."""
+
+
+class IndexHit(NamedTuple):
+    """A turn in which every word of a search stands."""
+
+    file: str
+    number: int
+    excerpt: str
+
+
+class TurnIndex:
+    """The database, or nothing where it cannot be used: it then knows no file and keeps none."""
+
+    def __init__(self, reading: str, environment: Mapping[str, str] = os.environ) -> None:
+        self.note = ""
+        """Why it is not used."""
+        self.reading = reading
+        """How files are read: rows of another policy or API are others."""
+        self._base: sqlite3.Connection | None = None
+        folder = cache_folder(environment)
+        if folder is None:
+            return
+        try:
+            self._base = _opened(folder / "turns.db")
+        except (sqlite3.Error, OSError) as why:
+            self.note = f"the index is not used: {why}"
+
+    def close(self) -> None:
+        """Closes the database."""
+        if self._base is not None:
+            self._base.close()
+            self._base = None
+
+    def rows(self, paths: Iterable[str]) -> dict[str, list[TurnRow]]:
+        """The rows of those of these files that have not changed."""
+        wanted, known = set(paths), dict[str, list[TurnRow]]()
+        for path, state, digest, rows in self._all():
+            if path in wanted and _unchanged(path, from_json(state), digest):
+                with suppress(ValueError, TypeError, IndexError):  # what cannot be restored is read
+                    known[path] = _restored(rows)
+        return known
+
+    def _all(self) -> list[tuple[str, str, str, str]]:
+        try:
+            return [] if self._base is None else self._base.execute(
+                "SELECT path, state, hash, rows FROM file WHERE reading = ?", (self.reading,)).fetchall()
+        except sqlite3.Error as why:
+            self._fail(why)
+            return []
+
+    def keep(self, path: str, state: FileState, rows: Sequence[TurnRow]) -> None:
+        """Keeps the rows of a file that was in this state before it was read."""
+        if self._base is None or state != state_of(path):
+            return  # it grew meanwhile
+        text = redact.text(json.dumps(rows, default=_plain))
+        key = (path, self.reading)
+        try:
+            self._base.execute("DELETE FROM words WHERE path = ? AND reading = ?", key)
+            self._base.execute("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)",
+                               (*key, json.dumps(state), _hash(state), text))
+            self._base.executemany("INSERT INTO words VALUES (?, ?, ?, ?)", [
+                (*key, row.number, redact.text(row.text).encode("utf-8", "replace").decode())
+                for row in rows if row.verdict is not None])
+        except (sqlite3.Error, UnicodeError) as why:
+            self._fail(why)
+
+    def search(self, words: str, paths: Iterable[str]) -> list[IndexHit]:
+        """The turns of these files in which every word stands, the best first. Signs between words mean nothing."""
+        query = " ".join(f'"{word}"*' for word in _words(words))
+        if self._base is None or not query:
+            return []
+        try:
+            found = self._base.execute(
+                "SELECT path, number, snippet(words, 3, '', '', '…', 16) FROM words "
+                "WHERE words MATCH ? AND reading = ? ORDER BY rank", (query, self.reading)).fetchall()
+        except sqlite3.Error as why:
+            self._fail(why)
+            return []
+        within = set(paths)
+        return [IndexHit(*each) for each in found if each[0] in within]
+
+    def _fail(self, why: Exception) -> None:
+        self.note = f"the index is not used: {why}"
+        if self._base is not None:
+            self._base.close()
+            self._base = None
+
+
+def _words(typed: str) -> list[str]:
+    """The words in what somebody typed: nothing of it is a sign of the query language."""
+    return "".join(sign if sign.isalnum() else " " for sign in typed.casefold()).split()
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    private_folder(path.parent)
+    try:
+        return _checked(path)
+    except sqlite3.OperationalError:
+        raise  # it is locked, or the disk is full
+    except sqlite3.DatabaseError:
+        path.unlink()
+        return _checked(path)
+
+
+def _checked(path: Path) -> sqlite3.Connection:
+    private_file(path)
+    base = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+    wanted = f"{SCHEMA} {__version__}"
+    try:
+        base.execute("PRAGMA synchronous = OFF")  # what is lost is read again
+        base.execute("CREATE TABLE IF NOT EXISTS made (version TEXT)")
+        if base.execute("SELECT version FROM made").fetchall() != [(wanted,)]:
+            for table in ("file", "words"):
+                base.execute(f"DROP TABLE IF EXISTS {table}")
+            base.execute("DELETE FROM made")
+            base.executescript(_TABLES)
+            base.execute("INSERT INTO made VALUES (?)", (wanted,))
+    except sqlite3.Error:
+        base.close()
+        raise
+    return base
+
+
+# -- The state of files ------------------------------------------------------------------------------------------------
+
+
+_FOLDERS = sorted({row.beside.rpartition("/")[0] for row in IMPORTERS.values() if row.beside})
+
+
+def state_of(path: str) -> FileState:
+    """The state of a file, of the log of a database, and of the files that may be read with it."""
+    stem = os.path.splitext(path)[0]
+    beside = (each for folder in _FOLDERS for each in _inside(stem, folder))
+    return [_seen(name) for name in (path, *beside, *((f"{path}-wal",) if _is_database(path) else ()))]
+
+
+def _is_database(path: str) -> bool:
+    return path.endswith((".db", ".sqlite", ".sqlite3"))
+
+
+def _inside(stem: str, folder: str) -> Iterator[str]:
+    within = os.path.dirname(stem) if folder.startswith("../") else stem
+    with suppress(OSError):
+        yield from sorted(each.path for each in os.scandir(os.path.join(within, folder.removeprefix("../"))))
+
+
+def _seen(name: str) -> list[Any]:
+    try:
+        found = os.stat(name)
+    except OSError:
+        return [name, 0, 0]
+    return [name, found.st_size, found.st_mtime_ns]
+
+
+def _unchanged(path: str, before: FileState, digest: str) -> bool:
+    now = state_of(path)
+    if now == before:
+        return True
+    return [each[:2] for each in now] == [each[:2] for each in before] and _hash(now) == digest
+
+
+def _hash(state: FileState) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for name, _, _ in state:
+        with suppress(OSError), open(name, "rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+    return digest.hexdigest()
+
+
+# -- Rows as JSON ------------------------------------------------------------------------------------------------------
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else sorted(value)
+
+
+def _restored(text: str) -> list[TurnRow]:
+    try:
+        rows = from_json(text)
+    except ValueError:  # half a pair of surrogates, as some transcripts have
+        rows = json.loads(text)
+    return [_row(TurnRow(*values)) for values in rows]
+
+
+def _row(row: TurnRow) -> TurnRow:
+    return row._replace(
+        paths=tuple(row.paths), verdict=None if row.verdict is None else _verdict(TurnVerdict(*row.verdict)),
+        answers=tuple(_answer(AnswerRecord(*each)) for each in row.answers),
+        turns=tuple((word, count) for word, count in row.turns))
+
+
+def _verdict(verdict: TurnVerdict) -> TurnVerdict:
+    advice = None if verdict.advice is None else Advice(*verdict.advice)
+    return verdict._replace(
+        severity=Severity(verdict.severity), advice=advice and advice._replace(basis=Basis(advice.basis)))
+
+
+def _answer(record: AnswerRecord) -> AnswerRecord:
+    return AnswerRecord(tuple(map(tuple, record.words)), frozenset(record.flags), tuple(record.numbers),
+                        tuple(record.shares), record.texts)

@@ -1,0 +1,97 @@
+"""The index of rows: the same as reading, nothing stale, nothing of a credential, never an error."""
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from inspector.config.settings import Settings
+from inspector.report.indexed_rows import index_for, read_rows
+from tests.scenes.transcripts import block, claude, prompt, text
+
+KEY = "sk-ant-api03-" + "a1B2" * 20
+ENDED = claude(prompt(f"say hello with {KEY}"), block(text("Hello, zebra."), stop="end_turn"))
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("LOOP_INSPECTOR_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    path = tmp_path / "home/.claude/projects/-w/a.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(ENDED)
+    return path
+
+
+def look(path: Path, indexed: bool = True):
+    found = list(read_rows([str(path)], None, None, Settings(), indexed))
+    return [row for each in found for _, rows in each.rows for row in rows], len(found)
+
+
+def test_a_row_from_the_index_is_the_same_as_one_from_reading(place):
+    plain, _ = look(place, indexed=False)
+    first, reads = look(place)
+    second, again = look(place)
+    assert plain == first == second
+    assert (reads, again) == (2, 1)
+
+
+def test_a_file_that_changed_is_read_again_and_one_with_another_time_is_not(place):
+    look(place)
+    os.utime(place, (1, 1))
+    assert look(place)[1] == 1
+    place.write_text(ENDED.replace("zebra", "horse"))
+    rows, reads = look(place)
+    assert reads == 2
+    assert "horse" in rows[0].text
+    beside = place.with_suffix("") / "subagents"
+    beside.mkdir(parents=True)
+    (beside / "agent-a.jsonl").write_text(ENDED)
+    assert look(place)[1] == 2
+
+
+def test_no_credential_is_kept_and_the_file_is_the_owners(place, tmp_path):
+    look(place)
+    base = tmp_path / "cache" / "turns.db"
+    assert base.stat().st_mode & 0o777 == 0o600
+    assert b"a1b2a1b2" not in base.read_bytes().lower()
+
+
+@pytest.mark.parametrize("content", [b"no database", b"SQLite format 3\0" + b"\1" * 5000])
+def test_a_damaged_index_is_made_again(place, tmp_path, content):
+    look(place)
+    (tmp_path / "cache" / "turns.db").write_bytes(content)
+    assert look(place)[1] == 2
+    assert look(place)[1] == 1
+
+
+def test_a_locked_index_is_not_used_and_says_so(place, tmp_path):
+    look(place)
+    with sqlite3.connect(tmp_path / "cache" / "turns.db", isolation_level=None) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        found = list(read_rows([str(place)], None, None, Settings()))
+        assert len(found[1].rows) == 1
+        assert "locked" in found[0].note
+
+
+@pytest.mark.parametrize("typed", ["zebra", "ZEB hello", '"zebra', "zebra*", "(hello", "zebra:", "hello -"])
+def test_what_people_type_is_never_an_error(place, typed):
+    look(place)
+    index = index_for(None, None, Settings())
+    (hit,) = index.search(typed, [str(place)])
+    assert (hit.file, hit.number, index.note) == (str(place), 1, "")
+    assert index.search("giraffe", [str(place)]) == index.search('" * -', [str(place)]) == []
+    assert index.search(typed, []) == []
+    index.close()
+
+
+def test_search_gives_hits_as_text_and_json_and_writes_nothing_beside_them(place, inspector, tmp_path):
+    before = {each: each.stat().st_mtime_ns for each in (tmp_path / "home").rglob("*")}
+    said = inspector("search", "zebra", "hello")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith(f"{place}  turn 1: ")
+    assert json.loads(inspector("search", "zebra", "--json").out)["hits"][0]["number"] == 1
+    assert inspector("search", "giraffe").code == 1
+    assert {each: each.stat().st_mtime_ns for each in (tmp_path / "home").rglob("*")} == before
