@@ -373,6 +373,8 @@ def members(table: Any) -> list[Any]:
         return list(optional(table))
     if isinstance(table, Mapping):
         return list(table)
+    if is_dataclass(table):
+        return []  # every field is as it is by default
     return sorted(table, key=repr) if isinstance(table, (set, frozenset)) else list(table)
 
 

@@ -85,6 +85,13 @@ def test_what_the_words_mean(word: str, stop: Stop) -> None:
     assert decode_response(API, whole({"generation": "a", "stop_reason": word})).stop_reason.normalized is stop
 
 
+@pytest.mark.parametrize("api", ["anthropic_messages", "bedrock_converse"])
+def test_the_words_of_claude_and_nova_mean_what_they_mean_in_their_own_formats(api: str) -> None:
+    for word, row in wire(api).stop_reasons.items():
+        stop = decode_response(API, whole({"generation": "a", "stop_reason": word})).stop_reason
+        assert stop.normalized is row.stop, word
+
+
 @pytest.mark.parametrize("body", [
     {"generations": [{"text": "a", "finish_reason": "COMPLETE"}], "id": "i"},
     {"text": "a", "finish_reason": "COMPLETE"},

@@ -529,6 +529,14 @@ BY_HAND = {
 }
 
 
+@pytest.mark.parametrize(("api", "inner"), [
+    ("bedrock_invoke", "anthropic_messages"), ("bedrock_invoke", "bedrock_converse"), ("bedrock_invoke", "openai_chat"),
+    ("openai_completions", "openai_chat"),
+])
+def test_a_format_that_holds_bodies_of_another_reads_where_it_does(api: str, inner: str) -> None:
+    assert set(wire(inner).reads) <= set(wire(api).reads)
+
+
 def test_every_format_says_what_it_reads() -> None:
     assert set(BY_HAND) == set(FORMATS)
 
