@@ -77,7 +77,18 @@ class TurnIndex:
             if path in wanted and _unchanged(path, from_json(state), digest):
                 with suppress(ValueError, TypeError, IndexError):  # what cannot be restored is read
                     known[path] = _restored(rows)
+            elif not os.path.exists(path):
+                self._forget(path)
         return known
+
+    def _forget(self, path: str) -> None:
+        """Drops a file that is gone, with its texts, however it was read."""
+        try:
+            if self._base is not None:
+                self._base.execute("DELETE FROM words WHERE path = ?", (path,))
+                self._base.execute("DELETE FROM file WHERE path = ?", (path,))
+        except sqlite3.Error as why:
+            self._fail(why)
 
     def _all(self) -> list[tuple[str, str, str, str]]:
         try:

@@ -52,6 +52,15 @@ def test_a_file_that_changed_is_read_again_and_one_with_another_time_is_not(plac
     assert look(place)[1] == 2
 
 
+def test_a_file_that_is_gone_is_forgotten(place):
+    look(place)
+    place.unlink()
+    list(read_rows([], None, None, Settings()))
+    index = index_for(None, None, Settings())
+    assert index.search("zebra", [str(place)]) == []
+    index.close()
+
+
 def test_no_credential_is_kept_and_the_file_is_the_owners(place, tmp_path):
     look(place)
     base = tmp_path / "cache" / "turns.db"
