@@ -16,6 +16,7 @@ import pytest
 from loop_core.client.address import Server
 from loop_core.client.outgoing import ability
 from loop_core.client.transport import Live
+from loop_core.formats import PLAYED
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, run
 from loop_core.turn.state import Turn
@@ -30,7 +31,7 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire import FORMATS, wire
+from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES
 from tests.scenes.live import KINDS, QUICK, WORDS, Told, request
 from tests.scenes.loopback import Answer, Fake, Peer
@@ -38,7 +39,7 @@ from tests.scenes.loopback import Answer, Fake, Peer
 WRITE = Tool("write", {"type": "object", "properties": {"path": {"type": "string"}, "text": {"type": "string"}},
                        "required": ["path", "text"]})
 LOOK = Tool("look", {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]})
-CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA, INTERACTIONS = FORMATS
+CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA, INTERACTIONS = PLAYED
 TEXTUAL = (CHAT, RESPONSES, MESSAGES, CONVERSE, INTERACTIONS)
 """Formats whose arguments are text, so that a cut in the middle of a call can be said."""
 TOOL_WORD = (CHAT, MESSAGES, CONVERSE, INTERACTIONS)
@@ -124,7 +125,7 @@ class Hazard:
     """The paths that were written, in order."""
     requests: int = 0
     """0: as many as the script has."""
-    apis: Sequence[str] = tuple(FORMATS)
+    apis: Sequence[str] = tuple(PLAYED)
     limits: dict[str, Any] = field(default_factory=dict)
     profile: str = "generic"
     stream: bool = True

@@ -22,11 +22,12 @@ from loop_core.client.exchange import Connection, Retries, Timeouts, retry_after
 from loop_core.client.mask import Mask
 from loop_core.client.transport import AsyncLive, Live
 from loop_core.errors import CallerError
+from loop_core.formats import PLAYED
 from loop_core.turn.loop import arun, run
 from loop_core.turn.state import RunTools, ToolResults, Turn
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Role, Stop, TextPart, Tool, ToolCall, TransportEnd, Usage
-from loop_core.wire import FORMATS, wire
+from loop_core.wire import wire
 from tests.scenes.live import (
     ERROR,
     KINDS,
@@ -43,7 +44,7 @@ from tests.scenes.live import (
 )
 from tests.scenes.loopback import Fake, Peer
 
-each_format = pytest.mark.parametrize("api", FORMATS)
+each_format = pytest.mark.parametrize("api", PLAYED)
 Turned = Callable[..., tuple[Turn, Told]]
 
 

@@ -25,11 +25,11 @@ from inspector.whatif.branch_report import values
 from inspector.whatif.tree import Tree
 from loop_core.client.address import Server
 from loop_core.errors import CallerError
+from loop_core.formats import PLAYED
 from loop_core.turn.state import RequestPlace
 from loop_core.turn.tools import Toolbox
 from loop_core.turn.trace import Fidelity, step_key
 from loop_core.values import Stop, ToolCall
-from loop_core.wire import FORMATS
 from tests.scenes.live import ERROR, answer, request, streams
 from tests.scenes.live_branch import (
     OSLO,
@@ -322,7 +322,7 @@ def test_tools_that_are_given_are_run(ran: Ran, fake: Fake, tmp_path: Path, monk
 # -- every format, live and from the file ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 @pytest.mark.parametrize("since", [0, 2, 4])
 def test_what_is_heard_again_from_the_file_is_what_was_heard(api: str, since: int, fake: Fake, tmp_path: Path) -> None:
     call = OSLO._replace(id=None) if api == "ollama_chat" else OSLO

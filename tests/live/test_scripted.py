@@ -16,7 +16,7 @@ from inspector.provider.dialect_rows import DialectRow, rows
 from inspector.provider.scenarios import SCENARIOS, scenario_names
 from inspector.replay import Replay
 from loop_core.errors import LoopError
-from loop_core.formats import FORMATS
+from loop_core.formats import PLAYED
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +86,7 @@ def test_what_cannot_be_begun_leaves_no_server_behind(monkeypatch: pytest.Monkey
     assert not any(map(listens, urls))
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@pytest.mark.parametrize("api", PLAYED)
 def test_a_scenario_that_names_no_budget_runs_in_every_format(api: str) -> None:
     assert played(scenario_turn(shipped()["call"], LiveOptions(api, ""), Settings())).trace.steps[-1].turn.terminal == (
         "completed")
