@@ -130,6 +130,58 @@ def read_case(
     return loaded, open_case(loaded)
 
 
+LOOK = 0.1
+"""Seconds between two looks at a file that is followed."""
+
+
+def check_followed(paths: Sequence[str]) -> None:
+    """What can be followed: files that are named.
+
+    Raises:
+        UsageError: no path, a folder, or standard input.
+    """
+    for path in paths or [""]:
+        if not os.path.isfile(path):
+            raise click.UsageError(f"--follow takes files that are there{f', and {path} is none' if path else ''}")
+
+
+def follow(paths: Sequence[str], shown: View, read: Callable[[], View]) -> None:
+    """Writes a line for each turn that is new or has another verdict, whenever a file has grown; ends with Ctrl-C."""
+    from time import monotonic, sleep
+
+    from inspector.sessions.following import states_of
+    from loop_core.errors import LoopError
+
+    states, rests_until = states_of(paths), 0.0
+    verdicts = _verdicts(shown)
+    try:
+        while True:
+            sleep(LOOK)
+            now = states_of(paths)
+            if now == states or monotonic() < rests_until:
+                continue
+            begun = monotonic()
+            try:
+                after = _verdicts(read())
+            except LoopError as why:
+                say([str(why)])
+                after = verdicts
+            for number, said in after.items():
+                if verdicts.get(number) != said:
+                    write(f"turn {number}: {said}\n")
+            states, verdicts, rests_until = now, after or verdicts, monotonic() + 2 * (monotonic() - begun)
+    except KeyboardInterrupt:
+        return
+
+
+def _verdicts(shown: View) -> dict[int, str]:
+    from inspector.report.lines.spans import one_line
+
+    return {number: one_line(" · ".join(
+        [turn.verdict.word, turn.verdict.sentence, *([turn.verdict.advice.text] if turn.verdict.advice else [])]))
+        for number, turn in enumerate(shown.turns, start=1)}
+
+
 def located_all(paths: Sequence[str]) -> list[str]:
     """The paths, samples by their names among them."""
     if not any(path.startswith("sample:") for path in paths):

@@ -19,22 +19,26 @@ from inspector import commands
 @commands.reading
 @commands.POLICY
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
+@click.option("--follow", is_flag=True, help="Show what is added to the file as it comes.")
 @click.option("--theme", metavar="NAME", help="A theme of ours (inspector-contrast, inspector-ansi …) or of Textual.")
 def view_command(
-    paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, plain: bool, theme: str | None
+    paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, plain: bool, follow: bool,
+    theme: str | None,
 ) -> None:
     """Opens the app on recorded sessions; without a path, on a table of those found here."""
     import os
 
     os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported: smoother keys for no more CPU
     paths = commands.located_all(paths)
+    if follow:
+        commands.check_followed(paths)
     config, settings = commands.configured(policy)
     if paths and not commands.has_terminal():
         raise click.UsageError("the app needs a terminal; `inspector explain` gives the same as text")
     from inspector.tui.launch import run
 
     sys.exit(run(list(paths), api=api, profile=profile, ascii=plain or config.ascii, settings=settings,
-                 theme=theme or config.theme, keys=config.keys))
+                 theme=theme or config.theme, keys=config.keys, follow=follow))
 
 
 @click.command(context_settings=commands.CONTEXT)
@@ -45,11 +49,16 @@ def view_command(
 @click.option("--all", "everything", is_flag=True,
               help="Every turn; of several files, only those that need attention are told without it.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/2).")
+@click.option("--follow", is_flag=True, help="Then a line for each turn whose verdict changes, until Ctrl-C.")
 def explain(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, wanted: str | None,
-    everything: bool, as_json: bool,
+    everything: bool, as_json: bool, follow: bool,
 ) -> None:
     """Explains recorded sessions as linear text, the verdict first; several files, as a table of their turns first."""
+    if follow:
+        commands.check_followed(paths)
+        if as_json:
+            raise click.UsageError("--follow writes lines: it does not go with --json")
     found = None
     if wanted is not None:
         from inspector.report import filters
@@ -69,7 +78,11 @@ def explain(
         many = sessions_in(shown) > 1
         commands.write(text(shown, only, ReadOptions(paths, api, profile),
                             everything=everything or not many, table=many))
-    sys.exit(commands.complain(loaded))
+    code = commands.complain(loaded)
+    if follow:
+        settings = commands.configured(policy)[1]
+        commands.follow(paths, shown, lambda: commands.open_view(paths, api, profile, settings)[1])
+    sys.exit(code)
 
 
 @click.command(context_settings=commands.CONTEXT)

@@ -105,9 +105,11 @@ class LoopInspector(EarlyKeysApp):
         self, paths: Sequence[str] = (), *, case: Case | None = None, opened_already: OpenSession | None = None,
         reading: ReadingOptions | None = None, plain: bool = False, theme: str | None = None,
         keys: Mapping[str, str] | None = None, live: LiveStart | None = None, begins: ScreenPlace | None = None,
-        as_table: bool = False,
+        as_table: bool = False, follow: bool = False,
     ) -> None:
         super().__init__()
+        self._follow = follow
+        """Whether a session is shown again when its file has grown."""
         self.reading = reading or ReadingOptions()
         self.animation_level = "none"
         self.errors: tuple[str, ...] = ()
@@ -311,6 +313,10 @@ class LoopInspector(EarlyKeysApp):
     def _session(self, read: OpenSession) -> SessionScreen:
         self.errors = read.errors
         begins, self._begins = self._begins, None
+        if self._follow:
+            from inspector.tui.followed_screen import FollowedScreen
+
+            return FollowedScreen(read, begins)
         return SessionScreen(read, begins)
 
     @property

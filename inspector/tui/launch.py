@@ -26,6 +26,7 @@ def run(
     settings: Settings | None = None,
     theme: str | None = None,
     keys: Mapping[str, str] | None = None,
+    follow: bool = False,
 ) -> int:
     """Opens the app on these paths, without any on a table of what was found; gives the exit code.
 
@@ -35,13 +36,14 @@ def run(
     # Building what is shown makes no rubbish: the collector waits for the first frame, then leaves all of it alone.
     gc.disable()
     try:
-        return _run(list(paths), ReadingOptions(api, profile, settings or Settings()), ascii, theme, keys)
+        return _run(list(paths), ReadingOptions(api, profile, settings or Settings()), ascii, theme, keys, follow)
     finally:
         gc.enable()
 
 
 def _run(
-    paths: Sequence[str], reading: ReadingOptions, plain: bool, theme: str | None, keys: Mapping[str, str] | None
+    paths: Sequence[str], reading: ReadingOptions, plain: bool, theme: str | None, keys: Mapping[str, str] | None,
+    follow: bool = False,
 ) -> int:
     check_keys(keys or {})
     if not _shows_screens():
@@ -56,7 +58,7 @@ def _run(
         if STDIN in paths and not _keyboard():
             return _complain(("standard input was read to its end and there is no terminal to take keys from",))
     app = LoopInspector(paths, opened_already=start, reading=reading, plain=plain, theme=theme, keys=keys,
-                        begins=begins, as_table=True)
+                        begins=begins, as_table=not follow, follow=follow)
     app.opened_paths = tuple(paths) if start is not None else ()
     code = app.run()
     return _complain(app.errors) or code or app.return_code or READ

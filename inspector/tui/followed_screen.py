@@ -1,0 +1,82 @@
+"""A session whose file is still being written: what was added is on the screen a moment later.
+
+The file is looked at by size and time, with the log beside a database, ten times a second; what has changed is read in
+a thread. A cursor on the last step stays there, any other stays where it is. While the operator has other runs
+open, the session waits: they belong to what was read before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+
+from textual import work
+
+from inspector.report.lines.spans import one_line
+from inspector.sessions.following import FileState, states_of
+from inspector.tui.session_files import OpenSession, ScreenPlace, load, reading_of
+from inspector.tui.session_screen import SessionScreen
+from inspector.tui.stage import SessionRuns
+from loop_core.errors import LoopError
+
+PERIOD = 0.1
+"""Seconds between two looks at the file."""
+REST = 2.0
+"""Times as long as the last reading took, at least, until the next begins: a large file leaves room for keys."""
+
+
+class FollowedScreen(SessionScreen):
+    """One session that grows."""
+
+    def __init__(self, opened: OpenSession, begins: ScreenPlace | None = None) -> None:
+        last = max(0, len(opened.original.view.steps) - 1)
+        super().__init__(opened, begins or ScreenPlace(opened.paths, last))
+        self._states: Sequence[FileState] = states_of(opened.paths)
+        self._reading = False
+        self._rests_until = 0.0
+
+    def on_mount(self) -> None:
+        """Begins to look at the file."""
+        super().on_mount()
+        self.set_interval(PERIOD, self._look)
+        self.note = "following: what is added to the file is shown as it comes"
+
+    def _look(self) -> None:
+        states = states_of(self.opened.paths)
+        if self._reading or states == self._states or monotonic() < self._rests_until:
+            return
+        if len(self.runs.every) > 1:
+            self.note = "the file has grown; it is read again when the other runs are closed"
+            return
+        self._reading = True
+        self._read_again(states)
+
+    @work(thread=True, group="follow")
+    def _read_again(self, states: Sequence[FileState]) -> None:
+        begun = monotonic()
+        try:
+            read: OpenSession | None = load(self.opened.paths, reading_of(self.app))
+            why = "" if read is not None and read.original.view.steps else next(iter(read.errors if read else ()), "")
+        except LoopError as error:
+            read, why = None, str(error)
+        self.app.call_from_thread(self._grown, read, why, states, monotonic() - begun)
+
+    def _grown(self, read: OpenSession | None, why: str, states: Sequence[FileState], took: float) -> None:
+        """Shows what was read; a file that cannot be read right now leaves what was there."""
+        self._reading, self._states, self._rests_until = False, states, monotonic() + REST * took
+        if not self.is_mounted:
+            return
+        if read is None or not read.original.view.steps:
+            self.note = one_line(f"nothing can be read of the file right now: {why or 'it is empty'}")
+            return
+        steps, at_end = len(self.run.view.steps), self.step >= len(self.run.view.steps) - 1
+        self.opened, self.runs = read, SessionRuns(read)
+        last = len(self.run.view.steps) - 1
+        if self.step > last:
+            self.step = last
+        self.outline = self.run.outline
+        if at_end:
+            self.step = last
+        self.show()
+        if last + 1 < steps:
+            self.note = "the file was cut or written anew"

@@ -1,0 +1,131 @@
+"""A session whose file grows: a new row is on the screen soon, the verdict changes, the cursor stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from inspector.tui.app import LoopInspector
+from inspector.tui.followed_screen import FollowedScreen
+from inspector.tui.session_files import ReadingOptions, load
+from tests.scenes.app import page
+from tests.scenes.recordings import ASKS, asked, chat, lines, user
+
+ROOT = Path(__file__).parents[2]
+WHOLE = asked(ASKS, chat("All of it."), max_tokens=50)
+LOST = asked([user("Two?")], chat("Half of it", "length"), max_tokens=7)
+
+
+@pytest.fixture
+def path(tmp_path):
+    found = tmp_path / "s.jsonl"
+    found.write_bytes(lines(WHOLE))
+    return found
+
+
+def app_on(path):
+    return LoopInspector([str(path)], opened_already=load([str(path)], ReadingOptions()), follow=True)
+
+
+async def until(pilot, met):
+    for _ in range(400):
+        if met():
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(page(pilot.app))
+
+
+def add(path, *exchanges):
+    with path.open("ab") as file:
+        file.write(lines(*exchanges))
+
+
+async def test_what_is_added_is_shown_and_a_cursor_at_the_end_stays_there(path) -> None:
+    async with app_on(path).run_test(size=(120, 35)) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, FollowedScreen)
+        steps = len(screen.run.view.steps)
+        assert screen.step == steps - 1
+        add(path, LOST)
+        begun = time.monotonic()
+        await until(pilot, lambda: len(screen.run.view.steps) > steps)
+        assert time.monotonic() - begun < 3, "0.3 s on an idle machine"
+        await pilot.pause()
+        assert screen.step == len(screen.run.view.steps) - 1
+        assert "TRUNCATED" in page(pilot.app)
+
+
+async def test_a_cursor_elsewhere_and_a_filter_stay(path) -> None:
+    async with app_on(path).run_test(size=(120, 35)) as pilot:
+        screen = pilot.app.screen
+        await pilot.press("home")
+        await pilot.press("f", *"stop:*", "enter")
+        step, steps = screen.step, len(screen.run.view.steps)
+        add(path, LOST)
+        await until(pilot, lambda: len(screen.run.view.steps) > steps)
+        await pilot.pause()
+        assert screen.step == step
+        assert screen.filtered.startswith("stop:*")
+
+
+async def test_while_other_runs_are_open_the_session_waits(path) -> None:
+    async with app_on(path).run_test(size=(120, 45)) as pilot:
+        screen = pilot.app.screen
+        await pilot.press("e", *"5", "enter")
+        await until(pilot, lambda: len(screen.runs.every) == 2)
+        steps = len(screen.run.view.steps)
+        add(path, LOST)
+        await pilot.pause(0.5)
+        assert len(screen.runs.every) == 2
+        assert len(screen.run.view.steps) == steps
+        assert "it is read again when the other runs are closed" in page(pilot.app)
+
+
+async def test_a_file_that_is_cut_or_cannot_be_read_leaves_what_was_there(path) -> None:
+    add(path, LOST)
+    async with app_on(path).run_test(size=(120, 35)) as pilot:
+        screen = pilot.app.screen
+        steps = len(screen.run.view.steps)
+        path.write_bytes(b"")
+        await until(pilot, lambda: "nothing can be read of the file right now" in page(pilot.app))
+        assert len(screen.run.view.steps) == steps
+        path.write_bytes(lines(WHOLE))
+        await until(pilot, lambda: len(screen.run.view.steps) < steps)
+        assert "the file was cut or written anew" in page(pilot.app)
+        assert screen.step < len(screen.run.view.steps)
+
+
+def test_explain_follows_with_a_line_for_each_new_verdict(path) -> None:
+    process = subprocess.Popen([sys.executable, "-m", "inspector", "explain", str(path), "--follow"], cwd=ROOT,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        first = process.stdout.readline()
+        assert first.startswith("COMPLETE")
+        while "merged text" not in first:
+            first = process.stdout.readline()
+        time.sleep(0.5)
+        add(path, LOST)
+        said = ""
+        while not said.startswith("turn 2: "):
+            said = process.stdout.readline()
+        assert said.startswith("turn 2: TRUNCATED · openai_chat")
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("words", [("explain", "gone.jsonl", "--follow"), ("explain", ".", "--follow"),
+                                   ("view", "--follow"), ("explain", "FILE", "--follow", "--json")])
+def test_what_cannot_be_followed_is_said(inspector, path, words) -> None:
+    said = inspector(*(str(path) if word == "FILE" else word for word in words))
+    assert said.code == 2
+    assert "--follow" in said.err
+    assert os.path.exists(path)
