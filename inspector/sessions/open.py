@@ -38,6 +38,8 @@ from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 
 STDIN = "-"
+_LONG = 24
+"""A file's name of more characters is a number, of which the beginning is enough."""
 _EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
 _PASSED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv"})
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -199,9 +201,18 @@ def _beside(source: Input, options: Options) -> Iterator[OpenedFile]:
     for name in sorted(glob(os.path.join(stem, pattern))) if pattern else ():
         try:
             files.check_bounds(name)
-            yield _read(name, intake.file_bytes(name), options)
+            child, found = _read(name, intake.file_bytes(name), options)
+            below = f"{_name(source)} › {_name(child)}"
+            yield child, [replace(each, session=each.session or below) for each in found]
         except (OSError, intake.BoundError) as why:
             yield _failed(name, _unread(why)), []
+
+
+def _name(source: Input) -> str:
+    """What a session is called in the name of another: its title, else the beginning of its file's name."""
+    title = source.about.title if source.about is not None else ""
+    stem = os.path.basename(source.path).split(".")[0]
+    return title or (stem[:8] if len(stem) > _LONG else stem)
 
 
 def _file(path: str, options: Options, head: bytes = b"") -> OpenedFile:

@@ -147,6 +147,7 @@ def test_the_files_of_subagents_are_read_with_their_session(tmp_path):
     assert [given.path for given in seen.inputs] == [str(tmp_path / "s.jsonl"), str(below / "agent-a0.jsonl")]
     assert [turn.conversation for turn in seen.turns] == ["c1", "c2"]
     assert seen.inputs[1].about.title == "subagent a0"
+    assert [facts.exchange.session for facts in seen.responses] == ["", "s › subagent a0"]
     whole = open_paths([str(tmp_path)])
     assert len(whole.exchanges) == 2
 
