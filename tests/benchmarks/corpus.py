@@ -10,6 +10,8 @@ from pathlib import Path
 
 from measure import Line, Report, Skipped, best, milliseconds
 
+from inspector.check import check_paths, formats
+from inspector.check.rules import chosen
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.explain_document import document
@@ -73,3 +75,15 @@ def report() -> Report:
     took = best({"explain": lambda: explain(paths), "json": lambda: read_json(paths)}, ROUNDS)
     yield Line(f"explaining {len(paths)} HAR files ÷ json.loads of them", took["explain"] / took["json"], most=10,
                note=milliseconds(took["explain"], took["json"]))
+    took = best({"check": lambda: checked(paths), "explain": lambda: explained(paths)}, ROUNDS)
+    yield Line(f"checking {len(paths)} HAR files in one process ÷ `explain --json` of them", took["check"] /
+               took["explain"], most=1.2, note=milliseconds(took["check"], took["explain"]))
+
+
+def checked(paths: list[str]) -> None:
+    forget()
+    formats.as_json(check_paths(paths, chosen(), jobs=1))
+
+
+def explained(paths: list[str]) -> None:
+    json.dumps(explain(paths))
