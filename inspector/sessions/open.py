@@ -433,5 +433,7 @@ def _nothing(
             return f"entry {raw.entry} is {why.other}, not {options.api}: expected `--api {why.other}`, or none", []
     if refused and (format_name == "body" or all(why.undecodable for _, why in refused)):
         return refused[0][1].why, []
-    first = f" (entry {skipped[0].entry}: {skipped[0].why})" if skipped else ""
-    return None, [f"no exchange of an API that is read among its {len(skipped)} entries{first}"]
+    if not skipped:
+        return None, ["no answer of a model is in it"]
+    entries, first = f"{len(skipped):,} entr{'y' if len(skipped) == 1 else 'ies'}", skipped[0]
+    return None, [f"no exchange of an API that is read among its {entries} (entry {first.entry}: {first.why})"]

@@ -326,7 +326,7 @@ def test_a_har_without_entries_is_one_clear_line(opened):
 def test_a_har_without_any_llm_traffic_is_read_and_says_so(opened):
     (given,) = opened(har(entry(None, "{}", url="https://example.com/api")), "other.har").inputs
     assert given.error is None
-    assert "no exchange of an API that is read among its 1 entries" in given.notices[0]
+    assert "no exchange of an API that is read among its 1 entry (" in given.notices[0]
 
 
 # -- a given API ------------------------------------------------------------------------------------------------------

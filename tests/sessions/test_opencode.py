@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 
 from inspector.report.explain import text as explain
+from inspector.report.lines.body_slices import BODY_FORMS, record_slices
+from inspector.report.lines.slices import Slice
+from inspector.report.lines.wire import wire
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import open_paths
 from inspector.sessions.agents import transcripts
@@ -499,3 +502,27 @@ def test_the_databases_of_both_are_found(tmp_path):
     assert [(each.path, each.agent) for each in transcripts({"HOME": str(tmp_path)})] == expected
     elsewhere = transcripts({"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "none")})
     assert [each.path for each in elsewhere] == [str(tmp_path / "Library/Application Support/opencode/opencode.db")]
+
+
+def test_the_wire_view_shows_the_rows_of_a_database(base, tmp_path):
+    put_session(base, "ses_1", [*asked(), *said(START, text("Half"), ended("length"))])
+    (facts,) = look(base, tmp_path).responses
+    body = facts.exchange.body
+    slices, what = BODY_FORMS["events"](facts.exchange)
+    assert what == f"{len(slices)} rows of opencode"
+    rows = [json.loads(body[one.start : one.end]) for one in slices]
+    assert [row.get("type") for row in rows if "messageID" in row] == ["text", "step-finish"]
+    assert [one.label for one in slices] == [f"row {at} of {len(rows)}" for at in range(1, len(rows) + 1)]
+    assert any('"step-finish"' in line for line in drawn(facts))
+
+
+def drawn(facts) -> list[str]:
+    sheet = wire(facts, "events")
+    return ["".join(span.text for span in sheet.line(index)) for index in range(len(sheet))]
+
+
+def test_the_wire_view_shows_rows_of_several_lines_and_a_row_that_is_cut():
+    body = b'{\n "a": "\xc3\xa9"\n}\n{"b": 1}\n{"c": '
+    assert [body[one.start : one.end] for one in record_slices(body)] == [
+        b'{\n "a": "\xc3\xa9"\n}', b'{"b": 1}', b'{"c": ']
+    assert record_slices(b'{"b": 1}') == [Slice(0, 8)]

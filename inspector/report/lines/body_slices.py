@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from json import JSONDecoder
 
 from inspector.report.lines.slices import CHUNK, Slice
 from inspector.report.lines.spans import safe
@@ -50,7 +51,8 @@ def pieces(body: bytes, start: int, end: int, indent: int = 0, label: str = "") 
 def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
     """The frames of a stream, each in one piece, or the one JSON value, and what they are called."""
     if exchange.recorder is not None:
-        return row_slices(exchange), f"{len(exchange.lines):,} rows of {exchange.recorder}"
+        rows = row_slices(exchange) if exchange.lines else record_slices(exchange.body)
+        return rows, f"{len(rows):,} row{'' if len(rows) == 1 else 's'} of {exchange.recorder}"
     framing = framing_of(exchange)
     if framing is None:
         return [Slice(0, len(exchange.body))], "one JSON value"
@@ -79,7 +81,7 @@ def event_slices(exchange: Exchange) -> tuple[list[Slice], str]:
     events, what = events_of(exchange)
     if exchange.recorder is None and framing_of(exchange) is None:
         return _parsed(exchange.body, events, what)
-    return [piece for each in events for piece in pieces(exchange.body, *each)], what
+    return [piece for each in events for piece in raw_lines(exchange.body, each.start, each.end, each.label)], what
 
 
 def parsed_slices(exchange: Exchange) -> tuple[list[Slice], str]:
@@ -112,6 +114,26 @@ def row_slices(exchange: Exchange) -> list[Slice]:
         found.append(Slice(start, end, 0, f"line {number:,}"))
         start = end + 1
     return found
+
+
+def record_slices(body: bytes) -> list[Slice]:
+    """The records of a database or of a list, whose JSON values may each take several lines."""
+    text = body.decode("latin-1")  # one character for each byte: what the parser counts are bytes
+    found: list[Slice] = []
+    start = 0
+    while start < len(body):
+        try:
+            end = _RECORDS.raw_decode(text, start)[1]
+        except (ValueError, RecursionError):  # cut, or no JSON: the rest in one piece
+            end = len(body)
+        found.append(Slice(start, end))
+        start = end + 1
+    if len(found) == 1:
+        return found
+    return [one._replace(label=f"row {number:,} of {len(found):,}") for number, one in enumerate(found, start=1)]
+
+
+_RECORDS = JSONDecoder(strict=False)
 
 
 def _named(name: str | None) -> str:
