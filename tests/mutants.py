@@ -192,6 +192,8 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.sessions.importers.kimi", "APIS", "tests/sessions/test_kimi.py"),
     *(Table("inspector.sessions.importers.roo", name, "tests/sessions/test_roo.py") for name in (
         "APIS", "CANCELS", "NOTES", "FIELDS")),
+    *(Table("inspector.sessions.importers.continue_dev", name, "tests/sessions/test_continue.py") for name in (
+        "ENDED", "FIELDS")),
     Table("inspector.sessions.importers.zeroclaw", "FIELDS", "tests/sessions/test_seed_agents.py"),
     Table("inspector.sessions.importers.botnexus", "FIELDS", "tests/sessions/test_seed_agents.py"),
     Table("inspector.sessions.importers.qwen", "OWN", "tests/sessions/test_qwen.py"),

@@ -593,6 +593,13 @@ SHAPES: tuple[Shape, ...] = (
         "content": "a", "tool_calls": [{"id": "c", "name": "w", "arguments": "{"}]})}], rows=True),
     Shape("botnexus", "s.jsonl", [{"role": "user", "content": "go", "isCrashSentinel": False}, {
         "role": "tool", "content": "", "toolName": "w", "toolCallId": "c", "toolArgs": "{}"}], rows=True),
+    Shape("continue", "continue.json", {"sessionId": "s", "title": "t", "history": [
+        {"message": {"role": "user", "content": "go"}}, {"message": {"role": "thinking", "content": "hm"}},
+        {"message": {"role": "assistant", "content": "a", "usage": {"completionTokens": 7}, "toolCalls": [
+            {"id": "c", "function": {"name": "w", "arguments": "{"}}]},
+         "promptLogs": [{"completionOptions": {"maxTokens": 7}}],
+         "toolCallStates": [{"toolCallId": "c", "status": "done", "output": [{"content": "x"}]}]},
+        {"message": {"role": "tool", "content": "x", "toolCallId": "c"}}]}),
     Shape("known", "spans.jsonl", [{"resourceLogs": []}, {"eval": {"run_id": "r"}, "status": "s"}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),
     *(Shape("body", f"{api}.json", answer) for api, answer in ANSWERS.items()),

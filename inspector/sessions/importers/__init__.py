@@ -268,6 +268,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.litellm", "LiteLLM log", 'an object with "call_type" and "model_parameters"',
         Keeps(Words.RECORDER, cap=True, usage=True), (b'"call_type"',),
     ),
+    "continue": FileFormat(
+        f"{_HERE}.continue_dev", "Continue session", 'an object with "history", a list of items with "message"',
+        Keeps(Words.NONE, cap=True, usage=True), (b'"history"',),
+        (AgentFolder("Continue", "CONTINUE_GLOBAL_DIR", ".continue", ("sessions",), ("*-*.json",)),),
+    ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,

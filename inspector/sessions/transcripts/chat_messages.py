@@ -256,8 +256,8 @@ class ChatReader(TranscriptReader):
 
     def settle(self) -> None:
         """Where a message has no word, what the others show; then the ends of turns that somebody made."""
-        caps = frozenset({self.cap}) if self.cap is not None else frozenset()
         for answer in self.answers:
+            caps = frozenset(cap for cap in (self.cap, answer.cap) if cap is not None)
             answer.stop = answer.stop or infer(answer, caps)
         ends = [answer.end() for answer in self.answers]
         self.reading.acts += [end for end in ends if end is not None]

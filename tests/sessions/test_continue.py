@@ -1,0 +1,104 @@
+"""Sessions of Continue: messages, calls with their results, reasoning, caps, and no stop word."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inspector.sessions.importers import choose
+from tests.scenes.transcripts import places, shown, stops, words
+
+
+def item(role, content="", **more):
+    message = {name: more.pop(name) for name in ("toolCalls", "usage", "toolCallId", "signature") if name in more}
+    return {"message": {"role": role, "content": content, **message}, "contextItems": [], **more}
+
+
+def call(arguments='{"path":"a"}', key="c1"):
+    return {"id": key, "type": "function", "function": {"name": "read_file", "arguments": arguments}}
+
+
+def state(status="done", key="c1", output="ok"):
+    return {"toolCallId": key, "toolCall": call(key=key), "status": status, "parsedArgs": {},
+            "output": [{"name": "n", "content": output}] if output else None}
+
+
+def file(*items, **more):
+    return json.dumps({"sessionId": "s", "title": "A title", "workspaceDirectory": "/w", "history": items, **more})
+
+
+def read(tmp_path, *items, **more):
+    return shown(file(*items, **more), tmp_path, name="s.json")
+
+
+def test_messages_calls_and_results(tmp_path):
+    usage = {"promptTokens": 30, "completionTokens": 7, "promptTokensDetails": {"cachedTokens": 20},
+             "completionTokensDetails": {"reasoningTokens": 3}}
+    seen = read(tmp_path, item("system", "s"), item("user", [{"type": "text", "text": "go"}]), item("thinking", "hm"),
+                item("assistant", "I look.", toolCalls=[call()], usage=usage, toolCallStates=[state()]),
+                item("tool", "ok", toolCallId="c1"), item("assistant", "Done.", reasoning={"text": "aha"}),
+                item("user", "thanks"), chatModelTitle="GPT-4o")
+    first, second = (facts.exchange for facts in seen.responses)
+    assert (first.model, first.recorder, first.response.text) == ("GPT-4o", "continue", "I look.")
+    assert (first.response.reasoning_content, second.response.reasoning_content) == ("hm", "aha")
+    counts = first.response.usage
+    assert (counts.input_tokens, counts.output_tokens, counts.reasoning_tokens, counts.cached_tokens) == (30, 7, 3, 20)
+    assert stops(seen)[0] == "tool_call"
+    (results,) = [message.results for message in second.request.messages if message.results]
+    assert [(part.call_id, part.text, part.is_error) for part in results] == [("c1", "ok", False)]
+    assert seen.turns[0].run.record.user_text == "go"
+    assert "Continue keeps none" in seen.inputs[0].notices[0]
+
+
+@pytest.mark.parametrize(("status", "failed"), [("done", [False]), ("errored", [True]), ("canceled", [True]),
+                                                ("calling", []), ("generated", [])])
+def test_the_state_of_a_call_says_what_came_of_it(tmp_path, status, failed):
+    seen = read(tmp_path, item("user", "go"), item("assistant", toolCalls=[call()], toolCallStates=[state(status)]),
+                item("assistant", "Next."))
+    rows = [part for message in seen.responses[1].exchange.request.messages for part in message.results]
+    assert [part.is_error for part in rows] == failed
+
+
+def test_results_of_older_sessions_are_messages_of_the_tool(tmp_path):
+    seen = read(tmp_path, item("user", "go"), item("assistant", toolCalls=[call()]),
+                item("tool", "body", toolCallId="c1"), item("assistant", "Done."))
+    assert places(seen) == [["request", "tool_result"]]
+    assert stops(seen)[0] == "tool_call"
+
+
+def test_an_answer_at_its_cap_was_cut(tmp_path):
+    log = {"modelTitle": "M", "completionOptions": {"model": "m-1", "maxTokens": 7}, "prompt": "p", "completion": "c"}
+    seen = read(tmp_path, item("user", "go"), item("assistant", "Half a", usage={"completionTokens": 7},
+                                                   promptLogs=[log]))
+    (facts,) = seen.responses
+    assert (facts.exchange.model, facts.exchange.request.max_tokens, stops(seen)) == ("m-1", 7, ["max_tokens"])
+
+
+def test_a_cut_call_is_seen(tmp_path):
+    seen = read(tmp_path, item("user", "go"), item("assistant", toolCalls=[call('{"path":"a')]))
+    assert words(seen) == ["CALL HELD"]
+
+
+def test_an_end_without_a_word_stays_unknown(tmp_path):
+    assert stops(read(tmp_path, item("user", "go"), item("assistant", "Done."))) == ["unknown"]
+
+
+@pytest.mark.parametrize("odd", [{"message": 1}, {"message": {"role": 1}}, {"toolCallStates": 1},
+                                 {"promptLogs": 1}, {"reasoning": 1}, {"message": {"content": 1}},
+                                 {"message": {"toolCalls": 1}}, {"message": {"usage": 1}}])
+def test_members_of_other_types_are_named(tmp_path, odd):
+    seen = read(tmp_path, item("user", "go"), item("assistant", "a"), odd)
+    assert any("was expected; it was passed over" in notice for notice in seen.inputs[0].notices)
+
+
+def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):
+    whole = file(item("user", "go"), item("assistant", "One."), item("assistant", "Two."))
+    seen = shown(whole[: whole.index("Two.")], tmp_path, name="s.json")
+    assert [facts.exchange.response.text for facts in seen.responses] == ["One."]
+
+
+def test_recognition():
+    assert choose(file(item("user", "go")).encode(), "x") == "continue"
+    assert choose(file().encode(), "x") == "continue"
+    assert choose(b'{"history": [{"role": "user", "content": "a"}], "info": {}}', "x") != "continue"
