@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from inspector import commands
+from inspector.commands.progress import bar
 from loop_core.errors import CallerError
 
 FOUND = 1
@@ -52,10 +53,9 @@ def check(
     if wanted:
         filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
     known = baselines.read(baseline) if baseline else frozenset()
-    bar = Progress()
-    report = check_paths(commands.located_all(paths), ids, api=api, profile=profile, wanted=wanted, jobs=jobs,
-                         stdin=commands.stdin_of(paths), progress=bar.moved)
-    bar.gone()
+    with bar(sys.stderr) as progress:
+        report = check_paths(commands.located_all(paths), ids, api=api, profile=profile, wanted=wanted, jobs=jobs,
+                             stdin=commands.stdin_of(paths), progress=progress)
     if write_baseline:
         _write(write_baseline, commands.without_credentials(baselines.written(report)))
         commands.say([f"{write_baseline}: {len(report.problems):,} problems are known now"])
@@ -78,28 +78,6 @@ def _write(path: str, text: str) -> None:
 
 def _split(given: Sequence[str]) -> list[str]:
     return [name.strip() for each in given for name in each.split(",") if name.strip()]
-
-
-class Progress:
-    """How many files are done, in one line of a terminal; nothing where standard error is none."""
-
-    def __init__(self) -> None:
-        self._seen = sys.stderr.isatty()
-        self._share = -1
-
-    def moved(self, done: int, total: int) -> None:
-        """So many are done."""
-        share = done * 100 // max(1, total)
-        if self._seen and share != self._share:
-            self._share = share
-            sys.stderr.write(f"\r{done:,} of {total:,} files ({share} %)")
-            sys.stderr.flush()
-
-    def gone(self) -> None:
-        """Takes the line away."""
-        if self._seen and self._share >= 0:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
 
 
 @click.command(context_settings=commands.CONTEXT)

@@ -3,70 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from inspector import commands
+from inspector.commands.progress import bar, interruptible
 from loop_core.errors import CallerError, LoopError
-
-WIDTH = 30
-EVERY = 0.1
-"""Seconds between two drawings; a grid that is done sooner draws nothing."""
-
-
-@contextmanager
-def bar(stream: TextIO) -> Iterator[Callable[[int, int], None]]:
-    """Draws how much is done, where `stream` is a terminal, and takes it away at the end."""
-    drawn = time.monotonic()
-    length = 0
-
-    def draw(done: int, parts: int) -> None:
-        nonlocal drawn, length
-        if time.monotonic() - drawn < EVERY:
-            return
-        drawn = time.monotonic()
-        filled = WIDTH * done // parts
-        told = f"[{'#' * filled}{'.' * (WIDTH - filled)}] {done:,} of {parts:,}  Ctrl-C stops"
-        length = max(length, len(told))
-        stream.write(f"\r{told:<{length}}")
-        stream.flush()
-
-    try:
-        yield draw if stream.isatty() else lambda done, parts: None
-    finally:
-        if length:
-            stream.write(f"\r{' ' * length}\r")
-            stream.flush()
-
-
-@contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C is remembered instead of raised; a second one is raised as ever."""
-    asked = False
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(signal.SIGINT, before)
-
-    before = signal.signal(signal.SIGINT, remember)
-    try:
-        yield lambda: asked
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-# -- What-ifs: a re-run, every policy, a grid of limits, and the runs that were kept ---------------------------------
-# Further down: `inspector replay --live`.
-
 
 if TYPE_CHECKING:
     from inspector.config.settings import Settings
@@ -237,23 +183,26 @@ def policies(
 @click.option("--show", type=click.Choice(["outcome", "spend", "segments"]), default="outcome",
               help="What the heat map shows.")
 @click.option("--csv", "csv_path", metavar="FILE", help="Also writes each turn in each cell as CSV; - for CSV alone.")
-@click.option("--force", is_flag=True, help="Write over a CSV file that is there.")
+@click.option("--html", "page_path", metavar="FILE", help="Also writes the heat map as a page.")
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/tune/2).")
 @click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Processes; without it, one for each processor.")
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
 def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, specs: Sequence[str],
-         assignments: Sequence[str], simulate: bool | None, show: str, csv_path: str | None, force: bool, as_json: bool,
-         jobs: int | None, plain: bool) -> None:
+         assignments: Sequence[str], simulate: bool | None, show: str, csv_path: str | None, page_path: str | None,
+         force: bool, as_json: bool, jobs: int | None, plain: bool) -> None:
     """Runs every turn under a grid of limits: the smallest budget that completes each, and the knee for all."""
     from inspector.config.settings import parse_assignments, settings_of
     from inspector.whatif.axes import parse_axes
     from inspector.whatif.grid import Asked
+    from inspector.whatif.grid_page import page
     from inspector.whatif.grid_report import as_csv, check, document, save, text
     from inspector.whatif.grid_run import tune as run_grid
 
     if csv_path == "-" and as_json:
         raise click.UsageError("--csv - and --json both write to standard output; name a file for one")
     check(csv_path, commands.located_all(paths), force)
+    check(page_path, commands.located_all(paths), force, "--html")
     config, base = commands.configured(policy)
     axes, fixed = parse_axes(specs), parse_assignments(assignments)
     twice = next((axis.name for axis in axes if axis.name in fixed), None)
@@ -265,6 +214,7 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     with interruptible() as cancelled, bar(sys.stderr) as progress:
         tuned = run_grid(case, Asked(axes, simulate).grid(case, base), jobs, progress, cancelled)
     save(csv_path, lambda: as_csv(tuned))
+    save(page_path, lambda: page(tuned), "--html")
     if as_json:
         commands.write_json(document(tuned))
     else:

@@ -110,7 +110,7 @@ NO_FILE = (None, "-")
 """What `--csv` says where no file is to be written."""
 
 
-def check(path: str | None, paths: Sequence[str], force: bool) -> None:
+def check(path: str | None, paths: Sequence[str], force: bool, option: str = "--csv") -> None:
     """Says so before anything is run where a file may not be written.
 
     Raises:
@@ -123,14 +123,14 @@ def check(path: str | None, paths: Sequence[str], force: bool) -> None:
         if not target.is_file():
             return
         if any(given != "-" and os.path.exists(given) and target.samefile(given) for given in paths):
-            raise CallerError(f"--csv {one_line(path)}: that is a session that was read; it stays as it is")
+            raise CallerError(f"{option} {one_line(path)}: that is a session that was read; it stays as it is")
     except OSError as why:
-        raise CallerError(f"--csv {one_line(path)}: cannot be written: {why.strerror}") from why
+        raise CallerError(f"{option} {one_line(path)}: cannot be written: {why.strerror}") from why
     if not force:
-        raise CallerError(f"--csv {one_line(path)}: is there already; --force writes over it")
+        raise CallerError(f"{option} {one_line(path)}: is there already; --force writes over it")
 
 
-def save(path: str | None, made: Callable[[], str]) -> None:
+def save(path: str | None, made: Callable[[], str], option: str = "--csv") -> None:
     """Writes a file, where one is named; what was there is whole where that fails.
 
     Raises:
@@ -141,7 +141,7 @@ def save(path: str | None, made: Callable[[], str]) -> None:
     try:
         replace_all({Path(path): made().encode("utf-8", "backslashreplace")})
     except OSError as why:
-        raise CallerError(f"--csv {one_line(path)}: cannot be written: {why.strerror}") from why
+        raise CallerError(f"{option} {one_line(path)}: cannot be written: {why.strerror}") from why
 
 
 # -- JSON ------------------------------------------------------------------------------------------------------------

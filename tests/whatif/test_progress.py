@@ -9,8 +9,8 @@ import signal
 
 import pytest
 
-from inspector.commands import whatif
-from inspector.commands.whatif import bar, interruptible
+from inspector.commands import progress as progress_line
+from inspector.commands.progress import bar, interruptible
 from inspector.whatif.sweep import Sweep
 from tests.commands.test_cli import SAMPLE
 
@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_terminal_sees_how_much_is_done_and_then_a_clean_line(monkeypatch):
-    monkeypatch.setattr(whatif, "EVERY", 0)
+    monkeypatch.setattr(progress_line, "EVERY", 0)
     stream = Terminal()
     with bar(stream) as draw:
         draw(1, 2_000)
@@ -38,7 +38,7 @@ def test_no_terminal_sees_anything_and_a_quick_grid_draws_nothing(monkeypatch):
         with bar(stream) as draw:
             draw(1, 2)
         assert stream.getvalue() == ""
-    monkeypatch.setattr(whatif, "EVERY", 0)
+    monkeypatch.setattr(progress_line, "EVERY", 0)
     with bar(stream := io.StringIO()) as draw:
         draw(1, 2)
     assert stream.getvalue() == ""
