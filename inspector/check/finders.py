@@ -6,6 +6,7 @@ functions further down look at what no single answer shows. None speaks unless b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -25,7 +26,7 @@ class RuleHit(NamedTuple):
     """Index among the responses of the view; None where it is about the turn."""
     at: At | None = None
     sure: bool = True
-    """False where it is inferred: an error is then a warning."""
+    """False where it is inferred, or nothing was lost by it: an error is then a warning."""
 
 
 Finder = Callable[[View, TurnFacts], Iterator[RuleHit]]
@@ -35,16 +36,23 @@ Finder = Callable[[View, TurnFacts], Iterator[RuleHit]]
 
 
 def from_findings(*rules: str) -> Finder:
-    """Finds the findings of these rules; one that ends in a dot stands for all that begin so, warnings and errors."""
+    """Finds the findings of these rules; one that ends in a dot stands for all that begin so, warnings and errors.
+
+    A rule is never worse than the finding it takes over.
+    """
 
     def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         for noted in turn.noted:
             found = noted.finding
             begins = any(found.rule.startswith(rule) for rule in rules if rule.endswith("."))
             if found.rule in rules or (begins and found.severity is not Severity.INFO):
-                yield RuleHit(found.message, noted.response, found.at)
+                yield RuleHit(found.message, noted.response, found.at, found.severity is Severity.ERROR)
 
     return find
+
+
+_OWN_LIMIT = re.compile(r"; \w+ \([\d,]+(?: of [\d,]+)?\) ended the turn$")
+"""What a verdict says about a limit of our own machine: the recorded agent knew nothing of it."""
 
 
 def from_verdict(*words: str) -> Finder:
@@ -56,7 +64,16 @@ def from_verdict(*words: str) -> Finder:
             return
         facts = deciding(view, turn)
         at = next((seen.at for seen in reversed(facts.evidence) if seen.at is not None), None) if facts else None
-        yield RuleHit(verdict.sentence, facts.index if facts else None, at, verdict.sure)
+        yield RuleHit(_OWN_LIMIT.sub("", verdict.sentence), facts.index if facts else None, at, verdict.sure)
+
+    return find
+
+
+def first_of(*finders: Finder) -> Finder:
+    """Finds what the first of these finds that finds anything."""
+
+    def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+        yield from next((hits for finder in finders if (hits := list(finder(view, turn)))), [])
 
     return find
 
@@ -102,7 +119,8 @@ def repeated_cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds cut answers of whose tokens reasoning took nearly all."""
+    """Finds cut answers of whose tokens reasoning took nearly all; it is no error where the turn is complete."""
+    lost = not turn.verdict.complete
     for facts in responses_of(view, turn):
         response, usage = facts.exchange.response, facts.exchange.response.usage
         if facts.judged.stop.normalized is not Stop.MAX_TOKENS:
@@ -110,11 +128,11 @@ def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         spent, thought = (usage.output_tokens, usage.reasoning_tokens) if usage else (None, None)
         if spent and thought is not None and thought <= spent and thought * 10 >= spent * 9:
             yield RuleHit(f"{thought:,} of {spent:,} output tokens went on reasoning, and the answer was cut",
-                          facts.index)
+                          facts.index, sure=lost)
         elif not response.text and not response.tool_calls and any(
             type(part) is ReasoningPart for part in response.parts
         ):
-            yield RuleHit("the answer was cut, and holds reasoning alone", facts.index)
+            yield RuleHit("the answer was cut, and holds reasoning alone", facts.index, sure=lost)
 
 
 def budget_shrank(view: View, turn: TurnFacts) -> Iterator[RuleHit]:

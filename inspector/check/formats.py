@@ -10,6 +10,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import fill
 from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
@@ -47,16 +48,24 @@ def counted(report: Report) -> str:
     return f"{found} · {len(turns):,} turns, {lost:,} of them not complete · {read}{skipped}{errors}"
 
 
+COLUMNS = 80
+"""Of the text; a place is never broken, so that it can be copied."""
+
+
+def _wrap(line: str, indent: int) -> str:
+    return fill(line, COLUMNS, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+
+
 def text(report: Report) -> str:
     """For people: each problem with its place and rule, then the sum."""
     lines = []
     for problem in report.problems:
-        lines.append(f"{GLYPHS[problem.severity]} {problem.severity:<8}{problem.rule}  {problem.message}")
+        lines.append(_wrap(f"{GLYPHS[problem.severity]} {problem.severity:<8}{problem.rule}  {problem.message}", 6))
         lines.append(f"    {place(problem)}")
     rules = sorted({problem.rule for problem in report.problems}, key=list(RULES).index)
-    fixes = [f"  {name}  {RULES[name].fix}" for name in rules]
+    fixes = [_wrap(f"  {name}  {RULES[name].fix}", 6) for name in rules]
     return "\n".join([*lines, *(["", "what to do (`inspector rule ID` says more):", *fixes, ""] if fixes else []),
-                      counted(report)]) + "\n"
+                      _wrap(counted(report), 2)]) + "\n"
 
 
 def document(report: Report) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from inspector.check import finders
-from inspector.check.finders import Finder, from_findings, from_verdict
+from inspector.check.finders import Finder, first_of, from_findings, from_verdict
 from loop_core.errors import CallerError
 from loop_core.values import Severity
 
@@ -60,9 +60,10 @@ _EVERY: tuple[CheckRule, ...] = (
         from_verdict("TRUNCATED")),
     CheckRule(
         "call-cut", ERROR, "The turn ended with a call that is not whole",
-        "A tool call was cut, nobody ran it, and it was not asked for again, or never came whole.",
+        "A tool call was cut or came without its arguments, nobody ran it, and it was not asked for again, or never "
+        "came whole.",
         "The arguments of `write_file` end in the middle of their JSON, and the session ends there.",
-        "Ask for the call again with a larger max_tokens.",
+        "Ask for the call again; where the budget cut it, with a larger max_tokens.",
         from_verdict("CALL HELD", "CALL NOT RUN")),
     CheckRule(
         "repeated-cut-call", WARNING, "The same call was cut again and again",
@@ -95,7 +96,8 @@ _EVERY: tuple[CheckRule, ...] = (
     CheckRule(
         "reason-contradicts-bytes", ERROR, "The stop reason says something else than the bytes",
         "A router or server calls an answer finished whose bytes show a cut: the provider's own word beside it says "
-        "so, arguments end in the middle of their JSON, or a block was never closed.",
+        "so, arguments end in the middle of their JSON, or a block was never closed. A call that came without its "
+        "arguments is a warning: the bytes show no cut.",
         '`finish_reason` is `tool_calls`, `native_finish_reason` is `max_tokens`.',
         "Decide by the effective reason, and report the two words to the router.",
         from_findings("judge.")),
@@ -111,12 +113,14 @@ _EVERY: tuple[CheckRule, ...] = (
         "the end take cuts for answers.",
         '`finish_reason` is `model_length`.',
         "Name the server with --profile, or report the word.",
-        from_findings("stop.unknown_word")),
+        first_of(from_findings("stop.unknown_word"), from_verdict("UNKNOWN REASON"))),
     CheckRule(
-        "stream-broken", ERROR, "A stream broke off and nothing took its place",
-        "The connection ended before the answer did, and no later request of the turn got the answer.",
+        "stream-broken", ERROR, "An answer broke off and nothing took its place",
+        "The connection ended before the answer did, the provider gave it up without a reason, or the body holds "
+        "nothing of an answer; and no later request of the turn got the answer.",
         "The body ends in the middle of an event.",
-        "Send the request again; this was no budget cut.",
+        "Send the request again, and look at the body if that ends in the same way: `--api` names its format where it "
+        "was read in a wrong one.",
         from_verdict("INTERRUPTED", "NO ANSWER")),
     CheckRule(
         "answer-gap", ERROR, "Bytes of an answer are missing",
@@ -128,7 +132,8 @@ _EVERY: tuple[CheckRule, ...] = (
         "malformed-call", ERROR, "A tool call that nothing can run",
         "The provider reported a malformed call, and it never came well-formed.",
         "Gemini ends with `MALFORMED_FUNCTION_CALL`.",
-        "Ask for the call again, with a simpler schema.",
+        "Ask for the call again, with a simpler schema; under UNEXPECTED_TOOL_CALL declare the tool, or tell the model "
+        "that it has none.",
         from_verdict("MALFORMED CALL")),
     CheckRule(
         "thinking-ate-budget", ERROR, "Reasoning used up the output budget",
@@ -184,7 +189,7 @@ _EVERY: tuple[CheckRule, ...] = (
         finders.cache_prefix_rewritten),
     CheckRule(
         "answer-blocked", WARNING, "An answer was filtered or declined",
-        "A filter of the provider took the answer away, or the model declined to give one.",
+        "A filter of the provider took the answer away or masked parts of it, or the model declined to give one.",
         '`finishReason` is `SAFETY`.',
         "Change the prompt or the filter; a continuation will not help.",
         from_verdict("BLOCKED")),
@@ -192,7 +197,7 @@ _EVERY: tuple[CheckRule, ...] = (
         "provider-error", WARNING, "A turn ended with an error of the provider",
         "The last request of the turn was answered with an error, and nothing that was recorded took its place.",
         "HTTP status 429, and no request follows.",
-        "Retry with a delay where the error is temporary.",
+        "Retry with a delay where the error is temporary; else change the request, the key or the name of the model.",
         from_verdict("ERROR")),
     CheckRule(
         "cut-and-continued", INFO, "A cut answer was continued to its end",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from inspector.check import check_file, check_paths, merge
-from inspector.check.formats import FORMS
+from inspector.check.formats import FORMS, place
 from inspector.check.rules import RULES, chosen
 from loop_core.errors import CallerError
 from tests.scenes import transcripts as agents
@@ -231,3 +231,11 @@ def test_a_rule_is_explained_and_all_are_listed(inspector):
     assert [each["id"] for each in json.loads(inspector("rule", "--json").out)] == list(RULES)
     assert inspector("rule", "answer-cat").code == 2
     assert "did you mean answer-cut?" in inspector("rule", "answer-cat").err
+
+
+def test_the_text_is_readable_at_eighty_columns(folder):
+    report = check_file(folder / "b.jsonl")
+    places = {place(problem) for problem in report.problems}
+    lines = FORMS["text"](report).splitlines()
+    assert places
+    assert [line for line in lines if len(line) > 80 and line.strip() not in places] == []

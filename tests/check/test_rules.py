@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -175,10 +176,25 @@ def test_a_reason_that_the_bytes_contradict():
     assert said["reason-contradicts-bytes"].startswith("error the arguments of write_file are cut")
 
 
+def test_a_call_without_arguments_is_no_cut():
+    bare = {"id": "c1", "type": "function", "function": {"name": "write_file"}}
+    said = found(asked(ASKS, chat(None, "tool_calls", bare), max_tokens=50, tools=TOOLS))
+    assert said["reason-contradicts-bytes"].startswith("warning the arguments of write_file are absent")
+
+
+def test_a_problem_says_nothing_of_our_own_limits():
+    said = found(asked(ASKS, chat(LONG, "length", tokens=16), max_tokens=1))
+    assert said["answer-cut"] == 'error openai_chat (openai) ended with "length", 16 of 1 tokens'
+
+
 def test_no_reason_and_an_unknown_one():
     assert "no-stop-reason" in found(asked(ASKS, chat("All of it.", None), max_tokens=50))
     assert found(asked(ASKS, chat("All of it.", "model_length2"), max_tokens=50))["unknown-stop-reason"].startswith(
-        "warning")
+        "warning 'model_length2' is no known stop reason")
+    step = {"id": "p", "sessionID": "s", "messageID": "m", "type": "step-finish", "reason": "completed",
+            "tokens": {"input": 9, "output": 16}}
+    assert found(data=json.dumps(step).encode()) == {
+        "unknown-stop-reason": 'warning openai_chat ended with "completed" as the recorder says, 16 tokens'}
 
 
 def test_a_stream_that_broke_and_one_with_a_gap():
@@ -205,6 +221,11 @@ def test_reasoning_that_took_the_budget():
         "error 95 of 100 output tokens went on reasoning, and the answer was cut")
     usage["completion_tokens_details"] = {"reasoning_tokens": 50}
     assert "thinking-ate-budget" not in found(asked(ASKS, chat("The", "length", usage=usage), max_tokens=100))
+    usage["completion_tokens_details"] = {"reasoning_tokens": 95}
+    asks = [user("tell me")]
+    whole = found(asked(asks, chat(LONG, "length", usage=usage), max_tokens=100),
+                  asked([*asks, assistant(LONG), user(HINT)], chat(REST), max_tokens=100))
+    assert whole["thinking-ate-budget"].startswith("warning "), "nothing was lost"
     alone = claude([{"type": "thinking", "thinking": "Let me see", "signature": "s"}], "max_tokens", user("go"))
     assert found(alone)["thinking-ate-budget"] == "error the answer was cut, and holds reasoning alone"
 
