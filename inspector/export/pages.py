@@ -87,7 +87,8 @@ def blocks(view: View, turns: Sequence[int] | None = None) -> Iterator[Block]:
         yield TableBlock(("file", "format", "responses", "skipped"), tuple(
             (given.path, given.format or "nothing", f"{given.responses:,}", f"{len(given.skipped):,}")
             for given in read))
-    notices = [f"{given.path}: {said}" for given in view.inputs for said in (*given.notices, given.error) if said]
+    notices = [said if said.startswith(given.path) else f"{given.path}: {said}"
+               for given in view.inputs for said in (*given.notices, given.error) if said]
     if notices:
         yield Items(tuple(notices))
     for number, turn in enumerate(view.turns, 1):

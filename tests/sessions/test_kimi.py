@@ -196,3 +196,21 @@ def test_events_of_the_python_client_as_they_came(tmp_path):
 ])
 def test_each_first_line_is_known(first):
     assert choose(json.dumps(first).encode() + b"\n{}\n", "x") == "kimi"
+
+
+@pytest.mark.parametrize(("agent", "title"), [("main", "Tides"), ("agent-0", "Tides › agent-0")])
+def test_a_session_has_the_title_of_its_state(tmp_path, agent, title):
+    (tmp_path / "state.json").write_text(json.dumps({"title": "Tides", "agents": {}}))
+    folder = tmp_path / "agents" / agent
+    folder.mkdir(parents=True)
+    seen = shown(session(prompt("go"), begin(), text("Done."), end()), folder, name="wire.jsonl")
+    assert seen.inputs[0].about.title == title
+
+
+@pytest.mark.parametrize("state", ["{", "[]", '{"title": 7}', "{}"])
+def test_a_state_without_a_title_leaves_the_name_of_the_file(tmp_path, state):
+    (tmp_path / "state.json").write_text(state)
+    folder = tmp_path / "agents" / "main"
+    folder.mkdir(parents=True)
+    seen = shown(session(prompt("go"), begin(), text("Done."), end()), folder, name="wire.jsonl")
+    assert seen.inputs[0].about is None

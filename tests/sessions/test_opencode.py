@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from inspector.export.pages import blocks, markdown
 from inspector.report.explain import text as explain
 from inspector.report.lines.body_slices import BODY_FORMS, record_slices
 from inspector.report.lines.slices import Slice
@@ -526,3 +527,10 @@ def test_the_wire_view_shows_rows_of_several_lines_and_a_row_that_is_cut():
     assert [body[one.start : one.end] for one in record_slices(body)] == [
         b'{\n "a": "\xc3\xa9"\n}', b'{"b": 1}', b'{"c": ']
     assert record_slices(b'{"b": 1}') == [Slice(0, 8)]
+
+
+def test_a_report_says_the_file_of_a_notice_once(base, tmp_path):
+    put_session(base, "ses_1", [*asked(), *said(text(), ended())])
+    page = markdown(blocks(look(base, tmp_path)))
+    notice = next(line for line in page.splitlines() if "the AI SDK's words" in line)
+    assert notice.count("opencode.db") == 1

@@ -8,14 +8,17 @@ what it makes of it (`providerFinishReason`, `finishReason`), and for each reque
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers import first_look
+from inspector.sessions import redact
+from inspector.sessions.importers import first_look, sibling
 from inspector.sessions.importers.kimi_cli import KimiCliSession
 from inspector.sessions.importers.kimi_rows import ROWS, KimiReader, text_of, usage_of
 from inspector.sessions.recording import FileReading, Options, SessionAbout
+from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (
     InterimRow,
@@ -25,6 +28,7 @@ from inspector.sessions.transcripts.answer import (
     provider_reason,
     recorder_reason,
 )
+from inspector.sessions.transcripts.chat_messages import known_text
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
 from loop_core.values import (
     ArgsForm,
@@ -98,6 +102,18 @@ def _state(value: dict[str, Any]) -> FileReading:
     if isinstance(title, str) and title:
         reading.about = SessionAbout(title=title)
     return reading
+
+
+def title_of(path: str) -> str:
+    """The title in the session's state, two folders up; that of a subagent says its name too. Empty where unknown."""
+    data = sibling(path, "../../state.json")
+    try:
+        value = loads(redact.body(data)) if data is not None else None
+    except ValueError:
+        return ""
+    title = known_text(value.get("title")) if isinstance(value, dict) else None
+    agent = os.path.basename(os.path.dirname(path))
+    return f"{title} › {agent}" if title and agent != "main" else title or ""
 
 
 # -- Kimi Code -------------------------------------------------------------------------------------------------------
@@ -258,7 +274,10 @@ class _Session(KimiReader):
             return
 
     def summarise(self) -> None:
-        """How many ends are the provider's own words."""
+        """How many ends are the provider's own words, and what the session is called."""
+        title = title_of(self.path)
+        if title:
+            self.reading.about = SessionAbout(title=title)
         without = len(self.steps) - self.raw
         if without:
             self.reading.notices.insert(0, (
