@@ -194,6 +194,8 @@ REPORT: tuple[Table, ...] = (
         "APIS", "CANCELS", "NOTES", "FIELDS")),
     *(Table("inspector.sessions.importers.continue_dev", name, "tests/sessions/test_continue.py") for name in (
         "ENDED", "FIELDS")),
+    *(Table("inspector.sessions.importers.vscode_chat", name, "tests/sessions/test_vscode_chat.py") for name in (
+        "CODES", "FIELDS")),
     Table("inspector.sessions.importers.zeroclaw", "FIELDS", "tests/sessions/test_seed_agents.py"),
     Table("inspector.sessions.importers.botnexus", "FIELDS", "tests/sessions/test_seed_agents.py"),
     Table("inspector.sessions.importers.qwen", "OWN", "tests/sessions/test_qwen.py"),

@@ -600,6 +600,14 @@ SHAPES: tuple[Shape, ...] = (
          "promptLogs": [{"completionOptions": {"maxTokens": 7}}],
          "toolCallStates": [{"toolCallId": "c", "status": "done", "output": [{"content": "x"}]}]},
         {"message": {"role": "tool", "content": "x", "toolCallId": "c"}}]}),
+    Shape("vscode-chat", "chat.json", {"version": 3, "sessionId": "s", "requests": [{
+        "message": {"text": "go"}, "response": [{"value": "x"}], "result": {
+            "errorDetails": {"message": "m", "code": "x"}, "metadata": {
+                "toolCallResults": {"c": {"content": [{"value": "x"}]}}, "toolCallRounds": [{
+                    "response": "a", "timestamp": 1, "toolCalls": [{"id": "c", "name": "w", "arguments": "{"}]}]}}}]}),
+    Shape("vscode-chat", "chat.jsonl", [
+        {"kind": 0, "v": {"version": 3, "requests": []}}, {"kind": 2, "k": ["requests"], "v": [{"response": "a"}]},
+        {"kind": 1, "k": ["requests", 0, "message"], "v": "go"}], rows=True),
     Shape("known", "spans.jsonl", [{"resourceLogs": []}, {"eval": {"run_id": "r"}, "status": "s"}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),
     *(Shape("body", f"{api}.json", answer) for api, answer in ANSWERS.items()),

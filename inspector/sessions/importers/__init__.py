@@ -273,6 +273,13 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.NONE, cap=True, usage=True), (b'"history"',),
         (AgentFolder("Continue", "CONTINUE_GLOBAL_DIR", ".continue", ("sessions",), ("*-*.json",)),),
     ),
+    "vscode-chat": FileFormat(
+        f"{_HERE}.vscode_chat", "VS Code chat", 'an object with "requests", or lines with "kind", "k" and "v"',
+        Keeps(Words.HINT, usage=True), (b'"requests"', b'{"kind"', b'"k"'), tuple(
+            AgentFolder("VS Code chat", "", user, parts, ("*.json", "*.jsonl")) for user in _USERS
+            for parts in (("workspaceStorage", "*", "chatSessions"), ("globalStorage", "emptyWindowChatSessions"))
+        ),
+    ),
     "known": FileFormat(f"{_HERE}.unread", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,

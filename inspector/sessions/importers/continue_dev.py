@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from inspector.sessions import redact
 from inspector.sessions.importers import first_look
 from inspector.sessions.importers.records import whole_object
 from inspector.sessions.recording import FileReading, Options
@@ -61,7 +62,7 @@ class _Session(ChatReader):
 
     def __init__(self, path: str, options: Options, session: dict[str, Any]) -> None:
         super().__init__(path, options)
-        self.title = known_text(session.get("title")) or ""
+        self.title = redact.text(known_text(session.get("title")) or "")
         self.model = known_text(session.get("chatModelTitle")) or known_text(session.get("selectedModel"))
         self.thoughts: list[ReasoningPart] = []
         """Messages of reasoning, which stand before the answer that they belong to."""

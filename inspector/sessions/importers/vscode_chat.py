@@ -1,0 +1,250 @@
+"""Chats of VS Code (Copilot Chat): `chatSessions/<id>.json`, or `.jsonl` of operations on such an object.
+
+A request of the user is one record; its rounds (`toolCallRounds`) are the answers. No stop reason, cap or provider's id
+is kept; a request that failed has the code of Copilot Chat. Source: microsoft/vscode `objectMutationLog.ts`,
+`chatModel.ts`; vscode-copilot-chat `commonTypes.ts` (ChatFetchResponseType).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from inspector.sessions import redact, traffic
+from inspector.sessions.importers import first_look
+from inspector.sessions.importers.records import encoded, numbered
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts.answer import RECORDER, TranscriptAnswer, TranscriptLine, TreePlace, recorder_reason
+from inspector.sessions.transcripts.chat_messages import (
+    ChatReader,
+    Piece,
+    call_of,
+    known_text,
+    list_pieces,
+    number_of,
+    object_of,
+    objects_of,
+    pointer_at,
+    text_of,
+)
+from inspector.sessions.transcripts.dialogue import moment_text
+from loop_core.values import Evidence, OpaquePart, ReasoningPart, Stop, StopReason, TextPart, ToolResultPart, Usage
+from loop_core.wire.base import StopRow
+from loop_core.wire.failures import classify
+
+CODES: Mapping[str, StopRow] = {
+    "length": StopRow(Stop.MAX_TOKENS, None, "ChatFetchResponseType.Length"),
+    "filtered": StopRow(Stop.SAFETY_BLOCKED, "content_filter", "ChatFetchResponseType.Filtered"),
+    "promptFiltered": StopRow(Stop.SAFETY_BLOCKED, "content_filter", "ChatFetchResponseType.PromptFiltered"),
+    "canceled": StopRow(Stop.CANCELLED, None, "ChatFetchResponseType.Canceled"),
+}
+"""Codes of Copilot Chat for a request that failed -> what they mean; all others are failures."""
+FIELDS: Fields = {
+    "": {"message": (dict, str), "response": (list, str), "result": (dict,), "modelId": (str,), "isCanceled": (bool,)},
+    "result": {"metadata": (dict,), "errorDetails": (dict,)},
+}
+"""What is read of a request, and the types that it can have."""
+_SESSION = ("requesterUsername", "responderUsername", "sessionId", "version", "creationDate", "initialLocation")
+_SET, _PUSH, _DELETE = 1, 2, 3
+_NOTICE = "what is shown is the chat after {count:,} operations on it; those were folded"
+
+
+def sniff(head: bytes, path: str) -> int:
+    """A chat with requests; or operations with a kind and a value, the first of them such a chat."""
+    look = first_look(head)
+    for value in (look.first, *look.lines[:1]):
+        if not isinstance(value, dict):
+            continue
+        if value.get("kind") == 0 and isinstance(value.get("v"), dict):
+            return 95 if _is_chat(value["v"]) or "requests" in value["v"] else 0
+        if value.keys() <= {"kind", "k", "v", "i"} and isinstance(value.get("k"), list):
+            return 90
+        if _is_chat(value):
+            return 95
+    return 0
+
+
+def _is_chat(value: Any) -> bool:
+    """A list of requests, or nearly all that a chat without one has."""
+    if not isinstance(value, dict):
+        return False
+    names = sum(name in value for name in _SESSION)
+    return names > 0 and isinstance(value["requests"], list) if "requests" in value else names > 3
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer in the chat."""
+    reader = _Chat(path, options)
+    first = first_look(data[: 1 << 16]).first
+    if isinstance(first, dict) and first.keys() <= {"kind", "k", "v", "i"}:
+        chat = _folded(data, reader)
+        reader.title = redact.text(known_text(chat.get("customTitle")) or "")
+        requests = chat.get("requests")
+        pieces: Iterator[Piece] = numbered(map(encoded, requests if isinstance(requests, list) else ()))
+    else:
+        pieces = list_pieces(data, "requests")
+        reader.title = redact.text(known_text(object_of(first).get("customTitle")) or "")
+    return reader.read_rows(TranscriptRows(pieces, FIELDS, reader.unit))
+
+
+# -- Operations --------------------------------------------------------------------------------------------------------
+
+
+def _folded(data: bytes, reader: _Chat) -> dict[str, Any]:
+    """The chat that the operations make."""
+    root: dict[str, Any] = {}
+    done = lost = 0
+    for line in filter(None, (line.strip() for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"))):
+        try:
+            operation = traffic.loads(line)
+            if operation.get("kind") == 0:
+                root = object_of(operation.get("v"))
+            else:
+                _apply(root, operation)
+            done += 1
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+            lost += 1
+    reader.reading.notices.append(_NOTICE.format(count=done))
+    if lost:
+        reader.reading.notices.append(f"operations that fit nothing before them were passed over: {lost:,}")
+    return root
+
+
+def _apply(root: dict[str, Any], operation: dict[str, Any]) -> None:
+    """One operation: its value is set, removed, or appended at a path, behind the first `i` elements."""
+    *above, last = operation["k"]
+    kind, place = operation.get("kind", _SET), root
+    for step in above:
+        place = place[step]
+    if kind == _DELETE:
+        del place[last]
+    elif kind == _PUSH:
+        items = place.setdefault(last, []) if isinstance(place, dict) else place[last]
+        if type(operation.get("i")) is int:
+            del items[operation["i"]:]
+        items.extend(operation.get("v") or ())
+    else:
+        place[last] = operation.get("v")
+
+
+# -- Requests ----------------------------------------------------------------------------------------------------------
+
+
+class _Chat(ChatReader):
+    """One file being read."""
+
+    name, agent, fields = "vscode-chat", "VS Code", FIELDS
+    unit, key, row_word = "request", "requestId", ("a request", "requests")
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """What the user asked for, the rounds of answers, and how the request ended."""
+        value, message = line.value, line.value.get("message")
+        text = message if isinstance(message, str) else known_text(object_of(message).get("text")) or ""
+        if text or "message" in value:
+            place = self.say(line, place, text)
+        result = object_of(value.get("result"))
+        metadata = object_of(result.get("metadata"))
+        results = object_of(metadata.get("toolCallResults"))
+        rounds = objects_of(metadata.get("toolCallRounds", result.get("toolCallRounds")))
+        for number, turn in enumerate(rounds):
+            place = self._round(line, turn, number, results, place)
+        failure = object_of(result.get("errorDetails"))
+        if not rounds:
+            place = self._response(line, place, bool(failure))
+        elif failure:
+            place = TreePlace(self._begin(line, place, "failure"))
+        if place.answer is None:
+            return place
+        if failure:
+            _fail(place.answer, failure)
+        elif value.get("isCanceled") is True:
+            return self.say(line, place, "", mark="interrupted")
+        if len(rounds) < 2:  # the counts are those of the whole request
+            place.answer.usage = place.answer.usage or _usage(value, metadata)
+        return place
+
+    def _begin(self, line: TranscriptLine, place: TreePlace, name: str, turn: Any = None) -> TranscriptAnswer:
+        row = object_of(turn)
+        metadata = object_of(object_of(line.value.get("result")).get("metadata"))
+        model = next(filter(None, map(known_text, (
+            row.get("modelId"), metadata.get("resolvedModel"), line.value.get("modelId")))), None)
+        answer = self.answer(line, place, name, model)
+        answer.started = moment_text(row.get("timestamp") or line.value.get("timestamp"))
+        answer.word_at = answer.take(line)
+        return answer
+
+    def _round(
+        self, line: TranscriptLine, turn: dict[str, Any], number: int, results: dict[str, Any], place: TreePlace
+    ) -> TreePlace:
+        """One answer of the model, and what came of its calls."""
+        answer = self._begin(line, place, f"round {number}", turn)
+        path = ("result", "metadata", "toolCallRounds", number)
+        thought = text_of(object_of(turn.get("thinking")).get("text"))
+        if thought:
+            answer.parts.append(ReasoningPart(thought))
+        if known_text(turn.get("response")):
+            answer.parts.append(TextPart(turn["response"]))
+        parts = []
+        for at, call in enumerate(objects_of(turn.get("toolCalls"))):
+            given, key = call.get("arguments"), known_text(call.get("id"))
+            answer.parts.append(call_of(key, call.get("name"), given, _written(given), "arguments",
+                                        pointer_at(answer.word_at, *path, "toolCalls", at)))
+            if key in results:
+                parts.append(ToolResultPart(key, known_text(call.get("name")), _text_of_result(results[key]), False))
+        return self.say(line, TreePlace(answer), "", tuple(parts)) if parts else TreePlace(answer)
+
+    def _response(self, line: TranscriptLine, place: TreePlace, failed: bool) -> TreePlace:
+        """The answer as it was shown: of a request without rounds."""
+        given = line.value.get("response")
+        shown = [{"value": given}] if isinstance(given, str) else objects_of(given)
+        if not shown and not failed:
+            return place
+        answer = self._begin(line, place, "response")
+        texts: list[str] = []
+        for part in shown:
+            text = part.get("value", object_of(part.get("content")).get("value"))
+            if part.get("kind") == "thinking" and text_of(text):
+                answer.parts.append(ReasoningPart(text_of(text)))
+            elif part.get("kind") in (None, "markdownContent") and isinstance(text, str):
+                texts.append(text)
+            elif part.get("kind") == "toolInvocationSerialized":
+                answer.parts.append(OpaquePart("toolInvocationSerialized", encoded(part).decode()))
+        if texts:
+            answer.parts.append(TextPart("".join(texts)))
+        return TreePlace(answer)
+
+
+def _fail(answer: TranscriptAnswer, failure: dict[str, Any]) -> None:
+    """How a request that failed ended: by its code, else by the flag for a filter, else as an error."""
+    text, code = known_text(failure.get("message")) or "no message", known_text(failure.get("code"))
+    at = pointer_at(answer.word_at, "result", "errorDetails")
+    if failure.get("responseIsFiltered") is True:
+        code = "filtered"
+    elif code is None and "hit the length limit" in text:
+        code = "length"
+    row = CODES.get(code or "")
+    if row is not None:
+        answer.stop = recorder_reason(row.stop, row.detail, at, code or "", "vscode.error_codes")
+        return
+    answer.error = error_in_text(text, None, code)
+    stop, detail, rule = classify(answer.error)
+    answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
+
+
+def _written(given: Any) -> Any:
+    """Writes the arguments of a call, where they are no string."""
+    return lambda member: encoded(given).decode()
+
+
+def _text_of_result(value: Any) -> str:
+    """The text of a tool's result; parts that are no text keep their JSON."""
+    return "\n".join(part["value"] if isinstance(part.get("value"), str) else encoded(part.get("value")).decode()
+                     for part in objects_of(object_of(value).get("content")))
+
+
+def _usage(request: dict[str, Any], metadata: dict[str, Any]) -> Usage | None:
+    """The counts of a request: in newer files its own, in others those of its metadata."""
+    given = number_of(request.get("promptTokens", metadata.get("promptTokens")))
+    made = number_of(request.get("completionTokens", metadata.get("outputTokens")))
+    return None if given is None and made is None else Usage(given, made)

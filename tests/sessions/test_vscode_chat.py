@@ -1,0 +1,130 @@
+"""Chats of VS Code: rounds of a request, operations that are folded, failures by their code, and no stop word."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inspector.sessions.importers import choose
+from tests.scenes.transcripts import shown, stops, words
+
+
+def call(arguments='{"path": "a"}', key="c1"):
+    return {"id": key, "name": "read_file", "arguments": arguments}
+
+
+def turn(response="", *calls, **more):
+    return {"id": "r", "response": response, "toolCalls": list(calls), "modelId": "m-1",
+            "timestamp": 1780836502922, **more}
+
+
+def request(text="go", *rounds, results=None, error=None, **more):
+    result = {"metadata": {"toolCallRounds": list(rounds), "toolCallResults": results or {}}}
+    if error is not None:
+        result["errorDetails"] = error
+    return {"requestId": f"q-{text}", "timestamp": 1780836500000, "message": {"text": text, "parts": []},
+            "modelId": "copilot/auto", "response": [], "result": result, **more}
+
+
+def chat(*requests, **more):
+    return {"version": 3, "sessionId": "s", "responderUsername": "GitHub Copilot", "requests": list(requests), **more}
+
+
+def read(tmp_path, *requests, **more):
+    return shown(json.dumps(chat(*requests, **more)), tmp_path, name="c.json")
+
+
+def lines(*operations):
+    return "".join(json.dumps(each) + "\n" for each in operations)
+
+
+def texts(seen):
+    return [facts.exchange.response.text for facts in seen.responses]
+
+
+def test_rounds_calls_and_results(tmp_path):
+    results = {"c1": {"content": [{"$mid": 20, "value": "body"}, {"value": {"node": 1}}]}}
+    seen = read(tmp_path, request("go", turn("I look.", call(), thinking={"text": "hm"}), turn("Done."),
+                                  results=results), request("thanks", turn("Bye."), promptTokens=9, completionTokens=3))
+    first, second, third = (facts.exchange for facts in seen.responses)
+    assert (first.model, first.recorder, first.response.reasoning_content) == ("m-1", "vscode-chat", "hm")
+    assert first.started == "2026-06-07T12:48:22.922+00:00"
+    assert texts(seen) == ["I look.", "Done.", "Bye."]
+    (result,) = [part for message in second.request.messages for part in message.results]
+    assert (result.call_id, result.text) == ("c1", 'body\n{"node":1}')
+    assert stops(seen)[0] == "tool_call"
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go", "thanks"]
+    counts = third.response.usage
+    assert (second.response.usage, counts.input_tokens, counts.output_tokens) == (None, 9, 3)
+    assert "VS Code keeps none" in seen.inputs[0].notices[0]
+
+
+def test_a_cut_call_is_seen(tmp_path):
+    assert words(read(tmp_path, request("go", turn("", call('{"path": "a'))))) == ["CALL HELD"]
+
+
+def test_a_request_without_rounds_has_what_was_shown(tmp_path):
+    parts = [{"kind": "thinking", "value": "hm"}, {"value": "One "}, {"kind": "toolInvocationSerialized"},
+             {"kind": "markdownContent", "content": {"value": "two."}}, {"kind": "progressMessage"}]
+    seen = read(tmp_path, {"message": "go", "response": parts, "result": {"metadata": {"outputTokens": 4}},
+                           "modelId": "copilot/x"}, {"message": {"text": "more"}, "response": "three"})
+    first, second = (facts.exchange for facts in seen.responses)
+    assert (first.response.text, first.response.reasoning_content, first.model) == ("One two.", "hm", "copilot/x")
+    assert (first.response.usage.output_tokens, second.response.text) == (4, "three")
+    assert stops(seen) == ["end_turn", "unknown"]
+
+
+@pytest.mark.parametrize(("details", "stop"), [
+    ({"code": "length", "message": "x"}, "max_tokens"),
+    ({"message": "Sorry, the response hit the length limit. Please rephrase your prompt."}, "max_tokens"),
+    ({"code": "filtered", "message": "x"}, "safety_blocked"),
+    ({"code": "promptFiltered", "message": "x"}, "safety_blocked"),
+    ({"responseIsFiltered": True, "message": "x"}, "safety_blocked"),
+    ({"code": "canceled", "message": "Canceled"}, "cancelled"),
+    ({"code": "rateLimited", "message": "Sorry, you have been rate-limited."}, "error"),
+    ({}, "unknown"),
+])
+def test_a_request_that_failed(tmp_path, details, stop):
+    assert stops(read(tmp_path, request("go", error=details)))[-1:] == ([stop] if details else [])
+    assert stops(read(tmp_path, request("go", turn("A."), error=details)))[-1] == stop
+
+
+def test_a_request_that_the_user_stopped(tmp_path):
+    assert words(read(tmp_path, request("go", turn("Half"), isCanceled=True))) == ["CANCELLED"]
+
+
+def test_operations_are_folded(tmp_path):
+    seen = shown(lines(
+        {"kind": 0, "v": chat(customTitle="T")},
+        {"kind": 2, "k": ["requests"], "v": [request("go"), request("gone"), request("gone too")]},
+        {"kind": 2, "k": ["requests"], "v": [request("more", turn("Two."))], "i": 1},
+        {"kind": 1, "k": ["requests", 0, "result"], "v": {"metadata": {"toolCallRounds": [turn("One.")]}}},
+        {"kind": 1, "k": ["requests", 0, "isCanceled"], "v": True},
+        {"kind": 3, "k": ["requests", 0, "isCanceled"]},
+        {"kind": 1, "k": ["requests", 9, "result"], "v": {}},
+    ) + '{"kind": 1, "k"', tmp_path, name="c.jsonl")
+    assert texts(seen) == ["One.", "Two."]
+    assert "CANCELLED" not in words(seen)
+    notices = "\n".join(seen.inputs[0].notices)
+    assert "after 6 operations" in notices
+    assert "passed over: 2" in notices
+
+
+@pytest.mark.parametrize("odd", [{"message": 1}, {"response": 1}, {"result": 1}, {"modelId": 1}, {"isCanceled": 1},
+                                 {"result": {"metadata": 1}}, {"result": {"errorDetails": 1}}])
+def test_members_of_other_types_are_named(tmp_path, odd):
+    seen = read(tmp_path, request("go", turn("a")), odd)
+    assert any("was expected; it was passed over" in notice for notice in seen.inputs[0].notices)
+
+
+def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):
+    whole = json.dumps(chat(request("go", turn("One.")), request("more", turn("Two."))))
+    assert texts(shown(whole[: whole.index("Two.")], tmp_path, name="c.json")) == ["One."]
+
+
+def test_recognition():
+    for file in (json.dumps(chat(request())), json.dumps(chat(request()), indent=2), lines({"kind": 0, "v": chat()}),
+                 lines({"k": ["sessionId"], "v": "s"}, {"k": ["requests"], "v": []})):
+        assert choose(file.encode(), "x") == "vscode-chat"
+    assert choose(b'{"requests": [{"a": 1}]}', "x") != "vscode-chat"
