@@ -43,6 +43,8 @@ def counted(report: Report) -> str:
     found = ", ".join(f"{counts[severity]:,} {severity}{'s' if counts[severity] != 1 and severity != 'info' else ''}"
                       for severity in GLYPHS if counts[severity]) or "nothing found"
     read = f"{len(report.files):,} file{'s' if len(report.files) != 1 else ''}"
+    empty = sum(not file.turns and not file.error for file in report.files)
+    read += f", {empty:,} of them without a turn" if empty else ""
     skipped = f", {report.skipped:,} files are no sessions" if report.skipped else ""
     errors = f", {len(report.errors):,} could not be read" if report.errors else ""
     return f"{found} · {len(turns):,} turns, {lost:,} of them not complete · {read}{skipped}{errors}"
@@ -107,7 +109,7 @@ def junit(report: Report) -> str:
                          f"{failures}{out}</testcase>")
         if file.error:
             cases.append(f"<testcase classname={_attribute(file.path)} name=\"read\">"
-                         f"<error message={_attribute(file.error)}/></testcase>")
+                         f"<error type=\"unreadable\" message={_attribute(file.error)}/></testcase>")
         suites.append(f"<testsuite name={_attribute(file.path)} tests=\"{len(cases)}\" failures=\"{failed}\" "
                       f"errors=\"{int(bool(file.error))}\">{''.join(cases)}</testsuite>")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="loop-inspector">{"".join(suites)}</testsuites>\n'

@@ -239,3 +239,10 @@ def test_the_text_is_readable_at_eighty_columns(folder):
     lines = FORMS["text"](report).splitlines()
     assert places
     assert [line for line in lines if len(line) > 80 and line.strip() not in places] == []
+
+
+def test_files_without_a_turn_are_counted(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(lines(WHOLE))
+    (tmp_path / "b.har").write_text(json.dumps({"log": {"version": "1.2", "entries": []}}))
+    report = merge([check_file(tmp_path / "a.jsonl"), check_file(tmp_path / "b.har")])
+    assert " ".join(FORMS["text"](report).split()).endswith("2 files, 1 of them without a turn")
