@@ -13,7 +13,8 @@ PURPOSES: Mapping[str, str] = {
             "run.next run.previous fact slice tune policies.open policies.left policies.right policies.next "
             "policies.previous providers.open providers.next providers.previous beside pane cycle",
     "Find": "filter search turns.filter turns.search turns.next turns.previous breakpoints mark note stops",
-    "Look": "tab verdict mode wrap zoom machine turns.sort turns.group policies.each providers.each tune.show seam",
+    "Look": "tab verdict mode wrap zoom machine turns.sort turns.group turns.stop policies.each providers.each "
+            "tune.show seam",
     "What if": "limits advice edit compare runs run rerun tree turns.tune turns.policies policies providers tune.axes "
                "tune.simulate tune.again tune.stop input form",
     "Live turn": "live picker.live providers.play calls result body budget ask begin",
