@@ -591,6 +591,11 @@ SHAPES: tuple[Shape, ...] = (
     Shape("roo", "ui_messages.json", list(ROO_SCREEN)),
     Shape("zeroclaw", "k.jsonl", [{"role": "user", "content": "go"}, {"role": "assistant", "content": json.dumps({
         "content": "a", "tool_calls": [{"id": "c", "name": "w", "arguments": "{"}]})}], rows=True),
+    Shape("zeroclaw-trace", "trace.jsonl", [
+        {"id": "1", "trace_id": "t", "zeroclaw": {"session_key": "k"}, "message": "llm_response", "schema_version": 2,
+         "attributes": {"raw_response": "a", "output_tokens": 7, "native_tool_calls": 2, "parsed_tool_calls": 1}},
+        {"id": "2", "event_type": "tool_call_result", "turn_id": "t", "success": False, "payload": {"output": "x"}}],
+        rows=True),
     Shape("botnexus", "s.jsonl", [{"role": "user", "content": "go", "isCrashSentinel": False}, {
         "role": "tool", "content": "", "toolName": "w", "toolCallId": "c", "toolArgs": "{}"}], rows=True),
     Shape("continue", "continue.json", {"sessionId": "s", "title": "t", "history": [

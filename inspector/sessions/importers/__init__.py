@@ -256,6 +256,15 @@ IMPORTERS: Mapping[str, FileFormat] = {
             for parts in (("sessions",), ("workspace", "sessions"))
         ),
     ),
+    "zeroclaw-trace": FileFormat(
+        f"{_HERE}.zeroclaw_trace", "ZeroClaw runtime trace",
+        'lines with "zeroclaw" and "schema_version", or with "event_type", "turn_id" and "payload"',
+        Keeps(Words.HINT, usage=True), (b"zeroclaw", b'"event_type"'), tuple(
+            AgentFolder("ZeroClaw", variable, ".zeroclaw", parts, ("runtime-trace*.jsonl",))
+            for variable in ("ZEROCLAW_WORKSPACE", "ZEROCLAW_DATA_DIR", "ZEROCLAW_CONFIG_DIR")
+            for parts in (("state",), ("workspace", "state"))
+        ),
+    ),
     "botnexus": FileFormat(
         f"{_HERE}.botnexus", "BotNexus session",
         'a database whose table "session_history" has "tool_call_id", or lines with "toolCallId"',

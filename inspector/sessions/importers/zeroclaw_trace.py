@@ -1,0 +1,168 @@
+"""The runtime trace of ZeroClaw: `state/runtime-trace.jsonl`, one event a line, of all its sessions.
+
+An event of the first version has `event_type` and `payload`; one of the second has `message` and `attributes`. The text
+of an answer is scrubbed of credentials and its native calls are a count: what is known of a call stands in the events
+of the tools. No stop reason is kept. Source: zeroclaw-labs/zeroclaw `agent/turn/*.rs`, `zeroclaw-log/src/migrate.rs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inspector.sessions import traffic
+from inspector.sessions.importers import first_look
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts.answer import RECORDER, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import (
+    ChatReader,
+    known_text,
+    number_of,
+    object_of,
+    objects_of,
+    pointer_at,
+    text_of,
+)
+from loop_core.values import (
+    ArgsForm,
+    CallKind,
+    Evidence,
+    Finding,
+    Severity,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+    Usage,
+)
+from loop_core.wire.failures import classify
+
+FIELDS: Fields = {
+    "": {"event_type": (str,), "event": (dict,), "attributes": (dict,), "payload": (dict,), "zeroclaw": (dict,)},
+}
+"""What is read of an event, and the types that it can have."""
+_EVENTS = ("llm_request", "llm_response", "tool_call_start", "tool_call_result", "turn_final_response")
+
+
+def sniff(head: bytes, path: str) -> int:
+    """An event of the service ZeroClaw, or one of the first version with a payload."""
+    look = first_look(head)
+    for value in (look.first, *look.lines):
+        if isinstance(value, dict) and "id" in value:
+            if object_of(value.get("service")).get("name") == "zeroclaw" or (
+                    "zeroclaw" in value and "schema_version" in value):
+                return 100
+            if {"event_type", "payload", "turn_id"} <= value.keys():
+                return 95
+    return 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer in the trace."""
+    return _Trace(path, options).read(data)
+
+
+class _Trace(ChatReader):
+    """One file being read: a conversation for each session; an event without one belongs to its turn alone."""
+
+    name, agent, fields = "zeroclaw-trace", "ZeroClaw", FIELDS
+    unit, key, row_word = "line", "id", ("an event", "events")
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.lanes: dict[str, TreePlace] = {}
+        self.turns: set[str] = set()
+        """Turns that have begun."""
+
+    def above(self, value: dict[str, Any]) -> TreePlace:
+        """The event before, of the same session."""
+        return self.lanes.get(_lane(value), TreePlace(None))
+
+    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
+        """The place of the session's next event."""
+        self.lanes[_lane(line.value)] = place
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A request, an answer, or what came of a call."""
+        facts, event = _facts(line.value), _event(line.value)
+        if event in ("llm_request", "llm_response"):
+            place = self._turn(line, facts, place)
+        if event == "llm_response":
+            return self._answer(line, facts, place)
+        if event == "tool_call_start" and place.answer is not None:
+            place.answer.parts.append(ToolCall(
+                None, known_text(facts.get("tool")) or "", known_text(facts.get("arguments")), True, CallKind.FUNCTION,
+                ArgsForm.OBJECT, at=pointer_at(place.answer.take(line), "attributes")))
+        elif event == "tool_call_result":
+            text = next(filter(None, map(known_text, (
+                facts.get("output"), facts.get("result"), facts.get("error_reason")))), "")
+            result = ToolResultPart(None, known_text(facts.get("tool")), text, _failed(line.value))
+            return self.say(line, place, "", (result,))
+        else:
+            lines.count(event or line.value.get("message"), frozenset(_EVENTS))
+        return place
+
+    def _turn(self, line: TranscriptLine, facts: dict[str, Any], place: TreePlace) -> TreePlace:
+        """Begins the turn of an event, with the user's words where the request was logged."""
+        turn = _turn_id(line.value, facts)
+        if turn in self.turns:
+            return place
+        self.turns.add(turn)
+        users = [row for row in _messages(facts.get("request_messages")) if row.get("role") == "user"]
+        return self.say(line, place, text_of(users[-1].get("content")) if users else "")
+
+    def _answer(self, line: TranscriptLine, facts: dict[str, Any], place: TreePlace) -> TreePlace:
+        value = line.value
+        model = next(filter(None, map(known_text, (
+            facts.get("model"), object_of(value.get("zeroclaw")).get("model"), value.get("model")))), None)
+        answer = self.answer(line, place, "event", model)
+        answer.session = _lane(value)
+        answer.started = known_text(value.get("@timestamp")) or answer.started
+        answer.word_at = at = answer.take(line)
+        text, error = known_text(facts.get("raw_response")), known_text(facts.get("error"))
+        if text:
+            answer.parts.append(TextPart(text))
+        counts = number_of(facts.get("input_tokens")), number_of(facts.get("output_tokens"))
+        answer.usage = Usage(*counts) if counts != (None, None) else None
+        native, parsed = number_of(facts.get("native_tool_calls")), number_of(facts.get("parsed_tool_calls"))
+        if native is not None and parsed is not None and native > parsed:
+            answer.findings.append(Finding("transcript.calls_not_parsed", Severity.WARNING, (
+                f"line {line.number}: ZeroClaw parsed {parsed:,} of {native:,} native calls")))
+        if error or (_failed(value) and not text):
+            said = error or known_text(value.get("message")) or "no message"
+            answer.error = error_in_text(said, None, None)
+            stop, detail, rule = classify(answer.error)
+            answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, said[:200]), Evidence(rule, at)))
+        return TreePlace(answer)
+
+
+def _event(value: dict[str, Any]) -> str | None:
+    """What an event is: by its type, its message, or (of one that was migrated) its action."""
+    names = (value.get("event_type"), value.get("message"), object_of(value.get("event")).get("action"))
+    return next((name for name in names if isinstance(name, str) and name in _EVENTS), known_text(names[0]))
+
+
+def _facts(value: dict[str, Any]) -> dict[str, Any]:
+    return object_of(value.get("attributes")) or object_of(value.get("payload"))
+
+
+def _messages(given: Any) -> list[dict[str, Any]]:
+    """The messages of a request: JSON in a text, which ZeroClaw cuts where it is long."""
+    try:
+        return objects_of(traffic.loads(given.encode()) if isinstance(given, str) else given)
+    except (ValueError, RecursionError):
+        return []
+
+
+def _failed(value: dict[str, Any]) -> bool:
+    return value.get("success") is False or object_of(value.get("event")).get("outcome") == "failure"
+
+
+def _turn_id(value: dict[str, Any], facts: dict[str, Any]) -> str:
+    return next(filter(None, map(known_text, (
+        value.get("trace_id"), value.get("turn_id"), facts.get("trace_id")))), "")
+
+
+def _lane(value: dict[str, Any]) -> str:
+    """The session of an event, else its turn."""
+    return known_text(object_of(value.get("zeroclaw")).get("session_key")) or _turn_id(value, _facts(value))

@@ -1,0 +1,104 @@
+"""ZeroClaw's runtime trace: answers, calls, results, failures of both versions, by session; no stop word."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inspector.sessions.importers import choose
+from tests.scenes.transcripts import shown, stops, words
+
+COUNT = iter(range(10**6))
+
+
+def event(message, trace="t1", session="k", outcome="success", **attributes):
+    return {"id": f"e{next(COUNT)}", "@timestamp": "2026-05-15T19:00:00Z", "severity_text": "INFO", "event": {
+        "category": "provider", "action": "receive", "outcome": outcome}, "service": {"name": "zeroclaw"},
+        "trace_id": trace, "zeroclaw": {"session_key": session, "model": "m-1"}, "message": message,
+        "attributes": attributes, "schema_version": 2}
+
+
+def older(kind, turn="t1", success=True, **payload):
+    return {"id": f"o{next(COUNT)}", "timestamp": "2026-05-15T19:00:00Z", "event_type": kind, "model": "m-0",
+            "turn_id": turn, "success": success, "payload": payload}
+
+
+def said(text, made=7, **more):
+    facts = {"iteration": 1, "input_tokens": 30, "output_tokens": made, "raw_response": text, **more}
+    return event("llm_response", **facts)
+
+
+def read(tmp_path, *rows):
+    return shown("".join(json.dumps(row) + "\n" for row in rows), tmp_path, name="runtime-trace.jsonl")
+
+
+def test_answers_calls_and_results(tmp_path):
+    asked = [{"role": "system", "content": "s"}, {"role": "user", "content": "list"}]
+    seen = read(tmp_path, event("llm_request", request_messages=json.dumps(asked), messages_count=2),
+                said("I look.", native_tool_calls=1, parsed_tool_calls=1),
+                event("tool_call_start", tool="ls", arguments='{"a":1}'),
+                event("tool_call_result", tool="ls", output="a.txt"), said("One."), event("turn_final_response"),
+                said("Again.", trace="t2"), event("memory.recall"))
+    first, second, _ = (facts.exchange for facts in seen.responses)
+    assert (first.model, first.recorder, first.started) == ("m-1", "zeroclaw-trace", "2026-05-15T19:00:00Z")
+    assert (first.response.usage.input_tokens, first.response.usage.output_tokens) == (30, 7)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["I look.", "One.", "Again."]
+    assert [(call.name, call.arguments) for call in first.response.tool_calls] == [("ls", '{"a":1}')]
+    (result,) = [part for message in second.request.messages for part in message.results]
+    assert (result.text, result.is_error) == ("a.txt", False)
+    assert seen.turns[0].run.record.user_text == "list"
+    assert (len(seen.turns), len({turn.conversation for turn in seen.turns})) == (2, 1)
+    assert stops(seen)[0] == "tool_call"
+    notices = "\n".join(seen.inputs[0].notices)
+    assert "ZeroClaw keeps none" in notices
+    assert "turn_final_response (1)" in notices
+
+
+@pytest.mark.parametrize("given", ['[{"role": "user", "content": "a', 1, "1"])
+def test_a_request_whose_messages_are_cut_has_no_words(tmp_path, given):
+    seen = read(tmp_path, event("llm_request", request_messages=given), said("Hi"))
+    assert not seen.turns[0].run.record.user_text
+
+
+def test_sessions_are_conversations_of_their_own(tmp_path):
+    seen = read(tmp_path, said("A."), said("B.", session="other", trace="t2"), said("C.", session=None, trace="t3"))
+    assert len({turn.conversation for turn in seen.turns}) == 3
+
+
+def test_events_of_the_first_version(tmp_path):
+    seen = read(tmp_path, older("llm_request"), older("llm_response", raw_response="Hi", output_tokens=3),
+                older("tool_call_start", tool="ls", arguments="{}"),
+                older("tool_call_result", success=False, tool="ls", result="bad"), older("llm_response",
+                                                                                       raw_response="Done."))
+    first, second = (facts.exchange for facts in seen.responses)
+    assert (first.model, first.response.text, first.response.usage.output_tokens) == ("m-0", "Hi", 3)
+    assert [part.is_error for message in second.request.messages for part in message.results] == [True]
+
+
+def test_migrated_events_have_their_type_as_action(tmp_path):
+    row = event("call", raw_response="Hi")
+    row["event"]["action"] = "llm_response"
+    assert [facts.exchange.response.text for facts in read(tmp_path, row).responses] == ["Hi"]
+
+
+def test_a_failed_request(tmp_path):
+    seen = read(tmp_path, event("llm_response", outcome="failure", error="429 Too Many Requests"))
+    assert words(seen) == ["ERROR"]
+
+
+def test_calls_that_were_not_parsed_are_named(tmp_path):
+    seen = read(tmp_path, said("", native_tool_calls=2, parsed_tool_calls=1))
+    assert any("parsed 1 of 2 native calls" in noted.finding.message for noted in seen.findings)
+
+
+@pytest.mark.parametrize("name", ["event_type", "event", "attributes", "payload", "zeroclaw"])
+def test_members_of_other_types_are_named(tmp_path, name):
+    seen = read(tmp_path, said("a"), {**said("b"), name: 1})
+    assert any(f"{name} is" in notice for notice in seen.inputs[0].notices)
+
+
+def test_recognition():
+    for row in (said("a"), older("llm_request")):
+        assert choose(json.dumps(row).encode() + b"\n{}\n", "x") == "zeroclaw-trace"
+        assert choose(json.dumps(row, indent=1).encode(), "x") == "zeroclaw-trace"
