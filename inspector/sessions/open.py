@@ -14,7 +14,7 @@ from glob import escape, glob
 from typing import IO, NamedTuple
 
 from inspector.config import files
-from inspector.sessions import intake
+from inspector.sessions import intake, redact
 from inspector.sessions.build import Unbuilt, build, mask_seams
 from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, choose, importer
 from inspector.sessions.importers.refusals import refusal
@@ -246,7 +246,7 @@ def _unread(why: Exception) -> str:
 
 def _failed(path: str, why: str, format_name: str = "unknown", skipped: tuple[Skipped, ...] = ()) -> Input:
     name = "standard input" if path == STDIN else path
-    return Input(path, format_name, 0, skipped, error=f"{name}: {why}")
+    return Input(path, format_name, 0, skipped, error=f"{name}: {redact.text(why)}")
 
 
 def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
@@ -414,8 +414,9 @@ def _decoded(path: str, format_name: str, reading: FileReading, options: Options
         format_name,
         len(exchanges),
         tuple(skipped),
-        tuple(f"{name}: {notice}" for notice in notices),
-        f"{name}: {error}" if error else None,
+        # Importers quote words of the file: no credential goes into a notice.
+        tuple(f"{name}: {redact.text(notice)}" for notice in notices),
+        f"{name}: {redact.text(error)}" if error else None,
         reading.about,
         tuple(reading.acts),
         tuple(reading.answers),

@@ -75,3 +75,14 @@ def test_one_that_is_gone_is_one_line(tmp_path):
     with pytest.raises(UnreadableError, match="no database there"), snapshot(str(tmp_path / "no.db")):
         pass
     assert schema(str(tmp_path / "no.db")) == {}
+
+
+def test_a_schema_whose_name_is_no_text_is_one_line(tmp_path):
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("CREATE TABLE sessions (id TEXT PRIMARY KEY)")
+        base.commit()
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE sessions", b"CREATE TABL\xff sessions"))
+    with pytest.raises(UnreadableError, match="a damaged database"), snapshot(str(path)) as base:
+        base.execute("SELECT * FROM sessions").fetchall()
+    assert schema(str(path)) == {}

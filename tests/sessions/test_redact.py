@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inspector.sessions import credentials, detection, redact
+from inspector.sessions import credentials, detection, open_paths, redact
 from inspector.sessions.native import write_session
 from tests.scenes.bodies import CHAT, chat_body, entry, har, user
+from tests.scenes.shapes import SHAPES, put
 
 ALNUM = string.ascii_letters + string.digits
 KEY = "sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0"
@@ -442,3 +443,25 @@ def test_a_number_as_a_password_is_masked_and_stays_a_number(number):
 ])
 def test_addresses_in_addresses(given, expected):
     assert expected in redact.text(given)
+
+
+@pytest.mark.parametrize("before", [0, 50, 110])
+@pytest.mark.parametrize(("format_name", "place"), [
+    ("atif", ("continued_trajectory_ref",)), ("mini-swe-agent", ("info", "exit_status")), ("session", (7, "type")),
+])
+def test_no_notice_quotes_a_credential(tmp_path, format_name, place, before):
+    shape = next(shape for shape in SHAPES if shape.format == format_name)
+    path = tmp_path / shape.name
+    path.write_bytes(shape.written(put(shape.value, place, f"{'x ' * (before // 2)}{KEY}")))
+    notices = " ".join(open_paths([str(path)]).inputs[0].notices)
+    assert "sk-proj-" not in notices
+    assert "x x" in notices if before else "[masked" in notices
+
+
+def test_a_path_without_its_slash_is_no_part_of_the_providers_name(tmp_path):
+    shape = next(shape for shape in SHAPES if shape.format == "mitmproxy")
+    path = tmp_path / shape.name
+    path.write_bytes(shape.written(put(shape.value, ("request", "path"), KEY)))
+    addresses = [exchange.url for exchange in open_paths([str(path)]).exchanges]
+    assert addresses
+    assert all(KEY not in str(each) and ".com/" in str(each) for each in addresses)

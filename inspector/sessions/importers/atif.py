@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from inspector.sessions import redact
 from inspector.sessions.importers import first_look
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
@@ -79,7 +80,7 @@ class _Trajectory(ChatReader):
         self.title = known_text(object_of(run.get("agent")).get("name")) or ""
         further = run.get("continued_trajectory_ref")
         if isinstance(further, str) and further:
-            self.reading.notices.append(f"the trajectory goes on in another file: {further[:120]}")
+            self.reading.notices.append(f"the trajectory goes on in another file: {redact.text(further)[:120]}")
         children = run.get("subagent_trajectories")
         number = 0
         for place, held in ((), run), *((("subagent_trajectories", n), each)

@@ -49,6 +49,8 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
             yield connection
         except sqlite3.Error as why:
             raise UnreadableError(f"a damaged database: {why}") from why
+        except UnicodeDecodeError as why:  # sqlite3 quotes a damaged name in its message, whose bytes are no text
+            raise UnreadableError("a damaged database: its schema is no text") from why
         finally:
             connection.close()
 

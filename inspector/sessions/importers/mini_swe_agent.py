@@ -11,6 +11,7 @@ import re
 from functools import partial
 from typing import Any
 
+from inspector.sessions import redact
 from inspector.sessions.importers import first_look
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
@@ -94,7 +95,8 @@ class _Trajectory(ChatReader):
                          if (cap := number_of(given.get(name)))), None)
         status = known_text(info.get("exit_status"))
         if status is not None:
-            self.reading.notices.append(f"the run ended with exit_status {status[:80]!r}: its outcome, no stop reason")
+            self.reading.notices.append(f"the run ended with exit_status {redact.text(status)[:80]!r}: "
+                                        "its outcome, no stop reason")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A message of the model, of the agent, or of the user."""

@@ -206,7 +206,8 @@ def _url(request: dict[str, Any], headers: Headers) -> str:
     if not name:
         usual = port in (80, 443) or type(port) is not int
         name = _text(request.get("host") or "") + ("" if usual else f":{port}")
-    return f"{scheme}://{name}{_text(request.get('path') or '/')}"
+    path = _text(request.get("path"))
+    return f"{scheme}://{name}{'' if path.startswith('/') else '/'}{path}"  # a damaged path is no part of the name
 
 
 def _body(content: Any, headers: Headers, room: Room | None) -> bytes | str | None:
