@@ -197,6 +197,8 @@ REPORT: tuple[Table, ...] = (
     *(Table("inspector.sessions.importers.vscode_chat", name, "tests/sessions/test_vscode_chat.py") for name in (
         "CODES", "FIELDS")),
     Table("inspector.sessions.importers.zeroclaw_trace", "FIELDS", "tests/sessions/test_zeroclaw_trace.py"),
+    *(Table("inspector.sessions.importers.codex_exec", name, "tests/sessions/test_codex_exec.py") for name in (
+        "EVENTS", "TOOLS", "CUTS", "FIELDS")),
     Table("inspector.sessions.importers.zeroclaw", "FIELDS", "tests/sessions/test_seed_agents.py"),
     Table("inspector.sessions.importers.botnexus", "FIELDS", "tests/sessions/test_seed_agents.py"),
     Table("inspector.sessions.importers.qwen", "OWN", "tests/sessions/test_qwen.py"),

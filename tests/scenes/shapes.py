@@ -575,6 +575,13 @@ SHAPES: tuple[Shape, ...] = (
     Shape("otlp", "otlp.json", OTLP),
     Shape("openhands", "events.json", list(OPENHANDS)),
     Shape("codex", "rollout.jsonl", list(CODEX), rows=True),
+    Shape("codex-exec", "exec.jsonl", [
+        {"type": "thread.started", "thread_id": "t"},
+        {"type": "item.completed", "item": {"id": "1", "type": "mcp_tool_call", "arguments": {}, "error": {
+            "message": "x"}}},
+        {"type": "item.completed", "item": {"id": "2", "type": "agent_message", "text": "a"}},
+        {"type": "turn.failed", "error": {"message": "x"}}, {"type": "turn.completed", "usage": {"output_tokens": 7}},
+    ], rows=True),
     Shape("kimi", "wire.jsonl", list(KIMI), rows=True),
     Shape("hermes", "hermes.json", _HERMES),
     Shape("goose", "goose.jsonl", list(_GOOSE), rows=True),

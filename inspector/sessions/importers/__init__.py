@@ -168,6 +168,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
         tuple(AgentFolder("Codex CLI", "CODEX_HOME", ".codex", parts, ("rollout-*.jsonl", "rollout-*.jsonl.zst"))
               for parts in (("sessions", "**"), ("archived_sessions", "**"))),
     ),
+    "codex-exec": FileFormat(
+        f"{_HERE}.codex_exec", "stream of codex exec --json", 'lines with "type": "thread.started", "item.completed"',
+        Keeps(Words.HINT, usage=True), (b"thread.started", b'"item.', b'"turn.'),
+    ),
     "kimi": FileFormat(
         f"{_HERE}.kimi", "Kimi Code or Kimi CLI session", 'a first line with "type": "metadata" and "protocol_version"',
         Keeps(Words.PROVIDER, cap=True, usage=True),

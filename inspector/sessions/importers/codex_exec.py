@@ -1,0 +1,162 @@
+"""The stream of `codex exec --json`: events of threads, turns and items, one a line, without the user's words.
+
+An item of a tool is a call and, when it is completed, its result. What an answer is, is inferred: the items up to a
+result. No stop reason is kept, but the error of a turn that failed is. Source: codex-rs/exec/src/exec_events.rs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from inspector.sessions.importers import first_look
+from inspector.sessions.importers.codex import API, CUT
+from inspector.sessions.importers.codex_items import text_of
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts.answer import RECORDER, TranscriptAnswer, TranscriptLine, TreePlace, recorder_reason
+from inspector.sessions.transcripts.chat_messages import (
+    ChatReader,
+    call_of,
+    command_call,
+    known_text,
+    number_of,
+    object_of,
+    pointer_at,
+)
+from loop_core.values import Evidence, ReasoningPart, Stop, StopReason, TextPart, ToolResultPart, Usage
+from loop_core.wire.base import StopRow
+from loop_core.wire.failures import classify
+
+EVENTS = frozenset({"thread.started", "turn.started", "item.started", "item.updated", "item.completed",
+                    "turn.completed", "turn.failed"})
+"""Types of events; `error` beside them is one that is tried again."""
+TOOLS: Mapping[str, tuple[str, str]] = {
+    "command_execution": ("command", "aggregated_output"),
+    "file_change": ("changes", "status"),
+    "mcp_tool_call": ("arguments", "result"),
+    "web_search": ("query", "status"),
+}
+"""Items that are calls -> the members that hold what was asked for, and what came of it."""
+CUTS: Mapping[str, StopRow] = {
+    "max_output_tokens": StopRow(Stop.MAX_TOKENS, None, "OpenAI Responses, incomplete_details.reason"),
+}
+"""Reasons in the error that Codex makes of an incomplete response; any other is a failure as every error is."""
+FIELDS: Fields = {"": {"type": (str,), "item": (dict,), "usage": (dict,), "error": (dict,)}}
+"""What is read of an event, and the types that it can have."""
+_FAILED = frozenset({"failed", "declined"})
+
+
+def sniff(head: bytes, path: str) -> int:
+    """One of the first lines is an event that only this stream has."""
+    look = first_look(head)
+    known = any(isinstance(value, dict) and isinstance(value.get("type"), str) and value["type"] in EVENTS
+                for value in (look.first, *look.lines))
+    return 90 if known else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Every answer in the stream."""
+    return _Stream(path, options).read(data)
+
+
+class _Stream(ChatReader):
+    """One file being read."""
+
+    name, agent, fields = "codex-exec", "Codex CLI", FIELDS
+    unit, row_word = "line", ("an event", "events")
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.calls: set[str] = set()
+        """Items of tools that have begun in this turn."""
+
+    @property
+    def api(self) -> str:
+        """What Codex speaks."""
+        return self.options.api or API
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """An item, or the beginning or end of a turn."""
+        value, kind = line.value, line.value.get("type")
+        item = object_of(value.get("item"))
+        if kind == "turn.started":
+            self.calls.clear()  # the ids of items begin anew
+            return self.say(line, place, "")
+        if kind == "turn.failed":
+            return self._failure(line, object_of(value.get("error")), place)
+        if kind in ("item.started", "item.completed"):
+            return self._item(line, lines, item, place)
+        if kind == "turn.completed" and len(self.answers) == 1:  # the counts are those of the whole thread
+            self.answers[0].usage = _usage(object_of(value.get("usage")))
+        lines.count(kind, EVENTS | {"error"})
+        return place
+
+    def _item(
+        self, line: TranscriptLine, lines: TranscriptRows, item: dict[str, Any], place: TreePlace
+    ) -> TreePlace:
+        kind, whole = item.get("type"), line.value.get("type") == "item.completed"
+        if kind in TOOLS:
+            return self._tool(line, item, place, whole)
+        text = known_text(item.get("text"))
+        if kind not in ("agent_message", "reasoning") or text is None or not whole:
+            lines.count(f"{line.value['type']}/{kind}", frozenset(
+                f"{event}/{name}" for event in EVENTS for name in ("agent_message", "reasoning", "todo_list", "error")))
+            return place
+        answer = self._current(line, place)
+        answer.take(line)
+        answer.parts.append(TextPart(text) if kind == "agent_message" else ReasoningPart(text))
+        return TreePlace(answer)
+
+    def _tool(self, line: TranscriptLine, item: dict[str, Any], place: TreePlace, whole: bool) -> TreePlace:
+        """A call where it begins, and its result where it is completed."""
+        key, kind = known_text(item.get("id")), item["type"]
+        asked, outcome = TOOLS[kind]
+        if key is None or key not in self.calls:
+            answer = self._current(line, place)
+            at = pointer_at(answer.take(line), "item")
+            given, name = item.get(asked), known_text(item.get("tool")) or kind
+            find = partial(slice_of, line.data, "item")
+            if isinstance(given, dict):
+                call = call_of(key, name, given, find, asked, at)
+            else:  # a command, or a list of changes that Codex made of a patch
+                call = command_call(given if isinstance(given, str) else find(asked) or "", name, at)
+            answer.parts.append(call._replace(id=key))
+            place = TreePlace(answer)
+            self.calls.update({key} if key else ())
+        if not whole:
+            return place
+        error = object_of(item.get("error"))
+        text = known_text(error.get("message")) or text_of(item.get(outcome) or "")
+        code = item.get("exit_code")
+        failed = bool(error) or item.get("status") in _FAILED or (type(code) is int and code != 0)
+        return self.say(line, place, "", (ToolResultPart(key, None, text, failed),))
+
+    def _current(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
+        """The answer that an item belongs to: a new one behind a result and at the beginning of a turn."""
+        if place.answer is not None and place.since is None:
+            return place.answer
+        answer = self.answer(line, place, "item")
+        answer.word_at = answer.take(line)
+        return answer
+
+    def _failure(self, line: TranscriptLine, error: dict[str, Any], place: TreePlace) -> TreePlace:
+        """The error that ended a turn."""
+        text = known_text(error.get("message")) or "no message"
+        answer = self._current(line, place)
+        at = pointer_at(answer.take(line), "error", "message")
+        cut = CUT.search(text)
+        row = CUTS.get(cut["why"]) if cut is not None else None
+        if row is not None:
+            answer.stop = recorder_reason(row.stop, row.detail, at, text[:200], "codex.incomplete")
+            return TreePlace(answer)
+        answer.error = error_in_text(text, None, None)
+        stop, detail, rule = classify(answer.error)
+        answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
+        return TreePlace(answer)
+
+
+def _usage(counts: dict[str, Any]) -> Usage:
+    names = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens")
+    return Usage(*(number_of(counts.get(name)) for name in names))

@@ -1,0 +1,100 @@
+"""The stream of `codex exec --json`: items, results, failures, and no stop word."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inspector.sessions.importers import choose
+from tests.scenes.transcripts import shown, stops, words
+
+START = ({"type": "thread.started", "thread_id": "t"}, {"type": "turn.started"})
+
+
+def item(kind, key="item_0", event="completed", **more):
+    return {"type": f"item.{event}", "item": {"id": key, "type": kind, **more}}
+
+
+def done(**usage):
+    return {"type": "turn.completed", "usage": usage}
+
+
+def failed(message):
+    return {"type": "turn.failed", "error": {"message": message}}
+
+
+def read(tmp_path, *rows):
+    return shown("".join(json.dumps(row) + "\n" for row in (*START, *rows)), tmp_path)
+
+
+def results(seen):
+    return [(part.text, part.is_error) for message in seen.responses[-1].exchange.request.messages
+            for part in message.results]
+
+
+def test_an_answer_and_its_counts(tmp_path):
+    seen = read(tmp_path, item("reasoning", text="hm"), item("agent_message", text="Hi"), item("todo_list", items=[]),
+                done(input_tokens=9, output_tokens=5, reasoning_output_tokens=2, cached_input_tokens=4))
+    (facts,) = seen.responses
+    made = facts.exchange.response
+    assert (made.text, made.reasoning_content, facts.exchange.recorder) == ("Hi", "hm", "codex-exec")
+    counts = made.usage
+    assert (counts.input_tokens, counts.output_tokens, counts.reasoning_tokens, counts.cached_tokens) == (9, 5, 2, 4)
+    assert stops(seen) == ["unknown"]
+    assert "Codex CLI keeps none" in seen.inputs[0].notices[0]
+    assert "of unknown type" not in "\n".join(seen.inputs[0].notices)
+
+
+@pytest.mark.parametrize(("kind", "given", "arguments", "result"), [
+    ("command_execution", {"command": "ls", "aggregated_output": "a", "exit_code": 0}, "ls", ("a", False)),
+    ("command_execution", {"command": "ls", "aggregated_output": "b", "exit_code": 1}, "ls", ("b", True)),
+    ("command_execution", {"command": "ls", "status": "declined"}, "ls", ("", True)),
+    ("file_change", {"changes": [{"path": "a"}], "status": "completed"}, '[{"path": "a"}]', ("completed", False)),
+    ("mcp_tool_call", {"tool": "t", "arguments": {"a": 1}, "result": {"content": [{"type": "text", "text": "r"}]}},
+     '{"a": 1}', ("r", False)),
+    ("mcp_tool_call", {"tool": "t", "arguments": {"a": 1}, "error": {"message": "no"}}, '{"a": 1}', ("no", True)),
+    ("web_search", {"query": "q"}, "q", ("", False)),
+])
+def test_calls_and_results(tmp_path, kind, given, arguments, result):
+    seen = read(tmp_path, item("agent_message", "item_9", text="I look."),
+                item(kind, event="started", **given), item(kind, **given),
+                item("agent_message", "item_1", text="Done."))
+    first = seen.responses[0].exchange.response
+    assert [(call.name, call.arguments) for call in first.tool_calls] == [(given.get("tool", kind), arguments)]
+    assert results(seen) == [result]
+    assert stops(seen)[0] == "tool_call"
+
+
+def test_a_call_that_was_not_completed_has_no_result(tmp_path):
+    seen = read(tmp_path, item("command_execution", event="started", command="ls"))
+    assert (len(seen.responses), results(seen)) == (1, [])
+
+
+def test_ids_begin_anew_with_each_turn(tmp_path):
+    call = item("command_execution", command="ls", aggregated_output="a")
+    seen = read(tmp_path, call, done(), {"type": "turn.started"}, call, item("agent_message", text="Done."))
+    assert (len(seen.turns), len(seen.responses)) == (2, 3)
+
+
+@pytest.mark.parametrize(("message", "stop"), [
+    ("stream disconnected before completion: Incomplete response returned, reason: max_output_tokens", "max_tokens"),
+    ("Incomplete response returned, reason: content_filter", "safety_blocked"),
+    ("unexpected status 401 Unauthorized", "error"),
+])
+def test_a_turn_that_failed(tmp_path, message, stop):
+    seen = read(tmp_path, {"type": "error", "message": "Reconnecting... 1/5"}, failed(message))
+    assert stops(seen) == [stop]
+    assert "good" not in " ".join(words(seen)).lower()
+
+
+@pytest.mark.parametrize("odd", [{"item": 1}, {"type": 1}, {"usage": 1}, {"error": 1}])
+def test_members_of_other_types_are_named(tmp_path, odd):
+    seen = read(tmp_path, item("agent_message", text="Hi"), {"type": "x", **odd})
+    assert any("was expected; it was passed over" in notice for notice in seen.inputs[0].notices)
+
+
+@pytest.mark.parametrize("kind", ["thread.started", "turn.started", "item.started", "item.updated", "item.completed",
+                                  "turn.completed", "turn.failed"])
+def test_recognition(kind):
+    assert choose(json.dumps({"type": kind}).encode() + b"\n{}\n", "x") == "codex-exec"
