@@ -21,7 +21,7 @@ from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines.spans import one_line
 from inspector.report.times import moment, turn_times
 from inspector.sessions import open_paths, redact, without_collector
-from inspector.sessions.open import STDIN, is_session
+from inspector.sessions.folders import STDIN, is_session
 from inspector.sessions.recording import ODD, Input, Loaded
 from loop_core.values import At, Severity
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from inspector.check.examine import FileProblems, Report, check_paths_together, merge
 from inspector.sessions import intake
+from inspector.sessions.folders import STDIN, files_of
 from inspector.sessions.importers import IMPORTERS
-from inspector.sessions.open import STDIN, files_of
 
 FEW = 4
 """Files below which the start of a second process takes longer than it saves (0.1 s each)."""

@@ -16,8 +16,9 @@ from typing import IO, NamedTuple
 from inspector.config import files
 from inspector.sessions import intake, redact
 from inspector.sessions.build import Unbuilt, build, mask_seams
+from inspector.sessions.folders import STDIN, expanded, files_below, plain_head
 from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, choose, importer
-from inspector.sessions.importers.refusals import refusal
+from inspector.sessions.importers.refusals import EXPECTED, refusal, unknown
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import (
     ODD,
@@ -37,12 +38,8 @@ from inspector.sessions.thread import thread
 from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 
-STDIN = "-"
 _LONG = 24
 """A file's name of more characters is a number, of which the beginning is enough."""
-_EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
-_PASSED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv"})
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 OpenedFile = tuple[Input, list[Exchange]]
 """A file that was asked for, and what was read of it."""
 
@@ -100,7 +97,7 @@ def open_each(
     """
     options = _options(api, profile)
     shut: list[Skipped] = []
-    every = [name for path in paths for name in _expanded(path, shut)]
+    every = [name for path in paths for name in expanded(path, shut)]
     for folder in shut:
         yield _unread_group(folder.why.split(": ", 1)[0], folder.why, 0, len(every))
     spread: dict[str, list[OpenedFile]] = {}
@@ -253,7 +250,7 @@ def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
     """One input for each session in the folder, and one for the folder itself, which counts the other files."""
     skipped: list[Skipped] = []
     sessions: list[OpenedFile] = []
-    for number, name in enumerate(_files(path, skipped)):
+    for number, name in enumerate(files_below(path, skipped)):
         why, found = _of_folder(name, options, alone=True)
         if why:
             skipped.append(Skipped(number, why))
@@ -266,7 +263,7 @@ def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
     else:
         yield (
             _failed(
-                path, f"no session in this folder (files looked at: {looked}): {_EXPECTED}", "folder", tuple(skipped)
+                path, f"no session in this folder (files looked at: {looked}): {EXPECTED}", "folder", tuple(skipped)
             ),
             [],
         )
@@ -280,7 +277,7 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
         files.check_bounds(name)
         with open(name, "rb") as file:
             head = file.read(HEAD)
-        known = bool(head) and choose(_plain(head), name) is not None
+        known = bool(head) and choose(plain_head(head), name) is not None
         if not known:
             return f"{name}: no session", []
         source, found = _file(name, options, head)
@@ -291,63 +288,16 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
     return "", [(source, found), *(() if alone else _beside(source, options))]
 
 
-def _expanded(path: str, shut: list[Skipped]) -> Iterator[tuple[str, bool]]:
-    """The files of a folder, or the path itself; with each, whether a folder listed it. `shut` gets what cannot be."""
-    if path == STDIN or not os.path.isdir(path):
-        yield path, False
-        return
-    found = [(name, True) for name in _files(path, shut)]
-    yield from found or [(path, False)]  # an empty folder says so itself
-
-
-def files_of(paths: Sequence[str]) -> tuple[list[tuple[str, bool]], list[str]]:
-    """The files of paths and folders, each with whether a folder listed it; and why a folder could not be listed."""
-    shut: list[Skipped] = []
-    found = [each for path in paths for each in _expanded(path, shut)]
-    return found, [folder.why for folder in shut]
-
-
-def is_session(path: str) -> bool:
-    """Whether an importer knows a file by its beginning; one that cannot be read is not known."""
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return False
-        files.check_bounds(path)
-        with open(path, "rb") as file:
-            head = file.read(HEAD)
-    except OSError:
-        return False
-    return bool(head) and choose(_plain(head), path) is not None
-
-
-def _files(path: str, skipped: list[Skipped]) -> Iterator[str]:
-    def failed(why: OSError) -> None:
-        skipped.append(Skipped(len(skipped), f"{why.filename}: cannot be read: {why.strerror}"))
-
-    for folder, folders, names in os.walk(path, onerror=failed):
-        within = files.bounds_of(os.environ)
-        folders[:] = sorted(name for name in folders
-                            if name not in _PASSED and within.holds(os.path.join(folder, name)))
-        for name in sorted(names):
-            yield os.path.join(folder, name)
-
-
-def _plain(head: bytes) -> bytes:
-    """The head of what is packed; one that is damaged stays as it is."""
-    plain = intake.unpacked_head(head, HEAD)
-    return head if plain is None else plain
-
-
 def _read(path: str, data: bytes, options: Options) -> OpenedFile:
     if not data or data.isspace():
-        return _failed(path, f"empty: {_EXPECTED}"), []
+        return _failed(path, f"empty: {EXPECTED}"), []
     plain = unpack(data, room=options.room) if data.startswith(intake.PACKED) else data
     if isinstance(plain, str):
-        return _failed(path, f"a packed file that is damaged or too large ({plain}): {_EXPECTED}"), []
+        return _failed(path, f"a packed file that is damaged or too large ({plain}): {EXPECTED}"), []
     head = plain[:HEAD]
     name = choose(head, path)
     if name is None:
-        return _failed(path, refusal(head, path) if head.startswith(SQLITE) else _unknown(plain)), []
+        return _failed(path, refusal(head, path) if head.startswith(SQLITE) else unknown(plain)), []
     return _imported(path, name, plain, options)
 
 
@@ -357,33 +307,8 @@ def _imported(path: str, name: str, data: bytes | IO[bytes], options: Options) -
     except UnreadableError as why:
         return _failed(path, str(why), name), []
     except ODD as why:
-        return _failed(path, f"a file that {unusable(why)}: {_EXPECTED}", name), []
+        return _failed(path, f"a file that {unusable(why)}: {EXPECTED}", name), []
     return _decoded(path, name, reading, options)
-
-
-def _unknown(data: bytes) -> str:
-    """What is wrong with a file that no importer knows."""
-    if data.startswith(_UTF16):
-        return "UTF-16 text: expected UTF-8 (byte 0 begins a UTF-16 mark)"
-    head = data[:HEAD]
-    try:
-        head.decode("utf-8")
-    except UnicodeDecodeError as why:
-        if why.start < len(head) - 4 or len(data) == len(head):  # else the head itself may end inside a character
-            kind = "binary data" if b"\0" in head or _rare(head) else "invalid UTF-8"
-            return f"{kind} at byte {why.start}: {_EXPECTED}"
-    if b"\0" in head:
-        return f"binary data at byte {head.index(0)}: {_EXPECTED}"
-    line = head.split(b"\n", 1)[0]
-    if len(line) == len(head) and len(data) > HEAD:
-        return f"text of no session format (its first line is longer than {HEAD:,} bytes): {_EXPECTED}"
-    return f"text of no session format (line 1): {_EXPECTED}"
-
-
-def _rare(head: bytes) -> bool:
-    """Whether much of it is control characters or no ASCII, as in no text."""
-    odd = sum(1 for byte in head[:1024] if byte < 9 or 13 < byte < 32 or byte > 126)
-    return odd * 4 > len(head[:1024])
 
 
 def _decoded(path: str, format_name: str, reading: FileReading, options: Options) -> OpenedFile:

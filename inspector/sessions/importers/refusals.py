@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers import IMPORTERS, SQLITE, first_look
+from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, first_look
 
 _KEYS = 6
 """Of more keys or tables only so many are named."""
@@ -52,3 +52,32 @@ def _shape(value: Any) -> str:
 def _listed(names: list[Any]) -> str:
     shown = ", ".join(redact.text(str(name)[:40]).replace("\n", " ") for name in names[:_KEYS])
     return f"{shown} …" if len(names) > _KEYS else shown
+
+
+EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def unknown(data: bytes) -> str:
+    """What is wrong with a file that no importer knows."""
+    if data.startswith(_UTF16):
+        return "UTF-16 text: expected UTF-8 (byte 0 begins a UTF-16 mark)"
+    head = data[:HEAD]
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as why:
+        if why.start < len(head) - 4 or len(data) == len(head):  # else the head itself may end inside a character
+            kind = "binary data" if b"\0" in head or _rare(head) else "invalid UTF-8"
+            return f"{kind} at byte {why.start}: {EXPECTED}"
+    if b"\0" in head:
+        return f"binary data at byte {head.index(0)}: {EXPECTED}"
+    line = head.split(b"\n", 1)[0]
+    if len(line) == len(head) and len(data) > HEAD:
+        return f"text of no session format (its first line is longer than {HEAD:,} bytes): {EXPECTED}"
+    return f"text of no session format (line 1): {EXPECTED}"
+
+
+def _rare(head: bytes) -> bool:
+    """Whether much of it is control characters or no ASCII, as in no text."""
+    odd = sum(1 for byte in head[:1024] if byte < 9 or 13 < byte < 32 or byte > 126)
+    return odd * 4 > len(head[:1024])
