@@ -15,6 +15,7 @@
     inspector config, locate     what is configured, and where things are kept
     inspector search WORDS…      the turns of your sessions in which every word stands
     inspector samples            lists the embedded sample sessions
+    inspector mcp                the same answers for agents, over the Model Context Protocol
     inspector formats            the files and wire formats that are read, and what each keeps
     inspector schema NAME        the JSON Schema of a document, or of a file format
     inspector provider           a scripted provider with faults, for any client
@@ -62,6 +63,7 @@ COMMANDS: Mapping[str, str] = {
     "search": "sessions:search",
     "schema": "sessions:schema",
     "formats": "sessions:formats",
+    "mcp": "mcp:mcp",
 }
 """Command -> the module of `inspector.commands` that holds it, and its name there; imported when it is asked for."""
 
