@@ -27,6 +27,8 @@ from loop_core.judge.gate import Admission
 
 LONG_NUMBER = 16
 """A file's name of so many characters that are nearly all hexadecimal digits is a number, which nobody remembers."""
+NAME = 60
+"""Characters of a first message that name a session."""
 TITLE = 400
 """Characters of a turn's first message that its row keeps."""
 
@@ -99,7 +101,10 @@ def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
 
     `paths` are the files of one session; without them, each file of the view is a session of its own.
     """
-    turns = [_row(view, turn, number, tuple(paths)) for number, turn in enumerate(view.turns, start=1)]
+    firsts: dict[str, str] = {}
+    for turn in view.turns:
+        firsts.setdefault(answers_path(view, turn), turn.run.record.user_text)
+    turns = [_row(view, turn, number, tuple(paths), firsts) for number, turn in enumerate(view.turns, start=1)]
     unread = (row for given in view.inputs for row in unread_rows(given, tuple(paths) or (given.path,)))
     return [*turns, *unread]
 
@@ -120,7 +125,9 @@ def unread_rows(given: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
                           why=f"{count:,} {'entry' if count == 1 else 'entries'} skipped: {why}")
 
 
-def _row(view: View, turn: TurnFacts, number: int, paths: tuple[str, ...]) -> TurnRow:
+def _row(
+    view: View, turn: TurnFacts, number: int, paths: tuple[str, ...], firsts: Mapping[str, str]
+) -> TurnRow:
     step = view.deciding_step(turn)
     answers = [view.responses[index] for index in turn.responses]
     index = view.steps[step].response
@@ -131,7 +138,8 @@ def _row(view: View, turn: TurnFacts, number: int, paths: tuple[str, ...]) -> Tu
     start = moment(times.started)
     message = turn.run.record.user_text
     verdict = turn.verdict
-    name, model = exchange.session or name_of(exchange.path, view.inputs), exchange.model or ""
+    name = exchange.session or name_of(exchange.path, view.inputs, firsts.get(exchange.path, ""))
+    model = exchange.model or ""
     said = (message, turn.merged.text, *_arguments(answers), name, exchange.path, model, facts.agent, stop.raw or "",
             stop.normalized.value, verdict.word, verdict.advice.text if verdict.advice else "")
     return TurnRow(
@@ -150,11 +158,25 @@ def _arguments(answers: Sequence[ResponseFacts]) -> Iterator[str]:
     return (verdict.call.arguments or "" for each in answers for verdict in each.verdicts)
 
 
-def name_of(path: str, inputs: Sequence[Input] = ()) -> str:
-    """What a session is called: its own title, else its file; one whose name is a number says its folder too."""
+def answers_path(view: View, turn: TurnFacts) -> str:
+    """The file that a turn's first answer stands in."""
+    return view.responses[turn.run.record.links[0].index].exchange.path
+
+
+_NAMELESS = re.compile(r"(?:rollout-|session-\d|\d{4}-?\d\d)|(?:events|wire|state|messages|transcript|chat_history)$")
+"""Begins, or is, a file's name that agents give to every session."""
+
+
+def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
+    """What a session is called: its own title, else its file; one whose name is a number says its folder too.
+
+    A file whose name every session of its agent has is called by its first message, where that is given.
+    """
     abouts = (given.about for given in inputs if given.path == path)
     title = next((each.title for each in abouts if each is not None and each.title), "")
     stem = os.path.basename(path).split(".")[0] or path
+    if not title and first.strip() and _NAMELESS.match(stem):
+        return one_line(first.strip(), NAME)
     if title or len(stem) < LONG_NUMBER or len(re.sub(r"[^0-9a-fA-F]", "", stem)) * 4 < len(stem) * 3:
         return title or stem
     folder = os.path.basename(os.path.dirname(path)).strip("-")

@@ -229,3 +229,12 @@ def test_a_row_of_a_repaired_turn_keeps_each_answer() -> None:
     assert len(row.answers) == 3
     assert matches(row_filter("held stop:max_tokens").matches, row)
     assert not matches(row_filter("held stop:end_turn").matches, row)
+
+
+@pytest.mark.parametrize(("stem", "called"), [
+    ("rollout-2026-01-02T03-04-05-ab12", "say hello"), ("events", "say hello"), ("wire", "say hello"),
+    ("session-2026-01-02T03-04-ab12", "say hello"), ("2026-01-02_x", "say hello"), ("plans", "plans"),
+])
+def test_a_file_whose_name_every_session_has_is_called_by_its_first_message(stem, called):
+    assert name_of(f"/x/{stem}.jsonl", (), "say hello") == called
+    assert name_of(f"/x/{stem}.jsonl", (), "") != ""

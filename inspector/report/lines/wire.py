@@ -54,7 +54,7 @@ def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
     modes: list[Span] = []
     for each in MODES:
         modes += [Span(f" {each} ", Role.HERE if each == mode else Role.DIM)]
-    told = HINT if exchange.recorded and exchange.recorder is None else NONE
+    told = OF_ROWS if exchange.recorder is not None else HINT if exchange.recorded else NONE
     lines: list[Line] = [joined(parts), (Span("shown as ", Role.DIM), *modes, Span(" v changes", Role.DIM)), told]
     times = time_phrases(exchange)
     if times:
@@ -141,6 +141,7 @@ HINT: Line = (
     Span("the bytes that each was read from", Role.DIM),
 )
 NONE: Line = (Span("no fact was read from these bytes", Role.DIM),)
+OF_ROWS: Line = (Span("rows of the agent: facts were read from whole rows, not from single bytes", Role.DIM),)
 
 
 class Picked(NamedTuple):
