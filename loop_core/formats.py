@@ -58,7 +58,7 @@ FORMATS: Mapping[str, FormatEntry] = {
     "ollama_generate": FormatEntry(
         "loop_core.wire.ollama_generate", ("/api/generate",), (b'"done"',), servers=("ollama",), played=False),
     "bedrock_invoke": FormatEntry(
-        "loop_core.wire.bedrock_invoke", ("/invoke",), servers=("bedrock",), names_stop_strings=True, played=False),
+        "loop_core.wire.bedrock_invoke", ("/invoke",), servers=("bedrock",), played=False),
     "cohere_chat": FormatEntry(
         "loop_core.wire.cohere_chat", ("/chat",), (b'"finish_reason"', b'"event_type"', b'"message-start"'),
         servers=("cohere",), names_stop_strings=True, played=False),

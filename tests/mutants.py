@@ -272,7 +272,7 @@ SERVED_TESTS = {"SAYS": "tests/provider/test_dialect_expected.py", "CANNOT": "te
 SERVED = re.compile("|".join(SERVED_TESTS))
 FIELD_TESTS = {
     "late_system": "tests/client/test_outgoing.py", "least_cap": "tests/turn/test_limits.py",
-    "names_stop_strings": "tests/judge/test_endings.py", "servers": "tests/wire/test_gemini_interactions.py",
+    "names_stop_strings": "tests/judge/test_endings.py", "servers": "tests/wire/test_profiles.py",
     "prefills": "tests/client/test_outgoing.py", "chained": "tests/client/test_outgoing.py",
     "body_marks": "tests/client/test_outgoing.py", "reduced": "tests/client/test_outgoing.py",
     "stream_type": "tests/client/test_exchange.py", "region": "tests/live/test_aws.py",

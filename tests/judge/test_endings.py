@@ -151,10 +151,16 @@ def test_a_stop_string_that_may_have_been_hit_makes_an_ending_unsure(extra: dict
     assert seen(stop=Stop.TOOL_CALL, request=asked).ending_sure, "no string ends an answer with a tool word"
 
 
-@pytest.mark.parametrize("api", ["anthropic_messages", "bedrock_converse"])
+@pytest.mark.parametrize("api", ["anthropic_messages", "bedrock_converse", "cohere_chat"])
 def test_a_word_that_would_tell_of_a_stop_string_is_believed(api: str) -> None:
     asked = replace(REQUEST, extra={"stop_sequences": ["END"]})
     assert judge(replace(reply(Stop.END_TURN), api=api), asked).ending_sure
+
+
+def test_a_format_of_several_makers_may_not_tell_of_a_stop_string() -> None:
+    """Mistral says `stop` for its own end and for a stop string alike."""
+    asked = replace(REQUEST, extra={"stop": ["END"]})
+    assert not judge(replace(reply(Stop.END_TURN, raw="stop"), api="bedrock_invoke"), asked).ending_sure
 
 
 @pytest.mark.parametrize("field", ["stop_reason", "matched_stop"])

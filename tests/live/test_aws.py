@@ -205,6 +205,7 @@ def asked(**words: Any) -> Server:
 
 @pytest.mark.parametrize(("variables", "words", "signs", "host"), [
     ({"AWS_REGION": "eu-west-1"}, {}, True, "bedrock-runtime.eu-west-1.amazonaws.com"),
+    ({"AWS_REGION": "eu-west-1"}, {"api": "bedrock_invoke"}, True, "bedrock-runtime.eu-west-1.amazonaws.com"),
     ({"AWS_DEFAULT_REGION": "eu-west-3"}, {}, True, "bedrock-runtime.eu-west-3.amazonaws.com"),
     ({"AWS_REGION": "eu-west-1", "AWS_BEARER_TOKEN_BEDROCK": "b"}, {}, False,
      "bedrock-runtime.eu-west-1.amazonaws.com"),

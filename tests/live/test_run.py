@@ -563,3 +563,12 @@ def test_a_server_that_is_not_there_is_told_as_that(ran: Ran, tmp_path: Path, mo
 def test_a_list_of_messages_may_be_in_the_form_of_its_format(api: str, said: list[Any]) -> None:
     (message,) = request_of(api, "m", None, said, False).messages
     assert "Hi." in (message.text, *(result.text for result in message.results))
+
+
+@pytest.mark.parametrize(("api", "field"), [
+    ("openai_chat", "messages"), ("openai_completions", "prompt"), ("ollama_generate", "prompt"),
+    ("gemini_generate", "contents"),
+])
+def test_a_body_without_messages_is_refused_by_the_field_that_holds_them(api: str, field: str) -> None:
+    with pytest.raises(CallerError, match=f"no request body of {api}: expected one with {field}$"):
+        request_of(api, "m", None, {"model": "m"}, False)

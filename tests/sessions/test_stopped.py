@@ -156,6 +156,9 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Skipped due to queued user message.", "the user spoke first, and it was skipped"),
     ("[Operation Cancelled] Reason: User did not allow tool call", "the user cancelled it"),
     ("<exception>action was not executed</exception>", "the run ended before it"),
+    ("failed to parse function arguments: EOF while parsing a value", "the agent could not parse its arguments"),
+    ("exec command rejected by user", "the user refused it"),
+    ("unsupported call: fly", "the agent knows no such tool"),
 ])
 def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     seen = shown(claude(prompt("go"), block(use(**WHOLE)), result(said, error=True),

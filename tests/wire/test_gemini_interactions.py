@@ -33,12 +33,11 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import decode, wire
-from loop_core.wire.profiles import PROFILES, choose
+from loop_core.wire.profiles import PROFILES
 from tests.scenes.essence import essence
 
 API = "gemini_interactions"
 FORMAT = wire(API)
-URL = "https://generativelanguage.googleapis.com/v1beta/interactions"
 SAID = {"type": "model_output", "content": [{"type": "text", "text": "Hello."}]}
 CALLED = {"type": "function_call", "id": "c1", "name": "f", "arguments": {"n": 1}}
 THOUGHT = {"type": "thought", "summary": [{"type": "text", "text": "Think."}], "signature": "c2ln"}
@@ -367,10 +366,6 @@ def test_the_server_keeps_what_it_was_asked_to_keep(more: dict[str, Any], kept: 
 ])
 def test_paths_of_interactions(path: str) -> None:
     assert any(pattern.search(path) for pattern in FORMAT.paths)
-
-
-def test_googles_server_speaks_it() -> None:
-    assert choose(API, URL).profile.name == "gemini"
 
 
 # -- referees --------------------------------------------------------------------------------------------------------

@@ -26,6 +26,10 @@ GEMINI, CONVERSE, OLLAMA = "gemini_generate", "bedrock_converse", "ollama_chat"
 # -- by address ------------------------------------------------------------------------------------------------------
 
 HOSTS = [
+    ("gemini_interactions", "https://generativelanguage.googleapis.com/v1beta/interactions", "gemini"),
+    ("openai_completions", "https://api.openai.com/v1/completions", "openai"),
+    ("bedrock_invoke", "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/invoke", "bedrock"),
+    ("cohere_chat", "https://api.cohere.com/v2/chat", "cohere"),
     (CHAT, "https://api.openai.com/v1/chat/completions", "openai"),
     (RESPONSES, "https://api.openai.com/v1/responses", "openai"),
     (RESPONSES, "https://chatgpt.com/backend-api/codex/responses", "chatgpt_codex"),
@@ -88,6 +92,7 @@ HOSTS = [
     (CHAT, "https://api-inference.huggingface.co/models/m/v1/chat/completions", "hf_router"),
     (CHAT, "https://integrate.api.nvidia.com/v1/chat/completions", "dynamo"),
     (OLLAMA, "https://ollama.com/api/chat", "ollama"),
+    ("ollama_generate", "https://ollama.com/api/generate", "ollama"),
 ]
 
 

@@ -347,6 +347,14 @@ COHERE_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
            {"is_finished": True, "event_type": "stream-end", "finish_reason": "COMPLETE",
             "response": {"text": "a", "meta": {"tokens": {"input_tokens": 10, "output_tokens": 20}}}}),
      {"text": ['"a"'], "stop_reason": ['"COMPLETE"'], "usage.input_tokens": ["10"], "usage.output_tokens": ["20"]}),
+    *((place({kind: {"input_tokens": 10, "output_tokens": 20}}),
+       {"stop_reason": ['"COMPLETE"'], "usage.input_tokens": ["10"], "usage.output_tokens": ["20"]})
+      for kind in ("tokens", "billed_units") for place in (
+          lambda counts: whole({"finish_reason": "COMPLETE", "message": {"content": []}, "usage": counts}),
+          lambda counts: sse({"type": "message-end", "delta": {"finish_reason": "COMPLETE", "usage": counts}}),
+          lambda counts: whole({"text": "", "generation_id": "", "finish_reason": "COMPLETE", "meta": counts}),
+          lambda counts: lines({"is_finished": True, "event_type": "stream-end", "finish_reason": "COMPLETE",
+                                "response": {"meta": counts}}))),
 ]
 BEDROCK_INVOKE: list[tuple[bytes, dict[str, list[str]]]] = [
     (whole({"id": "i", "model": "m", "type": "message", "content": [{"type": "text", "text": "a"}],
@@ -359,6 +367,9 @@ BEDROCK_INVOKE: list[tuple[bytes, dict[str, list[str]]]] = [
      {"text": ['"a"'], "stop_reason": ['"stop"'], "usage.input_tokens": ["10"], "usage.output_tokens": ["20"]}),
     (whole({"inputTextTokenCount": 10,
             "results": [{"tokenCount": 20, "outputText": "a", "completionReason": "FINISH"}]}),
+     {"text": ['"a"'], "stop_reason": ['"FINISH"'], "usage.input_tokens": ["10"], "usage.output_tokens": ["20"]}),
+    (whole({"outputText": "a", "inputTextTokenCount": 10, "totalOutputTextTokenCount": 20,
+            "completionReason": "FINISH"}),
      {"text": ['"a"'], "stop_reason": ['"FINISH"'], "usage.input_tokens": ["10"], "usage.output_tokens": ["20"]}),
     (whole({"outputs": [{"text": "a", "stop_reason": "stop"}]}), {"text": ['"a"'], "stop_reason": ['"stop"']}),
     (whole({"generations": [{"text": "a", "finish_reason": "COMPLETE"}]}),

@@ -87,14 +87,13 @@ _NOVA = tuple(row._replace(pattern=f"/{row.when}{row.pattern}", keys=tuple(f"/{r
                            when="") for row in CONVERSE_STREAM_READS)
 """Nova's events are wrapped by their names: read without them, a text delta looks like one of Claude."""
 
-STREAM_READS: tuple[FactRow, ...] = (
-    *MESSAGES_STREAM_READS, *_NOVA,
-    *(FactRow("text", f"/{shape.holder}/*/{shape.text}" if shape.holder else f"/{shape.text}") for shape in TEXTS),
-)
+_TEXT_READS = tuple(
+    FactRow("text", f"/{shape.holder}/*/{shape.text}" if shape.holder else f"/{shape.text}") for shape in TEXTS)
+
+STREAM_READS: tuple[FactRow, ...] = (*MESSAGES_STREAM_READS, *_NOVA, *_TEXT_READS)
 """What the events inside the chunks add piece by piece."""
 READS: tuple[FactRow, ...] = tuple(dict.fromkeys((
-    *MESSAGES_READS, *CONVERSE_READS, *CHAT_READS,
-    *STREAM_READS,
+    *MESSAGES_READS, *CONVERSE_READS, *CHAT_READS, *_TEXT_READS,
     *(FactRow(f"usage.{fact}", f"/{name}") for shape in TEXTS
       for fact, name in (("input_tokens", shape.input_tokens), ("output_tokens", shape.output_tokens)) if name),
     FactRow("usage.output_tokens", "/results/*/tokenCount"),
