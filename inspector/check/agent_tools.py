@@ -1,160 +1,340 @@
 """What an agent may ask of recorded sessions, as plain values: the tools of `inspector mcp`, without its protocol.
 
-Read-only. Every answer is masked, and bounded: texts are cut, and say so.
+Read-only. Every answer is masked, and bounded: texts and lists are cut, and say how much more there is.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
-from inspector.check.examine import check_file
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic_core import ArgsKwargs
+
 from inspector.check.formats import document as report_document
+from inspector.check.many import check_paths
+from inspector.check.rules import chosen
 from inspector.config.files import check_bounds
 from inspector.config.settings import Settings, settings_of
 from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.report.facts import ResponseFacts, View, view
+from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.lines.spans import one_line
 from inspector.sessions import open_paths, redact
 from inspector.sessions.agents import transcripts
+from inspector.sessions.folders import STDIN, files_of, is_session
+from inspector.whatif import branch_report
+from inspector.whatif.tree import Branch, branch
 from loop_core.errors import CallerError
+from loop_core.turn.trace import Fidelity
 
 MOST_TEXT = 4_000
-"""Characters of a text that are given; of more, the beginning and the end."""
+"""Characters of a text that are given, unless the caller asks for another number."""
+LONGEST_TEXT = 20_000
+"""Characters of a text that a caller may ask for at once."""
+MOST_ARGUMENTS = 40_000
+"""Characters of the arguments of all calls together: the calls behind are counted."""
 MOST_ROWS = 200
-"""Turns or problems that are given; of more, how many there are."""
+"""Sessions, turns, problems or calls that are given."""
+MOST_NOTES = 50
+"""Pieces of evidence, and stop reasons of one turn, that are given."""
+LONGEST_LINE = 400
+"""Characters of a sentence or a name."""
+_WORDS = {True: "yes", False: "no"}
+"""What a setting is called that is on or off."""
 
 
-def list_sessions(folder: str = "", most: int = 50) -> dict[str, Any]:
-    """The newest sessions that agents on this machine wrote, or the files of a folder.
+def _from_json(value: Any) -> Any:
+    """A list or object that a client sent as the text of its JSON."""
+    if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+def _as_list(value: Any) -> Any:
+    """The same, and a single text as a list of one."""
+    plain = _from_json(value)
+    return [plain] if isinstance(plain, str) else plain
+
+
+LimitValue = bool | int | float | str
+Paths = Annotated[Sequence[str], BeforeValidator(_as_list, json_schema_input_type=list[str]), Field(
+    description="Files and folders.")]
+SessionPath = Annotated[str, Field(description="A recorded session: one file.")]
+RuleIds = Annotated[Sequence[str], BeforeValidator(_as_list, json_schema_input_type=list[str]), Field(
+    description="Ids of rules, as `inspector rule` lists them; empty: all.")]
+Limits = Annotated[Mapping[str, LimitValue], BeforeValidator(
+    _from_json, json_schema_input_type=dict[str, LimitValue]), Field(
+    description="What is changed: max_tokens, policy, or a limit such as continuation_max_attempts.")]
+RowCount = Annotated[int, Field(ge=1, le=MOST_ROWS, description="Rows at most.")]
+TextLength = Annotated[int, Field(ge=1, le=LONGEST_TEXT, description="Characters of each text at most.")]
+
+
+def list_sessions(paths: Paths = (), most: RowCount = 50) -> dict[str, Any]:
+    """The newest sessions in these files and folders; without paths, those that agents wrote on this machine.
 
     Raises:
-        CallerError: the folder may not be read, or is none.
+        CallerError: a path cannot be read.
     """
-    if folder:
-        _check(folder)
-        if not os.path.isdir(folder):
-            raise CallerError(f"{folder}: no folder")
-        found = sorted((entry for entry in os.scandir(folder) if entry.is_file()),
-                       key=lambda entry: -entry.stat().st_mtime)
-        rows = [{"path": entry.path, "agent": "", "size": entry.stat().st_size} for entry in found]
+    agents: dict[str, str] = {}
+    if paths:
+        names = [name for name, listed in _files(paths) if not listed or _is_regular(name)]
     else:
-        rows = [{"path": each.path, "agent": each.agent, "size": each.size} for each in transcripts(os.environ)]
-    most = max(1, min(most, MOST_ROWS))
-    return _masked({"sessions": rows[:most], "more": max(0, len(rows) - most)})
+        agents = {each.path: each.agent for each in transcripts(os.environ)}
+        names = list(agents)
+    stats = sorted(((name, os.stat(name)) for name in names if _is_regular(name)), key=lambda each: -each[1].st_mtime)
+    rows: list[dict[str, Any]] = []
+    seen = 0
+    for name, about in stats:
+        if len(rows) == most:
+            break
+        seen += 1
+        if name in agents or name in paths or is_session(name):
+            rows.append({"path": name, "agent": agents.get(name, ""), "size": about.st_size})
+    return _masked({"sessions": rows, "more": len(stats) - seen})
 
 
-def why_did_it_stop(path: str) -> dict[str, Any]:
-    """The headline of a session, and of each turn: verdict, what happened, what to change, and the stop reasons.
+def why_did_it_stop(path: SessionPath, most: RowCount = MOST_ROWS) -> dict[str, Any]:
+    """The headline of a session, and of each turn, the worst first: verdict, what happened, what to change, reasons.
 
     Raises:
         CallerError: the file cannot be read.
     """
     shown = _view(path)
-    turns = [{
-        "turn": number, "verdict": turn.verdict.word, "severity": turn.verdict.severity.value,
-        "complete": turn.verdict.complete, "what_happened": turn.verdict.sentence,
-        "what_to_change": turn.verdict.advice.text if turn.verdict.advice else "",
-        "user": one_line(turn.run.record.user_text, 200), "responses": list(turn.responses),
-        "stop_reasons": [_reason(shown.responses[link.index]) for link in turn.run.record.links],
-    } for number, turn in enumerate(shown.turns, start=1)]
     # The worst first: a long session is cut, and what matters must be in it.
-    order = sorted(range(len(turns)), key=lambda at: shown.turns[at].verdict.rank)
-    return _masked({"headline": shown.headline(), "turns": [turns[at] for at in order[:MOST_ROWS]],
-                    "more": max(0, len(turns) - MOST_ROWS)})
+    order = sorted(range(len(shown.turns)), key=lambda at: shown.turns[at].verdict.rank)
+    return _masked({"headline": _line(shown.headline()),
+                    "turns": [_turn(shown, at) for at in order[:most]], "more": max(0, len(order) - most)})
 
 
-def findings(path: str, rules: Sequence[str] = ()) -> dict[str, Any]:
-    """What the rules of `inspector check` find in a file.
+def _turn(shown: View, at: int) -> dict[str, Any]:
+    turn = shown.turns[at]
+    links = turn.run.record.links
+    return {
+        "turn": at + 1, "verdict": turn.verdict.word, "severity": turn.verdict.severity.value,
+        "complete": turn.verdict.complete, "what_happened": _line(turn.verdict.sentence),
+        "what_to_change": _line(turn.verdict.advice.text) if turn.verdict.advice else "",
+        "user": _line(turn.run.record.user_text),
+        "stop_reasons": [{"response": link.index, **_reason(shown.responses[link.index])}
+                         for link in links[-MOST_NOTES:]],
+        "earlier_responses": max(0, len(links) - MOST_NOTES),
+    }
+
+
+def findings(paths: Paths, rules: RuleIds = (), most: RowCount = MOST_ROWS) -> dict[str, Any]:
+    """What the rules of `inspector check` find in files and folders, the errors first.
 
     Raises:
-        CallerError: there is no such rule, or the file cannot be read.
+        CallerError: there is no such rule, or none of the files can be read.
     """
-    _check(path)
-    report = check_file(path, list(rules) or None)
+    for path in paths:
+        _check(path)
+    report = check_paths(paths, chosen(rules), jobs=1)
     if report.errors and not report.turns:
         raise CallerError(report.errors[0])
-    made = report_document(report)
-    del made["turns"]
-    made["more"] = max(0, len(made["problems"]) - MOST_ROWS)
-    made["problems"] = made["problems"][:MOST_ROWS]
-    return _masked(made)
+    whole = report_document(report)
+    order = ("error", "warning", "info")
+    problems = sorted(whole["problems"], key=lambda each: order.index(each["severity"]))
+    bad = [{"path": file.path, "error": file.error} for file in report.files if file.error]
+    return _masked({
+        "files": len(report.files), "turns": len(report.turns), "skipped": report.skipped,
+        "unreadable": bad[:MOST_NOTES], "problems": problems[:most], "more": max(0, len(problems) - most)})
 
 
-def response(path: str, index: int) -> dict[str, Any]:
+def response(
+    path: SessionPath,
+    index: Annotated[int, Field(ge=0, description="The response, from 0, as why_did_it_stop counts them.")],
+    call: Annotated[int, Field(ge=0, description="The first call that is given, from 0.")] = 0,
+    offset: Annotated[int | None, Field(ge=0, description="The first character of each text that is given; without it "
+                                        "a long text is given by its beginning and its end.")] = None,
+    characters: TextLength = MOST_TEXT,
+) -> dict[str, Any]:
     """One response: its reasons with their evidence, its text, and each call with whether it may run.
 
     Raises:
-        CallerError: the file cannot be read, or has no such response.
+        CallerError: the file cannot be read, or has no such response or call.
     """
     shown = _view(path)
-    if not 0 <= index < len(shown.responses):
+    if index >= len(shown.responses):
         raise CallerError(f"{path}: no response {index}: expected 0 to {len(shown.responses) - 1}")
     facts = shown.responses[index]
-    answer = facts.exchange.response
+    answer, count = facts.exchange.response, len(facts.verdicts)
+    if call and call >= count:
+        raise CallerError(f"{path}: response {index} has no call {call}: it has {count:,}")
+    calls: list[dict[str, Any]] = []
+    size = 0
+    for at, verdict in enumerate(facts.verdicts[call : call + MOST_ROWS], start=call):
+        arguments, whole = _part(verdict.call.arguments or "", offset, characters)
+        size += len(arguments)
+        if calls and size > MOST_ARGUMENTS:
+            break
+        calls.append({"call": at, "name": _line(verdict.call.name or ""), "admission": verdict.admission.value,
+                      "why": _line(verdict.why), "arguments": arguments, "arguments_characters": whole})
+    text, text_whole = _part(answer.text or "", offset, characters)
+    reasoning, reasoning_whole = _part(answer.reasoning_content or "", offset, characters)
     return _masked({
         "api": facts.exchange.api, "model": facts.exchange.model, **_reason(facts),
-        "evidence": [{"rule": seen.rule, "note": seen.note, "at": str(seen.at) if seen.at is not None else ""}
-                     for seen in facts.evidence],
-        "text": _cut(answer.text or ""), "reasoning": _cut(answer.reasoning_content or ""),
-        "calls": [{"name": verdict.call.name, "admission": verdict.admission.value, "why": verdict.why,
-                   "arguments": _cut(verdict.call.arguments or "")} for verdict in facts.verdicts],
+        "evidence": [{"rule": seen.rule, "note": _line(seen.note), **({} if seen.at is None else {
+            "part": seen.at.part.value, "start": seen.at.start, "end": seen.at.end, "pointer": seen.at.pointer})}
+            for seen in facts.evidence[:MOST_NOTES]],
+        "more_evidence": max(0, len(facts.evidence) - MOST_NOTES),
+        "text": text, "text_characters": text_whole,
+        "reasoning": reasoning, "reasoning_characters": reasoning_whole,
+        "calls": calls, "more_calls": max(0, count - call - len(calls)),
         "output_tokens": answer.usage.output_tokens if answer.usage else None,
         "cap": facts.exchange.request.max_tokens if facts.exchange.request else None,
     })
 
 
-def what_if(path: str, limits: Mapping[str, str]) -> dict[str, Any]:
-    """How each turn would have ended under other limits or another policy, over the recording or simulated.
+def what_if(
+    path: SessionPath, limits: Limits,
+    turn: Annotated[int | None, Field(ge=1, description="Only this turn, from 1; without it, all that change.")] = None,
+    most: RowCount = MOST_ROWS,
+) -> dict[str, Any]:
+    """How each turn would have ended under other limits or another policy, and whether that is recorded or simulated.
 
     Raises:
-        CallerError: the file cannot be read, or there is no such limit.
+        CallerError: the file cannot be read, or there is no such limit or turn.
     """
-    settings = settings_of({name: str(value) for name, value in limits.items()}, Settings())
+    before = _view(path)
+    assignments = {name: _WORDS[value] if isinstance(value, bool) else str(value) for name, value in limits.items()}
+    settings = settings_of(assignments, Settings())
     if settings.live is not None:
-        raise CallerError("nothing is asked live here")
-    before, after = _view(path), _view(path, settings)
-    rows = [{"turn": number, "before": old.verdict.word, "after": new.verdict.word,
-             "what_happened": new.verdict.sentence}
-            for number, (old, new) in enumerate(zip(before.turns, after.turns, strict=False), start=1)
-            if old.verdict.sentence != new.verdict.sentence]
-    return _masked({"complete_before": before.complete, "complete_after": after.complete, "turns": len(before.turns),
-                    "changed": rows[:MOST_ROWS], "more": max(0, len(rows) - MOST_ROWS)})
+        raise CallerError("live: no provider is asked here")
+    if turn is not None and turn > len(before.turns):
+        raise CallerError(f"{path}: no turn {turn}: expected 1 to {len(before.turns)}")
+    made = branch(before, settings)
+    wanted = range(len(before.turns)) if turn is None else [turn - 1]
+    places = [at for at in wanted if turn is not None or _differs(before.turns[at], made.view.turns[at])]
+    return _masked({
+        "summary": branch_report.summary(made), "fidelity": branch_report.trust(made),
+        "token_boundaries": [_line(line) for line in branch_report.boundaries(made)],
+        "turns": len(before.turns), "complete_before": before.complete, "complete_after": made.view.complete,
+        "changed": [_outcome(made, at) for at in places[:most]], "more": max(0, len(places) - most)})
+
+
+def _differs(old: TurnFacts, new: TurnFacts) -> bool:
+    return (old.verdict.sentence, old.merged.text) != (new.verdict.sentence, new.merged.text)
+
+
+def _outcome(made: Branch, at: int) -> dict[str, Any]:
+    """One turn before and after, and how far that can be trusted."""
+    old, new = made.original.turns[at], made.view.turns[at]
+    cuts = [_line(step.estimated.between) for step in made.view.steps[new.run.first : new.run.decided + 1]
+            if step.estimated is not None]
+    simulated = made.view.steps[new.run.decided].fidelity is Fidelity.SIMULATED
+    return {
+        "turn": at + 1, "before": old.verdict.word, "after": new.verdict.word,
+        "state_before": old.final_state.value, "state_after": new.final_state.value,
+        "what_happened": _line(new.verdict.sentence),
+        "answer": "unrecorded" if new in made.unrecorded else "simulated" if simulated else "recorded",
+        "estimated": cuts[:MOST_NOTES], "spent": branch_report.spend(made.view.end_of(new)),
+    }
+
+
+TOOLS: Mapping[str, Callable[..., dict[str, Any]]] = {
+    tool.__name__: tool for tool in (list_sessions, why_did_it_stop, findings, response, what_if)}
+"""What can be asked; arguments and descriptions are the functions' own."""
+
+
+def described() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Name, description and the JSON Schema of the arguments of each tool."""
+    for name, tool in TOOLS.items():
+        yield name, (tool.__doc__ or "").split("\n\n")[0], _arguments(tool).json_schema()
+
+
+def _arguments(tool: Any) -> TypeAdapter[Any]:
+    """Checks the arguments of a tool, by its signature, and calls it."""
+    return TypeAdapter(tool)
+
+
+def answer_of(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer of a tool.
+
+    Raises:
+        CallerError: there is no such tool, an argument is missing, unknown or out of range, or the tool refuses.
+    """
+    tool = TOOLS.get(name)
+    if tool is None:
+        raise CallerError(f"{_line(name)}: no such tool; there are {', '.join(TOOLS)}")
+    try:
+        value: dict[str, Any] = _arguments(tool).validate_python(ArgsKwargs((), dict(arguments)))
+    except ValidationError as why:
+        first = why.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(each) for each in first["loc"]) or "arguments"
+        raise CallerError(_line(redact.text(f"{name}: {where}: {first['msg']}"))) from None
+    return value
 
 
 # -- What they share ---------------------------------------------------------------------------------------------------
 
 
 def _check(path: str) -> None:
+    """Lets pass what is a regular file or a folder, and may be read."""
+    if path == STDIN:  # the client's own words come through it
+        raise CallerError("-: expected a file")
     try:
         check_bounds(path)
+        mode = os.stat(path).st_mode
     except OSError as why:
-        raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None
+        raise CallerError(f"{_line(path)}: cannot be read: {why.strerror or why}") from None
+    except ValueError:
+        raise CallerError(f"{_line(path)}: no path of a file") from None
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise CallerError(f"{_line(path)}: neither a regular file nor a folder")
 
 
-def _view(path: str, settings: Settings | None = None) -> View:
+def _files(paths: Sequence[str]) -> list[tuple[str, bool]]:
+    for path in paths:
+        _check(path)
+    return files_of(paths)[0]
+
+
+def _is_regular(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _view(path: str) -> View:
     _check(path)
     if os.path.isdir(path):
-        raise CallerError(f"{path}: a folder; expected one file")
+        raise CallerError(f"{_line(path)}: a folder; expected one file")
     loaded = open_paths([path])
     if not loaded.exchanges:
         why = next((given.error for given in loaded.inputs if given.error), "no answer of a model is in it")
-        raise CallerError(why)
-    return view(replay(open_case(loaded), settings or Settings()))
+        raise CallerError(_line(why))
+    return view(replay(open_case(loaded), Settings()))
 
 
 def _reason(facts: ResponseFacts) -> dict[str, Any]:
     stop = facts.judged.stop
-    return {"raw": stop.raw, "stop_reason": stop.normalized.value, "detail": stop.detail}
+    raw = _line(stop.raw) if isinstance(stop.raw, str) else stop.raw
+    return {"raw": raw, "stop_reason": stop.normalized.value, "detail": stop.detail and _line(stop.detail)}
 
 
-def _cut(text: str) -> str:
-    if len(text) <= MOST_TEXT:
-        return text
-    half = MOST_TEXT // 2
-    return f"{text[:half]}\n[{len(text) - 2 * half:,} characters left out]\n{text[-half:]}"
+def _line(text: str) -> str:
+    """A text on one line; masked before it is cut, since half of a credential is not recognized."""
+    return one_line(redact.text(text), LONGEST_LINE)
+
+
+def _part(text: str, offset: int | None, most: int) -> tuple[str, int]:
+    """The part of a text that is given, and how long the whole is; masked before it is cut."""
+    plain = redact.text(text)
+    if offset is not None:
+        return plain[offset : offset + most], len(plain)
+    if len(plain) <= most:
+        return plain, len(plain)
+    end = most // 2
+    start = most - end
+    return f"{plain[:start]}\n[{len(plain) - most:,} characters left out]\n{plain[len(plain) - end:]}", len(plain)
 
 
 def _masked(value: dict[str, Any]) -> dict[str, Any]:

@@ -183,7 +183,7 @@ def _report(shown: View, loaded: Loaded, ids: Sequence[str], only: set[int] | No
 
 
 def _unread(given: Input) -> str:
-    return redact.text(one_line(given.error, LONGEST)) if given.error else ""
+    return one_line(redact.text(given.error), LONGEST) if given.error else ""
 
 
 def _path(shown: View, turn: TurnFacts) -> str:
@@ -208,7 +208,7 @@ def _problem(
 ) -> Problem:
     facts = shown.responses[hit.response] if hit.response is not None else deciding(shown, turn)
     severity = Severity.WARNING if severity is Severity.ERROR and not hit.sure else severity
-    message = redact.text(one_line(hit.message, LONGEST))
+    message = one_line(redact.text(hit.message), LONGEST)  # half of a credential is not recognized
     if facts is None:
         return Problem(name, severity.value, message, file, number, fingerprint=_print(name, turn.id.encode(), 0))
     exchange = facts.exchange

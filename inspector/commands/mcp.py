@@ -2,52 +2,59 @@
 
 from __future__ import annotations
 
-import functools
+import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import click
 
 from inspector import __version__, commands
-from inspector.check import agent_tools
 from loop_core.errors import LoopError
 
-TOOLS: tuple[Callable[..., dict[str, Any]], ...] = (
-    agent_tools.list_sessions, agent_tools.why_did_it_stop, agent_tools.findings, agent_tools.response,
-    agent_tools.what_if,
-)
-"""What can be asked; names, arguments and descriptions are the functions' own."""
+INSTRUCTIONS = ("Says why turns of LLM agents stopped, from recorded sessions. Begin with list_sessions or with a "
+                "path, then why_did_it_stop. Nothing is written, and no provider is asked.")
 
 
 @click.command(context_settings=commands.CONTEXT)
 def mcp() -> None:
     """Serves recorded sessions to agents over MCP, on standard input and output; read-only, masked."""
     try:
-        from mcp.server.mcpserver import MCPServer
-        from mcp.server.mcpserver.exceptions import ToolError
+        import anyio
+        from mcp import types
+        from mcp.server.lowlevel import Server
+        from mcp.server.stdio import stdio_server
     except ImportError:
         click.echo("inspector: this needs the extra `mcp`: pip install '.[mcp]'", err=True)
         sys.exit(commands.UNREADABLE)
+    from inspector.check.agent_tools import described
 
-    def told(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        """The tool, whose expected failures are one line."""
+    tools = [types.Tool(name=name, description=text, input_schema=schema,
+                        annotations=types.ToolAnnotations(read_only_hint=True))
+             for name, text, schema in described()]
 
-        @functools.wraps(tool)
-        def run(*arguments: Any, **named: Any) -> dict[str, Any]:
-            try:
-                return tool(*arguments, **named)
-            except LoopError as why:
-                raise ToolError(commands.without_credentials(str(why))) from None
-            except (OSError, ValueError, RecursionError, MemoryError) as why:
-                raise ToolError(f"cannot be done: {type(why).__name__}") from None
+    async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=tools)
 
-        return run
+    async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        text, failed = await anyio.to_thread.run_sync(run_tool, params.name, params.arguments or {})
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
 
-    server = MCPServer(
-        "loop-inspector", version=__version__, log_level="ERROR",
-        instructions="Says why turns of LLM agents stopped, from recorded sessions. Begin with list_sessions or with a "
-                     "path, then why_did_it_stop. Nothing is written, and no provider is asked.")
-    for tool in TOOLS:
-        server.add_tool(told(tool), description=(tool.__doc__ or "").split("\n\n")[0])
-    server.run("stdio")
+    async def serve() -> None:
+        server: Server[Any] = Server("loop-inspector", version=__version__, instructions=INSTRUCTIONS,
+                                     on_list_tools=list_tools, on_call_tool=call_tool)
+        async with stdio_server() as (requests, answers):
+            await server.run(requests, answers, server.create_initialization_options())
+
+    anyio.run(serve)
+
+
+def run_tool(name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+    """The answer of a tool as JSON, or why there is none in one line, and whether that is so."""
+    from inspector.check.agent_tools import answer_of
+
+    try:
+        return json.dumps(answer_of(name, arguments), ensure_ascii=False), False
+    except LoopError as why:
+        return commands.without_credentials(" ".join(str(why).split())), True
+    except Exception as why:  # noqa: BLE001 - an agent can do nothing with a traceback, which may hold what was read
+        return f"{name}: cannot be done: {type(why).__name__}", True

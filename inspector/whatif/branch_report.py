@@ -37,7 +37,7 @@ def _lines(made: Branch) -> Iterator[str]:
         yield one_line(made.view.headline())
         return
     yield f"{made.name}: {summary(made)}"
-    yield f"fidelity: {fidelity(made)}; {_ends(made)}"
+    yield f"fidelity: {trust(made)}"
     yield from (one_line(line) for line in edit_lines(made))
     yield from (f"asked live: {one_line(line)}" for line in live_sources(made))
     yield from (f"token boundaries: {line}" for line in boundaries(made))
@@ -87,6 +87,11 @@ def fidelity(made: Branch) -> str:
         return worst(made).value
     where = f"step {left + 1} (turn {made.view.replay.turn_at(left) + 1})"
     return f"{worst(made).value} from {where}"
+
+
+def trust(made: Branch) -> str:
+    """The same, and whether the answers suffice for what the branch asks."""
+    return f"{fidelity(made)}; {_ends(made)}"
 
 
 def worst(made: Branch) -> Fidelity:
