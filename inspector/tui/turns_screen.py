@@ -294,7 +294,7 @@ class TurnsScreen(Screen[None]):
 
     def action_over_all(self, view: str) -> None:
         """Opens all files as one session, with a view over it."""
-        from inspector.tui.whole_table import open_over_all
+        from inspector.tui.turns_reading import open_over_all
 
         open_over_all(self, view)
 
