@@ -15,7 +15,8 @@ from textual.reactive import reactive
 
 from inspector.config.files import bounds_of
 from inspector.report import filters, turn_rows, turn_table
-from inspector.report.lines.spans import EMPTY, Line, Role, Span, wrapped
+from inspector.report.lines.spans import EMPTY, Line, Role, Span, joined, safe, wrapped
+from inspector.report.lines.steps import role_of
 from inspector.report.turn_rows import TurnRow
 from inspector.report.turn_table import GAP, TurnColumn
 from inspector.sessions.agents import samples, short, transcripts
@@ -169,6 +170,15 @@ MARGIN = 3
 """The cells of a row beside its columns: the cursor's mark, and one at the right."""
 
 
+SORTS: Mapping[str, str] = {
+    "verdict": "worst first", "session": "by name, its turns in order", "raw → reason": "by the effective reason",
+    "turn": "by its number in the session", "tokens": "output of the answer that decided", "calls": "most held first",
+    "model": "by name", "age": "newest first", "agent": "by name", "took": "the time of its answers",
+    "what to change": "same advice together", "message": "by the user's message",
+}
+"""What sorting by a column does."""
+
+
 class TurnHeading(Panel):
     """The names of the columns; a click sorts by one, a second click the other way round."""
 
@@ -218,3 +228,25 @@ class TurnCounts(Panel):
     def make(self, width: int) -> Sequence[Line]:
         """The line."""
         return [self.line]
+
+
+def counts_line(
+    counts: turn_rows.RowCounts, progress: str | None, narrowed: filters.Filter | None, matching: int
+) -> Line:
+    """How far reading is, how many turns there are or pass a filter, and how many have each verdict."""
+    parts: list[Sequence[Span]] = [[Span(progress, Role.HERE)]] if progress is not None else []
+    if narrowed is not None:
+        parts.append([safe(f"filter {narrowed.text}: {matching:,} of {counts.turns:,} turns", Role.MARK)])
+    else:
+        parts.append([Span(f"{counts.turns:,}", Role.STRONG),
+                      Span(f" turn{'' if counts.turns == 1 else 's'} in "),
+                      Span(f"{counts.sessions:,}", Role.STRONG),
+                      Span(f" session{'' if counts.sessions == 1 else 's'}")])
+    parts.append([Span(f"{counts.attention:,}", Role.STRONG),
+                  Span(f" need{'s' if counts.attention == 1 else ''} attention")])
+    parts.append([Span(f"{counts.complete:,} complete", Role.DIM)])
+    if counts.unread:
+        parts.append([Span(f"{counts.unread:,} not read", Role.WARN)])
+    parts += [[Span(f"{count:,} "), Span(f"{seen.glyph} {seen.word}", role_of(seen))]
+              for seen, count in counts.verdicts if not seen.clean]
+    return joined(parts)

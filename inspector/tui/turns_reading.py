@@ -1,17 +1,76 @@
-"""All files of a table of turns, opened as one session, with a view over the whole: tuning, or the policies."""
+"""How the table of turns reads its files, in a thread while keys are answered.
+
+It reads file after file, or all of a large file whose first turns are listed, or all files as one session with a view
+over the whole: tuning, or the policies.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from textual.worker import get_current_worker
+
 from inspector.report.lines.spans import one_line
+from inspector.report.turn_rows import TurnRow, name_of
 from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of
+from inspector.tui.turn_list import rows_of_session
 from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
     from inspector.tui.turns_screen import TurnsScreen
+
+
+BATCH = 0.1
+"""Seconds between two looks at what was read meanwhile."""
+
+
+def read_files(table: TurnsScreen, paths: Sequence[str]) -> None:
+    """Reads files one after the other, and gives their rows to the table."""
+    _in_thread(table, partial(_read_files, table, paths, reading_of(table.app)))
+
+
+def _in_thread(table: TurnsScreen, reading: Callable[[], None]) -> None:
+    table.run_worker(reading, thread=True, exclusive=True)
+
+
+def _read_files(table: TurnsScreen, paths: Sequence[str], reading: ReadingOptions) -> None:
+    from inspector.report.indexed_rows import read_rows
+
+    worker, call = get_current_worker(), table.app.call_from_thread
+    waiting: list[tuple[str, list[TurnRow]]] = []
+    sent = time.monotonic()
+    done = total = 0
+    try:
+        for found in read_rows(paths, reading.api, reading.profile, reading.settings, indexed=not table.named):
+            if worker.is_cancelled:
+                return
+            waiting += found.rows
+            done, total = found.done, found.total
+            if found.note:
+                call(setattr, table, "note", found.note)
+            if time.monotonic() - sent > BATCH or len(found.rows) > 1:  # the index has many at once
+                call(table.take, waiting, done, total)
+                waiting, sent = [], time.monotonic()
+    except LoopError as why:  # an API or a profile that does not exist: nothing is read
+        waiting = [(path, [TurnRow((path,), path, name_of(path), why=str(why))]) for path in paths]
+    call(table.take, waiting, done, total)
+    call(table.finish)
+
+
+def read_whole(table: TurnsScreen, paths: Sequence[str]) -> None:
+    """Reads all of a file whose first turns are listed."""
+    _in_thread(table, partial(_read_whole, table, paths, reading_of(table.app)))
+
+
+def _read_whole(table: TurnsScreen, paths: Sequence[str], reading: ReadingOptions) -> None:
+    try:
+        read = load(paths, reading)
+        table.app.call_from_thread(table.take_whole, read, rows_of_session(read))
+    except LoopError as why:
+        table.app.call_from_thread(setattr, table, "note", str(why))
 
 
 def open_over_all(table: TurnsScreen, view: str) -> None:
@@ -25,10 +84,10 @@ def open_over_all(table: TurnsScreen, view: str) -> None:
     else:
         table.note = "reading all files as one session…"
         paths = [path for section in table.sections for path in section.paths]
-        table.run_worker(partial(_read, table, paths, reading_of(table.app), view), thread=True, exclusive=True)
+        _in_thread(table, partial(_read_session, table, paths, reading_of(table.app), view))
 
 
-def _read(table: TurnsScreen, paths: Sequence[str], reading: ReadingOptions, view: str) -> None:
+def _read_session(table: TurnsScreen, paths: Sequence[str], reading: ReadingOptions, view: str) -> None:
     try:
         read = load(paths, reading)
     except LoopError as why:

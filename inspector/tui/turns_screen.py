@@ -10,28 +10,34 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
-from textual.worker import get_current_worker
 
 from inspector.report import filters, turn_rows, turn_table
-from inspector.report.lines.spans import Role, Span, joined, safe
-from inspector.report.lines.steps import role_of
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
+from inspector.tui import turns_reading
 from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose, RowList
 from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted
-from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of
-from inspector.tui.turn_list import Section, TurnAbout, TurnCounts, TurnHeading, TurnList, rows_of_session
-from loop_core.errors import LoopError
+from inspector.tui.session_files import OpenSession, reading_of
+from inspector.tui.turn_list import (
+    SORTS,
+    Section,
+    TurnAbout,
+    TurnCounts,
+    TurnHeading,
+    TurnList,
+    counts_line,
+    rows_of_session,
+)
 
 READABLE = 16_000_000
 """Bytes; a larger file that nobody named is not read for its verdict alone."""
@@ -41,8 +47,6 @@ TALL, SMALL_ABOUT, LARGE_ABOUT = 30, 6, 8
 """From how many rows on the lower pane is larger, and its rows."""
 PROGRESS = 0.5
 """Seconds between two looks at how far a large file is read."""
-BATCH = 0.1
-"""Seconds between two looks at what was read meanwhile."""
 
 
 class TurnsScreen(Screen[None]):
@@ -135,11 +139,11 @@ class TurnsScreen(Screen[None]):
         if self.opened is not None and self.begun:
             self.reading = True
             self._say_counts()
-            self.call_after_refresh(self._read_whole, self.opened.paths, reading_of(self.app))
+            self.call_after_refresh(turns_reading.read_whole, self, self.opened.paths)
             self.set_interval(PROGRESS, self._progress)
         if self.opened is None and paths:
             self.reading = True
-            self.call_after_refresh(self._read, paths, reading_of(self.app))
+            self.call_after_refresh(turns_reading.read_files, self, paths)
 
     def on_resize(self) -> None:
         """What is known of a row has as much room as the screen leaves it."""
@@ -147,54 +151,19 @@ class TurnsScreen(Screen[None]):
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    @work(thread=True, exclusive=True)
-    def _read(self, paths: Sequence[str], reading: ReadingOptions) -> None:
-        """Reads the files one after the other, while keys are answered."""
-        from inspector.report.indexed_rows import read_rows
-
-        worker = get_current_worker()
-        waiting: list[tuple[str, list[TurnRow]]] = []
-        sent = time.monotonic()
-        done = total = 0
-        try:
-            for found in read_rows(
-                paths, reading.api, reading.profile, reading.settings, indexed=not self.named
-            ):
-                if worker.is_cancelled:
-                    return
-                waiting += found.rows
-                done, total = found.done, found.total
-                if found.note:
-                    self.app.call_from_thread(self._say, found.note)
-                if time.monotonic() - sent > BATCH or len(found.rows) > 1:  # the index has many at once
-                    self.app.call_from_thread(self._take, waiting, done, total)
-                    waiting, sent = [], time.monotonic()
-        except LoopError as why:  # an API or a profile that does not exist: nothing is read
-            waiting = [(path, [TurnRow((path,), path, turn_rows.name_of(path), why=str(why))]) for path in paths]
-        self.app.call_from_thread(self._take, waiting, done, total)
-        self.app.call_from_thread(self._finish)
-
-    @work(thread=True, exclusive=True)
-    def _read_whole(self, paths: Sequence[str], reading: ReadingOptions) -> None:
-        """Reads all of a file whose first turns are listed, while keys are answered."""
-        try:
-            read = load(paths, reading)
-            self.app.call_from_thread(self._whole, read, rows_of_session(read))
-        except LoopError as why:
-            self.app.call_from_thread(self._say, str(why))
-
-    def _whole(self, read: OpenSession, rows: list[TurnRow]) -> None:
+    def take_whole(self, read: OpenSession, rows: list[TurnRow]) -> None:
+        """Lists all rows of a file whose beginning was listed."""
         gc.freeze()  # as at the start: what was read stays, and is never looked through again
         self.opened, self.begun = read, False
         self.listed.set_rows(read.paths[0], rows)
-        self._finish()
+        self.finish()
 
     def _progress(self) -> None:
         """Says how far reading is, as long as a beginning is all that is listed."""
         if self.begun and self.is_attached:
             self._say_counts()
 
-    def _take(self, found: Sequence[tuple[str, list[TurnRow]]], done: int, total: int) -> None:
+    def take(self, found: Sequence[tuple[str, list[TurnRow]]], done: int, total: int) -> None:
         """Takes rows in; they are listed as often as that leaves time for keys."""
         for slot, rows in found:
             self.listed.set_rows(slot, rows)
@@ -206,7 +175,8 @@ class TurnsScreen(Screen[None]):
             self._moved()
             self._next_look = time.monotonic() + 10 * (time.monotonic() - began)
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
+        """Sorts the rows and counts them, now that all are read."""
         self.reading = False
         if not self.is_attached:
             return
@@ -241,32 +211,15 @@ class TurnsScreen(Screen[None]):
         self._say_counts()
 
     def _say_counts(self) -> None:
-        """Says how many turns there are and how they fared."""
-        counts = self.counts
-        parts: list[Sequence[Span]] = []
+        """Says how many turns there are, how they fared, and how far reading is."""
+        progress = None
         if self.begun and self.opened is not None:
             size, done = _size(self.opened.paths[0]) or 1, intake.read_so_far()
             share = f"{min(100, 100 * done // size)} %" if done < size else "judging all turns"
-            parts.append([Span(f"reading {size / 1e6:,.0f} MB: {share}… the first", Role.HERE)])
+            progress = f"reading {size / 1e6:,.0f} MB: {share}… the first"
         elif self.reading:
-            of = f" of {self.total:,}" if self.total else ""
-            parts.append([Span(f"reading {self.read:,}{of} files…", Role.HERE)])
-        if self.listed.filter is not None:
-            text = f"filter {self.listed.filter.text}: {self.listed.matching:,} of {counts.turns:,} turns"
-            parts.append([safe(text, Role.MARK)])
-        else:
-            parts.append([Span(f"{counts.turns:,}", Role.STRONG),
-                          Span(f" turn{'' if counts.turns == 1 else 's'} in "),
-                          Span(f"{counts.sessions:,}", Role.STRONG),
-                          Span(f" session{'' if counts.sessions == 1 else 's'}")])
-        parts.append([Span(f"{counts.attention:,}", Role.STRONG),
-                      Span(f" need{'s' if counts.attention == 1 else ''} attention")])
-        parts.append([Span(f"{counts.complete:,} complete", Role.DIM)])
-        if counts.unread:
-            parts.append([Span(f"{counts.unread:,} not read", Role.WARN)])
-        parts += [[Span(f"{count:,} "), Span(f"{seen.glyph} {seen.word}", role_of(seen))]
-                  for seen, count in counts.verdicts if not seen.clean]
-        self.query_one(TurnCounts).line = joined(parts)
+            progress = f"reading {self.read:,}{f' of {self.total:,}' if self.total else ''} files…"
+        self.query_one(TurnCounts).line = counts_line(self.counts, progress, self.listed.filter, self.listed.matching)
         self.query_one(TurnHeading).changed()
 
     def sort_by(self, name: str) -> None:
@@ -294,9 +247,7 @@ class TurnsScreen(Screen[None]):
 
     def action_over_all(self, view: str) -> None:
         """Opens all files as one session, with a view over it."""
-        from inspector.tui.turns_reading import open_over_all
-
-        open_over_all(self, view)
+        turns_reading.open_over_all(self, view)
 
     def action_sort(self) -> None:
         """Asks for a column."""
@@ -423,15 +374,6 @@ class TurnsScreen(Screen[None]):
 
     def _say(self, text: str) -> None:
         self.note = text
-
-
-SORTS: Mapping[str, str] = {
-    "verdict": "worst first", "session": "by name, its turns in order", "raw → reason": "by the effective reason",
-    "turn": "by its number in the session", "tokens": "output of the answer that decided", "calls": "most held first",
-    "model": "by name", "age": "newest first", "agent": "by name", "took": "the time of its answers",
-    "what to change": "same advice together", "message": "by the user's message",
-}
-"""What sorting by a column does."""
 
 
 def _size(path: str) -> int | None:

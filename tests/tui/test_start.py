@@ -49,7 +49,8 @@ def test_the_first_frame_imports_nothing_slow(tmp_path: Path) -> None:
     slow = {"pydantic", "httpx", "aiohttp", "yaml", "tree_sitter", "jsonschema_rs"}
     widgets = {f"textual.widgets._{name}" for name in ("data_table", "text_area", "markdown", "footer", "rich_log")}
     later = {f"inspector.tui.{name}" for name in (
-        "limits_form", "questions", "turns_screen", "policies_screen", "providers_screen", "tuning_screen")}
+        "limits_form", "questions", "turns_screen", "turns_reading", "policies_screen", "providers_screen",
+        "tuning_screen")}
     assert loaded & (slow | widgets | later) == set()
 
 
@@ -267,7 +268,7 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
     monkeypatch.setattr(session_files, "BEGINNING", path.stat().st_size // 2)
     monkeypatch.setattr("inspector.tui.app.remember", lambda paths: None)
     waits = threading.Event()
-    monkeypatch.setattr("inspector.tui.turns_screen.load",
+    monkeypatch.setattr("inspector.tui.turns_reading.load",
                         lambda *given: (waits.wait(20), session_files.load(*given))[1])
     app = LoopInspector([str(path)], as_table=True)
     async with app.run_test(size=(120, 24)) as pilot:
