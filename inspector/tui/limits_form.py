@@ -20,7 +20,6 @@ from inspector.report.lines.spans import Line, Role, Span
 from inspector.tui.panels import (
     Cycle,
     Note,
-    Panel,
     WrappedLines,
     field_keys,
     field_name,
@@ -29,8 +28,9 @@ from inspector.tui.panels import (
     lines,
     note,
 )
+from inspector.tui.run_tree import RunLines
 from inspector.tui.session_files import Run
-from inspector.whatif.branch_lines import run_line
+from inspector.whatif.branch_lines import preview_line
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
 from loop_core.turn.state import Turn
@@ -125,24 +125,6 @@ def problem_of(name: str, value: str) -> str | None:
     except CallerError as why:
         return str(why).removeprefix(f"{name}: ").removeprefix("--set ")
     return None
-
-
-# -- The runs of a session, a line each ------------------------------------------------------------------------------
-# How the turn at the cursor ends in it, and where it parts from the original.
-
-
-class RunLines(Panel):
-    """A list without a cursor."""
-
-    def __init__(self, runs: Sequence[Run], current: int, turn: int) -> None:
-        super().__init__()
-        self._runs, self._current, self._turn = runs, current, turn
-        self.styles.height = len(runs)
-
-    def make(self, width: int) -> Sequence[Line]:
-        """One line a run."""
-        return [run_line(run.name, run.view, self._turn, run.branch, index == self._current)
-                for index, run in enumerate(self._runs)]
 
 
 PAUSE = 0.15
@@ -322,7 +304,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
     def _look(self, assignments: Mapping[str, str]) -> None:
         """Asked in a thread: a session of thousands of turns takes a moment."""
         try:
-            line = would_do(self._runs[self._current], assignments, self._since)
+            line = preview_line(self._view.replay, assignments, self._since)
         except LoopError as why:
             line = (Span(f"✖ {why}", Role.ERROR),)
         self.app.call_from_thread(self._told, line)
@@ -368,26 +350,6 @@ def _about(text: str, name: str) -> Note:
     made = note(text, id=name)
     made.add_class("about")
     return made
-
-
-def would_do(run: Run, assignments: Mapping[str, str], since: int | None) -> Line:
-    """What a change would do, in a line.
-
-    Raises:
-        CallerError: a setting cannot be used.
-    """
-    from inspector.whatif.tree import preview
-
-    if not assignments:
-        return (Span("nothing is changed yet", Role.DIM),)
-    replay = run.view.replay
-    found = preview(replay, settings_of(assignments, replay.settings), replay.since if since is None else since)
-    if found.difference is None:
-        return (Span("would change nothing", Role.DIM),)
-    ends = ", ".join(str(index + 1) for index in found.turns[:6]) + ("…" if len(found.turns) > 6 else "")
-    turns = f"turn {ends} would end otherwise" if found.turns else "every turn would end as it does"
-    steps = f"{found.steps:,} step{'' if found.steps == 1 else 's'}"
-    return (Span(f"would change {steps} from step {found.difference + 1}", Role.STRONG), Span(f" · {turns}", Role.WARN))
 
 
 def refused(run: Run, step: int, whole: bool) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -12,7 +13,8 @@ from textual.screen import ModalScreen
 from inspector.report.lines.spans import Line, Role, Span
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
-from inspector.tui.panels import Note, key_note, note
+from inspector.tui.panels import Note, Panel, key_note, note
+from inspector.tui.session_files import Run
 from inspector.tui.stage import SessionRuns
 from inspector.whatif.branch_lines import run_line
 from inspector.whatif.tree import Node, tree_prefix
@@ -110,3 +112,17 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
         self._list.lay()
         self._list.cursor = min(self._list.cursor, self._list.count - 1)
         self._fit()
+
+
+class RunLines(Panel):
+    """The runs of a session, a line each: how the turn at the cursor ends in it, and where it leaves the original."""
+
+    def __init__(self, runs: Sequence[Run], current: int, turn: int) -> None:
+        super().__init__()
+        self._runs, self._current, self._turn = runs, current, turn
+        self.styles.height = len(runs)
+
+    def make(self, width: int) -> Sequence[Line]:
+        """One line a run."""
+        return [run_line(run.name, run.view, self._turn, run.branch, index == self._current)
+                for index, run in enumerate(self._runs)]

@@ -5,9 +5,11 @@ Both sides are one turn: the one at the cursor if the settings change it, else t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
+from inspector.config.settings import settings_of
+from inspector.replay import Replay
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.diff import changed, shared
 from inspector.report.lines.spans import (
@@ -26,7 +28,7 @@ from inspector.report.lines.steps import detail
 from inspector.whatif.branch_report import live_sources
 from inspector.whatif.edited_inputs import edit_lines, edited_inputs
 from inspector.whatif.step_pairs import first_difference_of
-from inspector.whatif.tree import ORIGINAL, Branch
+from inspector.whatif.tree import ORIGINAL, Branch, preview
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
@@ -282,3 +284,20 @@ def _parts(made: Branch, turn: TurnFacts) -> str:
     if pair is None:
         return "the same" if made.difference is None else "the same in this turn"
     return f"parts at step {(pair.right if pair.right is not None else pair.left or 0) + 1}"
+
+
+def preview_line(run: Replay, assignments: Mapping[str, str], since: int | None) -> Line:
+    """What other settings would do from a step on, or from where the run itself began.
+
+    Raises:
+        CallerError: a setting cannot be used.
+    """
+    if not assignments:
+        return (Span("nothing is changed yet", Role.DIM),)
+    found = preview(run, settings_of(assignments, run.settings), run.since if since is None else since)
+    if found.difference is None:
+        return (Span("would change nothing", Role.DIM),)
+    ends = ", ".join(str(index + 1) for index in found.turns[:6]) + ("…" if len(found.turns) > 6 else "")
+    turns = f"turn {ends} would end otherwise" if found.turns else "every turn would end as it does"
+    steps = f"{found.steps:,} step{'' if found.steps == 1 else 's'}"
+    return (Span(f"would change {steps} from step {found.difference + 1}", Role.STRONG), Span(f" · {turns}", Role.WARN))
