@@ -1,10 +1,14 @@
 """Deletes every row of every table, one at a time, and asks for a behavioural test that fails.
 
-    python tests/mutants.py [-v] [--list] [--jobs N] [WORD ...]      only rows whose name holds one of the words
+    python tests/mutants.py [-v] [--list] [--jobs N] [--times REPORT] [WORD ...]
+                                                                    only rows whose name holds one of the words
 
 Each row is deleted in a process of its own, as soon as its table is assigned, so that whatever is derived from the
-table is derived without it; then the test file that belongs to the table runs until its first failure, quick tests
-first. A test that names the table, itself or through what it calls, does not count: a copy of a table proves nothing.
+table is derived without it; then the test file that belongs to the table runs until its first failure: first the
+tests that missed other rows of the table, of these the ones whose names have most words of the row's, quick ones
+first. How long each test takes stands in the JUnit report of a run of the whole suite; without one, each file runs
+once before its rows are deleted. A test that names the table, itself or through what it calls, does not count: a copy
+of a table proves nothing.
 Recorded traffic is hidden, since these proofs must hold without it. Needs `fork`.
 """
 
@@ -22,20 +26,25 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache
+from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 120
 """A row whose tests take longer is reported: a mutant must not hang the build."""
+WORD = re.compile(r"[a-z0-9_]{3,}")
+"""A word of the name of a row, or of a test."""
 Step = int | str
 """A position in a table, or the field of a row that holds a table of its own."""
 
@@ -454,18 +463,24 @@ def _target(statement: ast.stmt) -> str | None:
 
 
 class Behavioural:
-    """A pytest plugin: leaves out tests that name the table, runs the quick ones first, and keeps what happened."""
+    """A pytest plugin: leaves out tests that name the table, orders the others, and keeps what happened."""
 
-    def __init__(self, names: Iterable[str], took: Mapping[str, float]) -> None:
-        self.names, self.took = frozenset(names), took
+    def __init__(self, names: Iterable[str], took: Mapping[str, float], row: Row | None, best: Set[str]) -> None:
+        self.names, self.took, self.best = frozenset(names), took, best
+        self.words = frozenset(WORD.findall(row.title.lower())) if row else frozenset()
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         left_out = [item for item in items if _function(item) in copies(str(item.path), self.names)]
-        kept = (item for item in items if item not in left_out)
-        items[:] = sorted(kept, key=lambda item: self.took.get(item.nodeid, 0))
+        items[:] = sorted((item for item in items if item not in left_out), key=self.place)
         config.hook.pytest_deselected(items=left_out)
+
+    def place(self, item: pytest.Item) -> tuple[bool, int, float]:
+        """A test that is likely to miss the row stands before others."""
+        name = item.nodeid.lower()
+        return (item.nodeid.partition("[")[0] not in self.best, -sum(word in name for word in self.words),
+                self.took.get(item.nodeid, 0))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0) + report.duration
@@ -503,6 +518,13 @@ def _mentioned(statement: ast.stmt) -> Iterator[str]:
             yield node.arg  # a fixture
 
 
+Outcome = tuple[int, dict[str, float], list[str], set[str]]
+"""The exit code of pytest, the seconds of each test, the tests that failed, the modules of libraries that it loaded."""
+LIBRARIES = sys.stdlib_module_names | {"_pytest", "anyio", "httpcore", "httpx", "hypothesis", "jsonschema_rs",
+                                       "multidict", "pydantic", "pydantic_core", "rich", "textual", "yaml", "yarl"}
+"""What a process may load before it forks: no library here starts a thread or opens a connection when it is loaded."""
+
+
 # -- processes -------------------------------------------------------------------------------------------------------
 
 
@@ -538,25 +560,21 @@ def result(process: int, path: Path, status: int | None = None) -> Any:
         path.unlink()
 
 
-def trial(tests: str, names: Iterable[str], took: Mapping[str, float], row: Row | None) -> tuple[int, Behavioural]:
+def tried(tests: str, took: Mapping[str, float], row: Row | None, best: Set[str] = frozenset()) -> Outcome:
     """Runs one test file, with one row deleted or with all of them."""
     if row is not None:
         sys.meta_path.insert(0, Deleting(row))
-    plugin = Behavioural(names, took)
+    plugin = Behavioural(names_of(row), took, row, best)
     needed = [sys.modules["_hypothesis_pytestplugin"], sys.modules["pytest_asyncio.plugin"]]
-    plain = ["-q", "-x", "-p", "no:unraisableexception", "--rootdir", str(ROOT), str(ROOT / tests)]
+    plain = ["-q", "-x", "--tb=no", "-p", "no:unraisableexception", "--rootdir", str(ROOT), str(ROOT / tests)]
     code = pytest.main(plain, plugins=[plugin, *needed])
-    return int(code), plugin
+    libraries = {name for name in sys.modules if name.partition(".")[0] in LIBRARIES}
+    return int(code), plugin.seconds, plugin.failed, libraries
 
 
-Outcome = tuple[int, dict[str, float], list[str]]
-"""The exit code of pytest, the seconds of each test, the tests that failed."""
-
-
-def tried(tests: str, table: Table, took: Mapping[str, float], row: Row | None) -> Outcome:
-    """`trial`, as plain values."""
-    code, plugin = trial(tests, table.names or (table.name,), took, row)
-    return code, plugin.seconds, plugin.failed
+def names_of(row: Row | None) -> tuple[str, ...]:
+    """The names by which a test would be a copy of the row's table."""
+    return () if row is None else row.table.names or (row.table.name,)
 
 
 def prepare() -> None:
@@ -585,6 +603,7 @@ def main() -> int:
     asked.add_argument("words", nargs="*")
     asked.add_argument("--list", action="store_true")
     asked.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    asked.add_argument("--times", type=Path, metavar="REPORT", help="the JUnit report of a run of all tests")
     asked.add_argument("-v", "--verbose", action="store_true")
     options = asked.parse_args()
     prepare()
@@ -597,45 +616,72 @@ def main() -> int:
     if options.list:
         print("\n".join(row.title for row in chosen))
         return 0
-    survivors = run(chosen, options.jobs, options.verbose)
+    survivors = run(chosen, options.jobs, options.verbose, reported(options.times) if options.times else {})
     print(f"{len(chosen)} rows in {time.monotonic() - began:.0f} s, {len(survivors)} that no behavioural test misses")
     for row, why in survivors:
         print(f"  {row.title}: {why}")
     return 1 if survivors else 0
 
 
-def run(chosen: Sequence[Row], jobs: int, verbose: bool) -> list[tuple[Row, str]]:
-    """The rows whose deletion no test notices, each with what happened instead."""
+def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[str, float]]) -> list[tuple[Row, str]]:
+    """The rows whose deletion no test notices, each with what happened instead. `took`: file -> test -> seconds."""
     survivors: list[tuple[Row, str]] = []
-    took: dict[str, dict[str, float]] = {}
     for tests in dict.fromkeys(row.table.tests for row in chosen):
-        took[tests], why = baseline(tests)
-        if why:
-            survivors += [(row, why) for row in chosen if row.table.tests == tests]
+        if tests not in took:
+            took[tests], why = baseline(tests)
+            survivors += [(row, why) for row in chosen if why and row.table.tests == tests]
     broken = {row for row, _ in survivors}
     waiting = [row for row in chosen if row not in broken][::-1]
     running: dict[int, tuple[Row, Path]] = {}
+    best: dict[Table, set[str]] = {}
     while waiting or running:
         while waiting and len(running) < jobs:
             row = waiting.pop()
-            tests = row.table.tests
-            process, path = forked(lambda row=row, tests=tests: tried(tests, row.table, took[tests], row))
+            tests, first = row.table.tests, frozenset(best.setdefault(row.table, set()))
+            copies(str(ROOT / tests), frozenset(names_of(row)))  # once here, not once a row
+            process, path = forked(lambda row=row, tests=tests, first=first: tried(tests, took[tests], row, first))
             running[process] = (row, path)
         process, status = os.wait()
         row, path = running.pop(process)
-        why = judged(result(process, path, status), verbose, row)
+        outcome = result(process, path, status)
+        if outcome is not None:
+            best[row.table].update(test.partition("[")[0] for test in outcome[2])
+            load(outcome[3])
+        why = judged(outcome, verbose, row)
         if why:
             survivors.append((row, why))
     return survivors
+
+
+def load(modules: Iterable[str]) -> None:
+    """Imports what the tests of a row imported of the libraries, so that those of the next need not."""
+    for name in sorted(modules - sys.modules.keys()):
+        with suppress(Exception):  # a module that its library loads in another way only
+            import_module(name)
+    gc.freeze()
+
+
+def reported(path: Path) -> dict[str, dict[str, float]]:
+    """How long each test took by a JUnit report: file -> test -> seconds.
+
+    A report names a test by its module and its name: `tests.turn.test_limits`, `test_a_cap[1]`.
+    """
+    took: dict[str, dict[str, float]] = {}
+    for case in ElementTree.parse(path).iter("testcase"):
+        module = str(case.get("classname"))
+        file = module.replace(".", "/") + ".py"
+        took.setdefault(file, {})[f"{file}::{case.get('name')}"] = float(case.get("time") or 0)
+    return took
 
 
 def baseline(tests: str) -> tuple[dict[str, float], str]:
     """How long each test of a file takes with no row deleted, and why the file cannot be used, if it cannot."""
     if not (ROOT / tests).is_file():
         return {}, f"there is no {tests}"
-    ran = result(*forked(lambda: tried(tests, Table("", "", tests), {}, None)))
+    ran = result(*forked(lambda: tried(tests, {}, None)))
     if ran is None or ran[0] != pytest.ExitCode.OK:
         return {}, f"{tests} fails with no row deleted ({'it died' if ran is None else ran[2] or ran[0]})"
+    load(ran[3])
     return ran[1], ""
 
 
@@ -643,7 +689,7 @@ def judged(ran: Outcome | None, verbose: bool, row: Row) -> str:
     """Why a row survived; empty where a test missed it."""
     if ran is None:
         return f"its tests died or took longer than {SECONDS} s"
-    code, _, failed = ran
+    code, _, failed, _ = ran
     if code == pytest.ExitCode.TESTS_FAILED and failed:
         if verbose:
             print(f"{row.title}: {failed[0]}")
