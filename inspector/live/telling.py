@@ -160,7 +160,7 @@ _NOW: Mapping[Phase, Callable[[Driver, Keys], Line]] = {
 def _keys(key: Keys, *each: tuple[str, str]) -> Line:
     spans: list[Span] = []
     for name, words in each:
-        spans += [Span(" · ", Role.DIM), Span(key(name), Role.KEY), Span(f" {words}", Role.DIM)]
+        spans += [Span(" · ", Role.DIM), Span(key(name), Role.PRESS), Span(f" {words}", Role.DIM)]
     return tuple(spans)
 
 

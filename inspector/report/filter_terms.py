@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at, answered
 from inspector.report.findings import CUT_WORDS, RAN
 from inspector.report.times import length_ms
+from inspector.sessions.transcripts.answer import recorder_word
 from loop_core.judge.gate import Admission
 from loop_core.turn.trace import Step, limit_usage
 
@@ -158,6 +159,10 @@ def _found(*rules: str) -> Callable[[View, ResponseFacts], bool]:
     return lambda view, facts: not _rules(view).get(facts.index, set()).isdisjoint(rules)
 
 
+def _titles(view: View, path: str) -> list[str | None]:
+    return [given.about.title for given in view.inputs if given.path == path and given.about is not None]
+
+
 WORDS: Mapping[str, Word] = {
     "stop": Word("the effective stop reason: stop:max_tokens",
                  lambda view, facts: (facts.judged.stop.normalized.value,)),
@@ -165,6 +170,8 @@ WORDS: Mapping[str, Word] = {
                    lambda view, facts: (facts.judged.mapped.normalized.value,)),
     "raw": Word("the provider's own word: raw:length; !raw:* where it sent none",
                 lambda view, facts: _present(facts.exchange.response.raw_stop_reason)),
+    "recorder": Word("the recorder's own word, where the provider's was not recorded: recorder:length",
+                     lambda view, facts: _present(recorder_word(facts.judged.stop))),
     "detail": Word("the detail of the reason",
                    lambda view, facts: _present(facts.judged.stop.detail)),
     "ending": Word("how an answer ended that only looks finished: ending:empty_answer",
@@ -183,6 +190,8 @@ WORDS: Mapping[str, Word] = {
     "finding": Word("a finding about the response: finding:agent.*",
                     lambda view, facts: _rules(view).get(facts.index, ())),
     "next": Word("what the recorded agent did next", lambda view, facts: (facts.recorded_next,)),
+    "session": Word("what its session is called",
+                    lambda view, facts: _present(facts.exchange.session, *_titles(view, facts.exchange.path))),
     "file": Word("the file it was read from", lambda view, facts: (facts.exchange.path,)),
     "state": Word("the state that was entered: state:ContinuePending", None,
                   lambda look: (look.step.state.value,)),

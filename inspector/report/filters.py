@@ -176,6 +176,10 @@ def _value(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text
 
 
+ALIASES: Mapping[str, str] = {"absent": "!raw:*", "run": "ran"}
+"""Words that rows print beside those of a term, and the terms that find them."""
+
+
 def _values() -> Iterator[tuple[str, str]]:
     """The words that rows print, and the terms that find them."""
     from inspector.report.verdict import ROWS
@@ -195,7 +199,7 @@ def _unknown(name: str) -> str:
     """What is said of a term that does not exist: the term that finds the word, else the nearest."""
     terms = {each.lower(): each for each in (*FLAGS, *WORDS, *NUMBERS)}
     values = {word.lower(): term for term, word in _values()}
-    offers = {**values, **terms}
+    offers = {**values, **terms, **ALIASES}
     found = offers.get(name.lower())
     near = [found] if found is not None else [offers[each] for each in get_close_matches(name.lower(), offers, 1)]
     return f"unknown term {name!r}" + (f"; did you mean {near[0]}?" if near else "; ? lists the terms")
@@ -277,7 +281,7 @@ def explained(why: FilterError, values: Iterable[tuple[str, str]]) -> FilterErro
 
     `values` are the terms and their values in what is filtered: `("model", "gpt-5")`.
     """
-    if not isinstance(why, UnknownTermError):
+    if not isinstance(why, UnknownTermError) or why.word in ALIASES:
         return why
     wanted, begun = why.word.casefold(), ""
     for name, value in values:

@@ -23,6 +23,7 @@ from inspector.report.lines.spans import one_line
 from inspector.report.times import ClockSource, TurnTimes, moment, turn_times
 from inspector.report.verdict import ROWS, TurnVerdict
 from inspector.sessions.recording import Input
+from inspector.sessions.transcripts.answer import recorder_word
 from loop_core.judge.gate import Admission
 
 LONG_NUMBER = 16
@@ -67,6 +68,7 @@ class TurnRow(NamedTuple):
     agent: str = ""
     model: str = ""
     raw: str | None = None
+    """The provider's word."""
     effective: str = ""
     cap: int | None = None
     tokens: int | None = None
@@ -81,6 +83,8 @@ class TurnRow(NamedTuple):
     text: str = ""
     """What a search looks through, in lower case: the message, the answer, the arguments of its calls, every word."""
     answers: tuple[AnswerRecord, ...] = ()
+    noted: str = ""
+    """The agent's own word for the end, where it wrote one in place of the provider's."""
     turns: tuple[tuple[str, int], ...] = ()
     """Where it stands for a whole session: how many of its turns have which verdict, worst first."""
 
@@ -145,6 +149,7 @@ def _row(
     return TurnRow(
         paths or (exchange.path,), exchange.path, name, number, len(view.turns), step, verdict,
         agent=facts.agent, model=model, raw=stop.raw, effective=stop.normalized.value,
+        noted=recorder_word(stop) or "",
         cap=request.max_tokens if request else None, tokens=usage.output_tokens if usage else None,
         held=sum(verdict.admission is Admission.HELD for each in answers for verdict in each.verdicts),
         ran=sum(noted.finding.rule in RAN for noted in turn.noted),
@@ -238,7 +243,7 @@ class RowAnswer(NamedTuple):
 
     def words(self, name: str) -> Iterable[str]:
         """The values of a row of `WORDS`."""
-        return self.row.answers[self.at].words[WORD_AT[name]]
+        return (self.row.name,) if name == "session" else self.row.answers[self.at].words[WORD_AT[name]]
 
     def flag(self, name: str) -> bool:
         """Whether a row of `FLAGS` holds."""
@@ -262,6 +267,7 @@ def matches(test: Callable[[RowAnswer], bool], row: TurnRow) -> bool:
 def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:
     """The terms and their values in rows."""
     for row in rows:
+        yield "session", row.name
         for answer in row.answers:
             yield from ((name, value) for name, values in zip(WORDS, answer.words, strict=True) for value in values)
 

@@ -43,7 +43,8 @@ def _verdict(row: TurnRow) -> Line:
 def _reason(row: TurnRow) -> Line:
     if row.verdict is None:
         return (safe(row.why, Role.DIM),)
-    raw = "absent" if row.raw is None else one_line(row.raw)
+    absent = f"{row.agent}:{row.noted}" if row.noted else "absent"
+    raw = one_line(absent if row.raw is None else row.raw)
     if raw == row.effective:
         return (Span(raw, Role.NORMALIZED),)
     arrow = Span(" → ", Role.DIM)
@@ -88,7 +89,7 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
         TurnColumn("session", _text("file", lambda row: row.file, lambda row: row.name),
                    lambda row: (row.name, row.file, row.number), (10, 16, 34)),
         TurnColumn(REASON, Column("reason", lambda row: row.effective or None, _reason),
-                   lambda row: (row.effective, row.raw or "") if row.verdict else None, (20, 23, 30)),
+                   lambda row: (row.effective, row.raw or row.noted) if row.verdict else None, (20, 23, 30)),
         TurnColumn("turn", _text("turn", lambda row: row.number or None, _number),
                    lambda row: row.number or None, (7, 7, 7), right=True),
         TurnColumn("tokens", _text("tokens", lambda row: row.tokens, _tokens),

@@ -177,8 +177,8 @@ class Branches(SessionPart):
         elif advice.set is not None:
             self.branch(dict(advice.set))
         else:
-            how = " · e, answers from live, asks" if advice.live else ""
-            self.stage.note = f"turn {number}, not tried: {one_line(advice.text)}{how}"
+            why = "only a live answer shows it · e asks, with answers from live"
+            self.stage.note = f"turn {number}, not tried: {why if advice.live else one_line(advice.text)}"
 
     def action_rerun(self) -> None:
         """Runs again with the limits of this run: the same recording gives the same run."""

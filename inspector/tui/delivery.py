@@ -37,7 +37,7 @@ def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], folder: 
             if place is not None:
                 say(write_files(place, make))
 
-        app.push_screen(Prompt("into", "a folder", "."), typed)
+        app.push_screen(Prompt("into the folder", "enter writes there", "."), typed)
 
 
 def download(app: App[Any], make: FileMaker) -> str:

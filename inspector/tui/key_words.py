@@ -1,4 +1,5 @@
-"""What keys are for: the headings of the help, other words for a command, where a key works that does nothing here."""
+"""What keys are called and what they are for: the headings of the help, other words for a command, where a key works
+that does nothing here."""
 
 from __future__ import annotations
 
@@ -7,6 +8,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from textual.app import App
+
+NAMES: Mapping[str, str] = {
+    "space": "space", "backspace": "backspace", "enter": "enter", "escape": "esc", "pagedown": "Page Down",
+    "pageup": "Page Up", "delete": "Delete", "shift+tab": "Shift+Tab",
+    "home": "Home", "end": "End", "down": "↓", "up": "↑", "left": "←", "right": "→",
+    "colon": ":", "exclamation_mark": "!", "slash": "/", "question_mark": "?",
+    "left_square_bracket": "[", "right_square_bracket": "]",
+    "left_curly_bracket": "{", "right_curly_bracket": "}", "f1": "F1", "plus": "+", "minus": "-", "equals_sign": "=",
+    "comma": ",", "full_stop": ".", "less_than_sign": "<", "greater_than_sign": ">",
+    "semicolon": ";", "apostrophe": "'", "quotation_mark": '"',
+}
+SHORT: Mapping[str, str] = {"backspace": "⌫"}
+"""Names for which the key bar has a sign of one cell."""
+
+
+def name_of(key: str) -> str:
+    """A key as it is written on a keyboard."""
+    if key.startswith("ctrl+"):
+        return f"ctrl+{NAMES.get(key[5:], key[5:])}"
+    return NAMES.get(key, key)
+
+
+def key_of(written: str) -> str:
+    """The key that a name on the screen stands for: the reverse."""
+    if written.startswith("^"):
+        return f"ctrl+{written[1:]}"
+    found = (key for names in (SHORT, NAMES) for key, name in names.items() if name == written)
+    return next(found, written if len(written) == 1 else written.lower())
+
 
 PURPOSES: Mapping[str, str] = {
     "Move": "step event turn continue command list text turns.open turns.attention attention mark.next mark.previous "
@@ -60,7 +90,7 @@ PLACES: Mapping[str, str] = {
 
 def why_unused(app: App[Any], key: str) -> str:
     """Why a key does nothing on the screen: it has no use now, or works elsewhere; empty if it works nowhere."""
-    from inspector.tui.keys import declared_bindings, name_of, owners
+    from inspector.tui.keys import declared_bindings, owners
 
     here = next((each for each in app.screen._bindings.key_to_bindings.get(key, []) if each.tooltip), None)
     if here is not None:

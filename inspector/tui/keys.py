@@ -21,26 +21,14 @@ from textual.reactive import reactive
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
-from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, safe, text_of, width_of
-from inspector.tui.key_words import EVERYWHERE, ORDER, SYNONYMS, purpose_of
+from inspector.report.lines.hints import hint
+from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, one_line, text_of, width_of
+from inspector.tui.key_words import EVERYWHERE, ORDER, SHORT, SYNONYMS, name_of, purpose_of
 from inspector.tui.leaving import goes_back
 from inspector.tui.messages import ActionWanted
 from inspector.tui.panels import Panel, line_input, note
 from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError
-
-NAMES: Mapping[str, str] = {
-    "space": "space", "backspace": "backspace", "enter": "enter", "escape": "esc", "pagedown": "Page Down",
-    "pageup": "Page Up", "delete": "Delete", "shift+tab": "Shift+Tab",
-    "home": "Home", "end": "End", "down": "↓", "up": "↑", "left": "←", "right": "→",
-    "colon": ":", "exclamation_mark": "!", "slash": "/", "question_mark": "?",
-    "left_square_bracket": "[", "right_square_bracket": "]",
-    "left_curly_bracket": "{", "right_curly_bracket": "}", "f1": "F1", "plus": "+", "minus": "-", "equals_sign": "=",
-    "comma": ",", "full_stop": ".", "less_than_sign": "<", "greater_than_sign": ">",
-    "semicolon": ";", "apostrophe": "'", "quotation_mark": '"',
-}
-SHORT: Mapping[str, str] = {"backspace": "⌫"}
-"""Names for which the key bar has a sign of one cell."""
 
 BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.body", "live.again", "live.say",
        "step.forward", "attention", "limits", "advice", "tune", "export", "policies",
@@ -53,13 +41,6 @@ BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.bo
 """The order in which the key bar offers bindings; others follow in the order of their screen."""
 LAST = ("help", "back")
 """Bindings that the key bar keeps whatever the width, at its end."""
-
-
-def name_of(key: str) -> str:
-    """A key as it is written on a keyboard."""
-    if key.startswith("ctrl+"):
-        return f"ctrl+{NAMES.get(key[5:], key[5:])}"
-    return NAMES.get(key, key)
 
 
 def active_keys(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
@@ -147,7 +128,7 @@ class KeyBar(Panel):
         return [(*said, *(span for _, spans in self._fitting(width - width_of(said)) for span in spans))]
 
     def _said(self) -> Line:
-        return (Span(" "), safe(self.note, Role.WARN), Span("  ")) if self.note else ()
+        return (Span(" "), *hint(one_line(self.note), Role.WARN, sentence=True), Span("  ")) if self.note else ()
 
     def _fitting(self, room: int) -> list[tuple[ActiveBinding, Line]]:
         """The keys that fit, whole; the last two places are kept for help and leaving."""

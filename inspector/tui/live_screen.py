@@ -19,12 +19,13 @@ from inspector.live.scripted import ScriptedTurn
 from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import coming, exchanges, live_view, now, recorded_case, waiting
 from inspector.report.lines.spans import EMPTY, Line, Listed, Sheet
-from inspector.tui.keys import name_of
+from inspector.tui.key_words import name_of
 from inspector.tui.live_controls import MEANS, TurnControls
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.panels import Status, VerdictPanel
 from inspector.tui.session_files import OpenSession, ScreenPlace, remember, run_of, session_of
 from inspector.tui.session_screen import SessionScreen
+from inspector.tui.session_widgets import Tabs
 from inspector.tui.stage import SessionPart, SessionRuns
 from inspector.tui.text_view import TextView
 from loop_core.errors import LoopError
@@ -273,6 +274,7 @@ class LiveScreen(SessionScreen):
         self.step = last
         verdict = self.query_one(VerdictPanel)
         verdict.live, verdict.paths, verdict.run = (), opened.label, self.run.name
+        self.query_one(Tabs).live = not problem
         self.show()
         self.refresh_bindings()
         if not problem:

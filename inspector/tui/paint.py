@@ -28,6 +28,7 @@ LOOKS: Mapping[Role, Look] = {
     Role.STRONG: ("", "bold"),
     Role.TITLE: ("primary", "bold"),
     Role.KEY: ("accent", ""),
+    Role.PRESS: ("accent", ""),
     Role.RULE: ("rule", ""),
     Role.OK: ("success", ""),
     Role.WARN: ("warning", ""),

@@ -6,7 +6,7 @@ line; the first lines of the session screen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.style import Style
@@ -23,8 +23,10 @@ from textual.widgets import Input
 from inspector.report.facts import View
 from inspector.report.lines import header
 from inspector.report.lines.header import status
+from inspector.report.lines.hints import hint, key_at
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import Line, Role, Span, clip, joined, spread, width_of, wrapped
+from inspector.tui.key_words import key_of
 from inspector.tui.messages import ActionWanted
 from inspector.tui.paint import paint_of
 
@@ -76,6 +78,16 @@ class Panel(Widget):
             self._lines, self._laid = self.make(width), self.size
         line = self._lines[y] if y < len(self._lines) else ()
         return paint_of(self.app).strip(line, width, base)
+
+    def key_at(self, event: Click) -> str | None:
+        """The key that a line names at the place of a click."""
+        at, shown = event.get_content_offset(self), self._lines or ()
+        return key_at(shown[at.y], at.x, paint_of(self.app).measure) if at is not None and at.y < len(shown) else None
+
+    def on_click(self, event: Click) -> None:
+        """A click on a key that a line names presses it; Textual calls this besides what a subclass does."""
+        if (written := self.key_at(event)) is not None:
+            self.app.simulate_key(key_of(written))
 
 
 # -- The status line -------------------------------------------------------------------------------------------------
@@ -149,9 +161,10 @@ class VerdictPanel(Panel):
             self._counted = view, header.counts(view)
         return self._counted[1]
 
-    def on_click(self) -> None:
-        """Opens it whole."""
-        self.post_message(ActionWanted("screen.verdict", self.screen))
+    def on_click(self, event: Click) -> None:
+        """Opens it whole, unless a key that it names was clicked."""
+        if self.key_at(event) is None:
+            self.post_message(ActionWanted("screen.verdict", self.screen))
 
 
 # -- A field that holds one of a few words: left and right go through them, a letter to the next one that begins so --
@@ -247,36 +260,11 @@ def note(text: str, role: Role = Role.DIM, *, id: str | None = None) -> Note:  #
     return made
 
 
-class KeyNote(Note):
-    """The keys of a form, with what each does; a click on one presses it."""
-
-    def __init__(self, text: str, role: Role, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
-        super().__init__(id=id)
-        self._text = text
-        self.set_reactive(Note.line, (Span(text, role),))
-
-    def on_click(self, event: Click) -> None:
-        """Presses the key whose words were clicked."""
-        end = 0
-        for words in self._text.split(_BETWEEN):
-            end += width_of((Span(words),)) + len(_BETWEEN)
-            if event.x < end:
-                key = words.partition(" ")[0]
-                if key in NAMED_KEYS or (len(key) == 1 and key.isalpha()):
-                    self.app.simulate_key(NAMED_KEYS.get(key, key))
-                return
-
-
-_BETWEEN = " · "
-NAMED_KEYS: Mapping[str, str] = {
-    "enter": "enter", "esc": "escape", "space": "space", "tab": "tab", "^s": "ctrl+s", "F3": "f3", "F4": "f4",
-}
-"""What a note calls a key -> Textual's name of it. Arrows stand for two keys at once, and are not clicked."""
-
-
-def key_note(text: str, role: Role = Role.DIM, *, id: str | None = None) -> KeyNote:  # noqa: A002 - Textual's own name
+def key_note(text: str, role: Role = Role.DIM, *, id: str | None = None) -> Note:  # noqa: A002 - Textual's own name
     """A note of keys: `enter runs · esc leaves`."""
-    return KeyNote(text, role, id=id)
+    made = Note(id=id)
+    made.set_reactive(Note.line, hint(text, role))
+    return made
 
 
 # -- A few lines over a list, wrapped to its width -------------------------------------------------------------------

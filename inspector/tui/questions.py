@@ -17,6 +17,7 @@ from textual.suggester import Suggester
 from textual.timer import Timer
 from textual.widgets import Input, Label
 
+from inspector.report.lines.hints import hint
 from inspector.report.lines.spans import Role, safe
 from inspector.tui.panels import Note, WrappedLines, line_input, note
 from loop_core.errors import CallerError
@@ -75,8 +76,8 @@ class Prompt(ModalScreen[str | None]):
     def accepts(self, text: str) -> bool:
         """Whether the line may be handed over; one that may not be stays open under the reason."""
         why = self._refusal(text) if self._refusal is not None else ""
-        told = f"{why} · enter tries again, esc leaves"
-        self.query_one("#prompt-refusal", WrappedLines).lines = [(safe(told, Role.ERROR),)] if why else ()
+        self.query_one("#prompt-refusal", WrappedLines).lines = (
+            [(safe(why, Role.ERROR), *hint(" · enter tries again, esc leaves"))] if why else ())
         return not why
 
     def action_complete(self) -> None:

@@ -12,7 +12,7 @@ from textual.events import Click
 from textual.reactive import reactive
 
 from inspector.report.lines import header, machine_drawing, steps
-from inspector.report.lines.header import fidelity
+from inspector.report.lines.header import FIDELITY, fidelity
 from inspector.report.lines.outline import Block, Outline
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, spread, text_of, width_of
 from inspector.report.lines.steps import NO_REMARKS, Remarks
@@ -21,6 +21,7 @@ from inspector.tui.messages import ActionWanted, StepMoved, StepWanted, TabWante
 from inspector.tui.panels import Panel
 from inspector.tui.sheets import TABS
 from loop_core.turn.state import State
+from loop_core.turn.trace import Fidelity
 
 # -- The machine beside the text -------------------------------------------------------------------------------------
 # The drawing with the path taken, what led here, and where it goes next.
@@ -46,15 +47,15 @@ class MachinePanel(Panel):
         steps = self.outline.view.steps
         step, block = steps[self.step], self.outline.block_of(self.step)
         if self.size.height == 1:
-            key = (Span("S ", Role.KEY), Span("machine  ", Role.DIM))
+            key = (Span("S ", Role.PRESS), Span("machine  ", Role.DIM))
             return [(*key, *machine_drawing.path_around(steps, block.first, self.step, block.end))]
         following = steps[self.step + 1] if self.step + 1 < block.end else None
         drawing = machine_drawing.panel(step, self._visited(block))
         return [(Span("MACHINE", Role.TITLE),), *drawing, EMPTY, *machine_drawing.moves(step, following)]
 
-    def on_click(self) -> None:
+    def on_click(self, event: Click) -> None:
         """Unfolds it, where it is a single row."""
-        if self.size.height == 1:
+        if self.size.height == 1 and self.key_at(event) is None:
             self.post_message(ActionWanted("screen.machine", self.screen))
 
     def _visited(self, block: Block) -> Counter[State]:
@@ -181,13 +182,15 @@ class StepList(RowList):
 class Tabs(Panel):
     """One row of tabs."""
 
-    SHOWS = ("outline", "tab", "steps")
+    SHOWS = ("outline", "tab", "steps", "live")
 
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     step: reactive[int] = reactive(0, init=False, repaint=False)
     tab: reactive[str] = reactive("merged", init=False, repaint=False)
     steps: reactive[bool] = reactive(True, init=False, repaint=False)
     """Whether the step list is a tab of its own, for want of room beside the text."""
+    live: reactive[bool] = reactive(False, init=False, repaint=False)
+    """Whether the session was recorded from a live turn on this very screen."""
 
     def watch_step(self, old: int, new: int) -> None:
         """Another step may be trusted otherwise."""
@@ -205,7 +208,9 @@ class Tabs(Panel):
     def _fidelity(self, step: int) -> Line:
         if self.outline is None or not self.outline.view.steps:
             return ()
-        return (fidelity(self.outline.view.steps[min(step, len(self.outline.view.steps) - 1)]),)
+        at = self.outline.view.steps[min(step, len(self.outline.view.steps) - 1)]
+        live = self.live and at.fidelity is Fidelity.RECORDED
+        return (*((Span(f"{Fidelity.LIVE.value}, ", FIDELITY[Fidelity.LIVE]),) if live else ()), fidelity(at))
 
     def _tabs(self, pad: str) -> Line:
         spans: list[Span] = []

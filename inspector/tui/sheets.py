@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.report.facts import ResponseFacts, answer_at, answered, answers_of
+from inspector.report.lines.hints import hint
 from inspector.report.lines.merged import Merged, merged
 from inspector.report.lines.outline import Block, Outline
 from inspector.report.lines.spans import Listed, Role, Sheet, Span
@@ -206,8 +207,8 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
         return nothing if facts is None else request_diff(viewpoint.outline.view, facts)
     if viewpoint.against == "run":
         if viewpoint.branch is None:
-            original = (Span("this is the original run; e runs it with other limits", Role.DIM),)
-            return Listed([original, diff.forms_line("run")])
+            how = "this is the original run; e runs it with other limits, o goes to another run"
+            return Listed([hint(how, sentence=True), diff.forms_line("run")])
         return whatif.against_original(viewpoint.branch, viewpoint.step)
     return diff.diff(viewpoint.outline.view, viewpoint.step)
 

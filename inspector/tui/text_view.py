@@ -18,7 +18,9 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from inspector.report.lines.hints import key_at
 from inspector.report.lines.spans import Line, Listed, Measure, Role, Sheet, matched, width_of
+from inspector.tui.key_words import key_of
 from inspector.tui.messages import LinesPointed, NoteWanted
 from inspector.tui.paint import paint_of
 
@@ -169,6 +171,10 @@ class TextView(ScrollView, can_focus=True):
             return
         line = self._line_at(row)
         column = at.x + (0 if self.wrap else int(self.scroll_offset.x))
+        shown, part = self._rows.get(line, ()), row - self._row_of(line)
+        if part < len(shown) and (key := key_at(shown[part], column, paint_of(self.app).measure)) is not None:
+            self.app.simulate_key(key_of(key))
+            return
         width = self._laid[1] if self._laid is not None and self.wrap else UNWRAPPED
         self.post_message(LinesPointed(line, line, row - self._row_of(line), column, width))
 

@@ -27,7 +27,7 @@ from inspector.tui.messages import RowOpened
 from inspector.tui.paint import paint_of
 from inspector.whatif.axes import Axis
 from inspector.whatif.grid import Asked
-from inspector.whatif.grid_lines import about, answers, cell_sheet, headline, many, named
+from inspector.whatif.grid_lines import about, answers, between, cell_sheet, headline, many, named
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import Tuned, tune
 from inspector.whatif.heat import HERE, KNEE, SHOWS, SIMULATED, Plane, key, marks, plane
@@ -141,7 +141,10 @@ class TuningTable:
             return (Span("STOPPED  ", Role.WARN),
                     Span(f"{self.tuned.done:,} of {self.tuned.parts:,} parts were run, the rest is blank"),
                     Span("  r runs it again", Role.DIM))
-        return headline(self.tuned, self.result.bend) if self.single is None else self._headline(self.single)
+        bend = self.result.bend
+        if self.single is not None:
+            return self._headline(self.single)
+        return (*headline(self.tuned, bend), *(between(self.tuned, bend.enough.cell, bend.budget) if bend else ()))
 
     def _headline(self, turn: int) -> Line:
         """The answer for one turn."""
@@ -151,8 +154,9 @@ class TuningTable:
         if found.cell is None:
             return (Span("DOES NOT COMPLETE", Role.WARN), Span(f"  {why_not(self.tuned, found.end)}"))
         budget, end = None if found.edge is None else found.edge.budget, found.at_edge
-        return (Span("COMPLETES", Role.OK), Span("  from "), Span(named(self.tuned, found.cell, budget), Role.STRONG),
-                Span(f" on, for {output(end.spent)}  "), Span(end.fidelity, Role.DIM))
+        return (Span("COMPLETES", Role.OK), Span(f"  {end.fidelity}", Role.DIM), Span("  from "),
+                Span(named(self.tuned, found.cell, budget), Role.STRONG), *between(self.tuned, found.cell, budget),
+                Span(f" on, for {output(end.spent)}"))
 
     def _told(self, turn: int) -> tuple[Smallest | None, list[Line]]:
         """What one turn needs, worked out once."""

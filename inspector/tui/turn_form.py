@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
@@ -40,9 +40,9 @@ FIRST = "cut-call"
 """The scenario that the form opens with where nothing was typed before."""
 BY_ADDRESS = "by address"
 ROWS: tuple[tuple[str, str, str], ...] = (
+    ("prompt", "prompt", "what the user says"),
     ("model", "model", "by the server's name for it"),
     ("base", "base URL", "empty for the provider's own; http://127.0.0.1:8080"),
-    ("prompt", "prompt", "what the user says"),
     ("messages", "or messages from", "a JSON file: a list of messages, or a whole request body"),
     ("tools", "tools", "a JSON file, or MODULE:ATTR with Python callables"),
     ("results", "tool results from", "a recording that answers the calls"),
@@ -87,6 +87,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         before = self._before
         with Vertical(id="live-form"):
             yield note("A live turn: each effect waits for you", Role.TITLE)
+            yield from self._fields(ROWS[:1])
             for name, words, choices, first in (
                 ("scenario", "who answers", (SERVER, *scenario_names()), FIRST),
                 ("api", "wire format", PLAYED, PLAYED[0]),
@@ -96,17 +97,21 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
                     yield field_name(words)
                     value = before.get(name, first)
                     yield Cycle(choices, value if value in choices else first, id=name)
-            for name, words, hint in ROWS:
-                with Horizontal(classes="line" if name in OF_BOTH else "line of-server"):
-                    yield field_name(words)
-                    yield line_input(before.get(name, ""), hint, name)
+            yield from self._fields(ROWS[1:])
             yield lines(KEYS, "live-note")
             yield key_note("enter begins: nothing is sent yet · esc leaves · ↑ ↓ fields · ← → words")
 
+    def _fields(self, rows: Sequence[tuple[str, str, str]]) -> ComposeResult:
+        """A row for each of these, to type in."""
+        for name, words, hint in rows:
+            with Horizontal(classes="line" if name in OF_BOTH else "line of-server"):
+                yield field_name(words)
+                yield line_input(self._before.get(name, ""), hint, name)
+
     def on_mount(self) -> None:
-        """Who answers first; of a real server that was named before, what is asked."""
+        """A field to type in has the focus: what is asked, or the model where a real server has none yet."""
         self._turned()
-        self.query_one("#scenario" if self._scenario else "#prompt" if self._before.get("model") else "#model").focus()
+        self.query_one("#prompt" if self._scenario or self._before.get("model") else "#model").focus()
         self._read()
 
     @work(thread=True)
@@ -145,7 +150,9 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         if self._scenario is not None and story is None:
             told = ""
         if story is not None:
-            told = f"{story.story} Played on a free port of this machine: no key, and it ends with the turn."
+            cuts = [str(fault.value) for fault in story.faults if fault.name == "cut"]
+            cut = f" It cuts at {', then '.join(cuts)} tokens, whatever max_tokens is." if cuts else ""
+            told = f"{story.story}{cut} Played on a free port of this machine: no key, and it ends with the turn."
             prompt.placeholder = story.prompt
             limits.placeholder = f"max_tokens={story.max_tokens or PLENTY}"
         self._say(told, Role.DIM)

@@ -63,6 +63,12 @@ def named(tuned: Tuned, cell: int, budget: int | None = None) -> str:
     return ", ".join(f"{axis.short}={axis.value_text(shown.get(axis.name, value))}" for axis, value in values)
 
 
+def between(tuned: Tuned, cell: int, budget: int | None) -> Line:
+    """Where the map shows a max_tokens that lies between its values: in the next of them."""
+    cap = dict(zip(tuned.grid.names, tuned.grid.values(cell), strict=True)).get(INITIAL)
+    return () if budget is None or cap in (None, budget) else (Span(f" (column {cap:,})", Role.DIM),)
+
+
 def about(tuned: Tuned) -> Iterator[Line]:
     """What was run: the axes, the size, and how far it may be trusted."""
     grid = tuned.grid

@@ -166,7 +166,7 @@ def _stop(side: TurnSide) -> Line:
     facts = answer_at(side.view, side.view.deciding_step(side.turn))
     if facts is None:
         return (Span("no answer", Role.DIM),)
-    return reason(facts.exchange.response.raw_stop_reason, facts.judged.stop.normalized.value)
+    return reason(facts.exchange.response.raw_stop_reason, facts.judged.stop)
 
 
 def _cap(side: TurnSide) -> Line:

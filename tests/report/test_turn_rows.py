@@ -90,7 +90,7 @@ def test_a_text_that_rows_do_not_keep_is_refused_with_what_to_do():
 @pytest.mark.parametrize(("typed", "offers"), [
     ("CUT", "cut"), ("max_tokens", "stop:max_tokens"), ("COMPLETE", "complete"), ("RETRIED", "verdict:RETRIED"),
     ("heeld", "held"), ("EvaluateStop", "state:EvaluateStop"), ("openai_chat", "api:openai_chat"),
-    ("maxtokens", "stop:max_tokens"), ("RECORDED", "fidelity:RECORDED"),
+    ("maxtokens", "stop:max_tokens"), ("RECORDED", "fidelity:RECORDED"), ("run", "ran"), ("absent", "!raw:\\*"),
 ])
 def test_a_word_that_a_row_prints_is_offered_as_the_term_that_finds_it(typed: str, offers: str) -> None:
     with pytest.raises(CallerError, match=f"did you mean {offers}\\?"):
@@ -100,6 +100,7 @@ def test_a_word_that_a_row_prints_is_offered_as_the_term_that_finds_it(typed: st
 @pytest.mark.parametrize(("typed", "offers"), [
     ("length", "raw:length"), ("gpt-5", "model:gpt-5-mini"), ("write_file", "tool:write_file"),
     ("retry_limit", "end:retry_limit"), ("openai_chat", "api:openai_chat"), ("HELD & lenght", "unknown"),
+    ("run", "mean ran?"), ("absent", "mean !raw:*?"),
 ])
 def test_a_word_of_the_recording_is_offered_as_the_term_that_finds_it(typed: str, offers: str) -> None:
     view = load((SAMPLES[0],), ReadingOptions()).original.view
@@ -167,6 +168,16 @@ def test_a_row_fits_its_width_and_every_column_stands_under_its_heading(width: i
 def test_every_column_is_there_where_there_is_room() -> None:
     laid = turn_table.layout(turn_table.columns(0), 400)
     assert [column.name for column, _ in laid] == [column.name for column in turn_table.columns(0)]
+
+
+def test_where_the_provider_s_word_is_not_recorded_the_agent_s_own_is_shown_with_whose_it_is() -> None:
+    (path,) = [path for path in SAMPLES if "19-pi" in path]
+    row = rows_of(load((path,), ReadingOptions()).original.view, (path,))[0]
+    assert (row.raw, row.noted, row.agent) == (None, "length", "pi")
+    assert "pi:length → max_tokens" in text_of(turn_table.cells_of(row, turn_table.layout(turn_table.columns(0), 200)))
+    assert matches(row_filter("recorder:length !raw:*").matches, row)
+    assert matches(row_filter("session:19-pi*").matches, row)
+    assert not matches(row_filter("recorder:toolUse").matches, row)
 
 
 def test_the_provider_s_word_is_cut_before_ours() -> None:

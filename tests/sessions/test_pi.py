@@ -184,6 +184,9 @@ def test_openclaw_names_the_header_and_a_call_as_parents(tmp_path):
     ), tmp_path)
     assert places(seen) == [["request", "tool_result"]]
     assert "parent" not in notices(seen)
+    assert {facts.agent for facts in seen.responses} == {"openclaw"}
+    alone = shown(pi(pi_user("look"), pi_said(text("Done."), stop="stop")), tmp_path)
+    assert {facts.agent for facts in alone.responses} == {"pi"}
 
 
 def test_each_name_of_a_wire_format_is_known(tmp_path):

@@ -58,6 +58,7 @@ async def test_two_keys_begin_a_scenario_and_its_end_ends_the_server() -> None:
         await until(pilot, lambda: "The budget ends inside a call" in page(app))
         shown = page(app)
         assert "who answers         < cut-call >" in shown
+        assert "It cuts at 22 tokens, whatever max_tokens is." in " ".join(shown.replace("│", " ").split())
         assert "no key" in shown
         assert "base URL" not in shown
         assert "Write the report to a file." in shown
@@ -115,7 +116,7 @@ async def test_the_form_has_the_last_values_again_and_a_real_server_has_its_own_
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("L")
         await pilot.pause()
-        await pilot.press("t")  # a letter goes to the next scenario that begins with it
+        await pilot.press("down", "t")  # a letter goes to the next scenario that begins with it
         await pilot.pause()
         assert app.screen.query_one("#scenario", Cycle).value == "text"
         await until(pilot, lambda: "A text that comes whole" in page(app))

@@ -14,6 +14,7 @@ from inspector.tui.breakpoints import BreakpointList
 from inspector.tui.keys import HelpScreen
 from inspector.tui.lists import Choose
 from inspector.tui.panels import key_note
+from inspector.tui.questions import Prompt
 from inspector.tui.run_tree import RunTree
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import check_wheel, seen
@@ -111,12 +112,25 @@ async def test_a_key_in_the_note_of_a_form_is_clicked(app_on: AppOn, keys: str, 
 
 
 async def test_each_key_that_a_note_names_can_be_clicked(app_on: AppOn) -> None:
-    pressed: list[str] = []
+    keys: list[str] = []
     async with app_on().run_test(size=(120, 45)) as pilot:
-        shown = key_note("enter a · esc b · space c · tab d · ^s e · F3 f · F4 g · x h · ↑ ↓ i")
+        shown = key_note("enter a · esc b · space c · tab d · ^s e · F3 f · F4 g · x h · ↑ ↓ fields · ] j · ; k")
         await pilot.app.screen.mount(shown)
         await pilot.pause()
-        pilot.app.simulate_key = pressed.append
-        for x in (0, 10, 18, 28, 36, 43, 50, 57, 63):
+        pilot.app.simulate_key = keys.append
+        for x in (0, 10, 18, 28, 36, 43, 50, 57, 63, 65, 67, 76, 82):
             await pilot.click(shown, offset=(x, 0))
-    assert pressed == ["enter", "escape", "space", "tab", "ctrl+s", "f3", "f4", "x"]
+    assert keys == ["enter", "escape", "space", "tab", "ctrl+s", "f3", "f4", "x", "up", "down", "down",
+                    "right_square_bracket", "semicolon"]
+
+
+async def test_a_key_that_a_text_or_a_note_names_is_clicked(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(160, 45)) as pilot:
+        await opened(pilot, "5")
+        await clicked(pilot, "v changes")
+        assert "Request of response" in "\n".join(seen(pilot.app))
+        await opened(pilot, "n")
+        assert "nothing was searched yet: / searches" in seen(pilot.app)[-1]
+        await clicked(pilot, "/ searches")
+        await pilot.pause(0.1)
+        assert isinstance(pilot.app.screen, Prompt)

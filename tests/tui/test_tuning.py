@@ -181,7 +181,7 @@ async def test_brackets_and_a_number_choose_a_turn_or_all(app_on: AppOn) -> None
         await opened(pilot, "attempts=4,5")
         await pilot.press("]")
         assert "turn 1 of 2" in page(pilot.app)
-        assert "COMPLETES  from attempts=5 on, for 340 output tokens  RECORDED" in page(pilot.app)
+        assert "COMPLETES  RECORDED  from attempts=5 on, for 340 output tokens" in page(pilot.app)
         assert "■ attempts" in page(pilot.app)
         await pilot.press("]")
         assert "turn 2 of 2" in page(pilot.app)
@@ -253,7 +253,7 @@ async def test_what_is_enough_for_all_turns_is_told_to_the_token(app_on: AppOn) 
     """Turn 1 holds 5 times 64 tokens and 20: without a continuation it takes 340 at once; turn 2 never completes."""
     async with app_on().run_test(size=WIDE) as pilot:
         await opened(pilot, "attempts=0 max_tokens=64,1000")
-        assert "1 OF 2 COMPLETE  at most, from attempts=0, max_tokens=340 on" in page(pilot.app)
+        assert "1 OF 2 COMPLETE  at most, from attempts=0, max_tokens=340 on (column 1,000)" in page(pilot.app)
         assert "with 339 turn 1" in " ".join(page(pilot.app).split())
         await pilot.press("g", "b")
         assert "the smallest budget: attempts=0, max_tokens=340" in page(pilot.app)
@@ -560,7 +560,7 @@ async def test_one_turn_is_told_as_one(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=SMALL) as pilot:
         await opened(pilot, "attempts=4,5")
         shown = page(pilot.app)
-        assert "COMPLETES  from attempts=5 on" in shown
+        assert "COMPLETES  RECORDED  from attempts=5 on" in shown
         assert "turn 1 of 1" in shown
         assert "✓ done" in shown
         await pilot.press("]")

@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.judged_turn import messages_of
+from inspector.report.lines.hints import hint
 from inspector.report.lines.merged import answers, change_lines, changes, reason, seam_lines, standing, tried_lines
 from inspector.report.lines.outline import Block
 from inspector.report.lines.spans import (
@@ -97,7 +98,7 @@ FORMS = ("step", "request", "run")
 def forms_line(here: str) -> Line:
     """Which forms there are, and the key that changes them."""
     forms = [Span(f" {form} ", Role.HERE if form == here else Role.DIM) for form in FORMS]
-    return (Span("shown as ", Role.DIM), *forms, Span(" v changes", Role.DIM))
+    return (Span("shown as ", Role.DIM), *forms, *hint(" v changes"))
 
 
 def diff(view: View, index: int) -> Listed:
@@ -305,7 +306,7 @@ def _heading(place: int, facts: ResponseFacts) -> Line:
     word = "LIVE " if facts.live else "SIMULATED " if facts.simulated else ""
     mark = (Span(word, Role.WARN),) if word else ()
     raw = facts.exchange.response.raw_stop_reason
-    return (Span(f"segment {place + 1} ", Role.STRONG), *mark, *reason(raw, facts.judged.stop.normalized.value))
+    return (Span(f"segment {place + 1} ", Role.STRONG), *mark, *reason(raw, facts.judged.stop))
 
 
 def _around(segments: Sequence[Segment], whole: JoinedText, place: int) -> Iterator[Pair]:

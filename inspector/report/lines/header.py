@@ -233,7 +233,7 @@ def status(outline: Outline, index: int, width: int, filtered: str = "", coming:
     for separator, parts in (
         (" · ", [*place, trust, word, out, gauge]), (" · ", [*place, *live, word, out, gauge]),
         (" · ", [*place, *live, word, gauge]), (" ", [*place, *live, word, gauge]),
-        (" ", [*place, *live, word, short(step.turn, tight=True)]),
+        (" ", [place[0], *place[2:], *live, word, gauge]), (" ", [*place, *live, word, short(step.turn, tight=True)]),
         (" ", [*short_place, *live, word, short(step.turn, tight=True)]), (" ", [*short_place, *live, word]),
     ):
         line = joined(parts, separator)
@@ -254,4 +254,4 @@ def _word(step: Step) -> Line:
     seen = step.turn.evaluation
     if seen is None:
         return (Span("no answer yet", Role.DIM),)
-    return reason(seen.response.raw_stop_reason, seen.judgement.stop.normalized.value)
+    return reason(seen.response.raw_stop_reason, seen.judgement.stop)

@@ -18,12 +18,13 @@ from inspector.report.lines.outline import Block
 from inspector.report.lines.spans import Line, Listed, Role, Span, joined, paragraphs, quoted, safe
 from inspector.report.lines.steps import role_of
 from inspector.report.verdict import TurnVerdict
+from inspector.sessions.transcripts.answer import recorder_word
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.continuation import JoinedText, Seam, SeamDecision, SeamRule, Segment
 from loop_core.turn.seam import APART, join
 from loop_core.turn.state import Turn
-from loop_core.values import ChatResponse
+from loop_core.values import ChatResponse, StopReason
 
 # -- Seams in words --------------------------------------------------------------------------------------------------
 # What was cut where two segments meet, by which rule, and what another rule would change there.
@@ -132,7 +133,7 @@ def tried_lines(rule: SeamRule, tried: SeamRule, found: Sequence[Change]) -> lis
     told = f"+{added:,} −{removed:,} characters beside {rule.value}, the rule in force" if found else same
     return [
         (Span(f"seam rule {tried.value}, tried: ", Role.STRONG), Span(told, Role.MARK if found else Role.PLAIN)),
-        (Span("s ", Role.KEY), Span("tries the next rule; ", Role.DIM), Span(f"--set seam={tried.value}", Role.KEY),
+        (Span("s ", Role.PRESS), Span("tries the next rule; ", Role.DIM), Span(f"--set seam={tried.value}", Role.KEY),
          Span(" makes it a branch, whose requests follow it too", Role.DIM)), (),
     ]
 
@@ -298,16 +299,19 @@ def heading(segments: Sequence[Segment], place: int, facts: ResponseFacts) -> Li
     segment, answer = segments[place], facts.exchange.response
     return joined([
         (Span(f"segment {place + 1}", Role.STRONG),), (Span(tokens(answer), Role.DIM),),
-        reason(answer.raw_stop_reason, facts.judged.stop.normalized.value),
+        reason(answer.raw_stop_reason, facts.judged.stop),
         (Span(facts.name, Role.WARN if facts.is_made else Role.DIM),),
         (Span(f"{len(segment.text):,} chars", Role.DIM),),
     ])
 
 
-def reason(raw: str | None, word: str) -> tuple[Span, ...]:
-    """The provider's word and ours."""
-    seen = quoted(raw, Role.RAW, 40) if raw is not None else Span("no word", Role.RAW)
-    return (seen, Span(" → ", Role.DIM), Span(word, Role.NORMALIZED))
+def reason(raw: str | None, stop: StopReason) -> tuple[Span, ...]:
+    """The provider's word and ours; where the provider's was not recorded, the recorder's."""
+    noted = recorder_word(stop) if raw is None else None
+    word = raw if noted is None else noted
+    seen = Span("no word", Role.RAW) if word is None else quoted(word, Role.RAW, 40)
+    whose = () if noted is None else (Span(" (recorder)", Role.DIM),)
+    return (seen, *whose, Span(" → ", Role.DIM), Span(stop.normalized.value, Role.NORMALIZED))
 
 
 def tokens(response: ChatResponse) -> str:

@@ -11,6 +11,7 @@ from inspector.report.explain_document import provider
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.lines import glyphs
 from inspector.report.lines.calls import without_remedy
+from inspector.report.lines.hints import hint
 from inspector.report.lines.machine_drawing import findings_of
 from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, field, joined, more, paragraphs, quoted, safe
 from inspector.report.lines.wire import place
@@ -242,7 +243,7 @@ def awaited(step: Step) -> Listed:
     send = next((effect for effect in step.effects if isinstance(effect, Send)), None)
     lines: list[Line] = [(Span("No response yet: ", Role.STRONG), Span("the request is under way", Role.DIM)), EMPTY]
     lines += _asked(request, send)
-    lines += [EMPTY, (Span("space steps to the answer", Role.DIM),)]
+    lines += [EMPTY, hint("space steps to the answer")]
     return Listed(lines)
 
 

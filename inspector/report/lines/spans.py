@@ -61,6 +61,8 @@ class Role(StrEnum):
     TITLE = "title"
     KEY = "key"
     """The name of a field."""
+    PRESS = "press"
+    """A key that can be pressed, or clicked."""
     RULE = "rule"
     """A line or frame that is drawn, and the gutter beside text."""
     OK = "ok"

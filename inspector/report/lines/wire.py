@@ -137,7 +137,7 @@ def request_sheet(facts: ResponseFacts) -> Sheet:
 VALUE_SHOWN = 40
 """Characters of a fact's value that are shown."""
 HINT: Line = (
-    Span(". ", Role.KEY), Span("next fact  ", Role.DIM), Span(", ", Role.KEY), Span("fact before: ", Role.DIM),
+    Span(". ", Role.PRESS), Span("next fact  ", Role.DIM), Span(", ", Role.PRESS), Span("fact before: ", Role.DIM),
     Span("the bytes that each was read from", Role.DIM),
 )
 NONE: Line = (Span("no fact was read from these bytes", Role.DIM),)

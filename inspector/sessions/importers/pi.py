@@ -196,12 +196,16 @@ class _Session(TranscriptReader):
         self.compacted: str | None = None
         self.assumed = 0
         self.title = ""
+        self.header: object = None
+        """The id of the first row."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A message, or an entry that no request carried."""
         if line.value.get("type") in ("message", "custom_message"):
             return self._message(line, line.value, place)
         lines.count(line.value.get("type"), PASSED)
+        if line.value.get("type") == "session":
+            self.header = line.value.get("id")
         self._other(line, line.value)
         return place
 
@@ -223,6 +227,8 @@ class _Session(TranscriptReader):
         parent = value["parentId"]
         if not isinstance(parent, str):
             return TreePlace(None)
+        if parent == self.header:
+            self.writer = "openclaw"  # pi's first entries have no parent
         if parent not in self.places and parent in self._calls_of_last():
             return self.last  # OpenClaw: a result names its call
         return self.parent(parent) or TreePlace(None)

@@ -221,6 +221,8 @@ class TranscriptReader:
 
     def __init__(self, path: str, options: Options) -> None:
         self.path, self.options = path, options
+        self.writer = self.name
+        """Who wrote the file: most formats have one writer, by whose name they go."""
         self.reading = FileReading()
         self.answers: list[TranscriptAnswer] = []
         self.places: dict[str, TreePlace] = {}
@@ -315,7 +317,7 @@ class TranscriptReader:
         speaker = self._speakers[key]
         rule = f"transcript.{self.name.replace('-', '_')}"
         mark = Evidence(rule, At(pointer="/type"), f"rows of {self.agent}, not the provider's bytes")
-        made = answer.exchange(self.path, self.name, speaker.profile, (mark, *speaker.evidence), self.steered)
+        made = answer.exchange(self.path, self.writer, speaker.profile, (mark, *speaker.evidence), self.steered)
         return made if self.unit == "line" else replace(made, lines=())  # its records are no lines
 
     def _speaker(self, api: str, model: str | None) -> ProfileChoice:

@@ -95,6 +95,12 @@ def inference_of(stop: StopReason) -> Evidence | None:
     return next((seen for seen in stop.evidence if seen.rule.startswith(INFERRED)), None)
 
 
+def recorder_word(stop: StopReason) -> str | None:
+    """The recorder's own word for the end, where the provider's was not recorded; None where it wrote none."""
+    first = stop.evidence[0] if stop.evidence and stop.raw is None else None
+    return first.note if first is not None and first.rule == RECORDER and 0 < len(first.note) <= _WORD else None
+
+
 def reason_text(stop: StopReason) -> str:
     """A reason without a word of the provider's, as a sentence says it."""
     first = stop.evidence[0] if stop.evidence else None

@@ -1,0 +1,47 @@
+"""Keys that a line names, such as `enter runs · esc leaves`: which spans they are, and on which a column lies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from inspector.report.lines.spans import Line, Measure, Role, Span, cells
+
+_KEY = re.compile(
+    r"(?:^|(?<=[ (]))(?:enter|esc|space|tab|\^s|F\d|[↑↓←→]|[A-Za-z!.,:;?/\[\]{}])(?= \S|/[A-Z]| *$)")
+_BEFORE = re.compile(r"(?:^|[·:;,(]|\bor)$")
+"""What stands before a key: a part of the line begins, or another way to do the same."""
+ARTICLES = frozenset("aAI")
+"""Letters that are words too: in a sentence they are no keys."""
+
+
+def hint(text: str, role: Role = Role.DIM, *, sentence: bool = False) -> Line:
+    """A line whose parts begin with keys, each a span of its own; `sentence` takes no lone `a` for one."""
+    spans: list[Span] = []
+    end = 0
+    for start, stop in _keys_in(text, ARTICLES if sentence else frozenset()):
+        spans += [Span(text[end:start], role)] if start > end else []
+        spans.append(Span(text[start:stop], Role.PRESS))
+        end = stop
+    return (*spans, Span(text[end:], role)) if end < len(text) else tuple(spans)
+
+
+def _keys_in(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Where keys stand: first in a part of the text, or right behind another key."""
+    end = -1
+    for found in _KEY.finditer(text):
+        before = text[: found.start()].rstrip()
+        if (len(before) == end or _BEFORE.search(before)) and found[0] not in words:
+            end = found.end()
+            yield found.span()
+
+
+def key_at(line: Line, column: int, measure: Measure = cells) -> str | None:
+    """The key as it is written whose span, or the words behind it, a column lies on; None where it lies on none."""
+    at, before = 0, Span("")
+    for span in line:
+        at += measure(span.text)
+        if column < at:
+            return next((each.text.strip() for each in (span, before) if each.role is Role.PRESS), None)
+        before = span
+    return None
