@@ -67,8 +67,7 @@ def explain(
     loaded, shown = commands.open_view(paths, api, profile, commands.configured(policy)[1])
     only = None if found is None else filters.responses(found, shown)
     if as_json:
-        from inspector.report.explain_document import members
-        from inspector.report.json_text import document_text
+        from inspector.report.explain_document import document_text, members
 
         made = members(shown, None if found is None or only is None else (found.text, only))
         commands.write_pieces(document_text(made))
@@ -190,12 +189,12 @@ def locate(what: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: files and wire formats.")
 def formats(as_json: bool) -> None:
     """Lists the files and wire formats that are read, with what each keeps."""
-    from inspector.report.format_list import document, text
+    from inspector.sessions.importers.known_formats import formats_document, formats_text
 
     if as_json:
-        commands.write_json(document())
+        commands.write_json(formats_document())
     else:
-        commands.write(text())
+        commands.write(formats_text())
 
 
 SCHEMAS: Mapping[str, str] = {

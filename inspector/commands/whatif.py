@@ -195,8 +195,7 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     from inspector.config.settings import parse_assignments, settings_of
     from inspector.whatif.axes import parse_axes
     from inspector.whatif.grid import Asked
-    from inspector.whatif.grid_page import page
-    from inspector.whatif.grid_report import as_csv, check, document, save, text
+    from inspector.whatif.grid_report import as_csv, check, document, page, save, text
     from inspector.whatif.grid_run import tune as run_grid
 
     if csv_path == "-" and as_json:

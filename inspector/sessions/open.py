@@ -18,7 +18,7 @@ from inspector.sessions import intake, redact
 from inspector.sessions.build import Unbuilt, build, mask_seams
 from inspector.sessions.folders import STDIN, expanded, files_below, plain_head
 from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, choose, importer
-from inspector.sessions.importers.refusals import EXPECTED, refusal, unknown
+from inspector.sessions.importers.known_formats import EXPECTED, refusal, unknown
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import (
     ODD,

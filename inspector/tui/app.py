@@ -20,7 +20,6 @@ from textual.types import CSSPathType
 from inspector.replay.case import Case
 from inspector.report.lines.spans import Role, one_line
 from inspector.sessions.intake import heavy
-from inspector.tui.early_keys import EarlyKeysApp
 from inspector.tui.leaving import PassingScreen
 from inspector.tui.messages import (
     ActionWanted,
@@ -32,7 +31,7 @@ from inspector.tui.messages import (
     TurnsRead,
     TurnWanted,
 )
-from inspector.tui.paint import Paint
+from inspector.tui.paint import DARK, LIGHT, THEMES, Paint, own_colours
 from inspector.tui.panels import note
 from inspector.tui.session_files import (
     OpenSession,
@@ -46,7 +45,7 @@ from inspector.tui.session_files import (
     session_of,
 )
 from inspector.tui.session_screen import SessionScreen
-from inspector.tui.themes import DARK, LIGHT, THEMES, own_colours
+from inspector.tui.unused_keys import EarlyKeysApp
 from loop_core.errors import CallerError, LoopError
 
 if TYPE_CHECKING:

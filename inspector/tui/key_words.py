@@ -1,13 +1,8 @@
-"""What keys are called and what they are for: the headings of the help, other words for a command, where a key works
-that does nothing here."""
+"""What keys are called and what they are for: the headings of the help, and other words for a command."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from textual.app import App
 
 NAMES: Mapping[str, str] = {
     "space": "space", "backspace": "backspace", "enter": "enter", "escape": "esc", "pagedown": "Page Down",
@@ -78,28 +73,3 @@ SYNONYMS: Mapping[str, str] = {
     "breakpoints": "stop debug pause", "turns.sort": "order column", "verdict": "why reason explain",
 }
 """Other words by which the palette finds a command."""
-
-PLACES: Mapping[str, str] = {
-    "SessionScreen": "in an open session (enter in the table of turns)", "TurnsScreen": "in the table of turns (q)",
-    "ProvidersScreen": "in the table of providers (P)", "Cells": "in the table of policies (p)",
-    "TuneScreen": "in the map of limits (u)", "LiveScreen": "in a live turn (L)",
-    "Beside": "beside another run (R, then d)",
-}
-"""Screens, or their tables, by the name of the class, with how one comes to them."""
-
-
-def why_unused(app: App[Any], key: str) -> str:
-    """Why a key does nothing on the screen: it has no use now, or works elsewhere; empty if it works nowhere."""
-    from inspector.tui.keys import declared_bindings, owners
-
-    here = next((each for each in app.screen._bindings.key_to_bindings.get(key, []) if each.tooltip), None)
-    if here is not None:
-        return f"{name_of(key)} has no use now: {here.tooltip} · ? lists the keys"
-    by_name = {kind.__name__: kind for kind in owners()}
-    for name, place in PLACES.items():
-        if name not in by_name or name == type(app.screen).__name__:
-            continue
-        for each in declared_bindings(by_name[name]):
-            if key in app._keymap.get(each.id or "", each.key).split(","):
-                return f"{name_of(key)} works {place}: {each.tooltip}"
-    return ""

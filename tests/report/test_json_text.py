@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inspector.report.json_text import document_text, indented
+from inspector.report.explain_document import document_text, indented
 from loop_core.values import Stop
 
 VALUES: tuple[Any, ...] = (

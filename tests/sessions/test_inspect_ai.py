@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from inspector.sessions.importers import zip_members
+from inspector.sessions.importers import records
 from inspector.sessions.intake import bound, most
 from tests.scenes.shapes import INSPECT
 
@@ -163,8 +163,8 @@ def test_an_archive_without_its_directory_is_read_by_its_headers(opened):
 
 def test_members_packed_with_zstd_are_read(opened):
     whole = archive("samples/1_epoch_1.json", method=zipfile.ZIP_STORED)
-    sample = next(each for each in zip_members.members(whole) if each.name.startswith("samples/"))
-    body = zstandard.ZstdCompressor().compress(zip_members.content(whole, sample, _room()))
+    sample = next(each for each in records.zip_members(whole) if each.name.startswith("samples/"))
+    body = zstandard.ZstdCompressor().compress(records.zip_content(whole, sample, _room()))
     name = sample.name.encode()
     head = (b"PK\x03\x04" + (20).to_bytes(2, "little") + b"\0\0" + (93).to_bytes(2, "little") + b"\0" * 8
             + len(body).to_bytes(4, "little") + b"\0" * 4 + len(name).to_bytes(2, "little") + b"\0\0")

@@ -18,9 +18,8 @@ from inspector.tui.live_screen import LiveScreen
 from inspector.tui.remarks import RemarkBook
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_panes import Panes
-from inspector.tui.session_screen import SessionScreen
+from inspector.tui.session_screen import SessionScreen, Stepping
 from inspector.tui.stage import SessionRuns, SessionStage
-from inspector.tui.stepping import Stepping
 from loop_core.errors import CallerError
 from tests.scenes.app import story
 

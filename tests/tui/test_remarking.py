@@ -169,13 +169,13 @@ async def test_a_note_stands_beside_its_step(app_on: AppOn) -> None:
 
 @pytest.mark.parametrize(("steps", "most"), [(28, 1), (5_000, 100)])
 def test_a_held_key_runs_faster_but_never_far(steps: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from inspector.tui import stepping
+    from inspector.tui import session_screen
 
     listed = SimpleNamespace(moved=lambda step, by: step + by)
     stage = SimpleNamespace(step=0, rows=listed, run=SimpleNamespace(view=SimpleNamespace(steps=range(steps))))
     now = [0.0]
-    monkeypatch.setattr(stepping, "monotonic", lambda: now[0])
-    part = stepping.Stepping(stage, SimpleNamespace())
+    monkeypatch.setattr(session_screen, "monotonic", lambda: now[0])
+    part = session_screen.Stepping(stage, SimpleNamespace())
     strides = []
     for _ in range(80):
         now[0] += 0.03

@@ -19,8 +19,8 @@ from inspector.sessions.open import open_beginning
 from inspector.tui import launch as entry
 from inspector.tui import session_files
 from inspector.tui.app import LoopInspector
+from inspector.tui.paint import DARK, LIGHT
 from inspector.tui.session_screen import SessionScreen
-from inspector.tui.themes import DARK, LIGHT
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import continued, har, page, seen, story, told
 from tests.scenes.transcripts import block, claude, prompt, text

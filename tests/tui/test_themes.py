@@ -13,8 +13,7 @@ from textual.theme import BUILTIN_THEMES
 from inspector.commands.sessions import view_command
 from inspector.report.lines.spans import Role
 from inspector.tui.app import LoopInspector
-from inspector.tui.paint import LOOKS, Paint
-from inspector.tui.themes import ANSI, CONTRAST, DARK, LIGHT, THEMES, own_colours
+from inspector.tui.paint import ANSI, CONTRAST, DARK, LIGHT, LOOKS, THEMES, Paint, own_colours
 from loop_core.errors import CallerError
 from tests.scenes.app import page, story
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers import first_look
-from inspector.sessions.importers.refusals import refusal
+from inspector.sessions.importers.known_formats import refusal
 from inspector.sessions.recording import FileReading, Options, RawExchange, UnreadableError
 
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")

@@ -15,7 +15,7 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import first_look
-from inspector.sessions.importers.zip_members import content, members
+from inspector.sessions.importers.records import zip_content, zip_members
 from inspector.sessions.intake import Room
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, unusable
 from inspector.sessions.traffic import loads
@@ -106,16 +106,16 @@ class _Log(DialogueReader):
             for number, piece, last in list_pieces(data, "samples"):
                 yield from self._sample(f"sample {number}", piece, last)
             return
-        held = {member.name: member for member in members(data)}
+        held = {member.name: member for member in zip_members(data)}
         begun = next((name for name in ("header.json", "_journal/start.json") if name in held), None)
         if begun is not None:
-            head = content(data, held[begun], self.room)
+            head = zip_content(data, held[begun], self.room)
             self._about(object_of(loads(head)) if isinstance(head, bytes) else {})
         if begun != "header.json":
             self.reading.notices.append("the log has no header.json: its run had not ended, or was killed")
         for name in sorted(held):
             if name.startswith("samples/"):
-                plain = content(data, held[name], self.room)
+                plain = zip_content(data, held[name], self.room)
                 yield from self._sample(name, plain, last=False)
 
     def _sample(self, name: str, piece: bytes | str, last: bool) -> Iterator[dict[str, Any]]:

@@ -15,8 +15,7 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import first_look, sibling
-from inspector.sessions.importers.kimi_cli import KimiCliSession
-from inspector.sessions.importers.kimi_rows import ROWS, KimiReader, text_of, usage_of
+from inspector.sessions.importers.kimi_cli import ROWS, KimiCliSession, KimiReader, text_of, usage_of
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import TranscriptRows, slice_of

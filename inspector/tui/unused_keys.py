@@ -6,15 +6,28 @@ the focus then; where the key before it opens a prompt or a form, that is still 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from textual.app import App
 from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from inspector.tui.key_words import why_unused
+from inspector.tui.key_words import name_of
+from inspector.tui.keys import declared_bindings, owners
 from inspector.tui.leaving import LeavingApp
 
 WAITS, PAUSE = 50, 0.02
 """How often a field is waited for, and the seconds between two looks."""
+
+PLACES: Mapping[str, str] = {
+    "SessionScreen": "in an open session (enter in the table of turns)", "TurnsScreen": "in the table of turns (q)",
+    "ProvidersScreen": "in the table of providers (P)", "Cells": "in the table of policies (p)",
+    "TuneScreen": "in the map of limits (u)", "LiveScreen": "in a live turn (L)",
+    "Beside": "beside another run (R, then d)",
+}
+"""Screens, or their tables, by the name of the class, with how one comes to them."""
 
 
 class EarlyKeysApp(LeavingApp):
@@ -54,3 +67,18 @@ class EarlyKeysApp(LeavingApp):
         if self.focused is not None:
             for event in early:
                 self.post_message(Key(event.key, event.character))
+
+
+def why_unused(app: App[Any], key: str) -> str:
+    """Why a key does nothing on the screen: it has no use now, or works elsewhere; empty if it works nowhere."""
+    here = next((each for each in app.screen._bindings.key_to_bindings.get(key, []) if each.tooltip), None)
+    if here is not None:
+        return f"{name_of(key)} has no use now: {here.tooltip} · ? lists the keys"
+    by_name = {kind.__name__: kind for kind in owners()}
+    for name, place in PLACES.items():
+        if name not in by_name or name == type(app.screen).__name__:
+            continue
+        for each in declared_bindings(by_name[name]):
+            if key in app._keymap.get(each.id or "", each.key).split(","):
+                return f"{name_of(key)} works {place}: {each.tooltip}"
+    return ""

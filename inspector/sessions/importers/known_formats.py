@@ -1,0 +1,201 @@
+"""The formats of files that are known: those that are read, as a list; those that are not, by name.
+
+Further down: what is said of a file that no importer takes; the list that `inspector formats` shows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, NoReturn
+
+from inspector.sessions import redact
+from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, AgentFolder, FileFormat, FileHead, first_look
+from inspector.sessions.recording import FileReading, Options, UnreadableError
+from loop_core.wire import FORMATS
+
+
+class KnownFormat(NamedTuple):
+    """A format that is not read yet: its name, and a test of a file's first JSON values."""
+
+    name: str
+    test: Callable[[dict[str, Any]], bool]
+
+
+def _has(*keys: str) -> Callable[[dict[str, Any]], bool]:
+    return lambda value: all(key in value for key in keys)
+
+
+JSON: tuple[KnownFormat, ...] = (
+    KnownFormat("LangSmith runs", _has("run_type", "inputs")),
+    KnownFormat("OpenTelemetry logs (OTLP)", _has("resourceLogs")),
+)
+"""Adding the reader of one removes its row."""
+
+
+def sniff(head: bytes, path: str) -> int:
+    """Whether a row of the table knows the file."""
+    return 95 if name_of(head, path) is not None else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Never reads.
+
+    Raises:
+        UnreadableError: always; the line names the format.
+    """
+    _refuse(name_of(data[: 1 << 16], path) or "known format")
+
+
+def _refuse(name: str) -> NoReturn:
+    raise UnreadableError(f"{name}: not read yet")
+
+
+def name_of(head: bytes, path: str) -> str | None:
+    """The name of the transcript format that a file is in; None where the table does not know it."""
+    seen = first_look(head)
+    return _by_value(seen) or _by_bytes(head)
+
+
+def _by_value(seen: FileHead) -> str | None:
+    values = [*(seen.first[:4] if isinstance(seen.first, list) else [seen.first]), *seen.lines]
+    for row in JSON:
+        if any(isinstance(value, dict) and row.test(value) for value in values):
+            return row.name
+    return None
+
+
+def _by_bytes(head: bytes) -> str | None:
+    if head.startswith(b"PK\x03\x04"):
+        return "ZIP archive"
+    return None
+
+
+# -- What is said of a file that no importer takes ------------------------------------------------------------------
+# What it is, which formats were tried, and what each expected.
+
+_KEYS = 6
+"""Of more keys or tables only so many are named."""
+_TRIED = 5
+"""Of more formats that were tried only so many are named."""
+_LAST = ("known", "pairs", "body")
+"""Importers that take what no other does: they are no formats that a file could be meant to have."""
+
+
+def refusal(head: bytes, path: str) -> str:
+    """One line about a file that no importer takes."""
+    marked = head + os.fsencode(path).lower()
+    tried = [row for name, row in IMPORTERS.items() if name not in _LAST and row.marks
+             and any(mark in marked for mark in row.marks)]
+    named = "; ".join(f"{row.title} (expects {row.expects})" for row in tried[:_TRIED])
+    more = f"; {len(tried) - _TRIED} more" if len(tried) > _TRIED else ""
+    others = len([name for name in IMPORTERS if name not in _LAST]) - len(tried)
+    told = f"tried: {named}{more}; " if named else ""
+    return f"{_kind(head, path)}: {told}it has no mark of {others} other formats (`inspector formats` lists them)"
+
+
+def _kind(head: bytes, path: str) -> str:
+    """What a file is, by its beginning."""
+    if head.startswith(SQLITE):
+        from inspector.sessions.importers.database import schema
+
+        tables = sorted(schema(path))
+        return f"a database with the tables {_listed(tables)}" if tables else "a database that cannot be read"
+    seen = first_look(head)
+    if len(seen.lines) > 1:
+        return f"JSON lines of no known format (the first: {_shape(seen.first)})"
+    return f"JSON of no API and no session format that is known ({_shape(seen.first)})"
+
+
+def _shape(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"an object with {_listed(list(value))}" if value else "an empty object"
+    if isinstance(value, list):
+        return f"a list; its first element is {_shape(value[0])}" if value else "an empty list"
+    return "no object" if value is not None else "no JSON"
+
+
+def _listed(names: list[Any]) -> str:
+    shown = ", ".join(redact.text(str(name)[:40]).replace("\n", " ") for name in names[:_KEYS])
+    return f"{shown} …" if len(names) > _KEYS else shown
+
+
+EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def unknown(data: bytes) -> str:
+    """What is wrong with a file that no importer knows."""
+    if data.startswith(_UTF16):
+        return "UTF-16 text: expected UTF-8 (byte 0 begins a UTF-16 mark)"
+    head = data[:HEAD]
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as why:
+        if why.start < len(head) - 4 or len(data) == len(head):  # else the head itself may end inside a character
+            kind = "binary data" if b"\0" in head or _rare(head) else "invalid UTF-8"
+            return f"{kind} at byte {why.start}: {EXPECTED}"
+    if b"\0" in head:
+        return f"binary data at byte {head.index(0)}: {EXPECTED}"
+    line = head.split(b"\n", 1)[0]
+    if len(line) == len(head) and len(data) > HEAD:
+        return f"text of no session format (its first line is longer than {HEAD:,} bytes): {EXPECTED}"
+    return f"text of no session format (line 1): {EXPECTED}"
+
+
+def _rare(head: bytes) -> bool:
+    """Whether much of it is control characters or no ASCII, as in no text."""
+    odd = sum(1 for byte in head[:1024] if byte < 9 or 13 < byte < 32 or byte > 126)
+    return odd * 4 > len(head[:1024])
+
+
+# -- What can be read: `inspector formats` ---------------------------------------------------------------------------
+
+FORMATS_SCHEMA = "loop-inspector/formats/1"
+
+
+def formats_document() -> dict[str, Any]:
+    """The formats as plain values."""
+    files = [_format_values(name, row) for name, row in _read_formats()]
+    return {"schema": FORMATS_SCHEMA, "files": files, "wire": list(FORMATS)}
+
+
+def formats_text() -> str:
+    """The formats for people: what a file begins with, what it keeps, and where its agent writes it."""
+    lines = ["Files, in the order in which they are tried:", ""]
+    for name, row in _read_formats():
+        lines.append(f"{row.title} ({name})")
+        lines.append(f"  begins with    {row.expects}")
+        lines.append(f"  stop reasons   {row.keeps.words}")
+        kept = [word for word, held in (("output cap", row.keeps.cap), ("usage", row.keeps.usage),
+                                        ("the provider's bytes", row.keeps.wire)) if held]
+        lines.append(f"  also keeps     {', '.join(kept) or 'none of cap, usage, bytes'}")
+        for at, place in enumerate(_folders_of(row)):
+            lines.append(f"  {'written to' if not at else '          '}     {place}")
+        lines.append("")
+    return "\n".join([*lines, "Wire formats:", "", *(f"  {name}" for name in FORMATS)]) + "\n"
+
+
+def _read_formats() -> Iterator[tuple[str, FileFormat]]:
+    """The formats that are read; those that are only named are none."""
+    return ((name, row) for name, row in IMPORTERS.items() if name != "known")
+
+
+def _format_values(name: str, row: FileFormat) -> dict[str, Any]:
+    return {
+        "name": name, "title": row.title, "begins_with": row.expects,
+        "keeps": {"stop_reason": row.keeps.words.name.lower(), "cap": row.keeps.cap, "usage": row.keeps.usage,
+                  "wire": row.keeps.wire},
+        **({"folders": [{"agent": each.agent, "variable": each.variable, "path": _folder_path(each)}
+                        for each in row.folders]} if row.folders else {}),
+    }
+
+
+def _folders_of(row: FileFormat) -> Iterator[str]:
+    for each in row.folders:
+        variable = f" ({each.variable})" if each.variable else ""
+        yield f"{each.agent}: {_folder_path(each)}{variable}"
+
+
+def _folder_path(each: AgentFolder) -> str:
+    return os.path.join("~", each.folder, *each.parts, "|".join(each.names))
