@@ -85,6 +85,8 @@ class FileProblems(NamedTuple):
     turns: tuple[TurnEnd, ...] = ()
     error: str = ""
     """Why it, or a part of it, could not be read; empty where it could."""
+    unread: tuple[tuple[str, int], ...] = ()
+    """Formats that are known and not read, and how many exchanges of the file are in each."""
 
 
 class Report(NamedTuple):
@@ -105,6 +107,11 @@ class Report(NamedTuple):
     def turns(self) -> list[TurnEnd]:
         """The turns of all files."""
         return [turn for file in self.files for turn in file.turns]
+
+    @property
+    def unread(self) -> Counter[str]:
+        """Formats that are known and not read -> exchanges in them."""
+        return sum((Counter(dict(file.unread)) for file in self.files), Counter())
 
     @property
     def errors(self) -> list[str]:
@@ -177,12 +184,17 @@ def _report(shown: View, loaded: Loaded, ids: Sequence[str], only: set[int] | No
     listed = [given for given in loaded.inputs if given.format != "folder"]
     return Report(tuple(
         FileProblems(name or given.path, tuple(problems.get(given.path, ())), tuple(turns.get(given.path, ())),
-                     _unread(given)) for given in listed),
+                     _error(given), _unread(given)) for given in listed),
         sum(len(given.skipped) for given in loaded.inputs if given.format == "folder"),
         len(listed) == 1 and listed[0].format == "pairs" and len(loaded.exchanges) == 1)
 
 
-def _unread(given: Input) -> str:
+def _unread(given: Input) -> tuple[tuple[str, int], ...]:
+    found = Counter(each.unread_format for each in given.skipped if each.unread_format)
+    return tuple(sorted(found.items()))
+
+
+def _error(given: Input) -> str:
     return one_line(redact.text(given.error), LONGEST) if given.error else ""
 
 

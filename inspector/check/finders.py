@@ -35,7 +35,7 @@ Finder = Callable[[View, TurnFacts], Iterator[RuleHit]]
 # -- What other views say already --------------------------------------------------------------------------------------
 
 
-def from_findings(*rules: str) -> Finder:
+def from_findings(*rules: str, but: Sequence[str] = ()) -> Finder:
     """Finds the findings of these rules; one that ends in a dot stands for all that begin so, warnings and errors.
 
     A rule is never worse than the finding it takes over.
@@ -45,13 +45,15 @@ def from_findings(*rules: str) -> Finder:
         for noted in turn.noted:
             found = noted.finding
             begins = any(found.rule.startswith(rule) for rule in rules if rule.endswith("."))
+            if found.rule in but:
+                continue
             if found.rule in rules or (begins and found.severity is not Severity.INFO):
                 yield RuleHit(found.message, noted.response, found.at, found.severity is Severity.ERROR)
 
     return find
 
 
-_OWN_LIMIT = re.compile(r"; \w+ \([\d,]+(?: of [\d,]+)?\) ended the turn$")
+_OWN_LIMIT = re.compile(r"; \w+ \([\d,]+(?: of [\d,]+)?\) ended the turn(?=$|, and )")
 """What a verdict says about a limit of our own machine: the recorded agent knew nothing of it."""
 
 
@@ -74,6 +76,16 @@ def first_of(*finders: Finder) -> Finder:
 
     def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         yield from next((hits for finder in finders if (hits := list(finder(view, turn)))), [])
+
+    return find
+
+
+def unless(other: Finder, finder: Finder) -> Finder:
+    """Finds what a finder finds in turns in which another one finds nothing."""
+
+    def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+        if next(other(view, turn), None) is None:
+            yield from finder(view, turn)
 
     return find
 
@@ -118,8 +130,15 @@ def repeated_cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         before = cut
 
 
+_OPEN_THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>(?!.*</\1>)", re.DOTALL)
+"""A text that is reasoning to its end: DeepSeek R1, QwQ and others write it so, and a server may leave it there."""
+
+
 def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds cut answers of whose tokens reasoning took nearly all; it is no error where the turn is complete."""
+    """Finds cut answers of whose tokens reasoning took nearly all; it is no error where the turn is complete.
+
+    A server without a reasoning parser leaves the reasoning in the text, between marks (`_OPEN_THOUGHT`).
+    """
     lost = not turn.verdict.complete
     for facts in responses_of(view, turn):
         response, usage = facts.exchange.response, facts.exchange.response.usage
@@ -133,6 +152,9 @@ def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
             type(part) is ReasoningPart for part in response.parts
         ):
             yield RuleHit("the answer was cut, and holds reasoning alone", facts.index, sure=lost)
+        elif _OPEN_THOUGHT.match(response.text or "") and not response.tool_calls:
+            yield RuleHit("the answer was cut inside its reasoning, which stands in the text and was never closed",
+                          facts.index, sure=lost)
 
 
 def budget_shrank(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
@@ -159,19 +181,26 @@ Sources: OpenAI's API reference; the classes' own signatures."""
 
 
 def small_default_cap(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds cut answers whose cap is a library's default, or whose request sets none."""
-    for facts in responses_of(view, turn):
-        exchange = facts.exchange
-        if facts.judged.stop.normalized is not Stop.MAX_TOKENS or exchange.request is None:
-            continue
-        cap, usage = exchange.request.max_tokens, exchange.response.usage
-        spent = usage.output_tokens if usage else None
-        if cap is not None and (exchange.api, cap) in DEFAULT_CAPS:
-            yield RuleHit(f"cut at max_tokens {cap:,}; this default is {DEFAULT_CAPS[exchange.api, cap]}, so perhaps "
-                          "nobody chose it", facts.index)
-        elif cap is None and spent and exchange.recorder is None and exchange.request_json is not None:
-            yield RuleHit(f"the request sets no max_tokens, and the answer is cut after {spent:,} output tokens",
-                          facts.index)
+    """Finds cut answers whose cap is a library's default, or whose request sets none; of a turn the first."""
+    cuts = [(facts, why) for facts in responses_of(view, turn) if (why := _unchosen_cap(facts))]
+    if cuts:
+        first, why = cuts[0]
+        yield RuleHit(why + (f"; {len(cuts):,} answers of the turn are cut so" if len(cuts) > 1 else ""), first.index)
+
+
+def _unchosen_cap(facts: ResponseFacts) -> str:
+    """Why the cap at which an answer was cut may be nobody's choice; empty where it was chosen, or nothing was cut."""
+    exchange = facts.exchange
+    if facts.judged.stop.normalized is not Stop.MAX_TOKENS or exchange.request is None:
+        return ""
+    cap, usage = exchange.request.max_tokens, exchange.response.usage
+    spent = usage.output_tokens if usage else None
+    if cap is not None and (exchange.api, cap) in DEFAULT_CAPS:
+        return (f"cut at max_tokens {cap:,}; this default is {DEFAULT_CAPS[exchange.api, cap]}, so perhaps nobody "
+                "chose it")
+    if cap is None and spent and exchange.recorder is None and exchange.request_json is not None:
+        return f"the request sets no max_tokens, and the answer is cut after {spent:,} output tokens"
+    return ""
 
 
 def pause_as_end(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
@@ -244,9 +273,11 @@ def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     taken = history.text_after(view, turn)
     if taken is None:
         return
-    for facts, next_one in pairwise(pieces):
-        if next_one.link.place is TurnPlace.CONTINUATION and history.lost(facts.exchange.response.text or "", taken):
-            yield RuleHit("the agent's history went on without the text before the cut", facts.index)
+    cut = [facts for facts, after in pairwise(pieces) if after.link.place is TurnPlace.CONTINUATION]
+    gone = [facts for facts in cut if history.lost(facts.exchange.response.text or "", taken)]
+    if gone:
+        yield RuleHit("the agent's history went on without the text before the cut" + (
+            f", of {len(gone):,} answers" if len(gone) > 1 else ""), gone[0].index)
     for seam in turn.merged.seams:
         doubled = history.doubled(seam.cut, taken)
         if doubled is not None:

@@ -47,7 +47,13 @@ def counted(report: Report) -> str:
     read += f", {empty:,} of them without a turn" if empty else ""
     skipped = f", {report.skipped:,} files are no sessions" if report.skipped else ""
     errors = f", {len(report.errors):,} could not be read" if report.errors else ""
-    return f"{found} · {len(turns):,} turns, {lost:,} of them not complete · {read}{skipped}{errors}"
+    return f"{found} · {len(turns):,} turns, {lost:,} of them not complete · {read}{skipped}{errors}{unread(report)}"
+
+
+def unread(report: Report) -> str:
+    """What a report does not speak of: exchanges in formats that are not read."""
+    names = ", ".join(f"{name} ({count:,})" for name, count in report.unread.most_common())
+    return f", {report.unread.total():,} exchanges are in formats that are not read: {names}" if names else ""
 
 
 COLUMNS = 80
@@ -74,8 +80,8 @@ def document(report: Report) -> dict[str, Any]:
     """The document of `--format json`."""
     return {
         "schema": SCHEMA,
-        "files": [{"path": file.path, "turns": len(file.turns), **({"error": file.error} if file.error else {})}
-                  for file in report.files],
+        "files": [{"path": file.path, "turns": len(file.turns), **({"error": file.error} if file.error else {}),
+                   **({"unread": dict(file.unread)} if file.unread else {})} for file in report.files],
         "skipped": report.skipped,
         "problems": [{name: value for name, value in problem._asdict().items() if value not in (None, "")}
                      for problem in report.problems],
@@ -148,10 +154,11 @@ def sarif(report: Report) -> str:
                        and value not in (None, "")},
     } for problem in report.problems]
     notes = [{"level": "error", "message": {"text": why}} for why in report.errors]
+    gaps = [{"level": "warning", "message": {"text": unread(report).removeprefix(", ")}}] if report.unread else []
     run = {
         "tool": {"driver": {"name": "loop-inspector", "semanticVersion": __version__, "rules": rules}},
         "columnKind": "unicodeCodePoints",
-        "invocations": [{"executionSuccessful": not notes, "toolExecutionNotifications": notes}],
+        "invocations": [{"executionSuccessful": not notes, "toolExecutionNotifications": notes + gaps}],
         "results": results,
     }
     return json.dumps({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]},
@@ -176,6 +183,7 @@ def github(report: Report) -> str:
         lines.append(f"::{_COMMANDS[problem.severity]} {place_of}::"
                      f"{_data(f'{problem.message} (turn {problem.turn}{record})')}")
     lines += [f"::error title=unreadable::{_data(why)}" for why in report.errors]
+    lines += [f"::warning title=not read::{_data(unread(report).removeprefix(', '))}"] if report.unread else []
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from inspector.report.facts import TurnFacts, View
 from loop_core.formats import PLAYED
-from loop_core.values import Role
+from loop_core.values import Message, Role
 from loop_core.wire import wire
 from loop_core.wire.demands import RequestError
 
@@ -76,6 +77,7 @@ def text_after(view: View, turn: TurnFacts) -> str | None:
     if opening is None or not opening.messages or opening.previous_id:
         return None
     begins, end = opening.messages, len(opening.messages)
+    asks_on = {message.text for index in own[1:] for message in _sent(view, index)[end:] if message.role is Role.USER}
     later = (view.responses[link.index].exchange for other in view.turns if other is not turn
              for link in other.run.record.links if link.index > own[-1])
     for exchange in later:
@@ -84,12 +86,17 @@ def text_after(view: View, turn: TurnFacts) -> str | None:
             continue
         answer: list[str] = []
         for message in request.messages[end:]:
-            if message.role is Role.USER and answer:
+            if message.role is Role.USER and answer and message.text not in asks_on:
                 break
             if message.role is Role.ASSISTANT:
                 answer.append(message.text)
         return "\n".join(answer)
     return None
+
+
+def _sent(view: View, index: int) -> Sequence[Message]:
+    request = view.responses[index].exchange.request
+    return request.messages if request is not None else ()
 
 
 def lost(text: str, taken: str) -> bool:

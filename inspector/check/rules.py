@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from inspector.check import finders
-from inspector.check.finders import Finder, first_of, from_findings, from_verdict
+from inspector.check.finders import Finder, first_of, from_findings, from_verdict, unless
 from loop_core.errors import CallerError
 from loop_core.values import Severity
 
@@ -28,6 +28,7 @@ class CheckRule(NamedTuple):
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
+_BAD_ARGUMENTS = ("judge.invalid_arguments", "judge.empty_arguments")
 _EVERY: tuple[CheckRule, ...] = (
     CheckRule(
         "cut-call-executed", ERROR, "A cut tool call was run",
@@ -96,11 +97,17 @@ _EVERY: tuple[CheckRule, ...] = (
     CheckRule(
         "reason-contradicts-bytes", ERROR, "The stop reason says something else than the bytes",
         "A router or server calls an answer finished whose bytes show a cut: the provider's own word beside it says "
-        "so, arguments end in the middle of their JSON, or a block was never closed. A call that came without its "
-        "arguments is a warning: the bytes show no cut.",
+        "so, arguments end in the middle of their JSON, or a block was never closed.",
         '`finish_reason` is `tool_calls`, `native_finish_reason` is `max_tokens`.',
         "Decide by the effective reason, and report the two words to the router.",
-        from_findings("judge.")),
+        from_findings("judge.", but=_BAD_ARGUMENTS)),
+    CheckRule(
+        "unreadable-arguments", ERROR, "A call whose arguments no tool can read",
+        "The answer ended under a reason for tools, and the arguments of a call are no JSON, or no object. Arguments "
+        "that are empty or absent are a warning: a tool may need none, though the request does not say so.",
+        "`arguments` is absent, and the tool has parameters.",
+        "Run nothing; ask for the call again. Declare a tool that needs no arguments with empty `properties`.",
+        from_findings(*_BAD_ARGUMENTS)),
     CheckRule(
         "no-stop-reason", WARNING, "An answer ended without a stop reason",
         "The answer came to its end and no stop reason came with it, so nothing says that it is whole.",
@@ -130,14 +137,16 @@ _EVERY: tuple[CheckRule, ...] = (
         from_verdict("GAP IN THE ANSWER")),
     CheckRule(
         "malformed-call", ERROR, "A tool call that nothing can run",
-        "The provider reported a malformed call, and it never came well-formed.",
-        "Gemini ends with `MALFORMED_FUNCTION_CALL`.",
+        "The provider reported a call that is malformed, or of a tool that the request does not declare, and dropped "
+        "it; it never came well-formed.",
+        "Gemini ends with `MALFORMED_FUNCTION_CALL`, or with `UNEXPECTED_TOOL_CALL` where no tool was declared.",
         "Ask for the call again, with a simpler schema; under UNEXPECTED_TOOL_CALL declare the tool, or tell the model "
         "that it has none.",
         from_verdict("MALFORMED CALL")),
     CheckRule(
         "thinking-ate-budget", ERROR, "Reasoning used up the output budget",
-        "The answer was cut, and reasoning took nine tenths of its output tokens or more, or is all that came.",
+        "The answer was cut, and reasoning took nine tenths of its output tokens or more, or is all that came. A "
+        "server without a reasoning parser leaves it in the text, behind a `<think>` that is never closed.",
         "1,024 of 1,024 output tokens are reasoning tokens, and the text is empty.",
         "Raise max_tokens or lower the reasoning effort.",
         finders.thinking_ate_budget),
@@ -174,6 +183,13 @@ _EVERY: tuple[CheckRule, ...] = (
         "Send the paused answer back as it is; only then is it finished.",
         finders.pause_as_end),
     CheckRule(
+        "answer-paused", WARNING, "The recording ends with a paused answer",
+        "The provider paused a long turn, or took the request and answers later, and nothing that was recorded resumed "
+        "the turn or got the answer.",
+        '`status` is `queued`, and no request for the answer follows.',
+        "Send a paused answer back as it is; ask for a queued one by its id until it is there.",
+        unless(finders.pause_as_end, from_verdict("PAUSED"))),
+    CheckRule(
         "history-refused", WARNING, "A history that strict servers refuse",
         "The request holds calls without results, results without calls, empty texts or roles in an order that "
         "the provider's own server refuses. The one that answered was lenient.",
@@ -205,7 +221,7 @@ _EVERY: tuple[CheckRule, ...] = (
         "request.",
         "Two segments, the first with `length`, the second with `stop`.",
         "Raise max_tokens where that happens often.",
-        from_verdict("CUT, COMPLETED", "CALL REPAIRED")),
+        from_verdict("CUT, COMPLETED", "CALL REPAIRED", "LIMIT REACHED")),
     CheckRule(
         "end-not-recorded", INFO, "How an answer ended was not recorded",
         "The file does not say how the answer ended: its recorder keeps no stop reason, or the recording is cut.",

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from inspector.sessions import detection, redact, traffic
 from inspector.sessions.provenance import provenance
-from inspector.sessions.recording import Exchange, Options, RawExchange, TurnRecord
+from inspector.sessions.recording import NOT_READ, Exchange, Options, RawExchange, TurnRecord
 from loop_core.errors import CallerError, DecodeError
 from loop_core.values import (
     At,
@@ -305,7 +305,7 @@ def _api(raw: RawExchange, url: str, options: Options) -> str | Unbuilt:
         return Unbuilt(f"no LLM traffic: {raw.method} {traffic.path_of(url)}")
     found = raw.api or (traffic.by_path(url) if url else None)
     if found is None and url and (name := traffic.unread(url)) is not None:
-        return Unbuilt(f"{name}: not read yet")
+        return Unbuilt(f"{name}{NOT_READ}")
     if found is None:
         found = traffic.by_content(raw.body)
     if options.api is not None and found is not None and found != options.api:

@@ -98,11 +98,20 @@ class Exchange:
         return self.response.model or (self.request.model if self.request else None)
 
 
+NOT_READ = ": not read yet"
+"""Ends what is said of an exchange with a model in a format that is known and not read."""
+
+
 class Skipped(NamedTuple):
     """An entry that is not among the exchanges, and why."""
 
     entry: int
     why: str
+
+    @property
+    def unread_format(self) -> str:
+        """What the format is called in which a model answered here, and which is not read; empty for anything else."""
+        return self.why.removesuffix(NOT_READ) if self.why.endswith(NOT_READ) else ""
 
 
 class SessionAbout(NamedTuple):

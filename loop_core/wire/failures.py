@@ -37,10 +37,10 @@ MARKS: tuple[ErrorMark, ...] = (
     ErrorMark("error.context_code", r"context_length_exceeded|context_window_exceeded|exceed_context_size",
               Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI error code; llama.cpp exceed_context_size_error"),
     ErrorMark("error.context_maximum", r"maximum context length|"
-              r"context (window|length|size) (is |was )?(exceeded|full)|"
-              r"exceeds? the (model'?s? )?(available |maximum )?context (window|length|size)|"
+              r"context (window|length|size) (is |was )?(exceeded|full)|context (window|length|size) is only \d|"
+              r"exceeds? (the )?(model'?s? )?(available |maximum )?context (window|length|size|limit)|"
               r"longer than the model'?s context",
-              Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI, vLLM and LM Studio messages"),
+              Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI, vLLM, LM Studio and Anthropic messages"),
     ErrorMark("error.prompt_too_long", r"(prompt|input|request) is too long|input token count .{0,40}exceeds|"
               r"exceeds? the maximum number of tokens|too many (input )?tokens in (the )?(prompt|request)",
               Stop.CONTEXT_WINDOW_EXCEEDED, "input", "Anthropic, Bedrock and Gemini messages"),

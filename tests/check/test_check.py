@@ -15,7 +15,7 @@ from inspector.check.formats import FORMS, place
 from inspector.check.rules import RULES, chosen
 from loop_core.errors import CallerError
 from tests.scenes import transcripts as agents
-from tests.scenes.recordings import ASKS, CUT, TOOLS, asked, call, chat, lines, user
+from tests.scenes.recordings import ASKS, CUT, TOOLS, asked, call, chat, exchange, lines, user
 
 WHOLE = asked(ASKS, chat("All of it."), max_tokens=50)
 LOST = asked([user("Two?")], chat("Half of <it> & more", "length"), max_tokens=7)
@@ -239,6 +239,23 @@ def test_the_text_is_readable_at_eighty_columns(folder):
     lines = FORMS["text"](report).splitlines()
     assert places
     assert [line for line in lines if len(line) > 80 and line.strip() not in places] == []
+
+
+def test_exchanges_in_a_format_that_is_not_read_are_named(tmp_path):
+    old = {"model": "claude-2.1", "prompt": "Human: hi", "max_tokens_to_sample": 3}
+    body = {"type": "completion", "completion": " Hi", "stop_reason": "max_tokens", "model": "claude-2.1"}
+    path = tmp_path / "old.jsonl"
+    path.write_bytes(lines(exchange(old, body, url="https://api.anthropic.com/v1/complete"), WHOLE))
+    report = check_file(path)
+    assert report.unread == {"Anthropic text completions": 1}
+    words = "1 exchanges are in formats that are not read: Anthropic text completions (1)"
+    assert words in " ".join(FORMS["text"](report).split())
+    assert words in FORMS["md"](report)
+    assert FORMS["github"](report) == f"::warning title=not read::{words}\n"
+    assert json.loads(FORMS["json"](report))["files"][0]["unread"] == {"Anthropic text completions": 1}
+    (run,) = json.loads(FORMS["sarif"](report))["runs"]
+    assert run["invocations"] == [{"executionSuccessful": True, "toolExecutionNotifications": [
+        {"level": "warning", "message": {"text": words}}]}]
 
 
 def test_files_without_a_turn_are_counted(tmp_path):

@@ -20,6 +20,7 @@ from tests.scenes.recordings import (
     GEMINI,
     HINT,
     MESSAGES,
+    PARTS,
     TOOLS,
     WHOLE,
     asked,
@@ -140,6 +141,20 @@ def test_a_continued_answer_in_the_agents_own_history(kept, why):
     assert said.get("continuation-damage", "") == (f"error {why}" if why else "")
 
 
+def test_a_history_that_keeps_each_segment_with_its_hint_is_whole():
+    session = continued(LONG, REST, max_tokens=10)
+    kept = [*session[1]["request"]["body"]["messages"], assistant(REST), user("thanks, and now the other")]
+    assert set(found(*session, asked(kept, chat("Fine."), max_tokens=50))) == {"cut-and-continued"}
+    last_only = [kept[0], assistant(REST), user("thanks, and now the other")]
+    assert found(*session, asked(last_only, chat("Fine."), max_tokens=50))["continuation-damage"].startswith("error ")
+
+
+def test_a_turn_that_only_our_own_limits_would_have_ended_is_no_loss():
+    said = found(*continued(*PARTS, last="stop", max_tokens=10))
+    assert said == {"cut-and-continued": "info openai_chat (openai) was cut again and again, and the recorded agent "
+                                         "finished it with 4 continuations"}
+
+
 def test_an_overlap_that_the_history_holds_twice():
     asks = [user("tell me")]
     again = "so that nothing at all moved in it, " + REST
@@ -176,10 +191,17 @@ def test_a_reason_that_the_bytes_contradict():
     assert said["reason-contradicts-bytes"].startswith("error the arguments of write_file are cut")
 
 
-def test_a_call_without_arguments_is_no_cut():
+def test_a_call_that_no_tool_can_read():
     bare = {"id": "c1", "type": "function", "function": {"name": "write_file"}}
     said = found(asked(ASKS, chat(None, "tool_calls", bare), max_tokens=50, tools=TOOLS))
-    assert said["reason-contradicts-bytes"].startswith("warning the arguments of write_file are absent")
+    assert said["unreadable-arguments"].startswith("warning the arguments of write_file are absent")
+    assert "reason-contradicts-bytes" not in said, "nothing shows a cut"
+    said = found(asked(ASKS, chat(None, "tool_calls", call('{"path": a.md}')), max_tokens=50, tools=TOOLS))
+    assert said["unreadable-arguments"].startswith("error the arguments of write_file are invalid")
+    nothing = {"type": "object", "properties": {}}
+    free = [{"type": "function", "function": {"name": "write_file", "parameters": nothing}}]
+    assert "unreadable-arguments" not in found(
+        asked(ASKS, chat(None, "tool_calls", bare), max_tokens=50, tools=free)), "the tool needs none"
 
 
 def test_a_problem_says_nothing_of_our_own_limits():
@@ -226,6 +248,11 @@ def test_reasoning_that_took_the_budget():
     whole = found(asked(asks, chat(LONG, "length", usage=usage), max_tokens=100),
                   asked([*asks, assistant(LONG), user(HINT)], chat(REST), max_tokens=100))
     assert whole["thinking-ate-budget"].startswith("warning "), "nothing was lost"
+    said = found(asked(ASKS, chat("<think>\nThe user asks", "length"), max_tokens=7))
+    assert said["thinking-ate-budget"] == (
+        "error the answer was cut inside its reasoning, which stands in the text and was never closed")
+    closed = found(asked(ASKS, chat("<think>\nThe user asks</think>\nThe lock", "length"), max_tokens=7))
+    assert "thinking-ate-budget" not in closed
     alone = claude([{"type": "thinking", "thinking": "Let me see", "signature": "s"}], "max_tokens", user("go"))
     assert found(alone)["thinking-ate-budget"] == "error the answer was cut, and holds reasoning alone"
 
@@ -246,6 +273,10 @@ def test_a_cap_that_nobody_chose():
     assert "small-default-cap" not in found(claude([text(LONG)], "max_tokens", *asks, max_tokens=1000, tokens=1000))
     assert found(asked(asks, chat(LONG, "length", tokens=16)))["small-default-cap"] == (
         "warning the request sets no max_tokens, and the answer is cut after 16 output tokens")
+    twice = found(*continued("The lock was never ", "released by ", "anybody."))
+    assert twice["small-default-cap"] == (
+        "warning the request sets no max_tokens, and the answer is cut after 10 output tokens; 2 answers of the turn "
+        "are cut so"), "once for the turn"
     for api, cap in (("anthropic_messages", 512), ("anthropic_messages", 4096)):
         assert (api, cap) in DEFAULT_CAPS
         assert "small-default-cap" in found(claude([text(LONG)], "max_tokens", *asks, max_tokens=cap, tokens=cap))
@@ -267,8 +298,11 @@ def test_a_pause_that_was_not_resumed():
     went_on = claude([text("Fine.")], "end_turn", *asks, {"role": "assistant", "content": [text("Searching. ")]},
                      user("something else now"))
     assert found(paused, went_on)["pause-taken-as-end"].startswith("error the answer paused and was not resumed")
+    assert "answer-paused" not in found(paused, went_on), "one word for one pause"
     resumed = claude([text("Found it.")], "end_turn", *asks, {"role": "assistant", "content": [text("Searching. ")]})
     assert "pause-taken-as-end" not in found(paused, resumed)
+    assert found(paused)["answer-paused"].startswith("warning anthropic_messages (anthropic) paused and waits")
+    assert "answer-paused" not in found(paused, resumed)
 
 
 def test_a_history_that_the_formats_own_server_refuses():

@@ -90,6 +90,12 @@ def test_without_counts_results_end_an_answer(tmp_path):
     assert len(seen.turns) == 2
 
 
+def test_an_answer_without_a_count_ends_where_its_calls_have_results(tmp_path):
+    seen = shown(rollout(user("list"), call(), call(key="call_2"), result(), call(key="call_3"), result("b", "call_2"),
+                         result("c", "call_3"), said("Done."), count(5, 111)), tmp_path)
+    assert [facts.exchange.lines for facts in seen.responses] == [(4, 5, 7), (10,)]
+
+
 def test_a_call_that_is_cut_in_its_string_is_seen(tmp_path):
     seen = shown(rollout(user("write"), call(CUT), count(4096), result("failed to parse function arguments: EOF while "
                                                                       "parsing a string")), tmp_path)

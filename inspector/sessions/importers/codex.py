@@ -182,9 +182,19 @@ class _Rollout(TranscriptReader):
             self.awaited = [each for each in self.awaited if each[1] != text]
             if text in self.voiced:
                 return place
+        self._end_answered()
         answer = self._answer(line, place)
         take_part(answer, kind, payload, line)
         return TreePlace(answer)
+
+    def _end_answered(self) -> None:
+        """Ends an answer whose calls all have results: what comes next answers those, also where no count stands
+        between. In files of 2025 each call of an answer stands before its own result."""
+        answer = self.open
+        if answer is not None and self.early is not True and answer.calls and all(
+            call.id in answer.results for call in answer.calls
+        ):
+            self.open = None
 
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
         """The answer that is under way, or one that begins here."""
