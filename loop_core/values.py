@@ -6,7 +6,7 @@ a policy or a state. Text is `str`, offsets are bytes of the decoded body, token
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -185,6 +185,16 @@ class ToolResultPart(NamedTuple):
     json: str | None = None
     """The content verbatim, where it holds more than text (images, documents); None where `text` is all of it."""
 
+    @property
+    def size(self) -> int:
+        """How many characters the text has."""
+        return len(self.text)
+
+    @property
+    def text_key(self) -> Hashable:
+        """What is equal where the texts are: a text that is read on demand is not read for it."""
+        return self.text
+
 
 ResponsePart = TextPart | ReasoningPart | ToolCall | OpaquePart
 MessagePart = TextPart | ReasoningPart | ToolCall | OpaquePart | ToolResultPart
@@ -327,7 +337,7 @@ class Message(NamedTuple):
     @property
     def results(self) -> tuple[ToolResultPart, ...]:
         """The tool results that the message carries."""
-        return tuple([p for p in self.parts if type(p) is ToolResultPart])
+        return tuple([p for p in self.parts if isinstance(p, ToolResultPart)])
 
 
 class Tool(NamedTuple):

@@ -286,7 +286,7 @@ def _exchanges(reading: FileReading, path: str) -> list[Exchange]:
         error = ProviderError(found.why, "decode")
         response = ChatResponse(empty.api, stop_reason=StopReason(Stop.ERROR, None, "fatal"), http_status=raw.status,
                                 error=error, transport_end=raw.end, size=len(body))
-        made.append(replace(empty, response=response, body=body))
+        made.append(replace(empty, response=response, content=body))
     return made
 
 

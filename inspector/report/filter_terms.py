@@ -271,7 +271,7 @@ NUMBERS: Mapping[str, Number] = {
     "cap": Number("the output tokens that the request allows", _cap),
     "out": Number("output tokens of the response", _output),
     "size": Number("bytes of the response's body",
-                   lambda look: len(look.response.exchange.body) if look.response else None),
+                   lambda look: look.response.exchange.size if look.response else None),
     "took": Number("milliseconds that the response took, where that was recorded",
                    lambda look: length_ms(look.response.exchange) if look.response else None),
 }

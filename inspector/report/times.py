@@ -156,7 +156,7 @@ def time_phrases(exchange: Exchange) -> list[str]:
         found.append(f"whole after {duration_text(times.duration_ms)}")
     if times.largest_gap is not None:
         gap = times.largest_gap
-        place = "before the end" if gap.at >= len(exchange.body) else f"at byte {gap.at:,}"
+        place = "before the end" if gap.at >= exchange.size else f"at byte {gap.at:,}"
         found.append(f"largest gap {duration_text(gap.ms)} {place}")
     if times.started is not None:
         found.append(f"sent {times.started}")

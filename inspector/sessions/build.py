@@ -179,7 +179,7 @@ def with_body(exchange: Exchange, body: bytes) -> Exchange:
     if body == exchange.body or exchange.recorder is not None:
         return exchange
     body = _resealed(body, exchange.body)
-    return replace(exchange, body=body, response=redecoded(exchange, body, exchange.profile))
+    return replace(exchange, content=body, response=redecoded(exchange, body, exchange.profile))
 
 
 def _resealed(body: bytes, received: bytes) -> bytes:

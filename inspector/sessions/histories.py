@@ -180,7 +180,10 @@ class HistoryTree:
         text = "".join(message.text for message in messages)
         if kind is ItemKind.ASSISTANT:
             return self.answer_key(text, [call for message in messages for call in message.tool_calls])
-        results = tuple((part.call_id, self._folded(part.text)) for message in messages for part in message.results)
+        results = tuple(
+            (part.call_id, part.text_key if self._exact else squeeze(part.text))
+            for message in messages for part in message.results
+        )
         others = tuple(
             (part.type, _CACHE_MARK.sub("", part.json))
             for message in messages
@@ -196,7 +199,7 @@ class HistoryTree:
 def _kind(message: Message) -> ItemKind:
     if message.role is Role.ASSISTANT:
         return ItemKind.ASSISTANT
-    if message.role is Role.TOOL or any(type(part) is ToolResultPart for part in message.parts):
+    if message.role is Role.TOOL or any(isinstance(part, ToolResultPart) for part in message.parts):
         return ItemKind.RESULTS
     return ItemKind.SYSTEM if message.role is Role.SYSTEM else ItemKind.USER
 

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from inspector.sessions.intake import Room
+from inspector.sessions.stored_rows import StoredBody
 from loop_core.values import ChatResponse, Evidence, Request, ToolResultPart, TransportEnd
 from loop_core.wire.failures import REDIRECTS
 from loop_core.wire.profiles import Profile
@@ -61,8 +62,8 @@ class Exchange:
     """None where the recording holds the response alone."""
     request_json: Any | None
     response: ChatResponse
-    body: bytes
-    """The decoded response body; credentials in it are masked, byte for byte."""
+    content: bytes | StoredBody
+    """What `body` is, or where it stands in a large file."""
     headers: tuple[tuple[str, str], ...] = ()
     request_headers: tuple[tuple[str, str], ...] = ()
     recorded: bool = True
@@ -91,6 +92,20 @@ class Exchange:
     """The calls of which the recorder says that they did not run, by id, and why."""
     session: str = ""
     """What its session is called, where the file holds several."""
+
+    @property
+    def body(self) -> bytes:
+        """The decoded response body; credentials in it are masked, byte for byte.
+
+        Raises:
+            FileChangedError: it stays in its file, and does not stand there any more.
+        """
+        return self.content if isinstance(self.content, bytes) else self.content.read()
+
+    @property
+    def size(self) -> int:
+        """The bytes of the body."""
+        return len(self.content) if isinstance(self.content, bytes) else self.content.size
 
     @property
     def model(self) -> str | None:

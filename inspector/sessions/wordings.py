@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from inspector.sessions.stored_rows import StoredResult
 from loop_core.values import ToolResultPart
 
 # -- Hints after a cut -----------------------------------------------------------------------------------------------
@@ -203,6 +204,8 @@ class Interruption(NamedTuple):
 
 def refusal(part: ToolResultPart) -> NotRun | None:
     """The wording by which a result says that its call did not run; None where it says nothing of it."""
+    if type(part) is StoredResult:
+        return None
     said = _folded_result(part.text)
     if re.match(_ANY, said) is None:
         return None  # as nearly all results
@@ -219,7 +222,7 @@ def why_refused(part: ToolResultPart, denied: bool = False) -> str | None:
 
 def stops(part: ToolResultPart) -> bool:
     """Whether the agent was told to stop and wait: the turn is over until the user speaks."""
-    return STOPS in part.text[:_LONG].lower() and refusal(part) is not None
+    return type(part) is not StoredResult and STOPS in part.text[:_LONG].lower() and refusal(part) is not None
 
 
 def interruption(text: str) -> Interruption | None:
@@ -228,10 +231,17 @@ def interruption(text: str) -> Interruption | None:
     return None if found is None else Interruption(found["tool"] is not None, text[found.end() :].strip())
 
 
+def interruption_in(part: ToolResultPart) -> Interruption | None:
+    """The mark that a result begins with; None where it begins with none."""
+    return None if type(part) is StoredResult else interruption(part.text)
+
+
 def placeholder(part: ToolResultPart) -> bool:
     """Whether a result only stands where the user's interruption left none: it shows nothing of the call."""
-    found = interruption(part.text)
-    return (found is not None and not found.at_tool) or _PLACEHOLDER.match(part.text) is not None
+    found = interruption_in(part)
+    if found is not None:
+        return not found.at_tool
+    return type(part) is not StoredResult and _PLACEHOLDER.match(part.text) is not None
 
 
 def _folded_result(text: str) -> str:

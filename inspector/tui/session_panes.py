@@ -305,10 +305,10 @@ class Tracing(SessionPart):
         if not self.stage.run.view.steps:
             return
         viewpoint, facts = self.panes.viewpoint, answer_at(self.stage.run.view, self.stage.step)
-        if facts is None or len(facts.exchange.body) <= LARGE or self.panes.sheets.traced(viewpoint):
+        if facts is None or facts.exchange.size <= LARGE or self.panes.sheets.traced(viewpoint):
             self._act(act)
             return
-        self.stage.note = f"finding out what {len(facts.exchange.body):,} bytes became…"
+        self.stage.note = f"finding out what {facts.exchange.size:,} bytes became…"
 
         async def beside() -> None:
             await asyncio.to_thread(self.panes.sheets.readings, viewpoint)

@@ -14,6 +14,7 @@ from inspector.report.lines.hints import hint
 from inspector.report.lines.merged import Merged, merged
 from inspector.report.lines.outline import Block, Outline
 from inspector.report.lines.spans import Listed, Role, Sheet, Span
+from inspector.sessions.stored_rows import FileChangedError
 from inspector.whatif.tree import Branch
 from loop_core.turn.continuation import SeamRule
 from loop_core.turn.state import Send
@@ -86,7 +87,10 @@ class Sheets:
             return Listed([(Span("nothing was read", Role.DIM),)])
         make, key_of = _MAKERS[viewpoint.tab]
         key = (viewpoint.tab, viewpoint.outline, *key_of(viewpoint))
-        sheet = self._kept.pop(key, None) or make(viewpoint)
+        try:
+            sheet = self._kept.pop(key, None) or make(viewpoint)
+        except FileChangedError as why:
+            return Listed([(Span(str(why), Role.ERROR),)])
         self._kept[key] = sheet
         if len(self._kept) > KEPT:
             del self._kept[next(iter(self._kept))]

@@ -251,7 +251,7 @@ def _spent_on_tools(turn: Turn, event: ToolResults) -> Change:
     if seen is None:
         raise TransitionError("tool results without a response")
     results = batch_of(turn).all_results(event.results)
-    chars = sum(len(each.text) for each in results)
+    chars = sum(each.size for each in results)
     if turn.policy.dispatch is not Dispatch.READY:
         said: Message | None = _as_received(turn, seen)
     else:

@@ -255,10 +255,10 @@ def bound_result(part: ToolResultPart, limits: Limits, used: int) -> ToolResultP
     """
     room = limits.context_guard_chars - used
     if room <= 0:
-        text = f"Left out: {len(part.text):,} characters; the tool results of this turn have filled their share."
+        text = f"Left out: {part.size:,} characters; the tool results of this turn have filled their share."
         return ToolResultPart(part.call_id, part.name, text, part.is_error)
     most = min(limits.max_tool_result_chars, room)
-    if len(part.text) <= most:
+    if part.size <= most:
         return part
-    text = f"{part.text[:most]}\n[cut: {most:,} of {len(part.text):,} characters]"
+    text = f"{part.text[:most]}\n[cut: {most:,} of {part.size:,} characters]"
     return ToolResultPart(part.call_id, part.name, text, part.is_error)

@@ -52,13 +52,13 @@ class Toolbox:
         """Runs the released calls in order; every call of the batch gets a result."""
         results: list[ToolResultPart] = []
         said: tuple[Message, ...] = ()
-        used = turn.spend.result_chars + sum(len(answer.result.text) for answer in effect.answers)
+        used = turn.spend.result_chars + sum(answer.result.size for answer in effect.answers)
         for verdict in effect.released:
             if said:
                 results.append(tool_result(verdict.call, "Skipped: the user said something first.", is_error=True))
                 continue
             part = bound_result(self.run_call(verdict), turn.limits, used)
-            used += len(part.text)
+            used += part.size
             results.append(part)
             said = tuple(self.steering())
         return ToolResults(effect.all_results(results), said)

@@ -238,7 +238,7 @@ def with_ids(messages: Sequence[Message], *, missing: bool = True) -> tuple[Mess
                     used.add(name)
                 waiting.append((part, name))
                 part = part if part.id == name else part._replace(id=name)
-            elif type(part) is ToolResultPart:
+            elif isinstance(part, ToolResultPart):
                 answers = next((each for each in waiting if _answers(part, each[0])), None)
                 if answers is not None:
                     waiting.remove(answers)
@@ -253,7 +253,7 @@ def _answers(part: ToolResultPart, call: ToolCall) -> bool:
 
 
 def _mapped(message: Message, change: Any) -> Message:
-    return Message(message.role, tuple(change(p) if type(p) is ToolResultPart else p for p in message.parts))
+    return Message(message.role, tuple(change(p) if isinstance(p, ToolResultPart) else p for p in message.parts))
 
 
 # -- JSON text in which some values stand exactly as they were received ----------------------------------------------

@@ -122,7 +122,7 @@ def test_rules_that_read_the_same_bytes_share_an_excerpt():
 
 
 def test_of_many_deciding_bytes_the_beginning_and_the_end_are_shown():
-    view = with_exchange(shown(CUT_TEXT), body=b"<" + b"a" * 5_000 + b">" + b"z" * 5_000)
+    view = with_exchange(shown(CUT_TEXT), content=b"<" + b"a" * 5_000 + b">" + b"z" * 5_000)
     (found,) = reading(view, At(ExchangePart.BODY, 0, 5_002))
     texts = [row.text for row in found.rows]
     assert texts[0] == "<" + "a" * (MOST // 2 - 1)
@@ -134,7 +134,7 @@ def test_of_many_deciding_bytes_the_beginning_and_the_end_are_shown():
 
 def test_a_line_that_begins_near_is_shown_from_its_beginning():
     head = b'data: {"a": "' + b"b" * (AROUND - 8)
-    view = with_exchange(shown(CUT_TEXT), body=b"event: x\n\n" + head + b'"length"}')
+    view = with_exchange(shown(CUT_TEXT), content=b"event: x\n\n" + head + b'"length"}')
     (found,) = reading(view, At(ExchangePart.BODY, len(head) + 10, len(head) + 18))
     assert found.rows[0].start == 10
     assert found.rows[0].text.startswith("data: {")
@@ -143,7 +143,7 @@ def test_a_line_that_begins_near_is_shown_from_its_beginning():
 @given(st.binary(max_size=1_500), st.integers(0, 1_500), st.integers(0, 1_500))
 def test_the_rows_are_the_bytes_at_their_offsets(body, one, other):
     start, end = sorted((min(one, len(body)), min(other, len(body))))
-    view = with_exchange(VIEW, body=body)
+    view = with_exchange(VIEW, content=body)
     (found,) = reading(view, At(ExchangePart.BODY, start, end))
     assert any(row.deciding for row in found.rows)
     for row in found.rows:
@@ -232,7 +232,7 @@ def test_no_control_character_beside_the_deciding_bytes_gets_out(form):
 def test_a_credential_that_begins_outside_of_an_excerpt_is_masked_inside(shift):
     before = b'{"text": "' + b"x " * 200 + KEY.encode() + b" "
     body = before + b"y" * (AROUND - len(KEY) + shift) + b'"length"'
-    view = with_exchange(VIEW, body=body)
+    view = with_exchange(VIEW, content=body)
     (found,) = reading(view, At(ExchangePart.BODY, len(body) - 8, len(body)))
     shown_text = "".join(row.text for row in found.rows)
     assert not any(KEY[at : at + 6] in shown_text for at in range(len(KEY) - 5))
@@ -243,7 +243,7 @@ def test_a_credential_that_a_live_run_heard_in_pieces_is_masked():
     deltas = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in ("it is ", *pieces)]
     deltas.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]})
     body = "".join(f"data: {json.dumps(delta)}\n\n" for delta in deltas).encode()
-    view = with_exchange(VIEW, body=body, response=decode_response("openai_chat", [body]))  # as it came, unmasked
+    view = with_exchange(VIEW, content=body, response=decode_response("openai_chat", [body]))  # as it came, unmasked
     facts = view.responses[0]
     stop = facts.judged.stop._replace(evidence=facts.exchange.response.stop_reason.evidence)
     view = replace(view, responses=(replace(facts, judged=facts.judged._replace(stop=stop)),))

@@ -25,7 +25,7 @@ def exchange(url: str, api: str = "openai_chat", model: str = "m", **more: Any) 
     chosen = choose(api, url, model=model)
     values = {"path": "s.har", "entry": 0, "api": api, "url": url, "profile": chosen.profile,
               "profile_evidence": tuple(chosen.evidence), "request": request, "request_json": {"model": model},
-              "response": ChatResponse(api), "body": b"", **more}
+              "response": ChatResponse(api), "content": b"", **more}
     return Exchange(**values)
 
 

@@ -112,7 +112,7 @@ def test_far_in_a_long_line_there_are_no_roles_and_no_wait() -> None:
 ])
 def test_bodies_of_json_have_roles_and_others_have_none(body: str, mode: str, coloured: bool) -> None:
     facts = shown(asked(ASKS, chat("Hi"))).responses[0]
-    found = wire(replace(facts, exchange=replace(facts.exchange, body=body.encode())), mode)
+    found = wire(replace(facts, exchange=replace(facts.exchange, content=body.encode())), mode)
     roles = {span.role for index in range(len(found)) for span in found.unbroken(index)}
     assert ({Role.STRING, Role.NUMBER} <= roles) is coloured
 
@@ -120,7 +120,7 @@ def test_bodies_of_json_have_roles_and_others_have_none(body: str, mode: str, co
 def test_binary_frames_have_roles_in_their_payloads_alone() -> None:
     facts = shown(asked(ASKS, chat("Hi"))).responses[0]
     body = b"\0\0\0\x1c" + b'{"a": "b", "c": 1}'
-    facts = replace(facts, exchange=replace(facts.exchange, body=body))
+    facts = replace(facts, exchange=replace(facts.exchange, content=body))
     found = wire(facts, "raw")
     assert Role.STRING not in {span.role for index in range(len(found)) for span in found.unbroken(index)}
 

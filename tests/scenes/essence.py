@@ -84,7 +84,7 @@ def _part(part: MessagePart, loses: Collection[str]) -> dict[str, Any] | None:
         kind = "reasoning"
     elif type(part) is OpaquePart:
         value, kind = {"type": part.type, "json": part.json}, "opaque"
-    elif type(part) is ToolResultPart:
+    elif isinstance(part, ToolResultPart):
         value = {name: getattr(part, name) for name in ("call_id", "name", "text", "is_error", "json")}
         kind = "result"
     else:

@@ -38,7 +38,7 @@ def wire(facts: ResponseFacts, mode: str) -> Sheet:
     if not exchange.recorded:
         return Listed([*_head(facts, mode, ""), (Span("the body was not recorded", Role.WARN),)])
     marks = evidence_ranges(exchange, facts.evidence)
-    tail: Line = (Span(f"{'':>9} ", Role.DIM), Span(f"end of body: {len(exchange.body):,} bytes", Role.DIM))
+    tail: Line = (Span(f"{'':>9} ", Role.DIM), Span(f"end of body: {exchange.size:,} bytes", Role.DIM))
     if mode == "hex":
         return Hex(_head(facts, mode, ""), exchange.body, marks, tail, TOLD)
     slices, what = BODY_FORMS[mode](exchange)

@@ -25,9 +25,10 @@ from inspector.sessions.transcripts.answer import (
     TreePlace,
     content_text,
     early_usage,
+    stored,
 )
 from inspector.sessions.transcripts.ending_rules import provider_stop
-from inspector.sessions.wordings import interruption
+from inspector.sessions.wordings import interruption, interruption_in
 from loop_core.values import At, Evidence, ProviderError, Stop, StopReason, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import API, STOP_REASONS, read_block
 from loop_core.wire.failures import classify
@@ -113,23 +114,28 @@ def interim_rows(line: TranscriptLine) -> tuple[InterimRow, ...]:
     if not isinstance(content, list):
         return ()
     results, texts = [], []
-    for block in content:
+    for number, block in enumerate(content):
         if isinstance(block, str):
             texts.append(block)
         elif isinstance(block, dict) and block.get("type") == "tool_result":
             key = block.get("tool_use_id")
             text = text_of(block.get("content"))
-            results.append(ToolResultPart(key if isinstance(key, str) else None, None, text,
-                                          block.get("is_error") is True))
+            part = ToolResultPart(key if isinstance(key, str) else None, None, text, block.get("is_error") is True)
+            results.append(stored(part, line, number, result_text))
         elif isinstance(block, dict):
             texts.append(block["text"] if isinstance(block.get("text"), str) else f"[{block.get('type')}]")
     words = _words(line, "\n".join(texts), bool(results)) if texts or not results else ()
     if not results:
         return words
-    hook_stop = [shown for shown in (interruption(part.text) for part in results) if shown is not None]
+    hook_stop = [shown for shown in map(interruption_in, results) if shown is not None]
     marks = [InterimRow(line.number, "", mark="interrupted", at_tool=all(shown.at_tool for shown in hook_stop))]
     denied = line.value.get("toolUseResult") == DENIED
     return (InterimRow(line.number, "", tuple(results), denied=denied), *(marks if hook_stop else ()), *words)
+
+
+def result_text(value: Any, number: int) -> str:
+    """The text of the result that is block `number` of a row."""
+    return text_of(value["message"]["content"][number].get("content"))
 
 
 def _words(line: TranscriptLine, text: str, beside: bool = False) -> tuple[InterimRow, ...]:

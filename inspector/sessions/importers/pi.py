@@ -22,6 +22,7 @@ from inspector.sessions.transcripts.answer import (
     TreePlace,
     content_text,
     recorder_reason,
+    stored,
 )
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.wordings import connection_lost
@@ -116,14 +117,22 @@ def usage_of(usage: Any) -> Usage | None:
     return Usage(given, made, None, cached)
 
 
+def _words(content: Any) -> str:
+    return content if isinstance(content, str) else content_text(content)
+
+
+def result_text(value: Any, number: int) -> str:
+    """The text of the result that a row is."""
+    return _words(value["message"].get("content"))
+
+
 def interim_row(line: TranscriptLine, role: str, message: dict[str, Any]) -> InterimRow | None:
     """A message between two answers; None where no model was told of it."""
-    content = message.get("content")
-    words = content if isinstance(content, str) else content_text(content)
+    words = _words(message.get("content"))
     if role == "toolResult":
         key, name = text(message.get("toolCallId")), text(message.get("toolName"))
         part = ToolResultPart(key, name, words, message.get("isError") is True)
-        return InterimRow(line.number, "", (part,))
+        return InterimRow(line.number, "", (stored(part, line, 0, result_text),))
     if role == "bashExecution":
         if message.get("excludeFromContext") is True:
             return None

@@ -15,6 +15,7 @@ from typing import Any
 from inspector.sessions import redact
 from inspector.sessions.importers import first_look
 from inspector.sessions.recording import FileReading, Options, UnreadableError
+from inspector.sessions.stored_rows import row_bytes
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -197,7 +198,7 @@ class _Trajectory(ChatReader):
 def last_action(answer: TranscriptAnswer) -> str | None:
     """The command of the row of an answer, as SWE-agent took it out."""
     try:
-        return known_text(object_of(loads(answer.rows[-1])).get("action"))
+        return known_text(object_of(loads(row_bytes(answer.rows[-1]))).get("action"))
     except ValueError:
         return None
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -29,6 +30,7 @@ from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, read_erro
 from loop_core.wire.json_values import byte_span
 from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
+_BOM = b"\xef\xbb\xbf"
 _NAMED = 5
 """Of more damaged lines only so many are named."""
 
@@ -51,6 +53,10 @@ class TranscriptRows:
 
     unit = "line"
     """What the file calls a record, before its number."""
+    path: str | None = None
+    """The file, where its records are read again when somebody looks at them."""
+    start = 0
+    """Where the record at hand begins there."""
 
     def __init__(self, pieces: Iterable[tuple[int, bytes, bool]], fields: Fields, unit: str = "line") -> None:
         self._pieces = pieces
@@ -80,7 +86,7 @@ class TranscriptRows:
             value = self._parsed(masked, number, last)
             if type(value) is dict:
                 self._check_types(number, value)
-                yield TranscriptLine(number, masked, value)
+                yield TranscriptLine(number, masked, value, self.path, self.start)
 
     def _parsed(self, piece: bytes, number: int, last: bool) -> Any:
         try:
@@ -152,6 +158,8 @@ class TranscriptLines(TranscriptRows):
 
     def __init__(self, data: bytes | IO[bytes], fields: Fields) -> None:
         super().__init__(self._lines(io.BytesIO(data) if isinstance(data, bytes) else data), fields)
+        name = getattr(data, "name", None)
+        self.path = os.path.abspath(name) if isinstance(name, str) else None
         self._suspicious = False
 
     def suspicious(self, piece: bytes) -> bool:
@@ -164,10 +172,13 @@ class TranscriptLines(TranscriptRows):
         while piece := file.read(intake.PIECE):
             piece += file.readline()
             self._suspicious = detection.suspicious(piece)
-            lines = (piece if number else piece.removeprefix(b"\xef\xbb\xbf")).split(b"\n")
+            if not number and piece.startswith(_BOM):
+                piece, self.start = piece[len(_BOM) :], len(_BOM)
+            lines = piece.split(b"\n")
             last = lines.pop()
             for number, line in enumerate(lines, start=number + 1):  # noqa: B020 - it goes on counting
                 yield number, line, False
+                self.start += len(line) + 1
             if last:
                 yield number + 1, last, True
             intake.note_read(file.tell())

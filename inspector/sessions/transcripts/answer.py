@@ -10,12 +10,13 @@ row shows stays `unknown`, with the detail `not_recorded`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
-from inspector.sessions.wordings import stops, why_refused
+from inspector.sessions.stored_rows import SHORT, RowPlace, StoredBody, StoredResult, StoredText, row_bytes
+from inspector.sessions.wordings import interruption, placeholder, refusal, stops, why_refused
 from loop_core.values import (
     At,
     ChatResponse,
@@ -140,6 +141,15 @@ class TranscriptLine(NamedTuple):
     number: int
     data: bytes
     value: dict[str, Any]
+    path: str | None = None
+    """The file, where its rows are read again when somebody looks at them."""
+    start: int = 0
+    """Where the line begins there."""
+
+    @property
+    def place(self) -> RowPlace | None:
+        """Where it is read again; None where it is kept."""
+        return None if self.path is None else RowPlace(self.path, self.start, len(self.data), hash(self.data))
 
 
 class InterimRow(NamedTuple):
@@ -202,7 +212,8 @@ class TranscriptAnswer:
     """Of its first row."""
     started: str | None = None
     lines: list[int] = field(default_factory=list)
-    rows: list[bytes] = field(default_factory=list)
+    rows: list[bytes | RowPlace] = field(default_factory=list)
+    """Its rows, or where they stand in their file."""
     size: int = 0
     parts: list[ResponsePart] = field(default_factory=list)
     blocks: list[Any] = field(default_factory=list)
@@ -227,7 +238,7 @@ class TranscriptAnswer:
     def take(self, line: TranscriptLine) -> At:
         """Adds a row to its body; where it stands there."""
         start = self.size + 1 if self.rows else 0
-        self.rows.append(line.data)
+        self.rows.append(line.place or line.data)
         self.lines.append(line.number)
         self.size = start + len(line.data)
         return At(ExchangePart.BODY, start, self.size)
@@ -273,11 +284,16 @@ class TranscriptAnswer:
             error=self.error, saw_stop_reason=stop.raw is not None, findings=findings, size=self.size,
         )
         return Exchange(
-            path, self.line - 1, self.api, "", profile, chosen, self._request(), None, response, b"\n".join(self.rows),
+            path, self.line - 1, self.api, "", profile, chosen, self._request(), None, response, self._content(),
             started=self.started, recorder=recorder, lines=tuple(self.lines),
             said=self.said or (TurnPlace.REQUEST if self._opens(steered) else None), refused=self._refused(),
             session=self.session,
         )
+
+    def _content(self) -> bytes | StoredBody:
+        """Its body; the rows of one file are all kept, or all stay there."""
+        places = tuple([row for row in self.rows if isinstance(row, RowPlace)])
+        return StoredBody(places) if places else b"\n".join([row_bytes(row) for row in self.rows])
 
     def _opens(self, steered: bool) -> bool:
         """Whether the user began another turn with what it answers, though the answer before asked for more."""
@@ -371,6 +387,20 @@ def _results(before: TranscriptAnswer | None, rows: tuple[InterimRow, ...], line
         if part.call_id not in there and before.results.get(part.call_id or "") is part
     ]
     return (*beside, *found)
+
+
+def stored(
+    part: ToolResultPart, line: TranscriptLine, number: int, pick: Callable[[Any, int], str]
+) -> ToolResultPart:
+    """A result of a row whose text is read again when somebody looks at it; `pick` finds it in block `number`.
+
+    A short one stays as it is, as does one whose words tell what became of its call.
+    """
+    place, text = line.place, part.text
+    if place is None or len(text) <= SHORT or refusal(part) is not None or interruption(text) or placeholder(part):
+        return part
+    stays = StoredText(place, number, pick, len(text), hash(text))
+    return StoredResult(part.call_id, part.name, stays, part.is_error, part.json)  # type: ignore[arg-type]
 
 
 def content_text(content: Any) -> str:

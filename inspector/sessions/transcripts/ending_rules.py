@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from inspector.sessions.recording import Exchange, Input
+from inspector.sessions.stored_rows import row_bytes, row_size
 from inspector.sessions.transcripts.answer import (
     INFERRED,
     TranscriptAnswer,
@@ -206,8 +207,8 @@ def _count(answer: TranscriptAnswer, used: int) -> At:
     """Where the count of output tokens stands: the number in its last row that has it, else that row."""
     end = answer.size
     for row in reversed(answer.rows):
-        start = end - len(row)
-        found = re.search(rb'"output_tokens"\s*:\s*(%d)\b' % used, row)
+        start = end - row_size(row)
+        found = re.search(rb'"output_tokens"\s*:\s*(%d)\b' % used, row_bytes(row))
         if found is not None:
             return At(ExchangePart.BODY, start + found.start(1), start + found.end(1), "/message/usage/output_tokens")
         end = start - 1  # the line break between two rows
@@ -215,7 +216,7 @@ def _count(answer: TranscriptAnswer, used: int) -> At:
 
 
 def _last_row(answer: TranscriptAnswer) -> tuple[int, int]:
-    return answer.size - len(answer.rows[-1]), answer.size
+    return answer.size - row_size(answer.rows[-1]), answer.size
 
 
 # -- An answer that another session quotes whole ---------------------------------------------------------------------

@@ -81,7 +81,7 @@ def _message(item: Any, names: dict[str, str]) -> Message | None:
     if role is None:
         return None
     parts = tuple(_parts(item.get("content"), names))
-    if parts and all(type(part) is ToolResultPart for part in parts):
+    if parts and all(isinstance(part, ToolResultPart) for part in parts):
         role = Role.TOOL  # the API has no such role: results travel in a user message
     return Message(role, parts)
 
@@ -254,7 +254,7 @@ def _block(part: MessagePart) -> dict[str, Any]:
         if part.data is not None:
             return {"type": "redacted_thinking", "data": part.data}
         return {"type": "thinking", "thinking": part.text, "signature": part.signature or ""}
-    if type(part) is ToolResultPart:
+    if isinstance(part, ToolResultPart):
         said = part.text if part.json is None else content(part, API)
         return {"type": "tool_result", "tool_use_id": part.call_id or "", "content": said,
                 **non_null(is_error=part.is_error or None)}

@@ -77,7 +77,7 @@ def _message(item: Any, names: dict[str, str]) -> Message | None:
     if role is None:
         return None
     parts = tuple(_parts(item.get("content"), names))
-    if parts and all(type(part) is ToolResultPart for part in parts):
+    if parts and all(isinstance(part, ToolResultPart) for part in parts):
         role = Role.TOOL  # the API has no such role: results travel in a user message
     return Message(role, parts)
 
@@ -244,7 +244,7 @@ def _block(part: MessagePart) -> dict[str, Any]:
         if part.data is not None:
             return {"reasoningContent": {"redactedContent": part.data}}
         return {"reasoningContent": {"reasoningText": {"text": part.text, **non_null(signature=part.signature)}}}
-    if type(part) is ToolResultPart:
+    if isinstance(part, ToolResultPart):
         failed = {"status": "error"} if part.is_error else {}
         said = [{"text": part.text}] if part.json is None else content(part, API)
         return {"toolResult": {"toolUseId": part.call_id or "", "content": said, **failed}}

@@ -98,7 +98,7 @@ def _message(item: Any) -> Message | None:
     if role is None:
         return None
     parts = tuple(_parts(item))
-    if parts and all(type(part) is ToolResultPart for part in parts):
+    if parts and all(isinstance(part, ToolResultPart) for part in parts):
         role = Role.TOOL  # results travel in a user message
     return Message(role, parts)
 
@@ -260,7 +260,7 @@ def _write_part(part: MessagePart) -> dict[str, Any]:
         if not part.text and part.signature is not None:
             return {"text": "", "thoughtSignature": part.signature}
         return {"text": part.text, "thought": True, **non_null(thoughtSignature=part.signature)}
-    if type(part) is ToolResultPart:
+    if isinstance(part, ToolResultPart):
         if part.name is None:
             raise EncodeError("a result needs the name of its function", api=API, what="result.name")
         return {"functionResponse": {**non_null(id=part.call_id), "name": part.name, "response": _answer(part)}}

@@ -105,10 +105,10 @@ def _said(item: Any) -> Iterator[tuple[Role, MessagePart]]:
     kind, turn = word(item.get("type")), _ROLES.get(word(item.get("role")) or "")
     if kind is None and turn is not None:  # a turn, as the API took it at first
         for part in _contents(item.get("content")):
-            yield Role.TOOL if type(part) is ToolResultPart else turn, part
+            yield Role.TOOL if isinstance(part, ToolResultPart) else turn, part
     elif kind == USER:
         for part in _contents(item.get("content")):
-            yield Role.TOOL if type(part) is ToolResultPart else Role.USER, part
+            yield Role.TOOL if isinstance(part, ToolResultPart) else Role.USER, part
     elif kind == RESULT:
         yield Role.TOOL, _result(item)
     elif kind in CONTENTS:
@@ -256,7 +256,7 @@ def _user(parts: Iterable[MessagePart]) -> Iterator[dict[str, Any]]:
     """What a user says is one step; results of tools are steps of their own."""
     contents: list[Any] = []
     for part in parts:
-        if type(part) is ToolResultPart:
+        if isinstance(part, ToolResultPart):
             yield _write_result(part)
         else:
             contents.append(_content(part))
@@ -278,7 +278,7 @@ def _step(part: MessagePart) -> dict[str, Any]:
     if type(part) is ReasoningPart:
         summary = [{"type": "text", "text": part.text}] if part.text else None
         return {"type": THOUGHT, **non_null(summary=summary, signature=part.signature)}
-    if type(part) is ToolResultPart:
+    if isinstance(part, ToolResultPart):
         return _write_result(part)
     if type(part) is OpaquePart:
         if part.type == NOTES:

@@ -274,7 +274,7 @@ def _items(
         if said:
             yield _write_message(message.role, said)
             said = []
-        if type(part) is ToolResultPart:
+        if isinstance(part, ToolResultPart):
             yield _write_result(part, calls.get(part.call_id), tools)
         elif type(part) is ToolCall:
             yield _write_call(part)

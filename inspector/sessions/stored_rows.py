@@ -1,0 +1,150 @@
+"""Rows of a large transcript that stay in their file: what a session needs of them is kept, and the rest is read again.
+
+    row ─▶ its place in the file, with a hash of its bytes ─▶ the same row, masked again, when somebody looks at it
+
+Of a file of 100 MB nine tenths are results of tools, of which a verdict needs their length alone. A place is checked by
+its hash: a file that only grew reads as before, and one that was changed says so (`FileChangedError`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from pydantic_core import from_json
+
+from inspector.sessions import redact, traffic
+from loop_core.errors import LoopError
+from loop_core.values import ToolResultPart
+
+SHORT = 200
+"""Characters up to which a text is kept: a place takes as much."""
+
+
+class FileChangedError(LoopError):
+    """A row is looked at that does not stand in its file any more."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} was changed or removed after it was read: open it again to see the rest")
+
+
+class RowPlace(NamedTuple):
+    """Where a row stands in a file."""
+
+    path: str
+    start: int
+    size: int
+    check: int
+    """The hash of its bytes, masked."""
+
+    def read(self) -> bytes:
+        """The row without credentials.
+
+        Raises:
+            FileChangedError: it does not stand there any more.
+        """
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self.start)
+                row = redact.body(file.read(self.size))
+        except OSError:
+            row = b""
+        if len(row) != self.size or hash(row) != self.check:
+            raise FileChangedError(self.path)
+        return row
+
+
+def row_bytes(row: bytes | RowPlace) -> bytes:
+    """A row that is kept, or is read again."""
+    return row if isinstance(row, bytes) else row.read()
+
+
+def row_size(row: bytes | RowPlace) -> int:
+    """How many bytes it has."""
+    return len(row) if isinstance(row, bytes) else row.size
+
+
+class StoredBody(NamedTuple):
+    """The rows of an answer: they are its body, a line each."""
+
+    places: tuple[RowPlace, ...]
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return sum([place.size for place in self.places]) + len(self.places) - 1
+
+    def read(self) -> bytes:
+        """The body.
+
+        Raises:
+            FileChangedError: a row does not stand in its file any more.
+        """
+        return b"\n".join([place.read() for place in self.places])
+
+
+class StoredText(NamedTuple):
+    """A text in a row; equal to another one where the texts are, as far as hashes tell."""
+
+    place: RowPlace
+    number: int
+    """Of the block that holds it."""
+    pick: Callable[[Any, int], str]
+    """Finds it in the row's value."""
+    size: int
+    key: int
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is StoredText and (self.size, self.key) == (other.size, other.key)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return self.key
+
+    def read(self) -> str:
+        """The text.
+
+        Raises:
+            FileChangedError: its row does not stand in the file any more.
+        """
+        return _read(self.place, self.number, self.pick)
+
+
+@lru_cache(maxsize=16)  # whoever shows a text asks for it some times
+def _read(place: RowPlace, number: int, pick: Callable[[Any, int], str]) -> str:
+    row = place.read()
+    try:
+        value = from_json(row)
+    except ValueError:
+        value = traffic.reparse(row)
+    return pick(value, number)
+
+
+class StoredResult(ToolResultPart):
+    """A result whose text stays in its file. It says nothing of a refusal or an interruption: such texts are kept."""
+
+    __slots__ = ()
+
+    @property
+    def text(self) -> str:
+        """The text, read when it is asked for.
+
+        Raises:
+            FileChangedError: its row does not stand in the file any more.
+        """
+        held: object = self[2]
+        return held.read() if isinstance(held, StoredText) else str(held)
+
+    @property
+    def size(self) -> int:
+        """How many characters the text has."""
+        held: object = self[2]
+        return held.size if isinstance(held, StoredText) else len(str(held))
+
+    @property
+    def text_key(self) -> Hashable:
+        """What is equal where the texts are."""
+        return self[2]

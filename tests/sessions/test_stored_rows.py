@@ -1,0 +1,126 @@
+"""Rows of a large transcript that stay in their file: read again, masked again, and refused where the file changed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inspector.report.lines.outline import Outline
+from inspector.sessions import intake, open_paths
+from inspector.sessions.recording import Exchange
+from inspector.sessions.stored_rows import FileChangedError, StoredResult
+from inspector.tui.sheets import Sheets, Viewpoint
+from loop_core.values import ToolResultPart
+from tests.scenes.transcripts import (
+    block,
+    claude,
+    pi,
+    pi_call,
+    pi_result,
+    pi_said,
+    pi_user,
+    prompt,
+    result,
+    text,
+    use,
+    viewed,
+)
+
+KEY = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3gHi"
+LONG = "one line of a file\n" * 40
+REFUSED = "The user doesn't want to proceed with this tool use. " + "The tool use was rejected. " * 12
+SESSIONS = {
+    "claude-code": lambda said: claude(prompt("read it"), block(use(file="a.md"), stop="tool_use"), result(said),
+                                       block(text("Done."), "msg_02", "end_turn")),
+    "pi": lambda said: pi(pi_user("read it"), pi_said(pi_call(), stop="toolUse"), pi_result(said),
+                          pi_said(text("Done."))),
+}
+
+
+@pytest.fixture(autouse=True)
+def large(monkeypatch):
+    """Every file is a large one."""
+    monkeypatch.setattr(intake, "HEAVY", 10)
+
+
+def exchanges(path) -> tuple[Exchange, ...]:
+    return open_paths([str(path)]).exchanges
+
+
+def result_in(exchange: Exchange) -> ToolResultPart:
+    return exchange.request.messages[0].results[0]
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_long_result_is_read_again_when_it_is_looked_at(tmp_path, name):
+    path = tmp_path / "s.jsonl"
+    path.write_text(SESSIONS[name](LONG))
+    asked, after = exchanges(path)
+    found = result_in(after)
+    assert isinstance(found, StoredResult)
+    assert not any(isinstance(held, (str, bytes)) and len(held) > 200 for held in (*found, asked.content))
+    assert (found.text, found.size) == (LONG, len(LONG))
+    assert asked.body in path.read_bytes()
+    assert asked.size == len(asked.body) == asked.response.size
+
+
+@pytest.mark.parametrize("said", ["short", REFUSED])
+def test_a_short_text_and_one_that_tells_what_became_of_a_call_are_kept(tmp_path, said):
+    path = tmp_path / "s.jsonl"
+    path.write_text(SESSIONS["claude-code"](said))
+    asked, after = exchanges(path)
+    assert type(result_in(after)) is ToolResultPart
+    assert bool(asked.refused) is (said is REFUSED)
+
+
+def test_what_is_read_again_is_masked_again(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text(SESSIONS["claude-code"](f"{LONG}{KEY}\n").replace("a.md", KEY))
+    asked, after = exchanges(path)
+    assert KEY not in result_in(after).text
+    assert "[masked: " in result_in(after).text
+    assert KEY.encode() not in asked.body
+    assert b"[masked: " in asked.body
+
+
+def test_the_rows_of_a_file_that_grew_are_the_same(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text(SESSIONS["claude-code"](LONG))
+    asked, after = exchanges(path)
+    with path.open("a") as file:
+        file.write(json.dumps(prompt("and more")) + "\n")
+    assert result_in(after).text == LONG
+    assert b"tool_use" in asked.body
+
+
+@pytest.mark.parametrize("change", ["", "gone", "one line of a fold"])
+def test_a_file_that_was_changed_says_so(tmp_path, change):
+    path = tmp_path / "s.jsonl"
+    path.write_text(SESSIONS["claude-code"](LONG))
+    asked, after = exchanges(path)
+    if change == "gone":
+        path.unlink()
+    else:
+        path.write_text(path.read_text().replace("one line of a file", change).replace("a.md", "b.md"))
+    for look in (lambda: result_in(after).text, lambda: asked.body):
+        with pytest.raises(FileChangedError, match=r"s\.jsonl was changed or removed .*: open it again"):
+            look()
+
+
+def test_a_view_of_a_file_that_was_changed_says_so_in_its_place(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text(SESSIONS["claude-code"](LONG))
+    view = viewed(path)
+    path.unlink()
+    sheet = Sheets().at(Viewpoint("wire", Outline(view), len(view.steps) - 1))
+    assert "was changed or removed" in sheet.copied()
+
+
+def test_two_results_with_the_same_text_are_known_as_the_same(tmp_path):
+    first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    for path in (first, second):
+        path.write_text(SESSIONS["claude-code"](LONG if path is first else f" {LONG}"))
+    keys = [result_in(exchanges(path)[1]).text_key for path in (first, first, second)]
+    assert keys[0] == keys[1] != keys[2]
+    assert len(set(keys)) == 2
