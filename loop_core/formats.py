@@ -1,8 +1,8 @@
 """The registry of wire formats: one row each.
 
-A row says where the format's package is, and what has to be known of a format without loading it; everything else is
-in the package's `Format` (`loop_core.wire.format`). It holds data only, so that the state machine, which knows no
-format, may read it.
+A row says where the format's package is (one module, where the format is small), and what has to be known of a format
+without loading it; everything else is in its `Format` (`loop_core.wire.format`). It holds data only, so that the state
+machine, which knows no format, may read it.
 """
 
 from __future__ import annotations

@@ -346,8 +346,8 @@ def rows_of(table: Table) -> Iterator[Row]:
 
 def _assigned(package: str, name: re.Pattern[str]) -> Iterator[tuple[str, str]]:
     folder = ROOT / Path(*package.split("."))
-    for path in sorted(folder.glob("*.py")):
-        module = package if path.stem == "__init__" else f"{package}.{path.stem}"
+    for path in sorted(folder.glob("*.py")) or [folder.with_suffix(".py")]:  # a small format is one module
+        module = package if path.stem in ("__init__", folder.name) else f"{package}.{path.stem}"
         for statement in ast.parse(path.read_text("utf-8")).body:
             target = _target(statement)
             if target is not None and name.fullmatch(target):

@@ -1,7 +1,7 @@
 """The wire formats: what each provider's bytes mean, and the bytes each would send.
 
-One package a format, and one row of the registry (`loop_core.formats`); the package says everything else in its
-`Format`. It is imported when first used, so that reading one format does not pay for all of them.
+One package a format (a module, where it is small), and one row of the registry (`loop_core.formats`); everything else
+is in its `Format`. It is imported when first used, so that reading one format does not pay for all of them.
 """
 
 from __future__ import annotations

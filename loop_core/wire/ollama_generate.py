@@ -1,0 +1,207 @@
+"""Ollama's completion endpoint, `/api/generate`: newline-delimited JSON, or one JSON object.
+
+A line holds what a line of Ollama's chat holds in its message. Sources: ollama 0.6.3 _types.py (GenerateResponse), the
+server's llm/server.go (DoneReason), api/types.go, docs/api.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from loop_core.errors import EncodeError
+from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, Stop, TextPart
+from loop_core.wire.base import StopRow
+from loop_core.wire.body import dump, integer, list_of, mapping_of, merge, non_null, one_choice, opaque, rest, word
+from loop_core.wire.format import Format, Home
+from loop_core.wire.ollama_chat.decode import Decoder as ChatDecoder
+from loop_core.wire.ollama_chat.encode import body_of, lines_of, losses
+from loop_core.wire.reads import FactRow
+
+API = "ollama_generate"
+_SERVER = "ollama llm/server.go DoneReason; ollama/ollama#4235"
+
+STOP_REASONS: Mapping[str, StopRow] = {
+    "stop": StopRow(Stop.END_TURN, None, _SERVER),
+    "length": StopRow(Stop.MAX_TOKENS, None, _SERVER),
+    "load": StopRow(Stop.UNKNOWN, "load", _SERVER),
+    "unload": StopRow(Stop.UNKNOWN, "unload", _SERVER),
+}
+"""`length` says num_predict or num_ctx alike; `load` and `unload` answer a request without a prompt."""
+
+LOSES: Mapping[str, str] = {
+    "id": "a response has no id",
+    "call.form": "arguments are sent as an object",
+    "call.status": "a call has no status",
+    "call.item_id": "a call has one id",
+    "call.signature": "calls are not signed",
+    "reasoning.signature": "thinking is not signed",
+    "reasoning.item_id": "thinking has no id",
+    "usage.reasoning_tokens": "eval_count counts thinking and answer together",
+    "usage.cached_tokens": "the cache is not counted",
+}
+
+PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/api/generate/?(?=$|[?#])"),)
+
+
+def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
+    """Whether a JSON value is a line of a generate stream or a whole answer."""
+    return not event and isinstance(value.get("response"), str) and isinstance(value.get("done"), bool)
+
+
+STREAM_READS: tuple[FactRow, ...] = (
+    FactRow("text", "/response"),
+    FactRow("reasoning", "/thinking"),
+)
+"""What a stream adds piece by piece; a call comes whole."""
+READS: tuple[FactRow, ...] = (
+    FactRow("model", "/model"),
+    FactRow("usage.input_tokens", "/prompt_eval_count"),
+    FactRow("usage.output_tokens", "/eval_count"),
+    *STREAM_READS,
+    FactRow("call.id", "/tool_calls/*/id"),
+    FactRow("call.name", "/tool_calls/*/function/name"),
+    FactRow("call.arguments", "/tool_calls/*/function/arguments"),
+)
+
+
+# -- Bytes -> `ChatResponse` -----------------------------------------------------------------------------------------
+
+class Decoder(ChatDecoder):
+    """One generated answer being read."""
+
+    api: ClassVar[str] = API
+    stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
+    calls_at: ClassVar[tuple[str, ...]] = ("tool_calls",)
+
+    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+        """One line."""
+        super().on_event(_as_chat(event), name, start, end)
+
+    def on_body(self, body: Any) -> None:
+        """A body that no line could be made of: an error page that is JSON after all."""
+        super().on_body(_as_chat(body))
+
+    def build(self) -> ChatResponse:
+        """The response from what was read."""
+        return replace(super().build(), api=API)
+
+
+def _as_chat(line: Mapping[str, Any]) -> dict[str, Any]:
+    """The line with its output in a message. `context` (the ids of all tokens) is nothing that anybody reads."""
+    message = {"role": "assistant", "content": line.get("response"), "thinking": line.get("thinking"),
+               "tool_calls": line.get("tool_calls")}
+    return {**line, "message": {name: value for name, value in message.items() if value is not None}}
+
+
+# -- `ChatResponse` -> the bytes that Ollama would send for it -------------------------------------------------------
+# The objects are those of a chat with the message's fields beside the others.
+
+def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
+    """The body: one item when whole, one item a line when streamed, with `chunk` characters of text in each.
+
+    Raises:
+        EncodeError: the response holds what Ollama cannot carry; `what` names it.
+    """
+    for what, why in losses(response, stream):
+        raise EncodeError(why, api=API, what=what)
+    if stream:
+        for line in lines_of(response, max(1, chunk)):
+            yield dump(_flat(line)).encode() + b"\n"
+    else:
+        yield dump(_flat(body_of(response))).encode()
+
+
+def _flat(line: dict[str, Any]) -> dict[str, Any]:
+    """A line of a chat as one of generate."""
+    message = line.get("message")
+    if message is None:
+        return line  # an error
+    said = {"response": message["content"], **{k: message[k] for k in ("thinking", "tool_calls") if k in message}}
+    return {**{name: value for name, value in line.items() if name != "message"}, **said}
+
+
+# -- Body of a recorded request -> `Request` -------------------------------------------------------------------------
+# A system prompt and a prompt stand instead of a history.
+
+def read_request(body: Mapping[str, Any], url: str = "") -> Request:
+    """What a recorded request asks for; a request that does not say so is streamed."""
+    cap = integer(mapping_of(body.get("options")).get("num_predict"))
+    return Request(
+        api=API,
+        messages=tuple(_messages(body)),
+        model=word(body.get("model")),
+        max_tokens=cap if cap is not None and cap > 0 else None,  # -1 is no limit, -2 the rest of the context
+        stream=body.get("stream") is not False,
+        extra=rest(body, "model", "system", "prompt", "images", "stream", "options.num_predict"),
+    )
+
+
+def _messages(body: Mapping[str, Any]) -> Iterator[Message]:
+    if system := word(body.get("system")):
+        yield Message(Role.SYSTEM, (TextPart(system),))
+    prompt = word(body.get("prompt"))
+    images = [OpaquePart("image", dump(image)) for image in list_of(body.get("images"))]
+    if prompt or images:
+        yield Message(Role.USER, (*([TextPart(prompt)] if prompt else []), *images))
+
+
+# -- `Request` -> the body that Ollama expects -----------------------------------------------------------------------
+
+ASKING_LOSES: Mapping[str, str] = {
+    "message.role": "a prompt is one text",
+    "message.grouping": "a prompt is one text",
+    "text.grouping": "a prompt is one text",
+    "reasoning": "a prompt is one text",
+    "previous_id": "nothing is kept on the provider's side",
+    "continuation_token": "as previous_id",
+    "background": "as previous_id",
+}
+
+
+def path(request: Request) -> str:
+    """Where the request goes, below `/api`."""
+    return "/generate"
+
+
+def encode_request(request: Request) -> dict[str, Any]:
+    """The body of the request.
+
+    Raises:
+        EncodeError: it holds what the format cannot carry.
+    """
+    one_choice(request, API)
+    if request.tools or any(message.tool_calls or message.results for message in request.messages):
+        raise EncodeError("a generated answer has neither tools nor results", api=API, what="tools")
+    system = "\n\n".join(message.text for message in request.messages if message.role is Role.SYSTEM)
+    others = [message for message in request.messages if message.role is not Role.SYSTEM]
+    images = [opaque(part, API) for message in others for part in message.parts if isinstance(part, OpaquePart)]
+    body = non_null(model=request.model, system=system or None,
+                    prompt="\n\n".join(message.text for message in others) if others else None, images=images or None)
+    body["stream"] = request.stream  # it streams where nothing is said
+    if request.max_tokens is not None:
+        body["options"] = {"num_predict": request.max_tokens}
+    return merge(body, request.extra)
+
+
+FORMAT = Format(
+    id=API,
+    decoder=Decoder,
+    stop_reasons=STOP_REASONS,
+    paths=PATHS,
+    recognises=recognises,
+    reads=READS,
+    stream_reads=STREAM_READS,
+    read_request=read_request,
+    encode=encode,
+    loses=LOSES,
+    encode_request=encode_request,
+    asking_loses=ASKING_LOSES,
+    path=path,
+    home=Home("http://127.0.0.1:11434", "/api", re.compile(r"/api$"), "authorization"),
+    provider="ollama",
+    history="prompt",
+    stream_type="application/x-ndjson",
+)

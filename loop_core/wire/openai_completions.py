@@ -1,0 +1,265 @@
+"""OpenAI's legacy completions, `POST /v1/completions`, as other servers speak them too.
+
+A choice holds its text where a chat completion holds a message or a delta. Everything else is as in Chat Completions,
+whose decoder reads it: reasons, usage, filters, errors, several choices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from loop_core.errors import EncodeError
+from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, Stop, TextPart
+from loop_core.wire.base import ForeignWord, StopRow
+from loop_core.wire.body import dump, integer, merge, non_null, pieces, rest, word
+from loop_core.wire.format import ANY_PATH, Format, Home
+from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
+from loop_core.wire.openai_chat.table import READS as CHAT_READS
+from loop_core.wire.openai_chat.table import STREAM_READS as CHAT_STREAM_READS
+from loop_core.wire.openai_chat.table import write_usage
+from loop_core.wire.reads import FactRow
+
+API = "openai_completions"
+
+_SDK = "openai 3.54.0 types/completion_choice.py:22"
+
+STOP_REASONS: Mapping[str, StopRow] = {
+    "stop": StopRow(Stop.END_TURN, None, _SDK),
+    "length": StopRow(Stop.MAX_TOKENS, None, _SDK),
+    "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, _SDK),
+    "abort": StopRow(Stop.CANCELLED, None, "vllm v1/engine/__init__.py; sglang FINISH_ABORT: the request was aborted"),
+}
+"""Native word -> mapped reason."""
+
+LOSES: Mapping[str, str] = {
+    "call": "a completion is text",
+    "reasoning": "a completion is text",
+    "server": "a completion is text",
+    "refusal": "a completion is text",
+}
+
+PATHS: tuple[re.Pattern[str], ...] = (
+    re.compile(r"(?<!/chat)(?<!/agents)/completions/?(?:$|[?#])"),
+)
+
+
+def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
+    """Whether a JSON object is a text completion or one chunk of it: the text stands in the choice itself."""
+    choices = value.get("choices")
+    if event or not isinstance(choices, list):
+        return False
+    if not choices:
+        return value.get("object") in ("text_completion", "text.completion")
+    first = choices[0]
+    return (isinstance(first, Mapping) and isinstance(first.get("text"), str)
+            and not isinstance(first.get("delta"), Mapping) and not isinstance(first.get("message"), Mapping))
+
+
+_TEXT = FactRow("text", "/choices/*/text", ("/choices/*/index",))
+
+STREAM_READS: tuple[FactRow, ...] = (*CHAT_STREAM_READS, _TEXT)
+"""What a stream adds piece by piece: Mistral's fill-in-the-middle and Portkey's prompts answer with messages."""
+READS: tuple[FactRow, ...] = (*CHAT_READS, _TEXT)
+
+
+# -- Bytes, whole or streamed -> `ChatResponse` ----------------------------------------------------------------------
+# Mistral's `/fim/completions` and Portkey's `/prompts/ID/completions` answer with messages, which are read as such.
+
+class Decoder(ChatDecoder):
+    """One text completion being read."""
+
+    api: ClassVar[str] = API
+    stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
+    foreign_reasons: ClassVar[Mapping[str, ForeignWord]] = {}
+
+    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+        """One chunk."""
+        super().on_event(_as_chat(event, "delta"), name, start, end)
+
+    def on_body(self, body: Any) -> None:
+        """A whole completion, or an error."""
+        super().on_body(_as_chat(body, "message"))
+
+    def build(self) -> ChatResponse:
+        """The response of the first choice."""
+        return replace(super().build(), api=API)
+
+
+def _as_chat(body: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    """The body with the text of each choice in a message; a choice that holds a message already keeps it."""
+    choices = body.get("choices")
+    if not isinstance(choices, list):
+        return body
+    said = [{**choice, field: {"content": choice["text"]}}
+            if isinstance(choice, dict) and isinstance(choice.get("text"), str) and field not in choice else choice
+            for choice in choices]
+    return {**body, "choices": said}
+
+
+# -- `ChatResponse` -> the bytes that a completions server would send for it -----------------------------------------
+
+_NATIVE = ("stop_reason",)
+"""Words beside the finish reason of a choice (vLLM)."""
+
+
+def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
+    """The body: one item when whole, one item an event when streamed, with `chunk` characters of text in each.
+
+    Raises:
+        EncodeError: the response holds what a completion cannot carry; `what` names it.
+    """
+    _refuse(response)
+    if stream:
+        yield from _stream(response, max(1, chunk))
+    else:
+        yield dump(_body(response)).encode()
+
+
+def _refuse(response: ChatResponse) -> None:
+    for part in response.parts:
+        if type(part) is OpaquePart:
+            raise EncodeError("a completion is text", api=API, what="opaque")
+    if response.continuation_token is not None:
+        raise EncodeError("a completion cannot be continued by a token", api=API, what="continuation_token")
+    for name in response.native:
+        if name not in (*_NATIVE, "truncated"):
+            raise EncodeError(f"a completion has no field {name!r}", api=API, what=f"native.{name}")
+
+
+def _body(response: ChatResponse) -> dict[str, Any]:
+    error = _error(response)
+    if error and not response.parts and response.stop_reason.raw is None and response.usage is None:
+        return {**(_head(response) if response.id or response.model else {}), **error}
+    return {**_head(response), "choices": [_choice(response, response.text or "", last=True)], **_beside(response),
+            **error}
+
+
+def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
+    head, error = _head(response), _error(response)
+    texts = [part.text for part in response.parts if type(part) is TextPart]
+    for text in texts:
+        for piece in pieces(text, chunk):
+            yield _event({**head, "choices": [_choice(response, piece, last=False)]})
+    ended = response.stop_reason.raw is not None or bool(set(_NATIVE) & set(response.native))
+    if ended:
+        yield _event({**head, "choices": [_choice(response, "", last=True)]})
+    beside = _beside(response)
+    if beside or (not ended and not texts and not error and (response.id or response.model)):
+        yield _event({**head, "choices": [], **beside})
+    if error:
+        named = not ended and not texts and not beside and bool(response.id or response.model)
+        yield _event({**head, **error} if named else error)
+    if response.saw_done or (response.stop_reason.raw and not error):
+        yield b"data: [DONE]\n\n"
+
+
+def _event(value: Mapping[str, Any]) -> bytes:
+    return b"data: " + dump(value).encode() + b"\n\n"
+
+
+def _head(response: ChatResponse) -> dict[str, Any]:
+    return {"id": response.id or "", "object": "text_completion", "created": 0, "model": response.model or ""}
+
+
+def _choice(response: ChatResponse, text: str, *, last: bool) -> dict[str, Any]:
+    choice: dict[str, Any] = {"text": text, "index": 0, "logprobs": None}
+    if not last:
+        return {**choice, "finish_reason": None}
+    words = {name: response.native[name] for name in _NATIVE if name in response.native}
+    return {**choice, "finish_reason": response.stop_reason.raw, **words}
+
+
+def _beside(response: ChatResponse) -> dict[str, Any]:
+    truncated = response.native.get("truncated")
+    return non_null(truncated={"true": True, "false": False}.get(truncated, truncated) if truncated else None,
+                    usage=None if response.usage is None else write_usage(response.usage))
+
+
+def _error(response: ChatResponse) -> dict[str, Any]:
+    error = response.error
+    return {} if error is None else {"error": {"message": error.message, "type": error.type, "code": error.code}}
+
+
+# -- Body of a recorded request -> `Request` -------------------------------------------------------------------------
+# A prompt stands instead of a history; one of token ids is kept beside the messages as it was sent.
+
+def read_request(body: Mapping[str, Any], url: str = "") -> Request:
+    """What a recorded request asks for; of several prompts each is a message of the user."""
+    prompt, taken = body.get("prompt"), ["model", "max_tokens", "stream", "n"]
+    texts = [prompt] if isinstance(prompt, str) else prompt if isinstance(prompt, list) else []
+    if texts and all(isinstance(text, str) for text in texts):
+        taken.append("prompt")
+    else:
+        texts = []
+    count = (integer(body.get("n")) or 1) * max(1, len(texts))
+    return Request(
+        api=API,
+        messages=tuple(Message(Role.USER, (TextPart(text),)) for text in texts),
+        model=word(body.get("model")),
+        max_tokens=integer(body.get("max_tokens")),
+        stream=body.get("stream") is True,
+        n=max(1, count),
+        extra=rest(body, *taken),
+    )
+
+
+# -- `Request` -> the body that a completions server expects ---------------------------------------------------------
+
+ASKING_LOSES: Mapping[str, str] = {
+    "message.role": "a prompt is one text: it says who speaks only where its own words do",
+    "message.grouping": "as message.role",
+    "text.grouping": "as message.role",
+    "reasoning": "as message.role",
+    "previous_id": "nothing is kept on the provider's side",
+    "continuation_token": "as previous_id",
+    "background": "as previous_id",
+}
+
+
+def path(request: Request) -> str:
+    """Where the request goes, below `/v1`."""
+    return "/completions"
+
+
+def encode_request(request: Request) -> dict[str, Any]:
+    """The body of the request: its texts one after the other, so that an answer continues the last one.
+
+    Raises:
+        EncodeError: it holds what the format cannot carry.
+    """
+    if request.tools or any(message.tool_calls or message.results for message in request.messages):
+        raise EncodeError("a completion has neither tools nor calls", api=API, what="tools")
+    texts = [message.text for message in request.messages]
+    several = len(texts) > 1 and request.n == len(texts) and all(m.role is Role.USER for m in request.messages)
+    # The text of an answer so far stands right behind its prompt: the model goes on with it.
+    joined = "".join(message.text if message.role is Role.ASSISTANT else f"\n\n{message.text}"
+                     for message in request.messages).removeprefix("\n\n")
+    prompt: Any = texts if several else joined
+    body = non_null(model=request.model, prompt=prompt if texts else None, max_tokens=request.max_tokens,
+                    n=request.n if request.n != 1 and not several else None)
+    if request.stream:
+        body["stream"] = True
+    return merge(body, request.extra)
+
+
+FORMAT = Format(
+    id=API,
+    decoder=Decoder,
+    stop_reasons=STOP_REASONS,
+    paths=PATHS,
+    recognises=recognises,
+    reads=READS,
+    stream_reads=STREAM_READS,
+    read_request=read_request,
+    encode=encode,
+    loses=LOSES,
+    encode_request=encode_request,
+    asking_loses=ASKING_LOSES,
+    path=path,
+    home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
+    provider="openai",
+    history="prompt",
+)
