@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from sys import intern
 from typing import NamedTuple
 
 from inspector.sessions.histories import History, HistoryTree, ItemKind, SeatedExchange, seated
@@ -219,7 +220,7 @@ class _Threader:
         held = self.turns[turn]
         held.counts[where] += 1
         follows = parent.index if parent else None
-        held.links.append(Link(index, where, held.counts[where], why, ambiguous, follows, gap))
+        held.links.append(Link(index, where, held.counts[where], intern(why), ambiguous, follows, gap))
 
     def _by_previous_id(self, waiting: list[tuple[int, Exchange]]) -> None:
         """Requests that name the response they go on from, each after the exchange that gave it."""

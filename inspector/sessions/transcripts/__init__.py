@@ -16,6 +16,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from sys import intern
 from typing import IO, Any, ClassVar
 
 from pydantic_core import from_json
@@ -28,7 +29,7 @@ from loop_core.errors import CallerError
 from loop_core.values import At, Evidence, ProviderError
 from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, read_error
 from loop_core.wire.json_values import byte_span
-from loop_core.wire.profiles import ProfileChoice, choose, profile_named
+from loop_core.wire.profiles import Profile, ProfileChoice, choose, profile_named
 
 _BOM = b"\xef\xbb\xbf"
 _NAMED = 5
@@ -240,7 +241,8 @@ class TranscriptReader:
         """Row -> what a row below it follows."""
         self.remarks: Counter[str] = Counter()
         """What is reported of rows that were not read as others are."""
-        self._speakers: dict[tuple[str, str | None], ProfileChoice] = {}
+        self._speakers: dict[tuple[str, str | None], tuple[Profile, tuple[Evidence, ...]]] = {}
+        """Who answered and what shows it, by API and model."""
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
         """Every answer in a file of lines."""
@@ -310,7 +312,7 @@ class TranscriptReader:
     def begin(self, name: str, api: str, model: Any, place: TreePlace, line: TranscriptLine) -> TranscriptAnswer:
         """An answer that begins at a row; `add` puts it among those of the file."""
         started = line.value.get("timestamp")
-        return TranscriptAnswer(name, api, model if isinstance(model, str) else None, place, line.number,
+        return TranscriptAnswer(name, api, intern(model) if isinstance(model, str) else None, place, line.number,
                                 started if isinstance(started, str) else None)
 
     def add(self, answer: TranscriptAnswer) -> TranscriptAnswer:
@@ -324,11 +326,11 @@ class TranscriptReader:
     def _exchange(self, answer: TranscriptAnswer) -> Exchange:
         key = (answer.api, answer.model)
         if key not in self._speakers:
-            self._speakers[key] = self._speaker(*key)
-        speaker = self._speakers[key]
-        rule = f"transcript.{self.name.replace('-', '_')}"
-        mark = Evidence(rule, At(pointer="/type"), f"rows of {self.agent}, not the provider's bytes")
-        made = answer.exchange(self.path, self.writer, speaker.profile, (mark, *speaker.evidence), self.steered)
+            speaker = self._speaker(*key)
+            rule = f"transcript.{self.name.replace('-', '_')}"
+            mark = Evidence(rule, At(pointer="/type"), f"rows of {self.agent}, not the provider's bytes")
+            self._speakers[key] = speaker.profile, (mark, *speaker.evidence)
+        made = answer.exchange(self.path, self.writer, *self._speakers[key], self.steered)
         return made if self.unit == "line" else replace(made, lines=())  # its records are no lines
 
     def _speaker(self, api: str, model: str | None) -> ProfileChoice:

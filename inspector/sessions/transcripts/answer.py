@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any, NamedTuple
 
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
@@ -70,7 +71,8 @@ def recorder_reason(stop: Stop, detail: str | None, at: At, word: str, rule: str
 
 def inferred_reason(stop: Stop, detail: str | None, at: At, rule: str, shown_at: At | None, note: str) -> StopReason:
     """What other rows show of an end that has no word of its own."""
-    return StopReason(stop, None, detail, (Evidence(ABSENT, at), Evidence(f"{INFERRED}{rule}", shown_at, note)))
+    seen = Evidence(intern(f"{INFERRED}{rule}"), shown_at, intern(note))  # the same for most answers: kept once
+    return StopReason(stop, None, detail, (Evidence(ABSENT, at), seen))
 
 
 def unrecorded_reason(at: At) -> StopReason:
@@ -129,7 +131,7 @@ def reason_finding(stop: StopReason) -> Finding | None:
         told = "the stop reason was not recorded, and nothing in the file shows how the answer ended"
         return Finding("transcript.not_recorded", Severity.INFO, told, first.at)
     told = f"the stop reason was not recorded; {stop.normalized.value} is inferred: {seen.note}"
-    return Finding("transcript.inferred", Severity.INFO, told, seen.at)
+    return Finding("transcript.inferred", Severity.INFO, intern(told), seen.at)
 
 
 # -- Rows and answers -------------------------------------------------------------------------------------------------
@@ -198,6 +200,10 @@ class TreePlace(NamedTuple):
             found.append(link[1])
             link = link[0]
         return tuple(reversed(found))
+
+
+_NOTHING: Mapping[str, Any] = {}
+"""Shared by all answers: an empty object of each would take 64 bytes."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -281,7 +287,7 @@ class TranscriptAnswer:
         findings = (*self.findings, told) if told is not None else tuple(self.findings)
         response = ChatResponse(
             self.api, self._closed(stop), stop, self.usage, id=self.id, model=self.model, http_status=self.status,
-            error=self.error, saw_stop_reason=stop.raw is not None, findings=findings, size=self.size,
+            error=self.error, native=_NOTHING, saw_stop_reason=stop.raw is not None, findings=findings, size=self.size,
         )
         return Exchange(
             path, self.line - 1, self.api, "", profile, chosen, self._request(), None, response, self._content(),
@@ -305,11 +311,11 @@ class TranscriptAnswer:
         unseen = self.above.answer is not None and self.above.answer.unseen
         return unseen or (not steered and any(row.results for row in rows))
 
-    def _refused(self) -> dict[str, str]:
+    def _refused(self) -> Mapping[str, str]:
         """The calls that did not run, by id, and why, as their results say it."""
         denied = {part.call_id for row in self.after if row.denied for part in row.results}
         whys = ((key, why_refused(part, key in denied)) for key, part in self.results.items())
-        return {key: why for key, why in whys if why is not None}
+        return {key: why for key, why in whys if why is not None} or _NOTHING
 
     # -- what the user did to it -----------------------------------------------------------------------------------
 
@@ -366,7 +372,8 @@ class TranscriptAnswer:
         messages += [Message(Role.USER, (TextPart(row.text),)) for row in typed]
         model = self.model or next((later.model for later in self.next), None)  # of a failure that was sent again
         return Request(
-            self.api, tuple(messages), model, max_tokens=self.cap, previous_id=before.id if before else None
+            self.api, tuple(messages), model, max_tokens=self.cap, previous_id=before.id if before else None,
+            extra=_NOTHING,
         )
 
     def answers(self) -> list[ToolAnswer]:
