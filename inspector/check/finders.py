@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from inspector.check import history
 from inspector.report.facts import ResponseFacts, TurnFacts, View
-from inspector.report.findings import CUT_WORDS, held_calls
+from inspector.report.findings import CUT_WORDS, Noted, held_calls
 from inspector.sessions.recording import TurnPlace
+from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.values import At, ReasoningPart, Severity, Stop
 
 
@@ -48,9 +49,19 @@ def from_findings(*rules: str, but: Sequence[str] = ()) -> Finder:
             if found.rule in but:
                 continue
             if found.rule in rules or (begins and found.severity is not Severity.INFO):
-                yield RuleHit(found.message, noted.response, found.at, found.severity is Severity.ERROR)
+                sure = found.severity is Severity.ERROR and not _suspected(view, noted)
+                yield RuleHit(found.message, noted.response, found.at, sure)
 
     return find
+
+
+def _suspected(view: View, noted: Noted) -> bool:
+    """Whether a finding is about a call of whole arguments of which nothing but a spent budget says that it is cut."""
+    if noted.call is None or noted.response is None:
+        return False
+    found = view.responses[noted.response].judged.findings
+    spent = any(seen.rule == "judge.usage_at_cap" and seen.severity is Severity.WARNING for seen in found)
+    return spent and parse(noted.call.call.arguments).shape is ArgumentShape.COMPLETE
 
 
 _OWN_LIMIT = re.compile(r"; \w+ \([\d,]+(?: of [\d,]+)?\) ended the turn(?=$|, and )")

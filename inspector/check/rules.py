@@ -34,7 +34,8 @@ _EVERY: tuple[CheckRule, ...] = (
         "cut-call-executed", ERROR, "A cut tool call was run",
         "The agent ran a tool call whose arguments were cut: by the output cap, by a full context, or by a stream that "
         "broke. A file is then written in half, or a command run with half of its text. The next request, or a row of "
-        "the transcript, holds the result of the call, so it did run.",
+        "the transcript, holds the result of the call, so it did run. It is a warning where the arguments are whole "
+        "and nothing but a budget that was spent to the last token speaks of a cut.",
         'The arguments end with `{"path": "a.md", "content": "The rep`, and the next request holds `wrote 7 bytes`.',
         "Run no call of an answer that did not end with a reason for tools; ask for the call again, under a budget of "
         "its own.",

@@ -207,7 +207,9 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "record with a proxy; a browser leaves streams out of its HAR"),
     VerdictRow("PAUSED", "‖", "|", Severity.WARNING,
         lambda look: look.last_word is Stop.PAUSED,
-        lambda look: f"{say.who(look)} paused and waits to be resumed ({say.detail(look)})",
+        lambda look: f"{say.who(look)} " + ("has not finished the answer, which has to be fetched by its id"
+                                            if look.answers[-1].judged.stop.detail in ("poll", "server")
+                                            else "paused and waits to be resumed") + f" ({say.detail(look)})",
         lambda look: RESUMED.get(look.answers[-1].judged.stop.detail or "", "send the response back as it is"),
         of_last=True),
     VerdictRow("CANCELLED", "╳", "!", Severity.WARNING,

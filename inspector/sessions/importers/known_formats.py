@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from inspector.sessions import redact
 from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, AgentFolder, FileFormat, FileHead, first_look
-from inspector.sessions.recording import FileReading, Options, UnreadableError
+from inspector.sessions.recording import NOT_READ, FileReading, Options, UnreadableError
 from loop_core.wire import FORMATS
 
 
@@ -48,7 +48,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _refuse(name: str) -> NoReturn:
-    raise UnreadableError(f"{name}: not read yet")
+    raise UnreadableError(f"{name}{NOT_READ}")
 
 
 def name_of(head: bytes, path: str) -> str | None:
