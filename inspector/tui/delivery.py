@@ -16,7 +16,6 @@ from typing import Any
 
 from textual.app import App
 
-from inspector.export import encoded, write
 from inspector.sessions import redact
 from loop_core.errors import LoopError
 
@@ -53,6 +52,8 @@ def download(app: App[Any], make: FileMaker) -> str:
 
 
 def _one(files: Mapping[str, str]) -> tuple[str, bytes]:
+    from inspector.export import encoded
+
     first = next(iter(files))
     if len(files) == 1:
         return first, encoded(files[first])
@@ -72,6 +73,8 @@ def picture(app: App[Any]) -> str:
 
 def write_files(folder: str, make: FileMaker) -> str:
     """Makes files and writes them into a folder; what to say of it."""
+    from inspector.export import write
+
     place = Path(folder).expanduser()
     try:
         paths = write(_apart(make(), place), str(place))

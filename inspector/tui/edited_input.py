@@ -8,7 +8,6 @@ from textual.binding import Binding, BindingType
 
 from inspector.config.settings import TurnEdit
 from inspector.replay.edits import TurnInput, turn_inputs
-from inspector.replay.rerun import edit_step
 from inspector.report.lines.spans import one_line
 from inspector.tui.branches import Branches
 from inspector.tui.stage import SessionPart, SessionStage
@@ -61,12 +60,17 @@ class EditedInputs(SessionPart):
         return given[-1] if given else 0
 
     def _step(self, given: TurnInput, turn: str) -> int | None:
+        from inspector.replay.rerun import edit_step
+
         try:
             return edit_step(self.stage.run.view.replay, _edit(given, turn))
         except CallerError:
             return None
 
     def _edit(self, turn: str, given: TurnInput) -> None:
+        from inspector.replay.rerun import edit_step
+        from inspector.tui.input_editor import InputEditor
+
         replay = self.stage.run.view.replay
         now = next((edit.text for edit in replay.settings.edits if (edit.id, edit.input) == (turn, given.number)),
                    given.text)
@@ -75,8 +79,6 @@ class EditedInputs(SessionPart):
         except CallerError as why:
             self.stage.note = str(why)
             return
-        from inspector.tui.input_editor import InputEditor
-
         title = f"Turn {turn.removeprefix('t')}, input {given.number}: {given.what}, given at step {since + 1}"
         self.stage.app.push_screen(
             InputEditor(title, now), lambda choice: self._run(_edit(given, turn), choice, since))

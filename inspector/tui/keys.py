@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from importlib import import_module
-from pkgutil import walk_packages
 from typing import ClassVar
 
 from textual import on
@@ -97,6 +95,9 @@ def declared_bindings(owner: type) -> list[Binding]:
 
 def owners() -> list[type]:
     """Every class of the app that declares bindings, found in its modules: a new one is registered nowhere."""
+    from importlib import import_module
+    from pkgutil import walk_packages
+
     import inspector.tui
 
     modules = [import_module(each.name) for each in walk_packages(inspector.tui.__path__, "inspector.tui.")]

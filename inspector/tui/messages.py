@@ -55,35 +55,35 @@ class TurnScreen(Protocol):
 # -- Messages --------------------------------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class StepWanted(Message):
     """The user wants to stand on this step."""
 
     step: int
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class StepMoved(Message):
     """The user moved by steps. From where is the screen's to know: keys may come faster than it answers."""
 
     by: int
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TabWanted(Message):
     """The user wants to see this tab."""
 
     tab: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RowOpened(Message):
     """The user opened the row of a list."""
 
     row: int
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PathWanted(Message):
     """The user wants to open a session."""
 
@@ -92,7 +92,7 @@ class PathWanted(Message):
     """Whether it belongs to the list of recent files; samples do not."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TurnWanted(Message):
     """The user opened a turn of the table of turns."""
 
@@ -102,7 +102,7 @@ class TurnWanted(Message):
     remember: bool
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TurnsRead(Message):
     """A table of turns has read all that was named."""
 
@@ -110,21 +110,21 @@ class TurnsRead(Message):
     any_turn: bool
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SessionWanted(Message):
     """The user wants to see a session that is no file."""
 
     opened: OpenSession
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class NoteWanted(Message):
     """A widget has something to say at the foot of the screen."""
 
     text: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ActionWanted(Message):
     """The user clicked a key in the key bar."""
 
@@ -133,7 +133,7 @@ class ActionWanted(Message):
     """Where the key works."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class LinesPointed(Message):
     """The user clicked a line of the text, or pressed enter over those in sight."""
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from inspector.config.files import FILE, private_folder, replace_all
 from inspector.config.settings import Settings
@@ -62,13 +62,12 @@ class OpenSession:
         return tuple(given.error for given in self.case.loaded.inputs if given.error)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadingOptions:
+class ReadingOptions(NamedTuple):
     """How paths are to be read and run."""
 
     api: str | None = None
     profile: str | None = None
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = Settings()
 
 
 @runtime_checkable
@@ -191,8 +190,7 @@ def keep_theme(name: str) -> None:
 VARIABLE = "LOOP_INSPECTOR_PLACE"
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenPlace:
+class ScreenPlace(NamedTuple):
     """A place in the original run of a session."""
 
     paths: tuple[str, ...]

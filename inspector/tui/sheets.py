@@ -6,7 +6,6 @@ The modules that make sheets are imported when a tab is first opened: the first 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.report.facts import ResponseFacts, answer_at, answered, answers_of
@@ -52,8 +51,7 @@ KEPT = 16
 """Sheets that are remembered; coming back to one costs nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Viewpoint:
+class Viewpoint(NamedTuple):
     """What is looked at."""
 
     tab: str

@@ -15,9 +15,7 @@ from typing import NamedTuple
 
 from inspector.config.settings import Settings, name_of, record_of, settings_of
 from inspector.replay import Replay
-from inspector.replay.rerun import rerun
 from inspector.report.facts import TurnFacts, View, view
-from inspector.whatif.step_pairs import step_pairs
 from loop_core.errors import CallerError
 from loop_core.turn.state import State
 from loop_core.turn.trace import first_difference
@@ -55,6 +53,8 @@ def branch(parent: View, settings: Settings, since: int = 0, beside: str = ORIGI
     Raises:
         CallerError: the parent has no such step.
     """
+    from inspector.replay.rerun import rerun  # 2 ms of the first frame, which shows no branch
+
     made = rerun(parent.replay, settings, since)
     return compare(parent, view(made, parent), name_from(parent.replay.settings, settings, since), beside)
 
@@ -94,6 +94,9 @@ def preview(run: Replay, settings: Settings, since: int = 0) -> Preview:
     Raises:
         CallerError: the run has no such step.
     """
+    from inspector.replay.rerun import rerun
+    from inspector.whatif.step_pairs import step_pairs
+
     made = rerun(run, settings, since)
     steps, turns = 0, []
     for index, (old, new) in enumerate(zip(run.turns, made.turns, strict=True)):

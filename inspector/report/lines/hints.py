@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from inspector.report.lines.spans import Line, Measure, Role, Span, cells
 
-_KEY = re.compile(
+_KEY = (
     r"(?:^|(?<=[ (]))(?:enter|esc|space|tab|\^s|F\d|[↑↓←→]|[A-Za-z!.,:;?/\[\]{}])(?= \S|/[A-Z]| *$)")
-_BEFORE = re.compile(r"(?:^|[·:;,(]|\bor)$")
+_BEFORE = r"(?:^|[·:;,(]|\bor)$"
 """What stands before a key: a part of the line begins, or another way to do the same."""
 ARTICLES = frozenset("aAI")
 """Letters that are words too: in a sentence they are no keys."""
@@ -29,9 +29,9 @@ def hint(text: str, role: Role = Role.DIM, *, sentence: bool = False) -> Line:
 def _keys_in(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]]:
     """Where keys stand: first in a part of the text, or right behind another key."""
     end = -1
-    for found in _KEY.finditer(text):
+    for found in re.finditer(_KEY, text):
         before = text[: found.start()].rstrip()
-        if (len(before) == end or _BEFORE.search(before)) and found[0] not in words:
+        if (len(before) == end or re.search(_BEFORE, before)) and found[0] not in words:
             end = found.end()
             yield found.span()
 
