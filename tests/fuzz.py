@@ -36,7 +36,7 @@ from inspector.report.explain import text
 from inspector.report.explain_document import document
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
-from inspector.whatif.grid import Asked
+from inspector.whatif.grid import GridRequest
 from inspector.whatif.grid_run import tune
 from inspector.whatif.policies import matrix
 from loop_core.errors import LoopError
@@ -66,7 +66,7 @@ def read(path: str) -> tuple[Case, View]:
 
 def leave(case: Case, shown: View) -> None:
     """Every further way: a grid, all policies, every form of export. A form may refuse in one clear line."""
-    tune(case, Asked((), None).grid(case, Settings()), 1, None, Event().is_set)
+    tune(case, GridRequest((), None).grid(case, Settings()), 1, None, Event().is_set)
     matrix(case, Settings(), [])
     for form in FORMS:
         try:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from inspector.check import history
 from inspector.report.facts import ResponseFacts, TurnFacts, View
-from inspector.report.findings import CUT_WORDS, Noted, held_calls
+from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.values import At, ReasoningPart, Severity, Stop
@@ -55,7 +55,7 @@ def from_findings(*rules: str, but: Sequence[str] = ()) -> Finder:
     return find
 
 
-def _suspected(view: View, noted: Noted) -> bool:
+def _suspected(view: View, noted: ReportedFinding) -> bool:
     """Whether a finding is about a call of whole arguments of which nothing but a spent budget says that it is cut."""
     if noted.call is None or noted.response is None:
         return False

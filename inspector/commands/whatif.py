@@ -194,7 +194,7 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     """Runs every turn under a grid of limits: the smallest budget that completes each, and the knee for all."""
     from inspector.config.settings import parse_assignments, settings_of
     from inspector.whatif.axes import parse_axes
-    from inspector.whatif.grid import Asked
+    from inspector.whatif.grid import GridRequest
     from inspector.whatif.grid_report import as_csv, check, document, page, save, text
     from inspector.whatif.grid_run import tune as run_grid
 
@@ -211,7 +211,7 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     _no_live(base)
     loaded, case = commands.read_case(paths, api, profile)
     with interruptible() as cancelled, bar(sys.stderr) as progress:
-        tuned = run_grid(case, Asked(axes, simulate).grid(case, base), jobs, progress, cancelled)
+        tuned = run_grid(case, GridRequest(axes, simulate).grid(case, base), jobs, progress, cancelled)
     save(csv_path, lambda: as_csv(tuned))
     save(page_path, lambda: page(tuned), "--html")
     if as_json:
@@ -270,7 +270,7 @@ def run_live_branch(
 
     since, settings = _from(tree, start, stretches, from_step, turn)
     look = branch_request(start.view.replay, settings, since, os.environ, base=way.base, model=way.model,
-                  variable=way.variable, given=_given(way.tools), insecure_http=way.insecure_http)
+                  variable=way.variable, toolbox=_given(way.tools), insecure_http=way.insecure_http)
     _confirmed(look, start, yes)
     name = new_name()
     settings = replace(settings, live=name)

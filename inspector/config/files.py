@@ -83,12 +83,12 @@ def replace_all(files: Mapping[Path, bytes], mode: int = 0o666) -> None:
                 beside.unlink()
 
 
-def _write(path: Path, data: bytes, kept: int | None, mode: int) -> None:
+def _write(path: Path, data: bytes, former_mode: int | None, mode: int) -> None:
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, mode)
     with os.fdopen(number, "wb") as file:
-        if kept is not None:
+        if former_mode is not None:
             with suppress(OSError):
-                path.chmod(kept)
+                path.chmod(former_mode)
         file.write(data)
         file.flush()
         os.fsync(number)
@@ -246,11 +246,11 @@ def check_bounds(path: str) -> None:
         raise PermissionError(errno.EACCES, OUTSIDE, path)
 
 
-def check_tools(given: str) -> None:
+def check_tools(name: str) -> None:
     """Lets Python tools pass where they may be run.
 
     Raises:
         CallerError: they may not.
     """
     if not bounds_of(os.environ).tools:
-        raise CallerError(f"--tools {given}: Python tools run in a tab only with `inspector serve --allow-tools`")
+        raise CallerError(f"--tools {name}: Python tools run in a tab only with `inspector serve --allow-tools`")

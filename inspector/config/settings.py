@@ -217,14 +217,14 @@ def _answered(others: dict[str, Any], base: Settings) -> dict[str, Any]:
     return others
 
 
-def parse_assignments(given: Sequence[str]) -> dict[str, str]:
+def parse_assignments(assignments: Sequence[str]) -> dict[str, str]:
     """`NAME=VALUE` as it stands on a command line.
 
     Raises:
         CallerError: one of them has no `=`.
     """
     found: dict[str, str] = {}
-    for text in given:
+    for text in assignments:
         name, equals, value = text.partition("=")
         if not equals:
             raise CallerError(f"--set {text!r}: expected NAME=VALUE, such as continuation_max_attempts=5")
@@ -297,7 +297,9 @@ def command(
     return shlex.join(words)
 
 
-def parse_stretches(given: Sequence[str], from_step: int | None = None) -> list[tuple[int | None, dict[str, str]]]:
+def parse_stretches(
+    assignments: Sequence[str], from_step: int | None = None
+) -> list[tuple[int | None, dict[str, str]]]:
     """`NAME=VALUE` and `NAME=VALUE@STEP` as they stand on a command line: from which step (its index) what is set.
 
     None where no step is given.
@@ -306,7 +308,7 @@ def parse_stretches(given: Sequence[str], from_step: int | None = None) -> list[
         CallerError: one of them has no `=`, or a step that is no number from 1 on.
     """
     found: dict[int | None, list[str]] = {}
-    for text in given:
+    for text in assignments:
         setting, at, step = text.rpartition("@") if "@" in text else (text, "", "")
         if at and not (step.isascii() and step.isdigit() and 0 < int(step) < 10**9):
             raise CallerError(f"--set {text!r}: expected the number of a step after @, such as max_tokens=80@7")

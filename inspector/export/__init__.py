@@ -19,7 +19,7 @@ from inspector.sessions import redact
 from loop_core.errors import CallerError
 
 
-class Chosen(NamedTuple):
+class ExportScope(NamedTuple):
     """What is exported: a view, and where the operator stands in it."""
 
     view: View
@@ -34,14 +34,14 @@ class Form(NamedTuple):
     """One form: what it is, and how its files are made."""
 
     about: str
-    make: Callable[[Chosen], Mapping[str, str]]
+    make: Callable[[ExportScope], Mapping[str, str]]
 
 
-def _only(chosen: Chosen) -> list[int] | None:
+def _only(chosen: ExportScope) -> list[int] | None:
     return None if chosen.turn is None else [chosen.view.number(chosen.turn) - 1]
 
 
-def _response(chosen: Chosen) -> ResponseFacts:
+def _response(chosen: ExportScope) -> ResponseFacts:
     if chosen.response is None:
         raise CallerError("choose a response: no response is at hand here")
     return chosen.response
@@ -52,26 +52,26 @@ def _number(facts: ResponseFacts) -> str:
     return str(facts.index) if facts.index >= 0 else f"step_{facts.step + 1}"
 
 
-def _turn(chosen: Chosen) -> TurnFacts:
+def _turn(chosen: ExportScope) -> TurnFacts:
     turn = chosen.turn or chosen.view.worst
     if turn is None:
         raise CallerError("nothing was read, so there is nothing to report")
     return turn
 
 
-def _html(chosen: Chosen) -> Mapping[str, str]:
+def _html(chosen: ExportScope) -> Mapping[str, str]:
     from inspector.export.pages import blocks, html
 
     return {f"{chosen.name}.html": html(blocks(chosen.view, _only(chosen)))}
 
 
-def _markdown(chosen: Chosen) -> Mapping[str, str]:
+def _markdown(chosen: ExportScope) -> Mapping[str, str]:
     from inspector.export.pages import blocks, markdown
 
     return {f"{chosen.name}.md": markdown(blocks(chosen.view, _only(chosen)))}
 
 
-def _text(chosen: Chosen) -> Mapping[str, str]:
+def _text(chosen: ExportScope) -> Mapping[str, str]:
     from inspector.report.explain import text
     from inspector.sessions import redact
 
@@ -79,28 +79,28 @@ def _text(chosen: Chosen) -> Mapping[str, str]:
     return {f"{chosen.name}.txt": redact.text(text(chosen.view, only, with_bytes=True))}
 
 
-def _json(chosen: Chosen) -> Mapping[str, str]:
+def _json(chosen: ExportScope) -> Mapping[str, str]:
     from inspector.report.explain_document import document
     from inspector.sessions import redact
 
     return {f"{chosen.name}.json": json.dumps(redact.texts(document(chosen.view)), ensure_ascii=True, indent=1) + "\n"}
 
 
-def _curl(chosen: Chosen) -> Mapping[str, str]:
+def _curl(chosen: ExportScope) -> Mapping[str, str]:
     from inspector.export.exchange_files import curl
 
     facts = _response(chosen)
     return {f"{chosen.name}-{_number(facts)}.sh": curl(facts)}
 
 
-def _fixture(chosen: Chosen) -> Mapping[str, str]:
+def _fixture(chosen: ExportScope) -> Mapping[str, str]:
     from inspector.export.exchange_files import fixture
 
     facts = _response(chosen)
     return {f"test_{chosen.name.replace('-', '_')}_{_number(facts)}.py": fixture(facts)}
 
 
-def _session(chosen: Chosen) -> Mapping[str, str]:
+def _session(chosen: ExportScope) -> Mapping[str, str]:
     from inspector.export.exchange_files import session_of
 
     wanted = chosen.view.responses if chosen.turn is None else [
@@ -109,7 +109,7 @@ def _session(chosen: Chosen) -> Mapping[str, str]:
     return {f"{chosen.name}.jsonl": made.decode("utf-8")}
 
 
-def _otlp(chosen: Chosen) -> Mapping[str, str]:
+def _otlp(chosen: ExportScope) -> Mapping[str, str]:
     import time
 
     from inspector.export import telemetry
@@ -123,7 +123,7 @@ def _otlp(chosen: Chosen) -> Mapping[str, str]:
             f"{chosen.name}.metrics.json": telemetry.metrics(points(view, only), begun, over)}
 
 
-def _otlp_content(chosen: Chosen) -> Mapping[str, str]:
+def _otlp_content(chosen: ExportScope) -> Mapping[str, str]:
     import time
 
     from inspector.export import telemetry
@@ -133,7 +133,7 @@ def _otlp_content(chosen: Chosen) -> Mapping[str, str]:
     return {f"{chosen.name}-content.traces.json": telemetry.traces(made)}
 
 
-def _bug(chosen: Chosen) -> Mapping[str, str]:
+def _bug(chosen: ExportScope) -> Mapping[str, str]:
     from inspector.export.exchange_files import bug_report
 
     return bug_report(chosen.view, _turn(chosen))
@@ -172,7 +172,7 @@ def chosen(view: View, form: str, turn: int | None = None, response: int | None 
     facts = None if response is None else view.responses[response]
     if facts is None and len(view.responses) == 1:
         facts = view.responses[0]
-    return FORMS[form].make(Chosen(view, None if turn is None else view.turns[turn - 1], facts, name_of(view)))
+    return FORMS[form].make(ExportScope(view, None if turn is None else view.turns[turn - 1], facts, name_of(view)))
 
 
 def name_of(view: View) -> str:

@@ -149,7 +149,7 @@ class OtelKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class SpanEvent:
     """Something at one moment of a span."""
 
     name: str
@@ -169,7 +169,7 @@ class OtelSpan:
     attributes: Attributes
     parent: int | None = None
     """The place of the span that it belongs to, in the same sequence; None for a turn's own."""
-    events: tuple[Happened, ...] = ()
+    events: tuple[SpanEvent, ...] = ()
     error: str | None = None
     """Why it is no success, in words of ours; None where it is one."""
     seed: bytes = b""

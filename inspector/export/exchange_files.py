@@ -161,19 +161,19 @@ MOST_TRIALS = 64
 Shows = Callable[[View], bool]
 
 
-def bug_report(seen: View, turn: TurnFacts) -> Mapping[str, str]:
+def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     """File name -> content: the report and the session that it speaks of.
 
     Raises:
         CallerError: what is shown does not come back when the turn is read alone.
     """
-    rule, shows = symptom(seen, turn)
-    settings = seen.replay.settings
-    exchanges = [seen.responses[index].exchange for index in turn.responses]
+    rule, shows = symptom(view, turn)
+    settings = view.replay.settings
+    exchanges = [view.responses[index].exchange for index in turn.responses]
     if not shows(reread(exchanges, settings)):
         # What went before the turn matters: all of its conversation, then.
-        ids = {other.id for other in seen.turns if other.conversation == turn.conversation}
-        exchanges = [facts.exchange for facts in seen.responses if facts.turn in ids]
+        ids = {other.id for other in view.turns if other.conversation == turn.conversation}
+        exchanges = [facts.exchange for facts in view.responses if facts.turn in ids]
         if not shows(reread(exchanges, settings)):
             raise CallerError(f"turn {turn.id}: {rule} does not come back when its exchanges are read alone")
     smallest = shrink(exchanges, lambda some: shows(reread(some, settings)))
@@ -183,10 +183,10 @@ def bug_report(seen: View, turn: TurnFacts) -> Mapping[str, str]:
     return {f"{name}.jsonl": session_of(smallest, rule).decode("utf-8"), f"{name}.md": report}
 
 
-def symptom(seen: View, turn: TurnFacts) -> tuple[str, Shows]:
+def symptom(view: View, turn: TurnFacts) -> tuple[str, Shows]:
     """What the report is about: the gravest finding of the turn, else its verdict; and whether a session shows it."""
     order = list(Severity)
-    grave = [note.finding for note in seen.findings
+    grave = [note.finding for note in view.findings
              if note.turn == turn.id and note.finding.severity is not Severity.INFO]
     if grave:
         rule = min(grave, key=lambda finding: order.index(finding.severity)).rule
@@ -228,18 +228,18 @@ def shrink(exchanges: Sequence[Exchange], holds: Callable[[Sequence[Exchange]], 
     return kept
 
 
-def _report(seen: View, name: str, rule: str, settings: Settings) -> str:
+def _report(view: View, name: str, rule: str, settings: Settings) -> str:
     path = f"{name}.jsonl"
     run = command([path], settings) if settings != Settings() else f"inspector explain {path}"
     versions = [f"{each} {_version(each)}" for each in ("loop-inspector", "textual", "pydantic")]
     head: list[Block] = [
         Heading(1, f"Bug report: {rule}"),
-        Said(seen.headline()),
+        Said(view.headline()),
         Said("The session beside this report is the smallest that still shows it. To see it:"),
         Quote(run),
         Items((*versions, f"Python {platform.python_version()}", platform.system())),
     ]
-    return markdown([*head, *list(blocks(seen))[1:]])
+    return markdown([*head, *list(blocks(view))[1:]])
 
 
 def _version(distribution: str) -> str:

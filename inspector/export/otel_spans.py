@@ -22,10 +22,10 @@ from inspector.export.conventions import (
     Attribute,
     Attributes,
     Clock,
-    Happened,
     Operation,
     OtelKind,
     OtelSpan,
+    SpanEvent,
     Times,
     When,
     compact,
@@ -189,7 +189,7 @@ def _seed(turn: TurnFacts, answers: Sequence[ResponseFacts]) -> bytes:
     return digest.digest()
 
 
-def _events(view: View, turn: TurnFacts, ends: Mapping[int, int], last: int) -> Iterator[Happened]:
+def _events(view: View, turn: TurnFacts, ends: Mapping[int, int], last: int) -> Iterator[SpanEvent]:
     """The structured events of the run in which the turn was decided, each when the answer before it was there."""
     at = min(ends.values(), default=last)
     for index in range(turn.run.first, turn.run.decided + 1):
@@ -198,7 +198,7 @@ def _events(view: View, turn: TurnFacts, ends: Mapping[int, int], last: int) -> 
         for record in step.records:
             told = {f"{OURS}{name}": value for name, value in record.items()
                     if name not in ("event", "turn_id", "provider", "model")}
-            yield Happened(f"{OURS}{record['event']}", at, compact(told))
+            yield SpanEvent(f"{OURS}{record['event']}", at, compact(told))
 
 
 # -- answers ---------------------------------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -
         **(of_answer(exchange) if with_content else {}),
     }
     name = " ".join(word for word in (Operation.CHAT.value, _model(exchange) or response.model) if word)
-    events = tuple(Happened(f"{OURS}call", when.end, _of_call(verdict)) for verdict in facts.verdicts)
+    events = tuple(SpanEvent(f"{OURS}call", when.end, _of_call(verdict)) for verdict in facts.verdicts)
     return OtelSpan(name, OtelKind.CLIENT, when.start, when.end, compact(attributes), parent, events, error)
 
 
@@ -337,8 +337,8 @@ def _answers(part: ToolResultPart, verdict: Verdict) -> bool:
     return part.name == verdict.call.name
 
 
-def _tool(ran: _Ran, when: When, parent: int, with_content: bool) -> OtelSpan:
-    part, verdict = ran.result, ran.verdict
+def _tool(tool_run: _Ran, when: When, parent: int, with_content: bool) -> OtelSpan:
+    part, verdict = tool_run.result, tool_run.verdict
     name = part.name or (verdict.call.name if verdict else "")
     unready = verdict.admission.value if verdict is not None and verdict.admission is not Admission.READY else None
     failed = unready or ("tool_error" if part.is_error else None)
@@ -358,7 +358,7 @@ def _tool(ran: _Ran, when: When, parent: int, with_content: bool) -> OtelSpan:
 
 def _clean(span: OtelSpan) -> OtelSpan:
     """The same span, in whose texts well-known keys are masked once more."""
-    events = tuple(Happened(event.name, event.at, _masked(event.attributes)) for event in span.events)
+    events = tuple(SpanEvent(event.name, event.at, _masked(event.attributes)) for event in span.events)
     return OtelSpan(_text(span.name), span.kind, span.start, span.end, _masked(span.attributes), span.parent, events,
                     span.error, span.seed)
 

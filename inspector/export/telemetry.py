@@ -23,10 +23,10 @@ from inspector.export.conventions import (
     OURS,
     Attribute,
     Attributes,
-    Happened,
     OtelKind,
     OtelPoint,
     OtelSpan,
+    SpanEvent,
     compact,
 )
 from inspector.export.otel_spans import SERVICE, first_chunk, operation, spans, who
@@ -115,9 +115,9 @@ if TYPE_CHECKING:
 __all__ = ["RunMemory", "points", "sink", "spans", "view_of_run"]
 
 
-def view_of_run(kept: RunMemory, trace: Trace, name: str = "live") -> View:
+def view_of_run(memory: RunMemory, trace: Trace, name: str = "live") -> View:
     """One turn of a loop of one's own, as every report sees it: what its observer kept, and its steps."""
-    return view(replay_of(kept, trace.steps, Settings(), name))
+    return view(replay_of(memory, trace.steps, Settings(), name))
 
 
 def sink(environment: Mapping[str, str]) -> Sink:
@@ -186,7 +186,7 @@ def _span(span: OtelSpan, ids: tuple[str, str], parent: str | None) -> dict[str,
     }
 
 
-def _event(event: Happened) -> dict[str, Any]:
+def _event(event: SpanEvent) -> dict[str, Any]:
     return {"timeUnixNano": str(event.at), "name": event.name, "attributes": _attributes(event.attributes)}
 
 

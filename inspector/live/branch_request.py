@@ -54,7 +54,7 @@ class BranchRequest:
 
 def branch_request(
     parent: Replay, settings: Settings, since: int, environment: Mapping[str, str], *, base: str = "",
-    model: str | None = None, variable: str | None = None, given: Toolbox | None = None,
+    model: str | None = None, variable: str | None = None, toolbox: Toolbox | None = None,
     insecure_http: Sequence[str] = (),
 ) -> BranchRequest:
     """What asking the turn at a step live again, from this step on, would send; nothing is sent.
@@ -81,12 +81,12 @@ def branch_request(
     exchanges = (parent.case.loaded.exchanges[link.index] for link in (*record.links, *record.left))
     of_turn = [replace(each, request=edited_request(each.request, edits)) for each in exchanges if each.request]
     opened = len(opening.request.messages) if opening.request else 0
-    results = TurnResults(recorded_results(of_turn, opened), given, opened)
+    results = TurnResults(recorded_results(of_turn, opened), toolbox, opened)
     left = left_of(first.turn, any(isinstance(each, Send) for each in first.effects), results.any)
     counted = None if edits else _counted(parent, start, target, model, base)
     tokens = counted if counted is not None else estimate(len(json.dumps(body, ensure_ascii=False)))
     limits = first.turn.limits
-    said = limits.context_guard_chars if given is not None and given.tools else min(
+    said = limits.context_guard_chars if toolbox is not None and toolbox.tools else min(
         results.chars, limits.context_guard_chars)
     return BranchRequest(
         settings, since, parent.turn_at(since), target, cost_of(left, tokens, estimate(said)), counted is not None,

@@ -91,10 +91,10 @@ class BranchRecorder(Recorder):
         self._body += data
         super().on_data(number, data, ms)
 
-    def on_end(self, heard: Answer) -> None:
+    def on_end(self, answer: Answer) -> None:
         """An answer is over."""
-        self.answers.append(heard)
-        super().on_end(heard)
+        self.answers.append(answer)
+        super().on_end(answer)
 
     def on_wait(self, number: int, seconds: float) -> None:
         """It is sent again."""
@@ -152,12 +152,12 @@ def silent_of(exchanges: Sequence[Exchange], again: set[int], end: str) -> froze
     return frozenset({*again, *([last] if given_up else [])})
 
 
-def after_of(end: str, told: str) -> Event:
+def after_of(end: str, text: str) -> Event:
     """What follows the last answer, by the end state that was recorded; empty: the recording was cut."""
     if end == "cancelled":
         return Cancel(live=True)
     if end == "unrecorded":
-        return NotRecorded(told)
+        return NotRecorded(text)
     if not end:
         return NotRecorded("The recording of this live run is cut: what came then is not known.")
     return NotRecorded("What this loop asks for next was never asked live.")

@@ -247,19 +247,19 @@ class Driver(Observer):
 
     # -- effects -------------------------------------------------------------------------------------------------
 
-    async def _send(self, asked: LiveRequest | None) -> None:
+    async def _send(self, request: LiveRequest | None) -> None:
         live, send = self.live, self.live.pending
         if not isinstance(send, Send):
             return
         try:
-            if asked is None:
+            if request is None:
                 raise CallerError(live.stepper.unsendable)
-            refuse_secrets(asked.body, self.start.server)
+            refuse_secrets(request.body, self.start.server)
             source, heard = self._connected(), live.heard[-1]
             self.acts.begin()  # when nothing is in the way
             count, self._edited = len(heard), live.stepper.edited
             self._to(Phase.ASKING)
-            event = await source.respond(send, live.stepper.last.turn, asked)
+            event = await source.respond(send, live.stepper.last.turn, request)
         except LoopError as why:  # a proxy that is no address, credentials that are not there, a file that is
             live.problem = str(why)
             self._to(Phase.WAITING)
@@ -278,11 +278,11 @@ class Driver(Observer):
         else:
             self._to(Phase.WAITING, live.stepper.after_answer(heard[-1], self._sent))
 
-    def _gave_up(self, heard: LiveResponse) -> None:
+    def _gave_up(self, answer: LiveResponse) -> None:
         """The turn ends with an answer that the operator no longer wanted."""
-        self.acts.cancelled(heard.ask.number, answered=False)
-        self.live.heard[-1][-1] = replace(heard, judgement=cancelled(heard.judgement))
-        self._to(Phase.WAITING, self.live.stepper.after_answer(heard, self._sent, cancelled=True))
+        self.acts.cancelled(answer.ask.number, answered=False)
+        self.live.heard[-1][-1] = replace(answer, judgement=cancelled(answer.judgement))
+        self._to(Phase.WAITING, self.live.stepper.after_answer(answer, self._sent, cancelled=True))
 
     async def _run_tools(self, effect: RunTools) -> None:
         source = self._connected()
@@ -342,10 +342,10 @@ class Driver(Observer):
         if self.live.flow is not None:
             self.live.flow.came(data, ms)
 
-    def on_end(self, heard: LiveResponse) -> None:
+    def on_end(self, answer: LiveResponse) -> None:
         """The answer is over."""
-        self.acts.told.on_end(heard)
-        self.live.heard[-1].append(heard)
+        self.acts.told.on_end(answer)
+        self.live.heard[-1].append(answer)
 
     def on_wait(self, number: int, seconds: float) -> None:
         """The same request is sent again after this time."""
@@ -358,6 +358,6 @@ class Driver(Observer):
         self.acts.told.on_tools(number, results)
 
 
-def _is_none(heard: LiveResponse) -> bool:
+def _is_none(answer: LiveResponse) -> bool:
     """Whether an answer was none: no connection, or a status that refuses the request."""
-    return heard.status is None or heard.status >= 400
+    return answer.status is None or answer.status >= 400

@@ -149,20 +149,20 @@ def _secret(value: str) -> bool:
 Made = tuple[tuple[Tool, ...], Mapping[str, ToolFunction]]
 
 
-def tools_of(given: str) -> Made:
-    """The declared tools, and those of them that can be run; `given` is a file or MODULE:ATTR.
+def tools_of(spec: str) -> Made:
+    """The declared tools, and those of them that can be run; `spec` is a file or MODULE:ATTR.
 
     Raises:
         CallerError: there is no such file, module or attribute, or what is there are no tools.
     """
-    module, colon, name = given.partition(":")
-    if colon and not Path(given).exists() and all(word.isidentifier() for word in module.split(".")):
-        return _callables(given, module, name)
-    value = json_file(given, "--tools")
+    module, colon, name = spec.partition(":")
+    if colon and not Path(spec).exists() and all(word.isidentifier() for word in module.split(".")):
+        return _callables(spec, module, name)
+    value = json_file(spec, "--tools")
     items = value.get("tools") if isinstance(value, Mapping) else value
     if not isinstance(items, list):
-        raise CallerError(f"--tools {given}: expected a JSON list of tools")
-    found = [_declared(given, item) for item in _flat(items)]
+        raise CallerError(f"--tools {spec}: expected a JSON list of tools")
+    found = [_declared(spec, item) for item in _flat(items)]
     return tuple(tool for tool, _ in found), {tool.name: run for tool, run in found if run is not None}
 
 
@@ -176,14 +176,14 @@ def _flat(items: Iterable[Any]) -> Iterable[Any]:
             yield item
 
 
-def _declared(given: str, item: Any) -> tuple[Tool, ToolFunction | None]:
+def _declared(spec: str, item: Any) -> tuple[Tool, ToolFunction | None]:
     """A tool in any provider's form, or in the plain one: name, description, parameters."""
     inner = item
     if isinstance(item, Mapping):
         inner = next((item[key] for key in ("function", "toolSpec") if isinstance(item.get(key), Mapping)), item)
     name = inner.get("name") if isinstance(inner, Mapping) else None
     if not isinstance(name, str) or not name:
-        raise CallerError(f"--tools {given}: a tool without a name")
+        raise CallerError(f"--tools {spec}: a tool without a name")
     schema = next((inner[key] for key in ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
                    if isinstance(inner.get(key), Mapping)), None)
     if schema is not None and isinstance(schema.get("json"), Mapping):
@@ -193,13 +193,13 @@ def _declared(given: str, item: Any) -> tuple[Tool, ToolFunction | None]:
     return tool, None if result is None else lambda arguments: result
 
 
-def _callables(given: str, module: str, name: str) -> Made:
-    files.check_tools(given)
+def _callables(spec: str, module: str, name: str) -> Made:
+    files.check_tools(spec)
     sys.path.insert(0, "")  # as `python -m` finds modules beside the work at hand
     try:
         found = importlib.import_module(module)
     except ImportError as why:
-        raise CallerError(f"--tools {given}: {why}") from None
+        raise CallerError(f"--tools {spec}: {why}") from None
     finally:
         sys.path.remove("")
     value = getattr(found, name, None)
@@ -211,11 +211,11 @@ def _callables(given: str, module: str, name: str) -> Made:
     elif isinstance(value, (list, tuple)):
         named = {_name(item): item for item in value}
     if not named or not all(callable(item) for item in named.values()):
-        raise CallerError(f"--tools {given}: expected a callable, a list of them, or names and callables")
+        raise CallerError(f"--tools {spec}: expected a callable, a list of them, or names and callables")
     try:
         made = {key: declare_function(item, key) for key, item in named.items()}
     except CallerError as why:
-        raise CallerError(f"--tools {given}: {why}") from None
+        raise CallerError(f"--tools {spec}: {why}") from None
     return tuple(tool for tool, _ in made.values()), {key: run for key, (_, run) in made.items()}
 
 

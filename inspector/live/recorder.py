@@ -100,11 +100,11 @@ class Recorder(RequestClock):
             except OSError as why:
                 self._stop(why)
 
-    def on_end(self, heard: LiveResponse) -> None:
+    def on_end(self, answer: LiveResponse) -> None:
         """An end record, with what went wrong on the way."""
-        told = {"problem": heard.problem} if heard.problem else {}
-        self.write({"type": "end", "request": _id(heard.ask.number), "end": heard.response.transport_end.value,
-                    "ms": heard.ms, **told})
+        told = {"problem": answer.problem} if answer.problem else {}
+        self.write({"type": "end", "request": _id(answer.ask.number), "end": answer.response.transport_end.value,
+                    "ms": answer.ms, **told})
 
     def on_wait(self, number: int, seconds: float) -> None:
         """A note."""
@@ -190,10 +190,10 @@ class RunMemory(RequestClock):
         self.notices: list[str] = []
         self.answers: list[ToolAnswer] = []
 
-    def on_end(self, heard: LiveResponse) -> None:
+    def on_end(self, answer: LiveResponse) -> None:
         """Keeps the answer."""
-        super().on_end(heard)
-        self.heard.append(heard)
+        super().on_end(answer)
+        self.heard.append(answer)
 
     def on_wait(self, number: int, seconds: float) -> None:
         """Notes why a request is sent again, and when."""
@@ -219,20 +219,21 @@ class LiveTurn(NamedTuple):
 
 
 def replay_of(
-    kept: RunMemory, steps: Sequence[Step], settings: Settings, path: str, notices: Sequence[str] = ()
+    memory: RunMemory, steps: Sequence[Step], settings: Settings, path: str, notices: Sequence[str] = ()
 ) -> Replay:
     """One live turn as a replay: its exchanges, judged as they were, and its steps."""
-    return replay_of_turns((LiveTurn(kept.heard, steps),), settings, path, (*kept.notices, *notices), kept)
+    return replay_of_turns((LiveTurn(memory.heard, steps),), settings, path, (*memory.notices, *notices), memory)
 
 
 def replay_of_turns(
-    turns: Sequence[LiveTurn], settings: Settings, path: str, notices: Sequence[str] = (), kept: RunMemory | None = None
+    turns: Sequence[LiveTurn], settings: Settings, path: str, notices: Sequence[str] = (),
+    memory: RunMemory | None = None,
 ) -> Replay:
     """Live turns as a replay; those in which nothing was heard yet are left out with their steps.
 
-    `kept` tells when requests left and what the tools said.
+    `memory` tells when requests left and what the tools said.
     """
-    started, answers = (kept.started, tuple(kept.answers)) if kept is not None else ({}, ())
+    started, answers = (memory.started, tuple(memory.answers)) if memory is not None else ({}, ())
     turns = [told for told in turns if told.heard]
     heard = [each for told in turns for each in told.heard]
     exchanges = tuple(exchange_of(each, path, started.get(each.ask.number)) for each in heard)
@@ -254,23 +255,23 @@ def replay_of_turns(
     return Replay(case, settings, Trace(tuple(steps)), tuple(runs), ends=tuple(run.end for run in runs))
 
 
-def exchange_of(heard: LiveResponse, path: str, started: str | None = None) -> Exchange:
+def exchange_of(answer: LiveResponse, path: str, started: str | None = None) -> Exchange:
     """A live response as an exchange of the recording at a path, masked; `started` is when its request left."""
-    ask = heard.ask
+    ask = answer.ask
     made = Exchange(
-        path, ask.number, ask.request.api, ask.url, heard.speaker.profile, tuple(heard.speaker.evidence), ask.request,
-        ask.body, heard.response, heard.body, redact.headers(heard.headers), redact.headers(ask.headers),
-        started=started, duration_ms=heard.ms,
-        chunks=tuple(Chunk(end, ms) for end, ms in heard.chunks),
+        path, ask.number, ask.request.api, ask.url, answer.speaker.profile, tuple(answer.speaker.evidence), ask.request,
+        ask.body, answer.response, answer.body, redact.headers(answer.headers), redact.headers(ask.headers),
+        started=started, duration_ms=answer.ms,
+        chunks=tuple(Chunk(end, ms) for end, ms in answer.chunks),
         again=bool(ask.attempt),
     )
     # The source has masked what stands whole in the bytes; here what is whole only in the texts.
     return with_body(made, without_pieces(made.body, made.api, made.response))
 
 
-def _links(heard: Sequence[LiveResponse], first: int) -> list[Link]:
+def _links(answers: Sequence[LiveResponse], first: int) -> list[Link]:
     links: list[Link] = []
-    for index, each in enumerate(heard, first):
+    for index, each in enumerate(answers, first):
         ask = each.ask
         place = TURN_PLACES[ask.place] if index > first else TurnPlace.REQUEST
         if ask.attempt:

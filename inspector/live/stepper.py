@@ -136,25 +136,25 @@ class Stepper:
 
     # -- what came -----------------------------------------------------------------------------------------------
 
-    def after_event(self, event: Event, sent: int) -> Stepper:
-        """The turn after an event, at its next effect; `sent` requests have left."""
-        return _settled(replace(self, steps=(*self.steps, next_step(self.last, event))), sent)
+    def after_event(self, event: Event, count: int) -> Stepper:
+        """The turn after an event, at its next effect; `count` requests have left."""
+        return _settled(replace(self, steps=(*self.steps, next_step(self.last, event))), count)
 
-    def after_answer(self, heard: LiveResponse, sent: int, cancelled: bool = False) -> Stepper:
+    def after_answer(self, answer: LiveResponse, count: int, cancelled: bool = False) -> Stepper:
         """The turn after an answer, or after one that the operator gave up."""
-        judged = given_up(heard.judgement) if cancelled else heard.judgement
-        verdicts = admit_all(heard.response.tool_calls, judged, heard.ask.request.tools)
-        return self.after_event(replace(heard.event, judgement=judged, verdicts=verdicts), sent)
+        judged = given_up(answer.judgement) if cancelled else answer.judgement
+        verdicts = admit_all(answer.response.tool_calls, judged, answer.ask.request.tools)
+        return self.after_event(replace(answer.event, judgement=judged, verdicts=verdicts), count)
 
-    def cancelled(self, sent: int) -> Stepper:
+    def cancelled(self, count: int) -> Stepper:
         """The turn, ended by the operator while nothing was under way."""
-        return self.after_event(Cancel(), sent)
+        return self.after_event(Cancel(), count)
 
     def accepted(self) -> Stepper:
         """The turn whose end was accepted."""
         return replace(self, over=True)
 
-    def following(self, text: str, sent: int) -> Stepper:
+    def following(self, text: str, count: int) -> Stepper:
         """The next turn: what the last one left, and a message of the user.
 
         Raises:
@@ -169,7 +169,7 @@ class Stepper:
         request = next_turn_request(self.opening, self.last.turn, (said,))
         name = f"t{len(self.turns) + 1}"  # as it is called when the recording is read
         begun_ = first_step(name, request, self.plan)
-        return _settled(replace(self, opening=request, steps=(begun_,), past=self.turns, edited=()), sent)
+        return _settled(replace(self, opening=request, steps=(begun_,), past=self.turns, edited=()), count)
 
     # -- what the operator changes -------------------------------------------------------------------------------
 
@@ -238,7 +238,9 @@ class Stepper:
     def _body(self, request: Request, send: Send) -> dict[str, Any]:
         return body_of(request, expected_speaker(self.server, request.model).profile, send.method)
 
-    def _changed(self, send: Send, asked: LiveRequest, request: Request, body: Mapping[str, Any], what: str) -> Stepper:
+    def _changed(
+        self, send: Send, live_request: LiveRequest, request: Request, body: Mapping[str, Any], what: str
+    ) -> Stepper:
         """The turn with another request; what it adds to the history is what it says."""
         edited = tuple(dict.fromkeys((*self.edited, what)))
         step, opening, turn = self.last, self.opening, self.last.turn
@@ -255,7 +257,7 @@ class Stepper:
             turn = turn._replace(last_send=send, history=history)
             step = step._replace(turn=turn, effects=(send,))
         return replace(self, opening=opening, steps=(*self.steps[:-1], step), edited=edited,
-                       asked=replace(asked, request=request, body=body))
+                       asked=replace(live_request, request=request, body=body))
 
 
 def begun(turn_id: str, request: Request, server: Server, plan: Plan) -> Stepper:
@@ -285,21 +287,21 @@ def replace_cap(request: Request, cap: int | None) -> Request:
     return replace(request, max_tokens=cap)
 
 
-def _settled(stepper: Stepper, sent: int | None, asked: LiveRequest | None = None) -> Stepper:
-    """Goes on to the next effect; `sent` requests have left, or `asked` still waits."""
+def _settled(stepper: Stepper, count: int | None, request: LiveRequest | None = None) -> Stepper:
+    """Goes on to the next effect; `count` requests have left, or `request` still waits."""
     steps = list(stepper.steps)
     while not steps[-1].effects:
         steps.append(next_step(steps[-1], Tick()))
     send = steps[-1].effects[0]
     if not isinstance(send, Send):
         return replace(stepper, steps=tuple(steps), asked=None, edited=(), unsendable="")
-    if sent is None:
-        return replace(stepper, steps=tuple(steps), asked=asked)
+    if count is None:
+        return replace(stepper, steps=tuple(steps), asked=request)
     try:
-        asked, why_not = live_request_for(stepper.server, send, steps[-1].turn, sent), ""
+        request, why_not = live_request_for(stepper.server, send, steps[-1].turn, count), ""
     except LoopError as why:
-        asked, why_not = None, str(why)
-    return replace(stepper, steps=tuple(steps), asked=asked, edited=(), unsendable=why_not)
+        request, why_not = None, str(why)
+    return replace(stepper, steps=tuple(steps), asked=request, edited=(), unsendable=why_not)
 
 
 # -- What is under way -----------------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ ASKED_TOKENS = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class RequestsLeft:
     """What a run may still ask for."""
 
     first: bool
@@ -194,14 +194,14 @@ class Cost:
     """Why there is no bound; empty where there is one."""
 
 
-def left_of(turn: Turn, pending: bool, answered: bool) -> Left:
+def left_of(turn: Turn, pending: bool, answered: bool) -> RequestsLeft:
     """What a turn may still ask for; `answered` says whether any tool call could get a result."""
     limits, spent, policy = turn.limits, turn.spend, turn.policy
     cap = turn.last_send.max_tokens if turn.last_send is not None else turn.request.max_tokens
     budget = turn.token_cap
     pauses = any(row.stop is Stop.PAUSED for row in wire(turn.request.api).stop_reasons.values())
     steps = None if "tool_steps" in policy.lacks else max(0, limits.max_tool_steps - spent.tool_steps)
-    return Left(
+    return RequestsLeft(
         pending, cap, _attempts(limits, spent, policy, turn),
         None if budget is None else max(0, budget - spent.continuation_tokens),
         max(0, limits.continuation_tool_repair_attempts - spent.repairs),
@@ -231,7 +231,7 @@ def _attempts(limits: Limits, spent: Spend, policy: Policy, turn: Turn) -> int |
     return limits.continuation_max_attempts * (1 + rounds)  # each answer that is not cut gives them all back
 
 
-def cost_of(left: Left, first_input: int, results: int = 0) -> Cost:
+def cost_of(left: RequestsLeft, first_input: int, results: int = 0) -> Cost:
     """The bound; `first_input` are the tokens of the first request, `results` those that tools may answer in all."""
     if left.cap is None:
         return Cost(None, None, None, "the request has no max_tokens")

@@ -67,9 +67,9 @@ def recorded_case(path: str, server: Server) -> Case:
     return open_case(replace(loaded, exchanges=exchanges))
 
 
-def _with_first(made: View, told: LiveTurn, settings: Settings) -> View:
+def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:
     """The view with a turn in which nothing was heard yet."""
-    old, steps = made.replay, tuple(told.steps)
+    old, steps = view.replay, tuple(live_turn.steps)
     turn, first = steps[-1].turn, len(old.trace.steps)
     record = TurnRecord(turn.id, NAME, (), turn.request.messages[-1].text if turn.request.messages else "")
     run = TurnRun(record, first, first + len(steps), 1, first + len(steps) - 1, steps)
@@ -77,7 +77,7 @@ def _with_first(made: View, told: LiveTurn, settings: Settings) -> View:
                     ends=(*old.ends, run.end))
     none = TurnVerdict(turn.id, 0, "NOT SENT", "∅", "-", Severity.WARNING, "nothing was sent", None, sure=False)
     facts = TurnFacts(run, NAME, (), turn, turn.state, turn.joined_answer(), none)
-    return View(replay, made.inputs, made.responses, (*made.turns, facts), made.findings)
+    return View(replay, view.inputs, view.responses, (*view.turns, facts), view.findings)
 
 SHOWN = 4_000
 """Characters of a recorded or typed result that are shown beside its call."""
@@ -183,13 +183,13 @@ def _edited(driver: Driver) -> Line:
     return (Span(f", {' and '.join(edited)} edited", Role.MARK),) if edited else ()
 
 
-def why_none(heard: LiveResponse) -> str:
+def why_none(answer: LiveResponse) -> str:
     """Why an answer was none, in a few words."""
-    error = heard.response.error
+    error = answer.response.error
     message = error.message if error is not None and error.message else ""
-    if heard.status is None:
-        return heard.problem or "nobody answered"
-    return f"HTTP {heard.status}" + (f", {message}" if message else "")
+    if answer.status is None:
+        return answer.problem or "nobody answered"
+    return f"HTTP {answer.status}" + (f", {message}" if message else "")
 
 
 # -- what waits, in full ---------------------------------------------------------------------------------------------
@@ -212,17 +212,17 @@ def _next(driver: Driver) -> list[Line]:
     return end_lines(effect)
 
 
-def request_lines(asked: LiveRequest, edited: tuple[str, ...]) -> list[Line]:
+def request_lines(request: LiveRequest, edited: tuple[str, ...]) -> list[Line]:
     """A request as it will leave, its key hidden."""
     marks = (Span(f"  {' and '.join(edited)} edited", Role.MARK),) if edited else ()
     lines: list[Line] = [(Span("NEXT REQUEST", Role.TITLE), *marks)]
-    lines.append((safe(f"{asked.method} {asked.url}", Role.STRONG),))
-    lines += [(safe(f"{name}: ", Role.KEY), safe(value, Role.DIM)) for name, value in asked.headers]
-    if asked.body is None:
+    lines.append((safe(f"{request.method} {request.url}", Role.STRONG),))
+    lines += [(safe(f"{name}: ", Role.KEY), safe(value, Role.DIM)) for name, value in request.headers]
+    if request.body is None:
         return [*lines, EMPTY, (Span("no body: the answer that is being made is fetched", Role.DIM),)]
-    size = len(dump(asked.body).encode())
+    size = len(dump(request.body).encode())
     lines += [EMPTY, (Span(f"{size:,} bytes of JSON", Role.DIM),)]
-    for row in paragraphs(json.dumps(asked.body, indent=2, ensure_ascii=False)):
+    for row in paragraphs(json.dumps(request.body, indent=2, ensure_ascii=False)):
         lines.append(row)
     return lines
 
@@ -278,12 +278,12 @@ def end_lines(effect: Finish) -> list[Line]:
     return lines
 
 
-def _none(heard: LiveResponse) -> list[Line]:
+def _none(answer: LiveResponse) -> list[Line]:
     """An answer that was none, as it came."""
-    lines: list[Line] = [(Span("NO ANSWER", Role.TITLE),), field("why", safe(why_none(heard), Role.ERROR))]
+    lines: list[Line] = [(Span("NO ANSWER", Role.TITLE),), field("why", safe(why_none(answer), Role.ERROR))]
     lines += [field("" if place else "headers", safe(f"{name}: {value}", Role.DIM))
-              for place, (name, value) in enumerate(heard.headers)]
-    text = heard.body[:SHOWN].decode("utf-8", "replace")
+              for place, (name, value) in enumerate(answer.headers)]
+    text = answer.body[:SHOWN].decode("utf-8", "replace")
     return [*lines, *([field("body", quoted(text, Role.RAW, SHOWN))] if text else [])]
 
 

@@ -15,18 +15,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from inspector.provider.connection import Seen
+    from inspector.provider.connection import AnsweredRequest
     from inspector.provider.reading import read, shipped
-    from inspector.provider.scenarios import Answer, Kind, Placed, Story
+    from inspector.provider.scenarios import Answer, Kind, PlacedFault, Story
     from inspector.provider.server import Provider, serving
 
 _HOMES = {
-    "Seen": "connection", "read": "reading", "shipped": "reading", "Provider": "server", "serving": "server",
-    "Answer": "scenarios", "Kind": "scenarios", "Placed": "scenarios", "Story": "scenarios",
+    "AnsweredRequest": "connection", "read": "reading", "shipped": "reading", "Provider": "server", "serving": "server",
+    "Answer": "scenarios", "Kind": "scenarios", "PlacedFault": "scenarios", "Story": "scenarios",
 }
 """Public name -> its module, imported when first used: the table of dialects needs no server, aiohttp nor pydantic."""
 
-__all__ = ["Answer", "Kind", "Placed", "Provider", "Seen", "Story", "read", "serving", "shipped"]
+__all__ = ["Answer", "AnsweredRequest", "Kind", "PlacedFault", "Provider", "Story", "read", "serving", "shipped"]
 
 
 def __getattr__(name: str) -> Any:

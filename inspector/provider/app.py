@@ -18,7 +18,7 @@ from inspector.provider.checks import check, match_json, names_model, stop_strin
 from inspector.provider.connection import (
     ANY,
     DOUBLED,
-    Seen,
+    AnsweredRequest,
     api_of,
     arrays,
     as_array,
@@ -57,16 +57,16 @@ def application(
     *,
     profile: str | None = None,
     pace: float = 1.0,
-    seen: MutableSequence[Seen] | None = None,
-    told: Callable[[Seen], None] | None = None,
+    seen: MutableSequence[AnsweredRequest] | None = None,
+    observer: Callable[[AnsweredRequest], None] | None = None,
     cors: str | None = None,
 ) -> web.Application:
     """An application that serves these scenarios.
 
-    `seen` takes every request in order, and `told` is called with it. Waits are multiplied by `pace`. Pages of the
+    `seen` takes every request in order, and `observer` is called with it. Waits are multiplied by `pace`. Pages of the
     origin `cors` may read the answers; without one no page may.
     """
-    served = _Served(tuple(stories), profile, pace, seen, told)
+    served = _Served(tuple(stories), profile, pace, seen, observer)
     app = web.Application(client_max_size=MOST_BYTES)
     app.router.add_get("/", served.greet)
     app.router.add_get("/{version:v1|v1beta}/models", served.models)
@@ -108,12 +108,12 @@ class _Served:
     """The handlers, and what they share."""
 
     def __init__(
-        self, stories: tuple[Story, ...], profile: str | None, pace: float, seen: MutableSequence[Seen] | None,
-        told: Callable[[Seen], None] | None,
+        self, stories: tuple[Story, ...], profile: str | None, pace: float,
+        seen: MutableSequence[AnsweredRequest] | None, observer: Callable[[AnsweredRequest], None] | None,
     ) -> None:
         self.stories, self.profile, self.pace = stories, profile, pace
         self._seeds = [story.seed for story in stories]
-        self._seen, self._told = seen, told
+        self._seen, self._told = seen, observer
         self._kept: OrderedDict[Any, Reply] = OrderedDict()
         self._refused: OrderedDict[Any, int] = OrderedDict()
 
@@ -223,15 +223,15 @@ class _Served:
         return await self._send(http, api, reply)
 
     async def _document(
-        self, http: web.Request, api: str, value: Mapping[str, Any], sent: bytes = b""
+        self, http: web.Request, api: str, value: Mapping[str, Any], body: bytes = b""
     ) -> web.StreamResponse:
         made = Reply(200, {"content-type": frames.JSON}, (compact(value).encode(),))
-        return await self._send(http, api, made, sent)
+        return await self._send(http, api, made, body)
 
-    async def _send(self, http: web.Request, api: str, reply: Reply, sent: bytes = b"") -> web.StreamResponse:
+    async def _send(self, http: web.Request, api: str, reply: Reply, body: bytes = b"") -> web.StreamResponse:
         if reply.status >= 400 and arrays(api, http.raw_path):
             reply = replace(reply, frames=(frames.array_error(b"".join(reply.frames)),))
-        named = with_request_id(api, reply, *self._seeds, http.method, public_path(http.raw_path), sent)
+        named = with_request_id(api, reply, *self._seeds, http.method, public_path(http.raw_path), body)
         return await send(http, named, self.pace)
 
     def _reply(self, story: Story, request: Request, array: bool) -> Reply:
@@ -268,8 +268,8 @@ class _Served:
     ) -> None:
         if self._seen is None and self._told is None:
             return
-        seen = Seen(api, public_path(http.raw_path), public_headers(http.headers), body, request, story, reply.status,
-                    reply.place, reply.segment, reply.tokens, reply.ended, reply.faults, error)
+        seen = AnsweredRequest(api, public_path(http.raw_path), public_headers(http.headers), body, request, story,
+                               reply.status, reply.place, reply.segment, reply.tokens, reply.ended, reply.faults, error)
         if self._seen is not None:
             self._seen.append(seen)
         if self._told is not None:

@@ -1,6 +1,6 @@
 """One connection of a client: the request as it came in, and the reply that goes out, with the faults of real networks.
 
-A request says which format it speaks and which scenario it means; of it is kept what a test may look at (`Seen`). A
+A request says which format it speaks and which scenario it means; `AnsweredRequest` keeps what a test may look at. A
 reply goes out as it is, slowly, in torn pieces, or with a connection that ends early.
 """
 
@@ -34,7 +34,7 @@ SECRET = re.compile(r"auth|key|token|secret|cookie|credential|signature", re.IGN
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class AnsweredRequest:
     """One request that a server answered, without its credentials."""
 
     api: str

@@ -94,21 +94,21 @@ def layout(entries: Sequence[TableEntry], width: int) -> ColumnLayout:
     return ColumnLayout(columns, sizes, names)
 
 
-def titles(laid: ColumnLayout) -> Line:
+def titles(layout: ColumnLayout) -> Line:
     """The names of the columns."""
-    heads = [f"{INDENT}dialect", *(column.key for column in laid.columns)]
-    return side_by_side([(Span(head, Role.KEY),) for head in heads], (laid.names, *laid.sizes))
+    heads = [f"{INDENT}dialect", *(column.key for column in layout.columns)]
+    return side_by_side([(Span(head, Role.KEY),) for head in heads], (layout.names, *layout.sizes))
 
 
-def line(each: Shown, laid: ColumnLayout, measure: Measure = cells_of, mark: str = "…") -> Line:
+def line(each: Shown, layout: ColumnLayout, measure: Measure = cells_of, mark: str = "…") -> Line:
     """One line of the list."""
     if isinstance(each, str):
         return (Span(each, Role.TITLE),)
     head: Line = (Span(INDENT), *name_of(each, short=True))
     if not isinstance(each.row, DialectRow):
-        return (*head, Span(" " * (laid.names + GAP - width_of(head, measure))), Span(SILENT, Role.DIM))
-    row = [head, *(column.cell(each.row) for column in laid.columns)]
-    return side_by_side(row, (laid.names, *laid.sizes), measure, mark)
+        return (*head, Span(" " * (layout.names + GAP - width_of(head, measure))), Span(SILENT, Role.DIM))
+    row = [head, *(column.cell(each.row) for column in layout.columns)]
+    return side_by_side(row, (layout.names, *layout.sizes), measure, mark)
 
 
 def find(lines: Sequence[Shown], needle: str, start: int, by: int, again: bool) -> int | None:

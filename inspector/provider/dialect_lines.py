@@ -29,10 +29,10 @@ class TableEntry(NamedTuple):
     like: tuple[TableRow, ...] = ()
 
 
-def entries(told: Sequence[TableRow], each: bool = False) -> list[TableEntry]:
+def entries(rows: Sequence[TableRow], each: bool = False) -> list[TableEntry]:
     """The lines of the table; with `each`, every row has its own."""
     groups: dict[object, list[TableRow]] = {}
-    for number, row in enumerate(told):
+    for number, row in enumerate(rows):
         key: object = number if each else (row.dialect.api, cells(row)[1:], _blind(row))
         groups.setdefault(key, []).append(row)
     return [TableEntry(first, tuple(rest)) for first, *rest in groups.values()]
@@ -97,9 +97,9 @@ def _differing(row: DialectRow) -> Line:
 Grid = list[tuple[Line, ...]]
 
 
-def table(told: Sequence[TableRow], width: int, each: bool = False) -> list[Line]:
+def table(rows: Sequence[TableRow], width: int, each: bool = False) -> list[Line]:
     """The table in `width` columns: each row on one line where that is possible, with what is less beneath it."""
-    shown = entries(told, each)
+    shown = entries(rows, each)
     whole: Grid = [(name_of(entry), *cells(entry.row)[1:]) for entry in shown]
     for kept in (len(COLUMNS), len(COLUMNS) - 1):
         beneath = [(*row[kept:], _blind(entry.row)) for row, entry in zip(whole, shown, strict=True)]
@@ -141,11 +141,11 @@ def _laid(row: Sequence[Line], sizes: Sequence[int], width: int) -> Line:
 NARROW = ("  dialect", "raw word", "reason", "the call", "decision")
 
 
-def _by_api(shown: Sequence[TableEntry], width: int) -> list[Line]:
+def _by_api(entries: Sequence[TableEntry], width: int) -> list[Line]:
     """Under a heading for each API, with one column for the reason; stacked where even that is too wide."""
     grid: Grid = []
     beneath: Grid = []
-    for entry in shown:
+    for entry in entries:
         _, raw, _, _, seen, call, decision, differ = cells(entry.row)
         grid.append(((Span("  "), *name_of(entry, short=True)), raw, reason(entry.row), call, decision))
         beneath.append((_why(entry.row, seen, differ), _blind(entry.row)))
@@ -166,7 +166,7 @@ def _by_api(shown: Sequence[TableEntry], width: int) -> list[Line]:
             stacks.append([next(rest) for _ in range(count)])
     made: list[Line] = columns[:1] if columns else []
     api = ""
-    for entry, stack in zip(shown, stacks, strict=True):
+    for entry, stack in zip(entries, stacks, strict=True):
         if entry.row.dialect.api != api:
             api = entry.row.dialect.api
             made.append((Span(api, Role.TITLE),))
@@ -187,42 +187,42 @@ def _blind(row: TableRow) -> Line:
     return (Span("blind: ", Role.ERROR), Span(row.blind)) if isinstance(row, DialectRow) and row.blind else ()
 
 
-def _why(row: TableRow, seen: Line, differ: Line) -> Line:
+def _why(row: TableRow, line: Line, differ: Line) -> Line:
     """What was seen beside the word itself, and the libraries that differ."""
     if not isinstance(row, DialectRow):
         return ()
     plain_word = deciding_rules(row) in ("stop reasons", "absent")
-    groups = [] if plain_word else [(Span("seen by ", Role.DIM), *seen)]
+    groups = [] if plain_word else [(Span("seen by ", Role.DIM), *line)]
     return joined([*groups, *([(Span("peers: ", Role.DIM), *differ)] if differ else [])], "; ")
 
 
-def alike(told: Sequence[TableRow]) -> list[Line]:
+def alike(rows: Sequence[TableRow]) -> list[Line]:
     """Which rows are meant by the first of their kind."""
     return [(Span(f"as {entry.row.name}: ", Role.DIM), Span(", ".join(_short(row) for row in entry.like)))
-            for entry in entries(told) if entry.like]
+            for entry in entries(rows) if entry.like]
 
 
 def _short(row: TableRow) -> str:
     return row.name.partition("/")[2]
 
 
-def heading(told: Sequence[TableRow], policy: str) -> list[Line]:
+def heading(rows: Sequence[TableRow], policy: str) -> list[Line]:
     """What was asked, what became of it, and whom it deceives."""
-    if not told:
+    if not rows:
         return [(Span("no dialect was asked for", Role.WARN),)]
-    played = told[0].played
+    played = rows[0].played
     asked = f"the same answer under a budget of {played.budget:,} tokens (ESTIMATED, {CHARACTERS} characters each)"
     return [
         (Span(f"{played.scenario.name}: {played.scenario.title}", Role.TITLE),),
-        (Span(f"{asked} in {len(told)} dialect{'s' if len(told) != 1 else ''}"),),
+        (Span(f"{asked} in {len(rows)} dialect{'s' if len(rows) != 1 else ''}"),),
         (Span("SIMULATED", Role.WARN), Span("  made from a table of dialects; nobody was asked", Role.DIM)),
-        *outcome(told, policy),
+        *outcome(rows, policy),
     ]
 
 
-def outcome(told: Sequence[TableRow], policy: str) -> list[Line]:
+def outcome(table_rows: Sequence[TableRow], policy: str) -> list[Line]:
     """What was decided how often, how many look finished and are not, and whom that deceives."""
-    rows = [row for row in told if isinstance(row, DialectRow)]
+    rows = [row for row in table_rows if isinstance(row, DialectRow)]
     lines: list[Line] = []
     if rows:
         decided = Counter(row.decision for row in rows)

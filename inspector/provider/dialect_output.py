@@ -27,11 +27,11 @@ from loop_core.turn.trace import Fidelity
 SCHEMA = "loop-inspector/providers/1"
 
 
-def text(told: Sequence[TableRow], policy: Policy, width: int, each: bool = False) -> str:
+def text(rows: Sequence[TableRow], policy: Policy, width: int, each: bool = False) -> str:
     """The table as linear text, what matters first."""
-    lines: list[Line] = [piece for line in heading(told, policy.name) for piece in wrapped(line, width)]
-    lines += [(), *table(told, width, each)]
-    if not each and (notes := alike(told)):
+    lines: list[Line] = [piece for line in heading(rows, policy.name) for piece in wrapped(line, width)]
+    lines += [(), *table(rows, width, each)]
+    if not each and (notes := alike(rows)):
         lines += [(), *(piece for line in notes for piece in wrapped(line, width))]
     return plain(lines) + "\n"
 
@@ -47,17 +47,17 @@ def list_text() -> str:
     return "\n".join(lines) + "\n"
 
 
-def document(told: Sequence[TableRow], scenario: Scenario, policy: Policy) -> dict[str, Any]:
+def document(rows: Sequence[TableRow], scenario: Scenario, policy: Policy) -> dict[str, Any]:
     """The same as plain values."""
     return {
         "schema": SCHEMA,
         "scenario": {"name": scenario.name, "title": scenario.title,
-                     "budget": told[0].played.budget if told else scenario.budget,
+                     "budget": rows[0].played.budget if rows else scenario.budget,
                      "tokens": f"ESTIMATED: {CHARACTERS} characters each"},
         "policy": policy.name,
         "fidelity": Fidelity.SIMULATED.value,
         "peers": dict(PEER_VERSIONS),
-        "rows": [_row(row) for row in told],
+        "rows": [_row(row) for row in rows],
     }
 
 
@@ -108,7 +108,7 @@ def file_name(row: DialectRow) -> str:
     return f"{row.played.scenario.name}.{row.name.replace('/', '.')}.session.jsonl"
 
 
-def save_all(told: Sequence[TableRow], folder: str | Path) -> list[Path]:
+def save_all(table_rows: Sequence[TableRow], folder: str | Path) -> list[Path]:
     """Writes a session for each row that says something, into a folder that is made where it is missing.
 
     Raises:
@@ -116,7 +116,7 @@ def save_all(told: Sequence[TableRow], folder: str | Path) -> list[Path]:
     """
     from inspector.sessions.native import write_session
 
-    rows = [row for row in told if isinstance(row, DialectRow)]
+    rows = [row for row in table_rows if isinstance(row, DialectRow)]
     paths = [Path(folder) / file_name(row) for row in rows]
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)

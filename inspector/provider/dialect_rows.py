@@ -29,7 +29,7 @@ from inspector.provider.scenarios import (
 )
 from inspector.replay import Replay, replay
 from inspector.replay.case import Case, open_case
-from inspector.sessions.build import Unbuilt, build
+from inspector.sessions.build import UnbuiltExchange, build
 from inspector.sessions.recording import Chunk, Exchange, Input, Loaded, Options, RawExchange
 from inspector.sessions.thread import thread
 from loop_core.client.outgoing import body_of
@@ -212,12 +212,12 @@ def story_of_row(row: DialectRow) -> Story:
 # -- the session -----------------------------------------------------------------------------------------------------
 
 
-def raw(dialect: Dialect, spelling: Spelling, played: PlayedScenario, sent: Sequence[bytes]) -> RawExchange:
+def raw(dialect: Dialect, spelling: Spelling, played: PlayedScenario, pieces: Sequence[bytes]) -> RawExchange:
     """The exchange as an importer would give it."""
     stream = is_streamed(dialect, spelling)
     kind = wire(dialect.api).stream_type if stream else "application/json"
     chunks: list[Chunk] = []
-    for number, piece in enumerate(sent, 1):
+    for number, piece in enumerate(pieces, 1):
         chunks.append(Chunk((chunks[-1].end if chunks else 0) + len(piece), MS * number))
     return RawExchange(
         0,
@@ -226,7 +226,7 @@ def raw(dialect: Dialect, spelling: Spelling, played: PlayedScenario, sent: Sequ
         request_text=json.dumps(body(dialect, played, stream), ensure_ascii=False),
         status=spelling.status,
         headers=[("content-type", kind)],
-        body=b"".join(sent),
+        body=b"".join(pieces),
         api=dialect.api,
         profile=dialect.profile,
         chunks=tuple(chunks),
@@ -234,10 +234,10 @@ def raw(dialect: Dialect, spelling: Spelling, played: PlayedScenario, sent: Sequ
     )
 
 
-def _case(dialect: Dialect, spelling: Spelling, played: PlayedScenario, sent: Sequence[bytes]) -> Case:
+def _case(dialect: Dialect, spelling: Spelling, played: PlayedScenario, pieces: Sequence[bytes]) -> Case:
     path = f"{played.scenario.name} {dialect.name}"
-    exchange = build(raw(dialect, spelling, played, sent), path, Options())
-    if isinstance(exchange, Unbuilt):
+    exchange = build(raw(dialect, spelling, played, pieces), path, Options())
+    if isinstance(exchange, UnbuiltExchange):
         raise EncodeError(f"{dialect.name} wrote what is not read: {exchange.why}", api=dialect.api)
     given = Input(path, "dialect", 1)
     return open_case(Loaded((given,), (exchange,), thread([exchange], [[0]])))
@@ -302,14 +302,14 @@ def _prefix(call: ToolCall, api: str) -> CallState:
     return CallState.PREFIX
 
 
-def losses(played: PlayedScenario, came: Sequence[ResponsePart]) -> tuple[str, ...]:
+def losses(played: PlayedScenario, parts: Sequence[ResponsePart]) -> tuple[str, ...]:
     """What the model had written when it ended, and the bytes do not hold."""
     found: list[str] = []
     for kind, what in _TEXTS:
-        missing = sum(map(len, _texts(played.parts, kind))) - sum(map(len, _texts(came, kind)))
+        missing = sum(map(len, _texts(played.parts, kind))) - sum(map(len, _texts(parts, kind)))
         if missing > 0:
             found.append(f"{missing:,} characters of {what}")
-    arrived = _calls(came)
+    arrived = _calls(parts)
     for number, call in enumerate(_calls(played.parts)):
         size = len(call.arguments or "")
         if number >= len(arrived):
@@ -320,12 +320,12 @@ def losses(played: PlayedScenario, came: Sequence[ResponsePart]) -> tuple[str, .
     return tuple(found)
 
 
-def _same(came: ToolCall, meant: ToolCall) -> bool:
-    if came.arguments == meant.arguments:
+def _same(call: ToolCall, intended: ToolCall) -> bool:
+    if call.arguments == intended.arguments:
         return True
     # What comes as an object, or value by value, is put together in another spacing.
-    one, other = parse(came.arguments), parse(meant.arguments)
-    return one.shape is other.shape and parse_leniently(came.arguments) == parse_leniently(meant.arguments)
+    one, other = parse(call.arguments), parse(intended.arguments)
+    return one.shape is other.shape and parse_leniently(call.arguments) == parse_leniently(intended.arguments)
 
 
 _Text = type[TextPart] | type[ReasoningPart]

@@ -99,7 +99,7 @@ def _happens(moment: Moment) -> Change:
     return lambda draft, tokens: replace(draft, event=moment, at=tokens)
 
 
-def _malformed(draft: Draft, given: Any) -> Draft:
+def _malformed(draft: Draft, value: Any) -> Draft:
     parts = tuple(part._replace(arguments=_no_json(part.arguments or "")) if type(part) is ToolCall else part
                   for part in draft.parts)
     return replace(draft, parts=parts, event=Moment.MALFORMED)
@@ -110,7 +110,7 @@ def _no_json(arguments: str) -> str:
     return arguments.replace('"', "")
 
 
-def _restart(draft: Draft, given: Any) -> Draft:
+def _restart(draft: Draft, value: Any) -> Draft:
     return replace(draft, parts=draft.answer.parts, prefix="")
 
 
@@ -119,25 +119,25 @@ def _repeat(draft: Draft, characters: int) -> Draft:
     return replace(draft, prefix=said[-characters:])
 
 
-def _echo(draft: Draft, given: Any) -> Draft:
+def _echo(draft: Draft, value: Any) -> Draft:
     return replace(draft, prefix=draft.place.prefill)
 
 
-def _refuse(draft: Draft, given: Any) -> Draft:
-    text = given if isinstance(given, str) else "I cannot do that again."
+def _refuse(draft: Draft, value: Any) -> Draft:
+    text = value if isinstance(value, str) else "I cannot do that again."
     return replace(draft, parts=(TextPart(text),), prefix="")
 
 
-def _empty(draft: Draft, given: Any) -> Draft:
+def _empty(draft: Draft, value: Any) -> Draft:
     return replace(draft, parts=(), prefix="")
 
 
-def _reasoning_only(draft: Draft, given: Any) -> Draft:
+def _reasoning_only(draft: Draft, value: Any) -> Draft:
     thought = draft.answer.reasoning or draft.answer.text
     return replace(draft, parts=(ReasoningPart(thought),) if thought else (), prefix="")
 
 
-def _leaked(draft: Draft, given: Any) -> Draft:
+def _leaked(draft: Draft, value: Any) -> Draft:
     said = "".join(part.text for part in draft.parts if type(part) is TextPart)
     said += "".join(_marked(part) for part in draft.parts if type(part) is ToolCall)
     rest = tuple(part for part in draft.parts if type(part) not in (TextPart, ToolCall))
@@ -149,12 +149,12 @@ def _marked(call: ToolCall) -> str:
     return f'\n<tool_call>\n{{"name": "{call.name}", "arguments": {call.arguments or "{}"}}}\n</tool_call>'
 
 
-def _no_call(draft: Draft, given: Any) -> Draft:
+def _no_call(draft: Draft, value: Any) -> Draft:
     parts = tuple(part for part in draft.parts if type(part) is not ToolCall)
     return replace(draft, parts=parts, event=Moment.CALLED, at=None)
 
 
-def _fallback(draft: Draft, given: Any) -> Draft:
+def _fallback(draft: Draft, value: Any) -> Draft:
     """The first half of the text is of the model that was asked, the rest is of another one."""
     at = next((at for at, part in enumerate(draft.parts) if type(part) is TextPart), None)
     if at is None:
@@ -163,7 +163,7 @@ def _fallback(draft: Draft, given: Any) -> Draft:
     half = len(text) // (2 * CHARACTERS) * CHARACTERS  # whole tokens, so that both halves cost what the text does
     seam = OpaquePart("fallback", compact({
         "type": "fallback", "from": {"model": draft.dialect.model},
-        "to": {"model": given if isinstance(given, str) else "claude-haiku-4-5"}, "trigger": {"type": "refusal"}}))
+        "to": {"model": value if isinstance(value, str) else "claude-haiku-4-5"}, "trigger": {"type": "refusal"}}))
     return replace(draft, parts=(
         *draft.parts[:at], TextPart(text[:half]), seam, TextPart(text[half:]), *draft.parts[at + 1 :]))
 
@@ -175,27 +175,27 @@ def _spelled(draft: Draft, **changes: Any) -> Draft:
     return replace(draft, spelling=replace(draft.spelling or Spelling(None), **changes))
 
 
-def _empty_choices(draft: Draft, given: Any) -> Draft:
+def _empty_choices(draft: Draft, value: Any) -> Draft:
     return _spelled(draft, raw=None, native={}, error=None)
 
 
-def _done(draft: Draft, given: Any) -> Draft:
+def _done(draft: Draft, value: Any) -> Draft:
     draft = _spelled(draft, raw=None, native={}, error=None, token=None)
     return replace(draft, manner=replace(draft.manner, counts=False, done=True))
 
 
-def _wrong(draft: Draft, given: Any) -> Draft:
+def _wrong(draft: Draft, value: Any) -> Draft:
     called = any(type(part) is ToolCall for part in draft.parts)
     usual = wire(draft.api).serving.says[Moment.CALLED if called else Moment.ENDED]
-    return _spelled(draft, raw=given if isinstance(given, str) else usual.raw, native={}, carried=None)
+    return _spelled(draft, raw=value if isinstance(value, str) else usual.raw, native={}, carried=None)
 
 
-def _unknown(draft: Draft, given: Any) -> Draft:
-    word = given if isinstance(given, str) else "ran_dry"
+def _unknown(draft: Draft, value: Any) -> Draft:
+    word = value if isinstance(value, str) else "ran_dry"
     return _spelled(draft, raw=wire(draft.api).serving.unknown.format(word), native={})
 
 
-def _commentary(draft: Draft, given: Any) -> Draft:
+def _commentary(draft: Draft, value: Any) -> Draft:
     native = draft.spelling.native if draft.spelling is not None else {}
     return _spelled(draft, native={**native, "phase": "commentary"})
 
@@ -210,11 +210,11 @@ def _malformed_frame(draft: Draft, number: int) -> Draft:
     return replace(draft, frames=tuple(made))
 
 
-def _no_reason(draft: Draft, given: Any) -> Draft:
+def _no_reason(draft: Draft, value: Any) -> Draft:
     return replace(draft, frames=frames.without_reason(draft.api, draft.streams, draft.frames))
 
 
-def _empty_deltas(draft: Draft, given: Any) -> Draft:
+def _empty_deltas(draft: Draft, value: Any) -> Draft:
     made: list[bytes] = []
     for frame in draft.frames:
         empty = frames.without_text(draft.api, frame)
@@ -223,7 +223,7 @@ def _empty_deltas(draft: Draft, given: Any) -> Draft:
 
 
 def _indexes(change: Callable[[dict[str, Any], str], None]) -> Change:
-    def each(draft: Draft, given: Any) -> Draft:
+    def each(draft: Draft, setting: Any) -> Draft:
         def rewrite(name: str | None, value: dict[str, Any]) -> bool:
             found = wire(draft.api).serving.indexes(value)
             for holder, key in found:
@@ -244,7 +244,7 @@ def _gone(holder: dict[str, Any], key: str) -> None:
 
 
 def _as_quirk(quirk: frames.Quirk) -> Change:
-    def each(draft: Draft, given: Any) -> Draft:
+    def each(draft: Draft, value: Any) -> Draft:
         if draft.played is None:
             return draft
         return replace(draft, frames=tuple(apply_quirks(list(draft.frames), (quirk,), draft.played)))
@@ -259,12 +259,12 @@ def _sent(name: str) -> Change:
     return lambda draft, value: replace(draft, sending=replace(draft.sending, **{name: value}))
 
 
-def _stalled(draft: Draft, given: Any) -> Draft:
-    return replace(draft, sending=replace(draft.sending, stall=(given["frame"], given["seconds"])))
+def _stalled(draft: Draft, value: Any) -> Draft:
+    return replace(draft, sending=replace(draft.sending, stall=(value["frame"], value["seconds"])))
 
 
-def _refused(draft: Draft, given: Any) -> Draft:
-    return replace(draft, refusal=HTTPRefusal(given["status"], given["times"], given["retry_after"]))
+def _refused(draft: Draft, value: Any) -> Draft:
+    return replace(draft, refusal=HTTPRefusal(value["status"], value["times"], value["retry_after"]))
 
 
 _NO_INDEX = {"whole": "a list needs no index"}

@@ -143,15 +143,15 @@ def array_error(body: bytes) -> bytes:
 # -- times -----------------------------------------------------------------------------------------------------------
 
 
-def with_times(api: str, stream: bool, sent: Iterable[bytes]) -> tuple[bytes, ...]:
+def with_times(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[bytes, ...]:
     """The frames of an answer, or its body, with their times."""
     change = wire(api).serving.dated
     if change is None:
-        return tuple(sent)
+        return tuple(frames)
     if stream:
-        return change_values(api, sent, lambda name, value: change(value))
+        return change_values(api, frames, lambda name, value: change(value))
     made = []
-    for body in sent:
+    for body in frames:
         value = read_object(body.decode())
         made.append(compact(value).encode() if value is not None and change(value) else body)
     return tuple(made)
@@ -168,16 +168,16 @@ PIECE = 12
 """Characters in one piece of a stream."""
 
 
-def apply_quirks(sent: list[bytes], quirks: tuple[Quirk, ...], played: PlayedScenario) -> list[bytes]:
+def apply_quirks(frames: list[bytes], quirks: tuple[Quirk, ...], played: PlayedScenario) -> list[bytes]:
     """The answer as the server sends it; marks that are no JSON (`[DONE]`) stay at its end."""
     if not quirks:
-        return sent
-    read = [(_payload(piece), piece) for piece in sent]
+        return frames
+    read = [(_payload(piece), piece) for piece in frames]
     events = [event for event, _ in read if event is not None]
     for quirk in quirks:
         events = quirk(events, played)
-    streamed = sent[0].startswith(b"data:")
-    end = b"\r\n\r\n" if sent[0].endswith(b"\r\n\r\n") else b"\n\n"
+    streamed = frames[0].startswith(b"data:")
+    end = b"\r\n\r\n" if frames[0].endswith(b"\r\n\r\n") else b"\n\n"
     written = [b"data: " + compact(event).encode() + end if streamed else compact(event).encode() for event in events]
     return written + [piece for event, piece in read if event is None]
 

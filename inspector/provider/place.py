@@ -155,19 +155,19 @@ def _heard(answer: Answer, place: StoryPlace, message: Message, failed: Containe
                    called=(*place.called, *whole))
 
 
-def _whole(call: ToolCall, meant: ToolCall, ran: bool = True) -> bool:
+def _whole(call: ToolCall, intended: ToolCall, was_run: bool = True) -> bool:
     """Whether a history holds the call that is meant, and not what a client made of one that was cut.
 
     It may keep a text that does not parse, or put an object in its place: an empty one, one without the last member or
     with the beginning of it, one around the text. Other values than those that are meant are somebody's own, where the
     call ran with them.
     """
-    given, whole = parse(call.arguments).value, parse(meant.arguments).value
-    if call.name != meant.name or whole is None:
-        return call.name == meant.name
+    given, whole = parse(call.arguments).value, parse(intended.arguments).value
+    if call.name != intended.name or whole is None:
+        return call.name == intended.name
     if given is None:
         return False
-    own = ran and any(name in given and not _leaves(given[name], value) for name, value in whole.items())
+    own = was_run and any(name in given and not _leaves(given[name], value) for name, value in whole.items())
     return own or all(name in given and given[name] == value for name, value in whole.items())
 
 
@@ -193,20 +193,20 @@ def missing_calls(answer: Answer, called: Sequence[int]) -> list[int]:
     return [number for number in range(len(answer.calls)) if number not in called]
 
 
-def reached_length(intended: str, said: int, text: str) -> int | None:
-    """How much of the intended text is said when `text` follows its first `said` characters, or says them again.
+def reached_length(intended: str, offset: int, text: str) -> int | None:
+    """How much of the intended text is said when `text` follows its first `offset` characters, or says them again.
 
     None where the text is none of it.
     """
-    at = intended.rfind(text, 0, said + len(text))
+    at = intended.rfind(text, 0, offset + len(text))
     if at >= 0:
-        return max(said, at + len(text))
+        return max(offset, at + len(text))
     end = text[-SURE:]
-    at = intended.find(end, max(0, said - len(end) + 1)) if len(end) >= LIKELY else -1
+    at = intended.find(end, max(0, offset - len(end) + 1)) if len(end) >= LIKELY else -1
     if at >= 0:
         return at + len(end)
-    alike = max(said + _common(text, intended[said:]), _common(text, intended))
-    return alike if alike - said >= LIKELY or alike == len(intended) else None
+    alike = max(offset + _common(text, intended[offset:]), _common(text, intended))
+    return alike if alike - offset >= LIKELY or alike == len(intended) else None
 
 
 def _common(one: str, other: str) -> int:

@@ -29,7 +29,7 @@ from pydantic import (
 
 from inspector.provider.dialects import dialects_named
 from inspector.provider.faults import FAULTS, Takes
-from inspector.provider.scenarios import FOLDER, Answer, DeclaredTool, Kind, Placed, Story
+from inspector.provider.scenarios import FOLDER, Answer, DeclaredTool, Kind, PlacedFault, Story
 from loop_core.errors import CallerError
 from loop_core.values import Tool, ToolCall
 
@@ -157,10 +157,10 @@ def fault_names(fault: Any) -> list[str]:
     return [name for name in FAULTS if getattr(fault, name) is not None]
 
 
-def _placed(fault: Any) -> Placed:
+def _placed(fault: Any) -> PlacedFault:
     (name,) = fault_names(fault)
     value = getattr(fault, name)
-    return Placed(name, value.model_dump() if isinstance(value, BaseModel) else value, fault.answer, fault.segment,
+    return PlacedFault(name, value.model_dump() if isinstance(value, BaseModel) else value, fault.answer, fault.segment,
                   fault.when)
 
 
@@ -221,12 +221,12 @@ def story_of(scenarios: Iterable[Any]) -> tuple[Story, ...]:
     return stories
 
 
-def _one(asked: Any) -> Story:
-    if isinstance(asked, Story):
-        return asked
-    if isinstance(asked, Mapping):
-        return check_story(asked, _Lines("scenario"))
-    name = str(asked)
+def _one(value: Any) -> Story:
+    if isinstance(value, Story):
+        return value
+    if isinstance(value, Mapping):
+        return check_story(value, _Lines("scenario"))
+    name = str(value)
     if name in shipped():
         return shipped()[name]
     path = Path(name)

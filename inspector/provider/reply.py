@@ -23,7 +23,7 @@ from inspector.provider.scenarios import (
     CHARACTERS,
     Answer,
     Kind,
-    Placed,
+    PlacedFault,
     PlayedScenario,
     Scenario,
     Story,
@@ -142,11 +142,11 @@ def segment(story: Story, answer: Answer, place: StoryPlace, cap: int | None, di
     return max(count, place.segments)
 
 
-def _kind(said: int) -> Kind:
-    return Kind.CONTINUATION if said else Kind.FIRST
+def _kind(offset: int) -> Kind:
+    return Kind.CONTINUATION if offset else Kind.FIRST
 
 
-def faults_of(story: Story, place: StoryPlace, number: int) -> tuple[Placed, ...]:
+def faults_of(story: Story, place: StoryPlace, number: int) -> tuple[PlacedFault, ...]:
     """The faults of this request."""
     return tuple(
         fault for fault in story.faults
@@ -154,7 +154,7 @@ def faults_of(story: Story, place: StoryPlace, number: int) -> tuple[Placed, ...
     )
 
 
-def _refuse_meaningless(story: Story, faults: tuple[Placed, ...], api: str, stream: bool) -> None:
+def _refuse_meaningless(story: Story, faults: tuple[PlacedFault, ...], api: str, stream: bool) -> None:
     for fault in faults:
         why = FAULTS[fault.name].refused(api, stream)
         if why:
@@ -213,7 +213,7 @@ def _prefixed(draft: Draft) -> tuple[ResponsePart, ...]:
 # -- what comes of it ------------------------------------------------------------------------------------------------
 
 
-def _changed(draft: Draft, faults: tuple[Placed, ...], layer: Layer) -> Draft:
+def _changed(draft: Draft, faults: tuple[PlacedFault, ...], layer: Layer) -> Draft:
     for fault in faults:
         row = FAULTS[fault.name]
         if row.layer is layer:
@@ -281,7 +281,7 @@ def _written(draft: Draft) -> Draft:
     return replace(draft, frames=made)
 
 
-def _reply(draft: Draft, number: int, faults: tuple[Placed, ...]) -> Reply:
+def _reply(draft: Draft, number: int, faults: tuple[PlacedFault, ...]) -> Reply:
     headers = {"content-type": frames.kind_of(draft.api, draft.streams), **draft.headers}
     made = Reply(
         draft.status, headers, draft.frames, draft.sending, place=draft.place, segment=number,

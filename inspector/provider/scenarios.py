@@ -50,7 +50,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedFault:
     """One fault, and the requests that it applies to: all that fit whatever is given."""
 
     name: str
@@ -87,7 +87,7 @@ class Story:
     story: str
     answers: tuple[Answer, ...]
     tools: tuple[DeclaredTool, ...] = ()
-    faults: tuple[Placed, ...] = ()
+    faults: tuple[PlacedFault, ...] = ()
     prompt: str = "Tell me."
     max_tokens: int | None = None
     """The cap of requests that set none; None: there is none."""
@@ -221,13 +221,13 @@ def play(scenario: Scenario, budget: int | None = None, free_thinking: bool = Fa
     return PlayedScenario(scenario, limit, _moment(scenario, came, happens), came)
 
 
-def _moment(scenario: Scenario, came: CutAnswer, happens: bool) -> Moment:
-    calls = sum(isinstance(part, ToolCall) for part in came.parts)
-    if scenario.event is not None and (happens or (came.whole and scenario.at is None)):
+def _moment(scenario: Scenario, answer: CutAnswer, happens: bool) -> Moment:
+    calls = sum(isinstance(part, ToolCall) for part in answer.parts)
+    if scenario.event is not None and (happens or (answer.whole and scenario.at is None)):
         return scenario.event
-    if came.whole:
+    if answer.whole:
         return Moment.CALLED if calls else Moment.ENDED
-    if came.inside is not None:
+    if answer.inside is not None:
         return Moment.CUT_BATCH if calls > 1 else Moment.CUT_CALL
     return Moment.CUT_AFTER if calls else Moment.CUT
 

@@ -19,7 +19,7 @@ from typing import Any
 from aiohttp import web
 
 from inspector.provider.app import application
-from inspector.provider.connection import Seen
+from inspector.provider.connection import AnsweredRequest
 from inspector.provider.reading import story_of
 from inspector.provider.reply import dialect_for
 from inspector.provider.scenarios import Story
@@ -91,7 +91,7 @@ def serve(
         CallerError: the address cannot be listened on.
     """
     host, port = address(listen)
-    app = application(stories, profile=profile, pace=pace, told=lambda seen: say(request_line(seen)), cors=cors)
+    app = application(stories, profile=profile, pace=pace, observer=lambda seen: say(request_line(seen)), cors=cors)
     asyncio.run(_serve(app, host, port, lambda url: say(greeting(url, stories, profile))))
 
 
@@ -139,15 +139,15 @@ def _word(text: str) -> str:
     return shlex.quote(one_line(text))
 
 
-def request_line(seen: Seen) -> str:
+def request_line(request: AnsweredRequest) -> str:
     """One line about one request."""
-    if seen.error:
-        return one_line(f"{seen.api}: {seen.status}: {seen.error}")
-    what = f"{seen.scenario} answer {seen.answer} segment {seen.segment} ({seen.kind})"
-    cap = f" of {seen.request.max_tokens:,}" if seen.request.max_tokens else ""
-    came = f"{seen.status}" if seen.status >= 400 else f"{seen.tokens:,}{cap} tokens, {seen.ended}"
-    faults = f"; {', '.join(seen.faults)}" if seen.faults else ""
-    return one_line(f"{seen.api}: {what}: {came}{faults}")
+    if request.error:
+        return one_line(f"{request.api}: {request.status}: {request.error}")
+    what = f"{request.scenario} answer {request.answer} segment {request.segment} ({request.kind})"
+    cap = f" of {request.request.max_tokens:,}" if request.request.max_tokens else ""
+    came = f"{request.status}" if request.status >= 400 else f"{request.tokens:,}{cap} tokens, {request.ended}"
+    faults = f"; {', '.join(request.faults)}" if request.faults else ""
+    return one_line(f"{request.api}: {what}: {came}{faults}")
 
 
 # -- in a thread -----------------------------------------------------------------------------------------------------
@@ -160,11 +160,11 @@ Given = Story | str | Mapping[str, Any]
 class Provider:
     """A running provider."""
 
-    def __init__(self, url: str, stories: Sequence[Story], seen: list[Seen]) -> None:
+    def __init__(self, url: str, stories: Sequence[Story], requests: list[AnsweredRequest]) -> None:
         self.url = url
         """Its address, without a path."""
         self.stories = tuple(stories)
-        self.seen = seen
+        self.seen = requests
         """Every request, in the order in which they were answered."""
 
     @property
@@ -186,7 +186,7 @@ def serving(
         LoopError: a scenario or the profile cannot be used, or the port is taken.
     """
     stories = story_of(scenarios)
-    seen: list[Seen] = []
+    seen: list[AnsweredRequest] = []
     app = application(stories, profile=profile, pace=pace, seen=seen, cors=cors)
     loop = asyncio.new_event_loop()
     started: list[int | OSError] = []

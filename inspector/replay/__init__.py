@@ -26,7 +26,7 @@ from loop_core.turn.trace import Fidelity, Step, Trace
 from loop_core.values import Request
 
 if TYPE_CHECKING:
-    from inspector.replay.simulate import Simulated
+    from inspector.replay.simulate import SimulatedTurn
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -149,11 +149,11 @@ def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[St
     return run(case, record, seen_by_loop(case, record), settings, 0)
 
 
-def used(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, ran: Sequence[Step]) -> int:
+def used(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, steps: Sequence[Step]) -> int:
     """How many recorded answers a run over `links` looked at; one at least, so that runs come to an end."""
-    if _recuts(ran[-1]):
-        return reach(case, links, max(1, _simulated(case, record, links, settings).reached(ran[-1].turn)))
-    return reach(case, links, max(1, sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in ran])))
+    if _recuts(steps[-1]):
+        return reach(case, links, max(1, _simulated(case, record, links, settings).reached(steps[-1].turn)))
+    return reach(case, links, max(1, sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in steps])))
 
 
 def _recuts(step: Step) -> bool:
@@ -249,7 +249,7 @@ def budget_changed(case: Case, record: TurnRecord, settings: Settings) -> bool:
     return settings.simulate and settings.max_tokens is not None and settings.max_tokens != first_cap(case, record)
 
 
-def _simulated(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings) -> Simulated:
+def _simulated(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings) -> SimulatedTurn:
     from inspector.replay.simulate import simulated  # only what simulates pays for it
 
     changed = budget_changed(case, record, settings)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from inspector.config.settings import Settings
-from inspector.replay.tokens import Measured
+from inspector.replay.tokens import TokenMeasure
 from inspector.sessions.build import spoken_by
 from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnPlace, TurnRecord
 from loop_core.judge.classify import Judgement, judge
@@ -59,7 +59,7 @@ class Case:
     """The gate's verdicts on the calls of each response, under the strict reading."""
     brought: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Limits that session files were recorded under, by path."""
-    measured: dict[int, Measured] = field(default_factory=dict)
+    measured: dict[int, TokenMeasure] = field(default_factory=dict)
     """The tokens of responses that a simulation had to cut, by index: they are the same for every budget."""
     root: Case | None = None
     """The case as it was read, where this one is read as if another profile spoke."""
@@ -95,11 +95,11 @@ def open_case(loaded: Loaded) -> Case:
     return Case(loaded, judged, verdicts, brought, unasked=unasked, cancels=cancels)
 
 
-def _unasked(given: Input) -> str:
+def _unasked(file: Input) -> str:
     """What the last remark on a run says that ended because nothing more could be asked; empty for any other end."""
-    if given.about is None or given.about.end_state != "unrecorded":
+    if file.about is None or file.about.end_state != "unrecorded":
         return ""
-    return next((str(act.value) for act in reversed(given.acts) if act.kind == "note" and act.entry is None), "")
+    return next((str(act.value) for act in reversed(file.acts) if act.kind == "note" and act.entry is None), "")
 
 
 def _judged(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -> Judgement:

@@ -167,12 +167,12 @@ def round_of(links: Sequence[Link], exchange: int) -> int | None:
     return None
 
 
-def _among_results(case: Case, given: TurnInput) -> int:
+def _among_results(case: Case, edited: TurnInput) -> int:
     """The place of a result among all results of its request."""
-    request = case.loaded.exchanges[given.exchange].request
+    request = case.loaded.exchanges[edited.exchange].request
     messages = request.messages if request is not None else ()
-    before = [part for message in messages[_fresh(messages) : given.message] for part in message.results]
-    own = messages[given.message].parts[: given.place]
+    before = [part for message in messages[_fresh(messages) : edited.message] for part in message.results]
+    own = messages[edited.message].parts[: edited.place]
     return len(before) + sum(isinstance(part, ToolResultPart) for part in own)
 
 

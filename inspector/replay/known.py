@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from inspector.replay.token_readings import Bounds
-from inspector.replay.tokens import RANK, Measured, TokenBasis, TokenStretch, text_of
+from inspector.replay.tokens import RANK, TokenBasis, TokenMeasure, TokenStretch, text_of
 from loop_core.judge.classify import FINISHED
 from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.seam import join
@@ -68,7 +68,7 @@ class KnownOutput:
         return any(map(_is_call, self.stretches))
 
 
-class Taken(NamedTuple):
+class AnswerShare(NamedTuple):
     """What one request gets of a known answer."""
 
     parts: tuple[ResponsePart, ...]
@@ -98,12 +98,12 @@ def opening(answers: Sequence[KnownAnswer], position: int) -> int:
     return position
 
 
-def merged(answers: Sequence[KnownAnswer], first: int, measure: Callable[[int], Measured]) -> KnownOutput:
+def merged(answers: Sequence[KnownAnswer], first: int, measure: Callable[[int], TokenMeasure]) -> KnownOutput:
     """What is known of the answer that begins at position `first`."""
     stretches: list[TokenStretch] = []
     segments: list[Segment] = []
     after: list[int] = []
-    measured: list[Measured] = []
+    measured: list[TokenMeasure] = []
     base = None
     position, broken = first, False
     while True:
@@ -139,7 +139,9 @@ def merged(answers: Sequence[KnownAnswer], first: int, measure: Callable[[int], 
                        worst.note, sure, bounds)
 
 
-def _sure(stretches: Sequence[TokenStretch], base: Measured | None, last: Measured) -> tuple[int, Bounds | None]:
+def _sure(
+    stretches: Sequence[TokenStretch], base: TokenMeasure | None, last: TokenMeasure
+) -> tuple[int, Bounds | None]:
     """How many tokens stand as one answer has them, and how far they may reach."""
     if base is None:
         return 0, None
@@ -153,8 +155,8 @@ def _sure(stretches: Sequence[TokenStretch], base: Measured | None, last: Measur
     return sure, base.bounds
 
 
-def take(known: KnownOutput, said: int, budget: int | None, repair: bool = False) -> Taken | None:
-    """What a request gets after `said` characters of text, within `budget` tokens; None where that is not known.
+def take(known: KnownOutput, offset: int, budget: int | None, repair: bool = False) -> AnswerShare | None:
+    """What a request gets after `offset` characters of text, within `budget` tokens; None where that is not known.
 
     Text goes on where it was cut; thinking in front of it, and a batch of calls, begin anew. A repair gets the calls
     alone.
@@ -165,11 +167,11 @@ def take(known: KnownOutput, said: int, budget: int | None, repair: bool = False
     for stretch in known.stretches:
         part, begin, skipped = stretch.part, 0, 0
         if type(part) is TextPart:
-            begin, at = max(0, said - at), at + len(part.text)
+            begin, at = max(0, offset - at), at + len(part.text)
             if repair or begin >= len(part.text):
                 continue
             skipped = bisect_right(stretch.ends, begin) if begin else 0
-        elif not _is_call(stretch) and (repair or at < said or (at == said > 0 and not _is_thinking(part))):
+        elif not _is_call(stretch) and (repair or at < offset or (at == offset > 0 and not _is_thinking(part))):
             continue
         tokens = len(stretch.ends) - skipped
         fits = not stretch.counted or tokens <= left
@@ -178,19 +180,20 @@ def take(known: KnownOutput, said: int, budget: int | None, repair: bool = False
         thought += taken if _is_thinking(part) else 0
         if not fits:
             piece = _piece(part, begin, stretch.ends[skipped + taken - 1] if taken else begin, bool(taken))
-            return Taken(_joined([*parts, *piece]), used, thought, False, _apart(known, said, budget or 0, repair))
+            apart = _apart(known, offset, budget or 0, repair)
+            return AnswerShare(_joined([*parts, *piece]), used, thought, False, apart)
         left -= taken if stretch.counted else 0
         parts += _piece(part, begin, None, True)
     if known.whole and left >= known.end:
-        return Taken(_joined(parts), used + known.end, thought, True)
+        return AnswerShare(_joined(parts), used + known.end, thought, True)
     if not known.whole and left:
         return None
-    return Taken(_joined(parts), used, thought, False, _apart(known, said, budget or 0, repair))
+    return AnswerShare(_joined(parts), used, thought, False, _apart(known, offset, budget or 0, repair))
 
 
-def _apart(known: KnownOutput, said: int, tokens: int, repair: bool) -> tuple[int, int] | None:
+def _apart(known: KnownOutput, offset: int, tokens: int, repair: bool) -> tuple[int, int] | None:
     """Where a cut after so many further tokens may lie, in characters; None where there is one such place."""
-    begin, before = _begins(known, said, repair)
+    begin, before = _begins(known, offset, repair)
     if before + tokens > known.sure:
         whole = sum(len(text_of(stretch.part)) for stretch in known.stretches if stretch.counted)
         return 0 if before > known.sure or repair else max(0, _surely(known) - begin), whole - begin
@@ -203,18 +206,18 @@ def _apart(known: KnownOutput, said: int, tokens: int, repair: bool) -> tuple[in
     return None if low == high else (max(0, low - begin), high - begin)
 
 
-def _begins(known: KnownOutput, said: int, repair: bool) -> tuple[int, int]:
+def _begins(known: KnownOutput, offset: int, repair: bool) -> tuple[int, int]:
     """Characters and tokens under the cap that stand before what a request is answered with."""
     chars = tokens = text = 0
     for stretch in known.stretches:
-        if (repair and _is_call(stretch)) or not (said or repair):
+        if (repair and _is_call(stretch)) or not (offset or repair):
             break
         part = stretch.part
         if type(part) is TextPart and not repair:
-            if said < text + len(part.text):
-                return chars + said - text, tokens + bisect_right(stretch.ends, said - text)
+            if offset < text + len(part.text):
+                return chars + offset - text, tokens + bisect_right(stretch.ends, offset - text)
             text += len(part.text)
-        elif _is_call(stretch) and text >= said:
+        elif _is_call(stretch) and text >= offset:
             break
         if stretch.counted:
             chars, tokens = chars + len(text_of(part)), tokens + len(stretch.ends)
@@ -282,9 +285,9 @@ def _from(stretches: Sequence[TokenStretch], cut: int) -> list[TokenStretch]:
     return kept
 
 
-def _piece(part: ResponsePart | None, begin: int, end: int | None, begun: bool) -> list[ResponsePart]:
+def _piece(part: ResponsePart | None, begin: int, end: int | None, started: bool) -> list[ResponsePart]:
     """A part from character `begin` to `end` (None: all of it, as it was); nothing where it was not begun."""
-    if part is None or not begun:
+    if part is None or not started:
         return []
     if end is None and not begin:
         return [part]

@@ -159,10 +159,10 @@ def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -
     return LiveBranch(start.turn, record, _with(case, heard, record, settings.profile), start, cap_of(parent, settings))
 
 
-def _links(heard: BranchAnswers, offset: int, start: BranchStart) -> list[Link]:
+def _links(answers: BranchAnswers, offset: int, start: BranchStart) -> list[Link]:
     found: list[Link] = []
     parent = start.kept[-1].index if start.kept else None
-    for position, (place, ordinal) in enumerate(heard.places):
+    for position, (place, ordinal) in enumerate(answers.places):
         opens = not start.kept and position == 0
         act = TurnPlace.REQUEST if opens else TURN_PLACES[place]
         found.append(Link(offset + position, act, max(1, ordinal), LIVE, parent=parent))
@@ -170,10 +170,10 @@ def _links(heard: BranchAnswers, offset: int, start: BranchStart) -> list[Link]:
     return found
 
 
-def _with(case: Case, heard: BranchAnswers, record: TurnRecord, profile: str | None) -> Case:
+def _with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: str | None) -> Case:
     """The case and, behind its exchanges, what was heard; the turn is the one that is given."""
     root = case.root
-    exchanges = heard.exchanges if profile is None else tuple(spoken_by(each, profile) for each in heard.exchanges)
+    exchanges = answers.exchanges if profile is None else tuple(spoken_by(each, profile) for each in answers.exchanges)
     judged = tuple(judge_exchange(each) for each in exchanges)
     verdicts = tuple(gate_exchange(each, reading) for each, reading in zip(exchanges, judged, strict=True))
     offset = len(case.loaded.exchanges)
@@ -183,8 +183,8 @@ def _with(case: Case, heard: BranchAnswers, record: TurnRecord, profile: str | N
         replace(case.loaded, exchanges=(*case.loaded.exchanges, *exchanges), conversations=tuple(
             _changed(each, record) for each in case.loaded.conversations)),
         (*case.judged, *judged), (*case.verdicts, *verdicts), {**case.brought, **brought}, case.measured,
-        None if root is None else _with(root, heard, record, None), {}, case.heard,
-        case.silent | {offset + position for position in heard.silent},
+        None if root is None else _with(root, answers, record, None), {}, case.heard,
+        case.silent | {offset + position for position in answers.silent},
     )
 
 
@@ -264,8 +264,8 @@ def case_since(parent: Replay, profile: str | None, since: int) -> Case:
     )
 
 
-def _either(kept: Sequence[bool], old: Sequence[T], new: Sequence[T]) -> tuple[T, ...]:
-    return tuple([one if keep else other for keep, one, other in zip(kept, old, new, strict=True)])
+def _either(keeps: Sequence[bool], old: Sequence[T], new: Sequence[T]) -> tuple[T, ...]:
+    return tuple([one if keep else other for keep, one, other in zip(keeps, old, new, strict=True)])
 
 
 def _again(case: Case, old: TurnRun, settings: Settings, start: int) -> tuple[Step, ...]:

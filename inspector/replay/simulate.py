@@ -1,4 +1,4 @@
-"""`Simulated`: answers from what a recording knows, cut again at another budget.
+"""`SimulatedTurn`: answers from what a recording knows, cut again at another budget.
 
 The known output (`known`) is cut where a token ends (`tokens`), written in the provider's own wire format, and those
 bytes go through the same decoder, judge and gate as any other. It answers by place, as `RecordedSource` does, and gives
@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from inspector.replay.known import KnownOutput, Taken, is_cut, merged, opening, take
-from inspector.replay.tokens import Measured, impossible, measure, splitter, under_cap
+from inspector.replay.known import AnswerShare, KnownOutput, is_cut, merged, opening, take
+from inspector.replay.tokens import TokenMeasure, impossible, measure, splitter, under_cap
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError, EncodeError
 from loop_core.judge.classify import Judgement
@@ -54,11 +54,11 @@ RULE = "simulated.recut"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Simulated:
+class SimulatedTurn:
     """A recorded turn that answers at other budgets. Its recorded answers carry their index."""
 
     recorded: RecordedSource
-    measure: Callable[[int], Measured]
+    measure: Callable[[int], TokenMeasure]
     """The tokens of the recorded answer at a position; asked only for answers that a budget changes."""
     read: Callable[[ChatResponse, Request], Judgement]
     """The judge, with what is known of who speaks."""
@@ -259,21 +259,21 @@ def _round(turn: Turn) -> list[Segment]:
     return list(segments[starts[-1] if starts else 0 :])
 
 
-def _prefix(text: str, said: int, send: Send) -> str:
+def _prefix(text: str, offset: int, send: Send) -> str:
     """What the model repeats before it goes on: the anchor that was asked for, or white space that the prefill lost.
 
     Stripped white space comes again only where the text goes on with the same, since it would be taken for it.
     """
     if send.anchor:
         return send.anchor
-    return send.stripped if send.stripped and text.startswith(send.stripped, said) else ""
+    return send.stripped if send.stripped and text.startswith(send.stripped, offset) else ""
 
 
-def _repeated(text: str, said: int, segment: Segment) -> str:
+def _repeated(text: str, offset: int, segment: Segment) -> str:
     """What a simulated segment repeats of the text before it."""
     if segment.anchor:
         return segment.anchor if segment.text.startswith(segment.anchor) else ""
-    return segment.stripped if segment.stripped and segment.text and text.startswith(segment.stripped, said) else ""
+    return segment.stripped if segment.stripped and segment.text and text.startswith(segment.stripped, offset) else ""
 
 
 def _asked(parts: tuple[ResponsePart, ...], prefix: str, quotes: bool) -> tuple[ResponsePart, ...]:
@@ -318,7 +318,7 @@ def _plain(parts: tuple[ResponsePart, ...]) -> Iterator[ResponsePart]:
             yield ToolCall(part.id, part.name, part.arguments, True, form=part.form)
 
 
-def _usage(known: KnownOutput, taken: Taken, first: ChatResponse | None) -> Usage | None:
+def _usage(known: KnownOutput, taken: AnswerShare, first: ChatResponse | None) -> Usage | None:
     """The counts of a simulated answer; none where the recording has none."""
     counted = known.last.usage
     if counted is None:
@@ -341,20 +341,20 @@ Judge = Callable[[ChatResponse, Request | None, Profile], Judgement]
 
 
 def simulated(
-    recorded: RecordedSource, exchanges: Sequence[Exchange], memo: dict[int, Measured], judge: Judge,
+    recorded: RecordedSource, exchanges: Sequence[Exchange], memo: dict[int, TokenMeasure], judge: Judge,
     budget_changed: bool
-) -> Simulated:
+) -> SimulatedTurn:
     """A source over recorded answers. `memo` keeps what was measured, by the index of the exchange."""
     indices = [answer.index or 0 for _, _, answer in recorded.answers]
     profile = exchanges[indices[0]].profile
 
-    def of(position: int) -> Measured:
+    def of(position: int) -> TokenMeasure:
         index = indices[position]
         if index not in memo:
             memo[index] = tokens_of(exchanges[index])
         return memo[index]
 
-    return Simulated(
+    return SimulatedTurn(
         recorded, of, lambda response, request: judge(response, request, profile),
         tuple(_cap(exchanges[index]) for index in indices), budget_changed,
         profile.words, profile.at_cap.get(recorded.answers[0][2].response.api),
@@ -362,7 +362,7 @@ def simulated(
     )
 
 
-def tokens_of(exchange: Exchange) -> Measured:
+def tokens_of(exchange: Exchange) -> TokenMeasure:
     """Where the tokens of a recorded response end."""
     response = exchange.response
     cap = _cap(exchange) if response.stop_reason.normalized is Stop.MAX_TOKENS else None

@@ -91,7 +91,7 @@ class TokenStretch(NamedTuple):
     """Whether the tokens count under the cap; thinking does not with every provider."""
 
 
-class Measured(NamedTuple):
+class TokenMeasure(NamedTuple):
     """A response as stretches, in order."""
 
     stretches: tuple[TokenStretch, ...]
@@ -160,7 +160,7 @@ def measure(
     total: int | None = None,
     split: Split | None = None,
     thinking_counts: bool = True,
-) -> Measured:
+) -> TokenMeasure:
     """The tokens of a response.
 
     `chunks` are the pieces of its stream; `total` stands in for the output tokens where the provider counted none (a
@@ -187,19 +187,19 @@ def measure(
         note += "; thinking is not counted under the cap"
     if not said and spoken and not any(stretch.ends for stretch in stretches if stretch.counted):
         stretches.append(TokenStretch(None, (0,) * spoken))  # counted, and nothing of it was sent
-    made = Measured(tuple(stretches), basis, note + laid.note, laid.end)
+    made = TokenMeasure(tuple(stretches), basis, note + laid.note, laid.end)
     return made._replace(bounds=reach(_placed(made, texts, dict(zip(own, laid.marks, strict=True))), made.tokens))
 
 
-def _laid(texts: Sequence[TokenCut], basis: TokenBasis, spoken: int | None, cut: bool, blind: bool) -> TokenLayout:
+def _laid(texts: Sequence[TokenCut], basis: TokenBasis, visible: int | None, cut: bool, blind: bool) -> TokenLayout:
     """The tokens of the texts, with what was counted beyond them."""
     placed = sum(len(text.ends) for text in texts)
     calls = sum(text.call for text in texts)
-    if basis is TokenBasis.CHUNKS and spoken is not None:
-        return by_chunks(texts, spoken - placed, _frames(placed, 1), cut)
+    if basis is TokenBasis.CHUNKS and visible is not None:
+        return by_chunks(texts, visible - placed, _frames(placed, 1), cut)
     if basis is TokenBasis.TOKENIZER:
-        return by_count(texts, SLACK if spoken is None else spoken - placed, None)
-    return by_count(texts, 0, None if spoken is None or blind else FRAME * calls + (not cut), spread=True)
+        return by_count(texts, SLACK if visible is None else visible - placed, None)
+    return by_count(texts, 0, None if visible is None or blind else FRAME * calls + (not cut), spread=True)
 
 
 # -- where tokens end ------------------------------------------------------------------------------------------------
@@ -218,31 +218,31 @@ Ends = list[Sequence[int]]
 
 def _spoken(
     texts: Sequence[tuple[str, str]],
-    said: Sequence[str],
+    words: Sequence[str],
     chunks: Chunks | None,
     split: Split | None,
-    spoken: int | None,
+    visible: int | None,
     calls: int,
 ) -> tuple[Ends, TokenBasis, str]:
-    """The ends of every text, thinking that is counted apart left out, by the best basis that agrees with `spoken`."""
+    """The ends of every text, thinking that is counted apart left out, by the best basis that agrees with `visible`."""
     ends = _by_chunks(texts, chunks) if chunks is not None else None
-    if ends is not None and said:
-        count = sum(len(ends[i]) for i, (kind, _) in enumerate(texts) if kind in said)
-        spare = sum(held_back(text) for kind, text in texts if kind in said)
-        if spoken is not None and agrees(count, spoken, calls, spare):
-            return ends, TokenBasis.CHUNKS, f"{count:,} chunks for {spoken:,} output tokens"
-    if split is not None and said:
-        ends = [_ends(split(text)) if kind in said else () for kind, text in texts]
+    if ends is not None and words:
+        count = sum(len(ends[i]) for i, (kind, _) in enumerate(texts) if kind in words)
+        spare = sum(held_back(text) for kind, text in texts if kind in words)
+        if visible is not None and agrees(count, visible, calls, spare):
+            return ends, TokenBasis.CHUNKS, f"{count:,} chunks for {visible:,} output tokens"
+    if split is not None and words:
+        ends = [_ends(split(text)) if kind in words else () for kind, text in texts]
         count = sum(map(len, ends))
-        if spoken is None or agrees(count, spoken, calls):
+        if visible is None or agrees(count, visible, calls):
             return ends, TokenBasis.TOKENIZER, f"{count:,} tokens by the tokenizer"
-    chars = sum(len(text) for kind, text in texts if kind in said)
-    if spoken is None:
-        spoken = -(-chars // CHARS_PER_TOKEN)
+    chars = sum(len(text) for kind, text in texts if kind in words)
+    if visible is None:
+        visible = -(-chars // CHARS_PER_TOKEN)
         note = f"{CHARS_PER_TOKEN} characters a token, since none were counted"
     else:
-        note = f"{spoken:,} tokens spread over {chars:,} characters"
-    return _spread([text if kind in said else "" for kind, text in texts], spoken), TokenBasis.ESTIMATE, note
+        note = f"{visible:,} tokens spread over {chars:,} characters"
+    return _spread([text if kind in words else "" for kind, text in texts], visible), TokenBasis.ESTIMATE, note
 
 
 def agrees(pieces: int, tokens: int, calls: int = 0, spare: int = 0) -> bool:
@@ -326,7 +326,7 @@ def _hidden(response: ChatResponse, ends: Ends, thought: int, thinking_counts: b
 
 
 def _placed(
-    made: Measured, texts: Sequence[tuple[str, str]], found: Mapping[int, Sequence[TokenMark]]
+    measure: TokenMeasure, texts: Sequence[tuple[str, str]], found: Mapping[int, Sequence[TokenMark]]
 ) -> Iterator[TokenMark]:
     """The marks of all texts that count under the cap, thinking that was counted apart among them.
 
@@ -334,11 +334,11 @@ def _placed(
     """
     chars = tokens = 0
     early = late = 0
-    shift = -1 if len(made.stretches) > len(texts) else 0  # thinking that was never sent stands before the first part
-    if any(not made.stretches[number - shift].counted for number in found):
-        yield TokenMark(sum(len(text) for _, text in texts), 1, made.tokens)  # what the cap bounds was not counted
+    shift = -1 if len(measure.stretches) > len(texts) else 0  # thinking that was never sent stands first
+    if any(not measure.stretches[number - shift].counted for number in found):
+        yield TokenMark(sum(len(text) for _, text in texts), 1, measure.tokens)  # what the cap bounds was not counted
         return
-    for number, stretch in enumerate(made.stretches, shift):
+    for number, stretch in enumerate(measure.stretches, shift):
         for mark in found.get(number, ()):
             early, late = mark.early, mark.late
             yield TokenMark(mark.chars + chars, early + tokens, late + tokens)

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from inspector.config.prices import NO_PRICES, PriceTable
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answers_of
-from inspector.report.findings import Noted
+from inspector.report.findings import ReportedFinding
 from inspector.report.times import times_of, turn_times
 from inspector.report.token_costs import CostSum, response_cost, session_cost, turn_cost
 from inspector.report.verdict import TurnVerdict
@@ -182,7 +182,7 @@ def _verdict(verdict: TurnVerdict) -> dict[str, Any]:
     }
 
 
-def _finding(noted: Noted) -> dict[str, Any]:
+def _finding(noted: ReportedFinding) -> dict[str, Any]:
     return {
         "rule": noted.finding.rule,
         "severity": noted.finding.severity.value,

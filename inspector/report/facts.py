@@ -16,7 +16,7 @@ from itertools import chain
 from inspector.config.prices import PriceTable
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import LIVE, REFUSED
-from inspector.report.findings import ANOTHER_WAY, Noted, another_way, collect
+from inspector.report.findings import ANOTHER_WAY, ReportedFinding, another_way, collect
 from inspector.report.judged_turn import exchange_of, place_of, why_of
 from inspector.report.verdict import TurnVerdict, judge_turn
 from inspector.sessions import provenance
@@ -109,7 +109,7 @@ class TurnFacts:
     """Where it was decided (`Turn.outcome`)."""
     merged: JoinedText
     verdict: TurnVerdict
-    noted: tuple[Noted, ...] = ()
+    noted: tuple[ReportedFinding, ...] = ()
     """The findings of this turn."""
 
     @property
@@ -136,7 +136,7 @@ class View:
     inputs: tuple[Input, ...]
     responses: tuple[ResponseFacts, ...]
     turns: tuple[TurnFacts, ...]
-    findings: tuple[Noted, ...]
+    findings: tuple[ReportedFinding, ...]
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -230,7 +230,7 @@ def _parents(replay: Replay) -> set[int | None]:
     return {link.parent for run in replay.turns for link in run.record.links}
 
 
-def _turn(replay: Replay, run: TurnRun, noted: tuple[Noted, ...]) -> TurnFacts:
+def _turn(replay: Replay, run: TurnRun, noted: tuple[ReportedFinding, ...]) -> TurnFacts:
     record = run.record
     ended = replay.trace.steps[run.decided].turn
     indices = tuple(link.index for link in (*record.links, *record.left))

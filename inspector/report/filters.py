@@ -154,21 +154,21 @@ def _unreadable(rest: str) -> str:
     return f"{rest[0]!r} begins no term; expected a word such as stop:max_tokens, held, attempt>1 or ~t text"
 
 
-def _term(seen: re.Match[str], column: int) -> Test:
-    if seen["pattern"]:
-        return _pattern(seen["pattern"], _value(seen["regex"]), column, seen.start("regex") + 1)
-    name, op = seen["name"], seen["op"]
+def _term(match: re.Match[str], column: int) -> Test:
+    if match["pattern"]:
+        return _pattern(match["pattern"], _value(match["regex"]), column, match.start("regex") + 1)
+    name, op = match["name"], match["op"]
     if op is None:
         return _flag(name, column)
-    value, value_column = _value(seen["value"]), seen.start("value") + 1
+    value, value_column = _value(match["value"]), match.start("value") + 1
     if name in NUMBERS:
         return _number(name, op, value, value_column)
     if name in WORDS and op in (":", "=", "!="):
         return _word(name, op, value, value_column)
     if name in WORDS:
-        raise FilterError(seen.start("op") + 1, f"{name} is a word, not a number: expected {name}:VALUE")
+        raise FilterError(match.start("op") + 1, f"{name} is a word, not a number: expected {name}:VALUE")
     if name in FLAGS:
-        raise FilterError(seen.start("op") + 1, f"{name} stands alone")
+        raise FilterError(match.start("op") + 1, f"{name} stands alone")
     raise UnknownTermError(column, name)
 
 

@@ -51,7 +51,7 @@ OF_HELD_CALLS = frozenset({
 """What is said of a held call that was answered."""
 
 
-class Noted(NamedTuple):
+class ReportedFinding(NamedTuple):
     """A finding and what it is about: a response, a turn, or the whole session."""
 
     finding: Finding
@@ -71,20 +71,20 @@ def held_calls(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [v for v in verdicts if v.admission is Admission.HELD and not is_phantom(v.call)]
 
 
-def collect(replay: Replay) -> list[tuple[Noted, ...]]:
+def collect(replay: Replay) -> list[tuple[ReportedFinding, ...]]:
     """The findings of each turn, in order: what the recording shows of it, then how our machine went another way."""
     recorded = recorded_findings(replay.case)
     return [(*noted, *another_way(replay, turn)) for turn, noted in zip(replay.turns, recorded, strict=True)]
 
 
-def recorded_findings(case: Case) -> list[tuple[Noted, ...]]:
+def recorded_findings(case: Case) -> list[tuple[ReportedFinding, ...]]:
     """What the recording shows of each turn, in order."""
     unknown: set[tuple[str, str, str]] = set()
     children = _followers(case)
     late = _late_answers(case)
-    found: list[tuple[Noted, ...]] = []
+    found: list[tuple[ReportedFinding, ...]] = []
     for record in case.loaded.turns:
-        noted: list[Noted] = []
+        noted: list[ReportedFinding] = []
         for link in record.links:
             noted.extend(_of_response(case, link, record.id, unknown))
             exchange = case.loaded.exchanges[link.index]
@@ -105,7 +105,7 @@ def _followers(case: Case) -> dict[int, list[Link]]:
     return found
 
 
-def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str, str]]) -> Iterable[Noted]:
+def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str, str]]) -> Iterable[ReportedFinding]:
     exchange, judged = case.loaded.exchanges[link.index], case.judged[link.index]
     for finding in (*exchange.response.findings, *judged.findings):
         if finding.rule == "stop.unknown_word":
@@ -113,7 +113,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
             if word in unknown:
                 continue
             unknown.add(word)
-        yield Noted(provenance.finding(exchange, finding), link.index, turn)
+        yield ReportedFinding(provenance.finding(exchange, finding), link.index, turn)
     claimed = impossible(exchange.response)
     if claimed is not None:
         size = text_bytes(exchange.response)
@@ -122,20 +122,21 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
             "were not sent; no simulation goes by the claim"
         )
         told = Finding(provenance.IMPOSSIBLE, Severity.WARNING, message)
-        yield Noted(provenance.finding(exchange, told), link.index, turn)
+        yield ReportedFinding(provenance.finding(exchange, told), link.index, turn)
     if link.ambiguous:
         others = ", ".join(str(index) for index in link.ambiguous)
         message = f"its parent is ambiguous (responses {others}), so it opens a turn of its own"
-        yield Noted(Finding("thread.ambiguous", Severity.INFO, message, At(ExchangePart.REQUEST)), link.index, turn)
+        finding = Finding("thread.ambiguous", Severity.INFO, message, At(ExchangePart.REQUEST))
+        yield ReportedFinding(finding, link.index, turn)
     failed = exchange.response.error is not None and exchange.response.transport_end is TransportEnd.CUT
     if recording_cut(judged.stop) or failed:
         size = exchange.response.size
         message = f"the recording is cut here, after {size:,} bytes of the answer; nothing shows that the server failed"
         at = At(ExchangePart.BODY, size, size)
-        yield Noted(Finding("session.recording_cut", Severity.WARNING, message, at), link.index, turn)
+        yield ReportedFinding(Finding("session.recording_cut", Severity.WARNING, message, at), link.index, turn)
     elif not exchange.recorded:
         message = "the body was not recorded; nothing can be said about its end"
-        yield Noted(Finding("session.not_recorded", Severity.WARNING, message), link.index, turn)
+        yield ReportedFinding(Finding("session.not_recorded", Severity.WARNING, message), link.index, turn)
 
 
 def _late_answers(case: Case) -> dict[tuple[str, int | None], list[ToolResultPart]]:
@@ -149,7 +150,7 @@ def _late_answers(case: Case) -> dict[tuple[str, int | None], list[ToolResultPar
 
 def _ran(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart], turn: str
-) -> Iterable[Noted]:
+) -> Iterable[ReportedFinding]:
     """What the recorded agent made of a held call: it ran it where a result that is no error answers it."""
     stop = case.judged[index].stop
     for verdict, answer, child in _answered(case, index, children, late):
@@ -171,7 +172,7 @@ def _ran(
             said = answer.text if len(answer.text) <= 60 else f"{answer.text[:57]}…"
             message = f"the recorded agent ran the held call {name}: the {where} holds its result {said!r}"
             finding = Finding(RAN_CUT, Severity.ERROR, message, At(ExchangePart.REQUEST))
-        yield Noted(finding, index, turn, verdict)
+        yield ReportedFinding(finding, index, turn, verdict)
 
 
 def shows_cut(judged: Judgement, verdict: Verdict) -> bool:
@@ -244,13 +245,13 @@ def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPar
     return named[min(position, len(named) - 1)] if named else None
 
 
-def _taken(case: Case, record: TurnRecord, children: Mapping[int, Sequence[Link]]) -> Iterable[Noted]:
+def _taken(case: Case, record: TurnRecord, children: Mapping[int, Sequence[Link]]) -> Iterable[ReportedFinding]:
     last = record.links[-1].index
     word = case.judged[last].stop.normalized
     after = [child for child in children.get(last, ()) if child.place is TurnPlace.REQUEST]
     if word in CUT_WORDS and after and not any(_asks_again(case, child) for child in after):
         message = f"the answer was {word.value} and the conversation went on without the rest of it"
-        yield Noted(Finding("agent.took_cut_answer", Severity.ERROR, message), last, record.id)
+        yield ReportedFinding(Finding("agent.took_cut_answer", Severity.ERROR, message), last, record.id)
 
 
 _AGAIN = re.compile(
@@ -272,7 +273,7 @@ ANOTHER_WAY = "agent.went_another_way"
 """The one finding that depends on what our machine decides, and not on the recording alone."""
 
 
-def another_way(replay: Replay, turn: TurnRun) -> Iterable[Noted]:
+def another_way(replay: Replay, turn: TurnRun) -> Iterable[ReportedFinding]:
     """Where our machine ends a turn, or asks for something else, before the recorded agent was done."""
     if turn.runs < 2:
         return
@@ -284,7 +285,7 @@ def another_way(replay: Replay, turn: TurnRun) -> Iterable[Noted]:
     after = [link.index for link in links].index(reached) + 1 if reached is not None else 0
     place = links[after].place.value if after < len(links) else "request"
     message = f"our machine {decided} after response {reached}; the recorded agent went on with a {place}"
-    yield Noted(Finding(ANOTHER_WAY, Severity.WARNING, message), reached, turn.record.id)
+    yield ReportedFinding(Finding(ANOTHER_WAY, Severity.WARNING, message), reached, turn.record.id)
 
 
 def _waiting_for(replay: Replay, turn: TurnRun) -> str:

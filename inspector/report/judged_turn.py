@@ -13,7 +13,7 @@ from typing import NamedTuple
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import TURN_PLACES, Case
 from inspector.replay.edits import stops_at_edit
-from inspector.report.findings import RAN_CUT, Noted, held_calls
+from inspector.report.findings import RAN_CUT, ReportedFinding, held_calls
 from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
 from inspector.sessions.transcripts.answer import inference_of, is_unrecorded
 from loop_core.judge.classify import Judgement
@@ -170,7 +170,7 @@ class JudgedTurn(NamedTuple):
         return self.ended.terminal == "completed" and by is not None and _clean(by, self.ended)
 
 
-def judged_turn_of(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> JudgedTurn:
+def judged_turn_of(replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding]) -> JudgedTurn:
     """A turn as it is judged; `noted` are its findings."""
     last = turn.end - 1 if stops_at_edit(turn.steps) else turn.decided
     steps = replay.trace.steps[turn.first : last + 1]
@@ -180,7 +180,7 @@ def judged_turn_of(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> Jud
 
 
 def judge_steps(
-    case: Case, record: TurnRecord, steps: Sequence[Step], ended: Turn, noted: Sequence[Noted],
+    case: Case, record: TurnRecord, steps: Sequence[Step], ended: Turn, noted: Sequence[ReportedFinding],
     limit: tuple[str, int] | None, live: bool = False,
 ) -> JudgedTurn:
     """A turn as it is judged, from the steps in which our machine decided it and how it ended.

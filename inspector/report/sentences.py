@@ -62,9 +62,9 @@ def cut_call(look: JudgedTurn) -> str:
     return _with_limit(call_cut(look), look)
 
 
-def _with_limit(said: str, look: JudgedTurn) -> str:
+def _with_limit(text: str, look: JudgedTurn) -> str:
     limit = limit_said(look)
-    return f"{said}; {limit}" if limit else said
+    return f"{text}; {limit}" if limit else text
 
 
 def call_cut(look: JudgedTurn) -> str:

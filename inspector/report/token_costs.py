@@ -95,8 +95,8 @@ def response_cost(facts: ResponseFacts, table: PriceTable) -> ResponseCost:
     return _cost(found[0], given, usage, usage.output_tokens)
 
 
-def _cost(price: Price, given: InputTokens, usage: Usage, output: int) -> ResponseCost:
-    counted = {"input": given.fresh, "cached_input": given.cached, "cache_write": given.written, "output": output}
+def _cost(price: Price, count: InputTokens, usage: Usage, output: int) -> ResponseCost:
+    counted = {"input": count.fresh, "cached_input": count.cached, "cache_write": count.written, "output": output}
     if price.reasoning is not None:
         visible = usage.visible_tokens
         if usage.reasoning_tokens is None or visible is None:

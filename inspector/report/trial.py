@@ -13,7 +13,7 @@ from typing import NamedTuple
 from inspector.config.settings import INITIAL, settings_of
 from inspector.replay import Replay, Stretch, TurnRun, first_cap, placed, replayed
 from inspector.report.advice import LIMIT, RAISED, Basis
-from inspector.report.findings import ANOTHER_WAY, Noted
+from inspector.report.findings import ANOTHER_WAY, ReportedFinding
 from inspector.report.judged_turn import JudgedTurn, judged_turn_of
 from inspector.sessions.recording import TurnPlace
 from loop_core.errors import LoopError
@@ -38,7 +38,7 @@ class Found(NamedTuple):
 
 
 def best_settings(
-    replay: Replay, turn: TurnRun, noted: Sequence[Noted], look: JudgedTurn, names: Sequence[str], good: Good
+    replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding], look: JudgedTurn, names: Sequence[str], good: Good
 ) -> Found | None:
     """The first of the named settings that completes the turn, with its smallest value; None where none does."""
     if not any(_answerable(replay, turn, look, name) for name in names):
@@ -67,11 +67,11 @@ def _answerable(replay: Replay, turn: TurnRun, look: JudgedTurn, name: str) -> b
 class Trial:
     """A turn by itself, to be run under other settings."""
 
-    def __init__(self, alone: Replay, noted: Sequence[Noted], good: Good) -> None:
+    def __init__(self, alone: Replay, noted: Sequence[ReportedFinding], good: Good) -> None:
         self._alone, self._noted, self._good = alone, noted, good
 
     @classmethod
-    def of(cls, replay: Replay, turn: TurnRun, noted: Sequence[Noted], good: Good) -> Trial | None:
+    def of(cls, replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding], good: Good) -> Trial | None:
         """None where other settings of this run would not reach the turn."""
         if replay.since >= turn.end or (replay.settings.live is not None and turn.record.heard is None):
             return None

@@ -13,7 +13,7 @@ from inspector.replay import Replay, TurnRun
 from inspector.replay.case import REFUSED
 from inspector.report import sentences as say
 from inspector.report.advice import Advice, Situation, about_error, guessed, nothing_read, refused, situation, tested
-from inspector.report.findings import CUT_WORDS, RAN_CUT, Noted, recording_cut
+from inspector.report.findings import CUT_WORDS, RAN_CUT, ReportedFinding, recording_cut
 from inspector.report.judged_turn import JudgedTurn, asked_live, judged_turn_of
 from inspector.report.trial import best_settings
 from inspector.sessions.recording import TurnPlace
@@ -280,7 +280,7 @@ def _cut_behind(look: JudgedTurn) -> bool:
     return look.answers[-1].exchange.cut_after and waits and not held and not look.simulated
 
 
-def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[Noted]) -> TurnVerdict:
+def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding]) -> TurnVerdict:
     """The verdict on a turn; `noted` are the findings of that turn.
 
     Where our machine was answered by a simulation, it is the simulated outcome that is judged, and the sentence says
@@ -315,9 +315,9 @@ def good(look: JudgedTurn) -> bool:
 
 
 def _advice(
-    replay: Replay, turn: TurnRun, noted: Sequence[Noted], look: JudgedTurn, said: str | Situation
+    replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding], look: JudgedTurn, advice: str | Situation
 ) -> Advice | None:
-    if isinstance(said, str):
-        return Advice(said) if said else None
-    found = best_settings(replay, turn, noted, look, said.tries, good) if said.tries else None
-    return guessed(look, said) if found is None else tested(found.settings, found.basis)
+    if isinstance(advice, str):
+        return Advice(advice) if advice else None
+    found = best_settings(replay, turn, noted, look, advice.tries, good) if advice.tries else None
+    return guessed(look, advice) if found is None else tested(found.settings, found.basis)

@@ -211,7 +211,7 @@ NOT_RECORDED = "not_recorded"
 _NO_BODY = frozenset({"OPTIONS", "HEAD", "CONNECT", "TRACE"})
 
 
-class Unbuilt(NamedTuple):
+class UnbuiltExchange(NamedTuple):
     """Why a raw exchange is not among the exchanges; `other` is the API that it speaks where `--api` said another."""
 
     why: str
@@ -220,11 +220,13 @@ class Unbuilt(NamedTuple):
     """The bytes are no body of the API."""
 
 
-def build(raw: RawExchange, path: str, options: Options, counts: redact.Counts | None = None) -> Exchange | Unbuilt:
+def build(
+    raw: RawExchange, path: str, options: Options, counts: redact.Counts | None = None
+) -> Exchange | UnbuiltExchange:
     """One exchange, decoded, or why it is none; `counts` learns what was masked."""
     url = redact.url(raw.url)
     api = _api(raw, url, options)
-    if isinstance(api, Unbuilt):
+    if isinstance(api, UnbuiltExchange):
         return api
     request_json, request = _request(raw, api, url, counts)
     headers = redact.headers(raw.headers, shapes=not raw.clean, counts=counts)
@@ -237,13 +239,13 @@ def build(raw: RawExchange, path: str, options: Options, counts: redact.Counts |
             response = _decoded(api, body, raw.status, headers, request, chosen.profile, raw.end)
         except DecodeError as why:
             if raw.end is not TransportEnd.CUT:
-                return Unbuilt(f"no {api} response: {why}", undecodable=True)
+                return UnbuiltExchange(f"no {api} response: {why}", undecodable=True)
             raw.recorded, body = False, b""  # too little of it was recorded to tell what it is
             response = _not_recorded(raw, api, headers, request)
         silent = raw.recorded and _says_nothing(response, request) and _may_be_other(raw, response, options)
         if silent and not traffic.by_content(body):
             what = f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers" if url else "no response: it holds"
-            return Unbuilt(f"{what} nothing that {api} knows", undecodable=not url)
+            return UnbuiltExchange(f"{what} nothing that {api} knows", undecodable=not url)
     if raw.problem:
         broke = Finding(f"transport.{raw.end.value}", Severity.WARNING, raw.problem)
         response = replace(response, findings=(*response.findings, broke))
@@ -300,21 +302,21 @@ def spoken_by(exchange: Exchange, profile: str) -> Exchange:
     return replace(exchange, profile=chosen.profile, profile_evidence=chosen.evidence, response=response)
 
 
-def _api(raw: RawExchange, url: str, options: Options) -> str | Unbuilt:
+def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
     if raw.method in _NO_BODY:
-        return Unbuilt(f"no LLM traffic: {raw.method} {traffic.path_of(url)}")
+        return UnbuiltExchange(f"no LLM traffic: {raw.method} {traffic.path_of(url)}")
     found = raw.api or (traffic.by_path(url) if url else None)
     if found is None and url and (name := traffic.unread(url)) is not None:
-        return Unbuilt(f"{name}{NOT_READ}")
+        return UnbuiltExchange(f"{name}{NOT_READ}")
     if found is None:
         found = traffic.by_content(raw.body)
     if options.api is not None and found is not None and found != options.api:
-        return Unbuilt(f"{found}, where --api {options.api} was given", found)
+        return UnbuiltExchange(f"{found}, where --api {options.api} was given", found)
     if found is not None:
         return found
     if options.api is not None and raw.body and (not url or _asks(raw)):
         return options.api
-    return Unbuilt(
+    return UnbuiltExchange(
         f"no LLM traffic: {raw.method} {traffic.host_of(url)}{traffic.path_of(url)}"
         if url
         else "a response of no known API"

@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 
 from inspector.config import files
 from inspector.sessions import intake, redact
-from inspector.sessions.build import Unbuilt, build, mask_seams
+from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.folders import STDIN, expanded, files_below, plain_head
 from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, choose, importer
 from inspector.sessions.importers.known_formats import EXPECTED, refusal, unknown
@@ -313,12 +313,12 @@ def _imported(path: str, name: str, data: bytes | IO[bytes], options: Options) -
 
 def _decoded(path: str, format_name: str, reading: FileReading, options: Options) -> OpenedFile:
     exchanges = list(reading.exchanges)
-    refused: list[tuple[RawExchange, Unbuilt]] = []
+    refused: list[tuple[RawExchange, UnbuiltExchange]] = []
     for raw in reading.raws:
         try:
             built = build(raw, path, options, reading.masked)
         except ODD as why:
-            built = Unbuilt(f"an exchange that {unusable(why)}")
+            built = UnbuiltExchange(f"an exchange that {unusable(why)}")
         if isinstance(built, Exchange):
             exchanges.append(built)
         else:
@@ -351,7 +351,7 @@ def _decoded(path: str, format_name: str, reading: FileReading, options: Options
 
 
 def _nothing(
-    format_name: str, refused: list[tuple[RawExchange, Unbuilt]], skipped: list[Skipped], options: Options
+    format_name: str, refused: list[tuple[RawExchange, UnbuiltExchange]], skipped: list[Skipped], options: Options
 ) -> tuple[str | None, list[str]]:
     """The error of a file that gave no exchange, or the notice where it was readable and simply holds none."""
     for raw, why in refused:

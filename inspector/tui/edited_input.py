@@ -59,29 +59,30 @@ class EditedInputs(SessionPart):
                  and step <= self.stage.step]
         return given[-1] if given else 0
 
-    def _step(self, given: TurnInput, turn: str) -> int | None:
+    def _step(self, model_input: TurnInput, turn: str) -> int | None:
         from inspector.replay.rerun import edit_step
 
         try:
-            return edit_step(self.stage.run.view.replay, _edit(given, turn))
+            return edit_step(self.stage.run.view.replay, _edit(model_input, turn))
         except CallerError:
             return None
 
-    def _edit(self, turn: str, given: TurnInput) -> None:
+    def _edit(self, turn: str, model_input: TurnInput) -> None:
         from inspector.replay.rerun import edit_step
         from inspector.tui.input_editor import InputEditor
 
         replay = self.stage.run.view.replay
-        now = next((edit.text for edit in replay.settings.edits if (edit.id, edit.input) == (turn, given.number)),
-                   given.text)
+        now = next((edit.text for edit in replay.settings.edits if (edit.id, edit.input) == (turn, model_input.number)),
+                   model_input.text)
         try:
-            since = edit_step(replay, _edit(given, turn))
+            since = edit_step(replay, _edit(model_input, turn))
         except CallerError as why:
             self.stage.note = str(why)
             return
-        title = f"Turn {turn.removeprefix('t')}, input {given.number}: {given.what}, given at step {since + 1}"
+        where = f"Turn {turn.removeprefix('t')}, input {model_input.number}"
+        title = f"{where}: {model_input.what}, given at step {since + 1}"
         self.stage.app.push_screen(
-            InputEditor(title, now), lambda choice: self._run(_edit(given, turn), choice, since))
+            InputEditor(title, now), lambda choice: self._run(_edit(model_input, turn), choice, since))
 
     def _run(self, edit: TurnEdit, choice: EditChoice | None, since: int) -> None:
         if choice is None:
@@ -98,5 +99,5 @@ class EditedInputs(SessionPart):
             self.stage.note = self.branches.lost_or(said)
 
 
-def _edit(given: TurnInput, turn: str) -> TurnEdit:
-    return TurnEdit(int(turn.removeprefix("t")), given.number, given.text)
+def _edit(model_input: TurnInput, turn: str) -> TurnEdit:
+    return TurnEdit(int(turn.removeprefix("t")), model_input.number, model_input.text)

@@ -90,9 +90,9 @@ class Cells(CursorTable):
         """The cell at the cursor."""
         return self.turns[0], self.policy
 
-    def layout_of(self, made: Matrix) -> lines.Layout:
+    def layout_of(self, matrix: Matrix) -> lines.Layout:
         """The policies that are seen."""
-        return lines.layout(made, self.scrollable_content_region.width, self.policy)
+        return lines.layout(matrix, self.scrollable_content_region.width, self.policy)
 
     def row(self, index: int) -> Line:
         """A turn under every policy."""

@@ -130,17 +130,17 @@ class ProvidersScreen(TableScreen):
         """Asks for the first scenario."""
         self._ask(self.asked)
 
-    def _ask(self, asked: TableQuery) -> None:
+    def _ask(self, query: TableQuery) -> None:
         """Asks; while one question is being answered, only the last one asked waits."""
-        self.asked = asked
+        self.asked = query
         if not self._busy:
             self._busy = True
-            self._answer(asked)
+            self._answer(query)
         self.moved()
 
     @work(thread=True)
-    def _answer(self, asked: TableQuery) -> None:
-        self.post_message(RowsMade(asked, asked.rows()))
+    def _answer(self, query: TableQuery) -> None:
+        self.post_message(RowsMade(query, query.rows()))
 
     @on(RowsMade)
     def _came(self, message: RowsMade) -> None:
@@ -151,8 +151,8 @@ class ProvidersScreen(TableScreen):
             self._ask(self.asked)
 
     @staticmethod
-    def _same_rows(asked: TableQuery) -> TableQuery:
-        return replace(asked, each=False)
+    def _same_rows(query: TableQuery) -> TableQuery:
+        return replace(query, each=False)
 
     def _fold(self) -> None:
         """The lines of the list; the cursor stays on its dialect."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from inspector.report.lines.outline import Narrowed
+from inspector.report.lines.outline import FilteredOutline
 from inspector.report.lines.steps import NO_REMARKS, Remarks
 from inspector.tui.session_files import STDIN
 from inspector.tui.stage import SessionPart, SessionStage
@@ -21,7 +21,7 @@ from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
     from inspector.tui.breakpoints import Breakpoint
-    from inspector.whatif.store import Kept, Store
+    from inspector.whatif.store import Store, StoredActs
     from inspector.whatif.tree import Tree
 
 
@@ -171,7 +171,7 @@ class RemarkBook(SessionPart):
         count = f"{len(kept):,} of {len(stage.run.view.steps):,} steps"
         if not kept:
             return f"{count}: nothing matches"
-        narrowed = Narrowed(stage.run.outline, kept)
+        narrowed = FilteredOutline(stage.run.outline, kept)
         self._expression, stage.filtered, stage.listed = text, f"{text}: {len(kept):,} steps", narrowed
         if stage.step not in set(kept):
             stage.step = narrowed.moved(stage.step, 1)
@@ -262,13 +262,13 @@ class RemarkBook(SessionPart):
         self.stage.note = lost or f"step {step + 1}: {'noted' if text else 'no note'}"
 
 
-def _remarks_of(kept: Kept) -> dict[str, Remarks]:
+def _remarks_of(acts: StoredActs) -> dict[str, Remarks]:
     """What was marked and noted, by run."""
     found: dict[str, Remarks] = {}
-    for run, step in kept.marks:
+    for run, step in acts.marks:
         before = found.get(run, NO_REMARKS)
         found[run] = replace(before, marks=before.marks | {step})
-    for (run, at), text in kept.notes.items():
+    for (run, at), text in acts.notes.items():
         if at is not None:
             before = found.get(run, NO_REMARKS)
             found[run] = replace(before, notes={**before.notes, at: text})

@@ -119,9 +119,9 @@ def session_of(case: Case, paths: Sequence[str], settings: Settings | None = Non
     return OpenSession(tuple(paths), case, run_of("original", view(replay(case, settings))))
 
 
-def run_of(name: str, seen: View, made: Branch | None = None) -> Run:
+def run_of(name: str, view: View, branch: Branch | None = None) -> Run:
     """A run with its outline."""
-    return Run(name, seen, Outline(seen), made)
+    return Run(name, view, Outline(view), branch)
 
 
 # -- recent files ----------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from inspector.tui.text_view import TextView
 from loop_core.turn.continuation import SeamRule
 
 if TYPE_CHECKING:
-    from inspector.report.lines.wire import Picked
+    from inspector.report.lines.wire import FactChoice
 
 
 class Panes(SessionPart):
@@ -53,7 +53,7 @@ class Panes(SessionPart):
         self.merged_form = MERGED_FORMS[0]
         self.seam: SeamRule | None = None
         self.against = DIFF_FORMS[0]
-        self.picked: Picked | None = None
+        self.picked: FactChoice | None = None
         """The fact whose bytes are looked at."""
         self.sheets = Sheets()
         self._roomy = True
@@ -91,7 +91,7 @@ class Panes(SessionPart):
         self.mark_tab()
         self.stage.show()
 
-    def pick(self, picked: Picked | None) -> None:
+    def pick(self, picked: FactChoice | None) -> None:
         """Shows the bytes of a fact in Wire."""
         self.picked, self._picked_in = picked, whose(self.viewpoint)
         if self.wire_mode == "request":
@@ -260,7 +260,7 @@ class Panes(SessionPart):
 
 
 if TYPE_CHECKING:
-    from inspector.report.lines.wire import Picked
+    from inspector.report.lines.wire import FactChoice
     from inspector.sessions.provenance import Provenance
 
 LARGE = 300_000
@@ -324,7 +324,7 @@ class Tracing(SessionPart):
         else:
             act(found)
 
-    def _look(self, found: Provenance, picked: Picked | None) -> None:
+    def _look(self, found: Provenance, picked: FactChoice | None) -> None:
         self.panes.pick(picked)
         self._tell_fact(found)
 
@@ -368,15 +368,16 @@ class Tracing(SessionPart):
 
     def _facts_of(self, message: LinesPointed) -> Sequence[str | None]:
         """The facts that lines of the Response tell."""
-        from inspector.report.lines.response import Told
+        from inspector.report.lines.response import ResponseSheet
 
-        return self.stage.sheet.facts[message.first : message.last + 1] if isinstance(self.stage.sheet, Told) else ()
+        sheet = self.stage.sheet
+        return sheet.facts[message.first : message.last + 1] if isinstance(sheet, ResponseSheet) else ()
 
     def _bytes_of(self, found: Provenance, message: LinesPointed) -> None:
-        from inspector.report.lines.wire import Picked
+        from inspector.report.lines.wire import FactChoice
 
         fact = next((fact for fact in self._facts_of(message) if fact in found.facts), None)
         if fact is None:
             self.stage.note = NOTHING
         else:
-            self._look(found, Picked(fact))
+            self._look(found, FactChoice(fact))

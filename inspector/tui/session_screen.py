@@ -145,7 +145,7 @@ class Exports(SessionPart):
 
     def files(self, form: str, screen: str) -> Mapping[str, str]:
         """The files of a form: name -> content; `screen` is its picture."""
-        from inspector.export import FORMS, Chosen, name_of
+        from inspector.export import FORMS, ExportScope, name_of
         from inspector.report.facts import answer_at
         from inspector.sessions import redact
 
@@ -158,7 +158,7 @@ class Exports(SessionPart):
             return {f"{name}-{self.panes.tab}.txt": redact.text("\n".join(lines)) + "\n"}
         facts = answer_at(view, self.stage.step) if view.steps else None
         turn = view.turn_of(self.stage.step) if form == "bug" and view.steps else None
-        return FORMS[form].make(Chosen(view, turn, facts, name))
+        return FORMS[form].make(ExportScope(view, turn, facts, name))
 
 
 # -- The session screen: the steps, one question about them, the machine; one pane at a time where it is narrow ------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.report.facts import ResponseFacts, answer_at, answered, answers_of
 from inspector.report.lines.hints import hint
-from inspector.report.lines.merged import Merged, merged
+from inspector.report.lines.merged import MergedSheet, merged
 from inspector.report.lines.outline import Block, Outline
 from inspector.report.lines.spans import Listed, Role, Sheet, Span
 from inspector.sessions.stored_rows import FileChangedError
@@ -19,7 +19,7 @@ from loop_core.turn.continuation import SeamRule
 from loop_core.turn.state import Send
 
 if TYPE_CHECKING:
-    from inspector.report.lines.wire import Picked
+    from inspector.report.lines.wire import FactChoice
     from inspector.sessions.provenance import Provenance
 
 
@@ -65,7 +65,7 @@ class Viewpoint(NamedTuple):
     """Merged: as one text, or side by side around each seam."""
     seam: SeamRule | None = None
     """Merged: the seam rule that is tried; None: the one in force."""
-    picked: Picked | None = None
+    picked: FactChoice | None = None
     """Wire: the fact whose bytes are looked at."""
 
 
@@ -92,7 +92,7 @@ class Sheets:
         self._kept[key] = sheet
         if len(self._kept) > KEPT:
             del self._kept[next(iter(self._kept))]
-        if isinstance(sheet, Merged):
+        if isinstance(sheet, MergedSheet):
             return sheet.at(viewpoint.step)
         if viewpoint.picked is None or viewpoint.tab != "wire":
             return sheet
@@ -114,7 +114,7 @@ class Sheets:
                 del self._readings[next(iter(self._readings))]
         return self._readings[key]
 
-    def _picking(self, sheet: Sheet, viewpoint: Viewpoint, picked: Picked) -> Sheet:
+    def _picking(self, sheet: Sheet, viewpoint: Viewpoint, picked: FactChoice) -> Sheet:
         from inspector.report.lines.slices import Bytes
         from inspector.report.lines.wire import fact_line
 

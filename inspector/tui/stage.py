@@ -89,7 +89,7 @@ class SessionRuns:
 
         self.keep(act)
 
-    def join_live(self, node: Node, settings: Settings, since: int, heard: BranchAnswers) -> int:
+    def join_live(self, node: Node, settings: Settings, since: int, answers: BranchAnswers) -> int:
         """A live run is over: the place of its branch.
 
         Raises:
@@ -98,7 +98,7 @@ class SessionRuns:
         parent = next((each for each in self.tree.every if each.key == node.key), None)
         if parent is None:
             raise CallerError("the run that was asked from was taken away meanwhile")
-        parent.view.replay.case.heard[heard.name] = heard
+        parent.view.replay.case.heard[answers.name] = answers
         made, _ = self.tree.add(parent, settings, since)
         self._seen()
         return self.tree.every.index(made)

@@ -26,12 +26,12 @@ from inspector.sessions import redact
 from inspector.tui.messages import RowOpened
 from inspector.tui.paint import paint_of
 from inspector.whatif.axes import Axis
-from inspector.whatif.grid import Asked
+from inspector.whatif.grid import GridRequest
 from inspector.whatif.grid_lines import about, answers, between, cell_sheet, headline, many, named
 from inspector.whatif.grid_report import as_csv, document
-from inspector.whatif.grid_run import Tuned, tune
+from inspector.whatif.grid_run import TunedGrid, tune
 from inspector.whatif.heat import HERE, KNEE, SHOWS, SIMULATED, Plane, key, marks, plane
-from inspector.whatif.smallest import Knee, Smallest, knee, smallest, why_not
+from inspector.whatif.smallest import Knee, SmallestLimits, knee, smallest, why_not
 from loop_core.turn.trace import Fidelity
 
 MOST = 100
@@ -39,7 +39,7 @@ MOST = 100
 BAR = 20
 """Columns of the progress bar."""
 
-FORMS: Mapping[str, tuple[str, Callable[[Tuned], str]]] = {
+FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
     "csv": ("each turn in each cell, a row each", lambda tuned: redact.text(as_csv(tuned))),
     "json": ("one document for programs", lambda tuned: json.dumps(redact.texts(document(tuned)), indent=1) + "\n"),
 }
@@ -50,14 +50,14 @@ FORMS: Mapping[str, tuple[str, Callable[[Tuned], str]]] = {
 class GridOutcome:
     """A grid that was run, and what follows from it for all turns together."""
 
-    tuned: Tuned
+    tuned: TunedGrid
     bend: Knee | None
     answers: list[Line]
     trust: tuple[tuple[Fidelity, int, Role], ...]
     """In how many cells is nothing but what was recorded, and in how many what was simulated."""
 
 
-def outcome_of(tuned: Tuned) -> GridOutcome:
+def outcome_of(tuned: TunedGrid) -> GridOutcome:
     """Works out what follows; of a large grid that takes a moment."""
     bend = knee(tuned)
     for shown in SHOWS.values():
@@ -84,11 +84,11 @@ class TuningTable:
         self.show = next(iter(SHOWS))
         self.turn: int | None = None
         """The turn that is looked at alone; None: all of them."""
-        self.ask(Asked())
+        self.ask(GridRequest())
 
-    def ask(self, asked: Asked) -> None:
+    def ask(self, request: GridRequest) -> None:
         """Another grid; nothing of it is run yet."""
-        self.asked, self.grid = asked, asked.grid(self.case, self.base)
+        self.asked, self.grid = request, request.grid(self.case, self.base)
         self.cell = 0
         self.begin()
 
@@ -96,7 +96,7 @@ class TuningTable:
         """Nothing is run."""
         self.result: GridOutcome | None = None
         self._blank = tune(self.case, self.grid, jobs=1, cancelled=lambda: True)
-        self._answers: dict[int, tuple[Smallest | None, list[Line]]] = {}
+        self._answers: dict[int, tuple[SmallestLimits | None, list[Line]]] = {}
 
     def end(self, result: GridOutcome) -> None:
         """The grid was run; the cursor goes to the best cell, where it was not moved."""
@@ -106,7 +106,7 @@ class TuningTable:
             self.cell = self.best()[0]
 
     @property
-    def tuned(self) -> Tuned:
+    def tuned(self) -> TunedGrid:
         """What is known of every cell; nothing while it runs."""
         return self.result.tuned if self.result is not None else self._blank
 
@@ -158,7 +158,7 @@ class TuningTable:
                 Span(named(self.tuned, found.cell, budget), Role.STRONG), *between(self.tuned, found.cell, budget),
                 Span(f" on, for {output(end.spent)}"))
 
-    def _told(self, turn: int) -> tuple[Smallest | None, list[Line]]:
+    def _told(self, turn: int) -> tuple[SmallestLimits | None, list[Line]]:
         """What one turn needs, worked out once."""
         if turn not in self._answers:
             bend = self.result.bend if self.result is not None else None
@@ -230,8 +230,8 @@ class TuningTable:
         """The command line that runs the session under the cell at the cursor."""
         return self._runnable(command(self.paths, self.grid.settings(self.cell), api, profile))
 
-    def _runnable(self, told: str) -> str:
-        return f"{self.before} && {told}" if self.before else told
+    def _runnable(self, text: str) -> str:
+        return f"{self.before} && {text}" if self.before else text
 
     def files(self, form: str) -> Mapping[str, str]:
         """The grid in one of `FORMS`: name -> content."""
@@ -392,12 +392,12 @@ class HeatMap(ScrollView, can_focus=True):
         cell = Strip(Segment.apply_style(strip.crop(left, right), post_style=look), right - left)
         return Strip.join([strip.crop(0, left), cell, strip.crop(right, width)])
 
-    def _with_edges(self, whole: Strip, aside: int, width: int, made: Plane) -> Strip:
+    def _with_edges(self, whole: Strip, aside: int, width: int, plane: Plane) -> Strip:
         """A line of headings with a mark at each side at which there are more columns."""
         style = self._base + Style(bold=True)
-        if made.width > width + aside:
+        if plane.width > width + aside:
             last = width + aside - 1
             whole = Strip.join([whole.crop(0, last), Strip([Segment(">", style)]), whole.crop(last + 1)])
         if aside:
-            whole = Strip.join([whole.crop(0, made.left - 1), Strip([Segment("<", style)]), whole.crop(made.left)])
+            whole = Strip.join([whole.crop(0, plane.left - 1), Strip([Segment("<", style)]), whole.crop(plane.left)])
         return whole

@@ -31,7 +31,7 @@ from inspector.tui.session_files import reading_of
 from inspector.tui.text_view import TextView
 from inspector.tui.tuning_map import FORMS, GridOutcome, HeatMap, TuningTable, outcome_of
 from inspector.whatif.axes import parse_axes
-from inspector.whatif.grid import Asked, Grid, typed
+from inspector.whatif.grid import Grid, GridRequest, typed
 from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import SHOWS
 
@@ -277,16 +277,16 @@ class TuneScreen(Screen[int | None]):
 
     def _axes(self, text: str | None) -> None:
         if text is not None:
-            self._ask(Asked(parse_axes(text.split())))
+            self._ask(GridRequest(parse_axes(text.split())))
 
     def action_simulate(self) -> None:
         """Simulated, or recorded."""
-        self._ask(Asked(self.table.asked.axes, not self.table.asked.simulates))
+        self._ask(GridRequest(self.table.asked.axes, not self.table.asked.simulates))
         self.note = ("what was not recorded is simulated" if self.table.asked.simulates
                      else "kept to the recording, over which max_tokens changes nothing")
 
-    def _ask(self, asked: Asked) -> None:
-        self.table.ask(asked)
+    def _ask(self, request: GridRequest) -> None:
+        self.table.ask(request)
         self._start()
         self._map.cell = 0
         self.refresh_bindings()

@@ -251,43 +251,43 @@ class Entrance:
             return False
         return address.is_loopback or self.exposed
 
-    def refusal(self, asked: BrowserClaims) -> EntryRefusal | None:
+    def refusal(self, claims: BrowserClaims) -> EntryRefusal | None:
         """Why this request may not come in; None where it may."""
-        return next((refusal for holds, refusal in RULES if not holds(self, asked)), None)
+        return next((refusal for holds, refusal in RULES if not holds(self, claims)), None)
 
-    def brings_token(self, asked: BrowserClaims) -> bool:
+    def brings_token(self, claims: BrowserClaims) -> bool:
         """Whether the request carries the token of the printed address."""
-        return _same(asked.token, self.token)
+        return _same(claims.token, self.token)
 
-    def from_elsewhere(self, asked: BrowserClaims) -> bool:
+    def from_elsewhere(self, claims: BrowserClaims) -> bool:
         """Whether another site led here; a browser then keeps a strict cookie back until our own page asks."""
-        return asked.site is not None and asked.site not in OWN_SITE
+        return claims.site is not None and claims.site not in OWN_SITE
 
 
-def _one_known_host(entrance: Entrance, asked: BrowserClaims) -> bool:
-    return len(asked.hosts) == 1 and entrance.knows(asked.hosts[0])
+def _one_known_host(entrance: Entrance, claims: BrowserClaims) -> bool:
+    return len(claims.hosts) == 1 and entrance.knows(claims.hosts[0])
 
 
-def _own_origin(entrance: Entrance, asked: BrowserClaims) -> bool:
-    if asked.origin is None:
-        return not asked.websocket
-    return asked.origin.lower() == f"http{'s' if entrance.encrypted else ''}://{asked.hosts[0]}".lower()
+def _own_origin(entrance: Entrance, claims: BrowserClaims) -> bool:
+    if claims.origin is None:
+        return not claims.websocket
+    return claims.origin.lower() == f"http{'s' if entrance.encrypted else ''}://{claims.hosts[0]}".lower()
 
 
-def _own_site(entrance: Entrance, asked: BrowserClaims) -> bool:
-    return not entrance.from_elsewhere(asked) or (entrance.brings_token(asked) and not asked.websocket)
+def _own_site(entrance: Entrance, claims: BrowserClaims) -> bool:
+    return not entrance.from_elsewhere(claims) or (entrance.brings_token(claims) and not claims.websocket)
 
 
-def _token_is_right(entrance: Entrance, asked: BrowserClaims) -> bool:
-    return asked.token is None or entrance.brings_token(asked)
+def _token_is_right(entrance: Entrance, claims: BrowserClaims) -> bool:
+    return claims.token is None or entrance.brings_token(claims)
 
 
-def _has_key(entrance: Entrance, asked: BrowserClaims) -> bool:
-    return entrance.brings_token(asked) or _same(asked.cookie, entrance.cookie)
+def _has_key(entrance: Entrance, claims: BrowserClaims) -> bool:
+    return entrance.brings_token(claims) or _same(claims.cookie, entrance.cookie)
 
 
-def _in_time(entrance: Entrance, asked: BrowserClaims) -> bool:
-    return asked.now < entrance.until
+def _in_time(entrance: Entrance, claims: BrowserClaims) -> bool:
+    return claims.now < entrance.until
 
 
 RULES: tuple[tuple[Callable[[Entrance, BrowserClaims], bool], EntryRefusal], ...] = (
@@ -301,8 +301,8 @@ RULES: tuple[tuple[Callable[[Entrance, BrowserClaims], bool], EntryRefusal], ...
 """What must hold, in order, and the refusal where it does not."""
 
 
-def _same(given: str | None, expected: str) -> bool:
+def _same(value: str | None, expected: str) -> bool:
     """Compared in a time that tells nothing of where they differ."""
-    if given is None:
+    if value is None:
         return False
-    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), expected.encode())
+    return hmac.compare_digest(value.encode("utf-8", "surrogateescape"), expected.encode())

@@ -96,13 +96,13 @@ class AppServer:
             return self._let_in(asked)
         return await handler(request)
 
-    def _let_in(self, asked: BrowserClaims) -> web.Response:
+    def _let_in(self, claims: BrowserClaims) -> web.Response:
         """To the page without anything behind its address; the token becomes a cookie that no script reads."""
-        if self._entrance.from_elsewhere(asked):
+        if self._entrance.from_elsewhere(claims):
             response = web.Response(text=browser.ONWARD, content_type="text/html")
         else:
             response = web.Response(status=303, headers={"Location": "/"})
-        if asked.token is not None:
+        if claims.token is not None:
             response.set_cookie(self.cookie, self._entrance.cookie, httponly=True, samesite="Strict", path="/",
                                 secure=self._entrance.encrypted)
         return response

@@ -165,8 +165,8 @@ class Tab(AppService):
         self._stdin = process.stdin
         return process
 
-    async def _hear(self, told: asyncio.StreamReader | None) -> None:
-        while told is not None and (data := await told.read(4096)):
+    async def _hear(self, stream: asyncio.StreamReader | None) -> None:
+        while stream is not None and (data := await stream.read(4096)):
             self._words = (self._words + data)[-MOST_SAID:]
 
     async def start(self, width: int, height: int) -> None:

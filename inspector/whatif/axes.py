@@ -62,7 +62,7 @@ def size_of(value: Value) -> float:
     return float("inf") if value is None else value
 
 
-def parse_axes(given: Sequence[str]) -> tuple[Axis, ...]:
+def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
     """`NAME=SPEC` as it stands on a command line, one axis each.
 
     Raises:
@@ -70,7 +70,7 @@ def parse_axes(given: Sequence[str]) -> tuple[Axis, ...]:
     """
     axes: list[Axis] = []
     full = {**{short: name for name, short in SHORT.items()}, **OLDER}
-    for text in given:
+    for text in texts:
         name, equals, spec = text.partition("=")
         name = full.get(name.strip(), name.strip())
         if not equals:

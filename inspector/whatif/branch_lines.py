@@ -40,69 +40,69 @@ SMALL = 2_000
 """Lines up to which two texts are compared line by line in full."""
 
 
-def against_original(made: Branch, step: int | None = None) -> Listed:
+def against_original(branch: Branch, step: int | None = None) -> Listed:
     """The sheet of a branch; `step` is the one at the cursor, whose turn is compared if it is changed."""
-    other = "the original" if made.beside == ORIGINAL else f"run {made.beside}"
-    title: Line = (Span("Run ", Role.TITLE), safe(made.name, Role.TITLE),
-                   safe(f" beside {other}, {_over(made)}", Role.DIM))
-    turn = compared_turn(made, step)
+    other = "the original" if branch.beside == ORIGINAL else f"run {branch.beside}"
+    title: Line = (Span("Run ", Role.TITLE), safe(branch.name, Role.TITLE),
+                   safe(f" beside {other}, {_over(branch)}", Role.DIM))
+    turn = compared_turn(branch, step)
     if turn is None:
-        return Listed([title, (), field("parts at", *parting(made)), *_changed(made)])
-    others = [(old, new) for old, new in zip(made.original.turns, made.view.turns, strict=True)
+        return Listed([title, (), field("parts at", *parting(branch)), *_changed(branch)])
+    others = [(old, new) for old, new in zip(branch.original.turns, branch.view.turns, strict=True)
               if new is not turn and differs(old, new)]
-    lines = [title, (), *_turn(made, original_of(made, turn), turn), field("parts at", *parting(made, turn)),
-             *_changed(made), *_edits(made), *_texts(made, turn)]
+    lines = [title, (), *_turn(branch, original_of(branch, turn), turn), field("parts at", *parting(branch, turn)),
+             *_changed(branch), *_edits(branch), *_texts(branch, turn)]
     for old, new in others:
-        lines += [(), *_turn(made, old, new)]
+        lines += [(), *_turn(branch, old, new)]
     return Listed(lines)
 
 
-def _over(made: Branch) -> str:
-    left = made.view.replay.trace.departure
+def _over(branch: Branch) -> str:
+    left = branch.view.replay.trace.departure
     if left is None:
         return "over the recording"
-    word = made.view.steps[left].fidelity
+    word = branch.view.steps[left].fidelity
     return f"{'LIVE' if word is Fidelity.LIVE else 'simulated'} from step {left + 1} on"
 
 
-def compared_turn(made: Branch, step: int | None = None) -> TurnFacts | None:
+def compared_turn(branch: Branch, step: int | None = None) -> TurnFacts | None:
     """The turn that two runs are compared by: the one at a step if it differs, else the worst of those that do.
 
     None where no turn differs.
     """
-    changed = [new for old, new in zip(made.original.turns, made.view.turns, strict=True)
+    changed = [new for old, new in zip(branch.original.turns, branch.view.turns, strict=True)
                if old.run.steps is not new.run.steps and first_difference_of(old.run, new.run) is not None]
-    if step is not None and made.view.steps:
-        here = made.view.turn_of(min(step, len(made.view.steps) - 1))
+    if step is not None and branch.view.steps:
+        here = branch.view.turn_of(min(step, len(branch.view.steps) - 1))
         if any(turn is here for turn in changed):
             return here
-    return min(changed, key=lambda turn: original_of(made, turn).verdict.rank, default=None)
+    return min(changed, key=lambda turn: original_of(branch, turn).verdict.rank, default=None)
 
 
-def original_of(made: Branch, turn: TurnFacts) -> TurnFacts:
+def original_of(branch: Branch, turn: TurnFacts) -> TurnFacts:
     """The same turn in the other run."""
-    return made.original.turns[made.view.number(turn) - 1]
+    return branch.original.turns[branch.view.number(turn) - 1]
 
 
-def _changed(made: Branch) -> list[Line]:
+def _changed(branch: Branch) -> list[Line]:
     """The limits in force before and after; those that a file brings along are in force too."""
-    turn = compared_turn(made) or made.view.worst
+    turn = compared_turn(branch) or branch.view.worst
     if turn is None:
         return []
-    then = made.original.end_of(original_of(made, turn))
+    then = branch.original.end_of(original_of(branch, turn))
     lines: list[Line] = []
-    for (name, _, _, was), (_, _, _, now) in zip(limit_usage(then), limit_usage(made.view.end_of(turn)), strict=True):
+    for (name, _, _, was), (_, _, _, now) in zip(limit_usage(then), limit_usage(branch.view.end_of(turn)), strict=True):
         if was != now:
             lines.append(field("limit", Span(f"{name} "), *changed(_shown(was), _shown(now))))
-    old, new = made.original.replay.settings, made.view.replay.settings
+    old, new = branch.original.replay.settings, branch.view.replay.settings
     if old.max_tokens != new.max_tokens:
         was_cap = "as recorded" if old.max_tokens is None else f"{old.max_tokens:,}"
         now_cap = "as recorded" if new.max_tokens is None else f"{new.max_tokens:,}"
         lines.append(field("initial", Span("max_tokens "), *changed(was_cap, now_cap)))
         if not new.simulate and new.live is None:
             lines.append(more(Span("over a recording this changes nothing", Role.DIM)))
-    lines += [field("edited", safe(line.removeprefix("edited: "), Role.WARN)) for line in edit_lines(made)]
-    lines += [field("asked", safe(line)) for line in live_sources(made)]
+    lines += [field("edited", safe(line.removeprefix("edited: "), Role.WARN)) for line in edit_lines(branch)]
+    lines += [field("asked", safe(line)) for line in live_sources(branch)]
     if old.policy != new.policy:
         lines.append(field("policy", *changed(old.policy.name, new.policy.name)))
     return lines
@@ -112,15 +112,15 @@ def _shown(value: int | None) -> str:
     return "no bound" if value is None else f"{value:,}"
 
 
-def parting(made: Branch, turn: TurnFacts | None = None) -> Line:
+def parting(branch: Branch, turn: TurnFacts | None = None) -> Line:
     """The first steps at which a turn differs between the two runs; without a turn, that none does."""
-    pair = None if turn is None else first_difference_of(original_of(made, turn).run, turn.run)
+    pair = None if turn is None else first_difference_of(original_of(branch, turn).run, turn.run)
     if turn is None or pair is None:
         return (Span("nothing differs: the run is the same to its end", Role.DIM),)
-    old = None if pair.left is None else made.original.steps[pair.left]
-    new = None if pair.right is None else made.view.steps[pair.right]
+    old = None if pair.left is None else branch.original.steps[pair.left]
+    new = None if pair.right is None else branch.view.steps[pair.right]
     at = pair.right if pair.right is not None else pair.left or 0
-    where: Line = (Span(f"step {at + 1} ", Role.STRONG), Span(f"in turn {made.view.number(turn)}: ", Role.DIM))
+    where: Line = (Span(f"step {at + 1} ", Role.STRONG), Span(f"in turn {branch.view.number(turn)}: ", Role.DIM))
     then, now = _state(old), _state(new)
     if then == now and _why(old) != _why(new):
         then, now = f"{then} ({_why(old)})", f"{now} ({_why(new)})"
@@ -151,16 +151,16 @@ def ending_role(turn: TurnFacts) -> Role:
     return Role.WARN if turn.final_state is State.UNRECORDED else Role.ERROR
 
 
-def _turn(made: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
+def _turn(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
     """One turn in both runs: its end, its segments, what it spent."""
-    lines: list[Line] = [(Span(f"turn {made.view.number(new)}", Role.TITLE),)]
+    lines: list[Line] = [(Span(f"turn {branch.view.number(new)}", Role.TITLE),)]
     lines.append(field("ends in", Span(ending(old), ending_role(old)), Span(" → ", Role.DIM),
-                       Span(ending(new), ending_role(new)), Span(f"  {fidelity(made.view, new)}", Role.DIM)))
+                       Span(ending(new), ending_role(new)), Span(f"  {fidelity(branch.view, new)}", Role.DIM)))
     if new.final_state is State.UNRECORDED:
         lines.append(more(safe(new.ended.notice or "the recording ends here", Role.WARN)))
     was, now = old.segments, new.segments
     lines.append(field("segments", *(changed(str(was), str(now)) if was != now else (Span(str(now)),))))
-    lines.append(field("spent", *spend(made.original.end_of(old), made.view.end_of(new))))
+    lines.append(field("spent", *spend(branch.original.end_of(old), branch.view.end_of(new))))
     return lines
 
 
@@ -186,18 +186,18 @@ def spend(old: Turn, new: Turn) -> Line:
     ])
 
 
-def _edits(made: Branch) -> list[Line]:
+def _edits(branch: Branch) -> list[Line]:
     """The texts that were given otherwise than they were recorded."""
     lines: list[Line] = []
-    for each in edited_inputs(made):
+    for each in edited_inputs(branch):
         lines += [(), (Span("given", Role.TITLE), safe(f"  {each.given.what} of turn {each.turn}", Role.DIM)),
                   *text_diff(each.given.text, each.text)]
     return lines
 
 
-def _texts(made: Branch, turn: TurnFacts) -> list[Line]:
-    return [(), (Span("merged text", Role.TITLE), Span(f"  turn {made.view.number(turn)}", Role.DIM)),
-            *text_diff(original_of(made, turn).merged.text, turn.merged.text)]
+def _texts(branch: Branch, turn: TurnFacts) -> list[Line]:
+    return [(), (Span("merged text", Role.TITLE), Span(f"  turn {branch.view.number(turn)}", Role.DIM)),
+            *text_diff(original_of(branch, turn).merged.text, turn.merged.text)]
 
 
 def text_diff(old: str, new: str) -> list[Line]:
@@ -258,7 +258,7 @@ def _text(mark: str, texts: Sequence[str], role: Role) -> list[Line]:
 # -- the runs --------------------------------------------------------------------------------------------------------
 
 
-def run_line(name: str, view: View, number: int | None, made: Branch | None, here: bool) -> Line:
+def run_line(name: str, view: View, number: int | None, branch: Branch | None, here: bool) -> Line:
     """One run: its name, how a turn ends in it, how far that can be trusted, what it spent, where it parts.
 
     `number` is the turn's place, from 0, the same in every run that is listed; None: the worst turn of the run.
@@ -274,15 +274,15 @@ def run_line(name: str, view: View, number: int | None, made: Branch | None, her
         (Span(ending(turn), ending_role(turn)),), (Span(fidelity(view, turn)),),
         (Span(f"{count} segment{'s' if count != 1 else ''}", Role.DIM),),
         (Span(f"{turn.ended.spend.output_tokens:,} output tokens", Role.DIM),),
-        *([] if made is None else [(Span(_parts(made, turn), Role.DIM),)]),
+        *([] if branch is None else [(Span(_parts(branch, turn), Role.DIM),)]),
     ]))
 
 
-def _parts(made: Branch, turn: TurnFacts) -> str:
+def _parts(branch: Branch, turn: TurnFacts) -> str:
     """Where a turn parts from the run that this one was made from."""
-    pair = first_difference_of(original_of(made, turn).run, turn.run)
+    pair = first_difference_of(original_of(branch, turn).run, turn.run)
     if pair is None:
-        return "the same" if made.difference is None else "the same in this turn"
+        return "the same" if branch.difference is None else "the same in this turn"
     return f"parts at step {(pair.right if pair.right is not None else pair.left or 0) + 1}"
 
 

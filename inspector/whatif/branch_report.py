@@ -27,35 +27,35 @@ from loop_core.turn.trace import Fidelity, limit_usage
 SCHEMA = "loop-inspector/replay/1"
 
 
-def text(made: Branch) -> str:
+def text(branch: Branch) -> str:
     """The comparison as linear text, the answer first."""
-    return "\n".join(_lines(made)) + "\n"
+    return "\n".join(_lines(branch)) + "\n"
 
 
-def _lines(made: Branch) -> Iterator[str]:
-    if not made.view.turns:
-        yield one_line(made.view.headline())
+def _lines(branch: Branch) -> Iterator[str]:
+    if not branch.view.turns:
+        yield one_line(branch.view.headline())
         return
-    yield f"{made.name}: {summary(made)}"
-    yield f"fidelity: {trust(made)}"
-    yield from (one_line(line) for line in edit_lines(made))
-    yield from (f"asked live: {one_line(line)}" for line in live_sources(made))
-    yield from (f"token boundaries: {line}" for line in boundaries(made))
-    if made.difference is not None:
-        old, new = (_step(view, made.difference) for view in (made.original, made.view))
+    yield f"{branch.name}: {summary(branch)}"
+    yield f"fidelity: {trust(branch)}"
+    yield from (one_line(line) for line in edit_lines(branch))
+    yield from (f"asked live: {one_line(line)}" for line in live_sources(branch))
+    yield from (f"token boundaries: {line}" for line in boundaries(branch))
+    if branch.difference is not None:
+        old, new = (_step(view, branch.difference) for view in (branch.original, branch.view))
         became = f"{old} is given another text" if old == new else f"{old} became {new}"
-        yield f"first difference: step {made.difference + 1}, {became}"
+        yield f"first difference: step {branch.difference + 1}, {became}"
     alike = []
-    turns = zip(made.original.turns, made.view.turns, strict=True)
+    turns = zip(branch.original.turns, branch.view.turns, strict=True)
     for then, now in sorted(turns, key=lambda pair: pair[0].verdict.rank):  # the worst first
         if first_difference_of(then.run, now.run) is None:
             alike.append(now)
             continue
         yield ""
-        which = f"turn {made.view.number(now)} of {len(made.view.turns)} ({now.id})"
+        which = f"turn {branch.view.number(now)} of {len(branch.view.turns)} ({now.id})"
         yield f"{which}: {_became(_end(then), _end(now)) or f'{_end(now)}, as before'}"
         yield f"  segments: {_became(then.segments, now.segments) or now.segments}"
-        yield f"  spent: {spend(made.view.end_of(now))}"
+        yield f"  spent: {spend(branch.view.end_of(now))}"
         if now.ended.notice:
             yield f"  notice: {one_line(now.ended.notice)}"
         yield from (f"  {line}" for line in merged_diff(then, now))
@@ -68,52 +68,52 @@ def _became(then: object, now: object) -> str:
     return "" if then == now else f"{then} became {now}"
 
 
-def summary(made: Branch) -> str:
+def summary(branch: Branch) -> str:
     """What the change did, in one sentence."""
-    if made.difference is None:
+    if branch.difference is None:
         return "nothing changes"
-    if not made.changed:
+    if not branch.changed:
         return "steps change, but every turn ends as before"
-    first = min(made.changed, key=lambda turn: made.original.turns[made.view.number(turn) - 1].verdict.rank)
-    return f"turn {made.view.number(first)} ends in {_end(first)}" + (
-        f" (and {len(made.changed) - 1} more turns end otherwise)" if len(made.changed) > 1 else ""
+    first = min(branch.changed, key=lambda turn: branch.original.turns[branch.view.number(turn) - 1].verdict.rank)
+    return f"turn {branch.view.number(first)} ends in {_end(first)}" + (
+        f" (and {len(branch.changed) - 1} more turns end otherwise)" if len(branch.changed) > 1 else ""
     )
 
 
-def fidelity(made: Branch) -> str:
+def fidelity(branch: Branch) -> str:
     """How far the branch can be trusted, and where it leaves the recording."""
-    left = made.view.replay.trace.departure
+    left = branch.view.replay.trace.departure
     if left is None:
-        return worst(made).value
-    where = f"step {left + 1} (turn {made.view.replay.turn_at(left) + 1})"
-    return f"{worst(made).value} from {where}"
+        return worst(branch).value
+    where = f"step {left + 1} (turn {branch.view.replay.turn_at(left) + 1})"
+    return f"{worst(branch).value} from {where}"
 
 
-def trust(made: Branch) -> str:
+def trust(branch: Branch) -> str:
     """The same, and whether the answers suffice for what the branch asks."""
-    return f"{fidelity(made)}; {_ends(made)}"
+    return f"{fidelity(branch)}; {_ends(branch)}"
 
 
-def worst(made: Branch) -> Fidelity:
+def worst(branch: Branch) -> Fidelity:
     """The fidelity of the first step that leaves the recording; RECORDED where none does."""
-    left = made.view.replay.trace.departure
-    return Fidelity.RECORDED if left is None else made.view.steps[left].fidelity
+    left = branch.view.replay.trace.departure
+    return Fidelity.RECORDED if left is None else branch.view.steps[left].fidelity
 
 
-def live_sources(made: Branch) -> list[str]:
+def live_sources(branch: Branch) -> list[str]:
     """Whom the live answers of a run came from: the address and the model, once each."""
-    exchanges = [facts.exchange for facts in made.view.responses if facts.live]
+    exchanges = [facts.exchange for facts in branch.view.responses if facts.live]
     return list(dict.fromkeys(
         f"{each.url}, model {(each.request.model if each.request else None) or 'not named'}" for each in exchanges))
 
 
-def boundaries(made: Branch) -> list[str]:
+def boundaries(branch: Branch) -> list[str]:
     """What told where tokens end in the simulated answers: each basis, for how many, and why for the first of them."""
     found: dict[str, list[Recut]] = {}
-    for recut in _recuts(made):
+    for recut in _recuts(branch):
         found.setdefault(recut.basis, []).append(recut)
     told = [f"{basis} for {len(cuts)} simulated ({cuts[0].note})" for basis, cuts in found.items()]
-    guessed = list(_estimated(made))
+    guessed = list(_estimated(branch))
     if guessed:
         step, recut = guessed[0]
         count = f"{len(guessed):,} of {sum(map(len, found.values())):,} cuts"
@@ -121,28 +121,28 @@ def boundaries(made: Branch) -> list[str]:
     return told
 
 
-def _estimated(made: Branch) -> Iterator[tuple[int, Recut]]:
+def _estimated(branch: Branch) -> Iterator[tuple[int, Recut]]:
     """The steps whose answers a budget cut at a place that is not known to the character."""
-    for index, step in enumerate(made.view.steps):
+    for index, step in enumerate(branch.view.steps):
         if step.estimated is not None:
             yield index, step.estimated
 
 
-def _recuts(made: Branch) -> Iterator[Recut]:
-    for step in made.view.steps:
+def _recuts(branch: Branch) -> Iterator[Recut]:
+    for step in branch.view.steps:
         if isinstance(step.event, ProviderResponse) and step.event.recut is not None:
             yield step.event.recut
 
 
-def _ends(made: Branch) -> str:
-    if not made.unrecorded:
-        if worst(made) is Fidelity.LIVE:
+def _ends(branch: Branch) -> str:
+    if not branch.unrecorded:
+        if worst(branch) is Fidelity.LIVE:
             return "what follows was asked live"
-        simulated = made.view.replay.trace.departure is not None
+        simulated = branch.view.replay.trace.departure is not None
         return f"{'what it knows' if simulated else 'the recording'} answers everything that was asked"
-    turn = made.unrecorded[0]
-    where = f"step {turn.run.decided + 1} (turn {made.view.number(turn)})"
-    if made.view.steps[turn.run.decided].fidelity is Fidelity.LIVE:
+    turn = branch.unrecorded[0]
+    where = f"step {turn.run.decided + 1} (turn {branch.view.number(turn)})"
+    if branch.view.steps[turn.run.decided].fidelity is Fidelity.LIVE:
         return f"the live run stops at {where}"
     return f"the recording ends at {where}: what is asked there was never recorded"
 
@@ -172,23 +172,23 @@ def merged_diff(then: TurnFacts, now: TurnFacts) -> list[str]:
     return list(unified_diff(before, after, "original", "branch", lineterm=""))
 
 
-def values(made: Branch) -> dict[str, Any]:
+def values(branch: Branch) -> dict[str, Any]:
     """The comparison as one JSON document: the branch's own `explain` document, and what differs."""
-    left = made.view.replay.trace.departure
+    left = branch.view.replay.trace.departure
     return {
         "schema": SCHEMA,
-        "name": made.name,
-        "fidelity": worst(made).value,
-        "first_simulated": None if left is None or worst(made) is Fidelity.LIVE else left + 1,
-        "first_live": next((index + 1 for index, step in enumerate(made.view.steps)
+        "name": branch.name,
+        "fidelity": worst(branch).value,
+        "first_simulated": None if left is None or worst(branch) is Fidelity.LIVE else left + 1,
+        "first_live": next((index + 1 for index, step in enumerate(branch.view.steps)
                             if step.fidelity is Fidelity.LIVE), None),
-        "asked_live": live_sources(made),
-        **edit_values(made),
-        "token_boundaries": sorted({recut.basis for recut in _recuts(made)}),
+        "asked_live": live_sources(branch),
+        **edit_values(branch),
+        "token_boundaries": sorted({recut.basis for recut in _recuts(branch)}),
         "estimated": [{"step": step + 1, "least": recut.apart[0], "most": recut.apart[1]}
-                      for step, recut in _estimated(made) if recut.apart is not None],
-        "first_difference": None if made.difference is None else made.difference + 1,
-        "summary": summary(made),
+                      for step, recut in _estimated(branch) if recut.apart is not None],
+        "first_difference": None if branch.difference is None else branch.difference + 1,
+        "summary": summary(branch),
         "turns": [
             {
                 "id": now.id,
@@ -196,14 +196,14 @@ def values(made: Branch) -> dict[str, Any]:
                 "after": {"final_state": now.final_state.value, "terminal_reason": now.terminal},
                 "spent": {"requests": now.ended.spend.requests, "output_tokens": now.ended.spend.output_tokens,
                           **{short: spent for _, short, spent, _ in limit_usage(now.ended)}},
-                "limits": {short: limit for _, short, _, limit in limit_usage(made.view.end_of(now))},
-                "unrecorded": now in made.unrecorded,
-                "fidelity": made.view.steps[now.run.decided].fidelity.value,
+                "limits": {short: limit for _, short, _, limit in limit_usage(branch.view.end_of(now))},
+                "unrecorded": now in branch.unrecorded,
+                "fidelity": branch.view.steps[now.run.decided].fidelity.value,
                 "merged_text_diff": merged_diff(then, now),
             }
-            for then, now in zip(made.original.turns, made.view.turns, strict=True)
+            for then, now in zip(branch.original.turns, branch.view.turns, strict=True)
         ],
-        "explain": document(made.view),
+        "explain": document(branch.view),
     }
 
 

@@ -68,14 +68,14 @@ def inputs_line(replay: Replay, record: TurnRecord) -> str:
                      for each in turn_inputs(replay.case, record))
 
 
-def edit_stretches(replay: Replay, given: Sequence[str], from_step: int | None) -> list[tuple[int, dict[str, str]]]:
+def edit_stretches(replay: Replay, texts: Sequence[str], from_step: int | None) -> list[tuple[int, dict[str, str]]]:
     """What each edit sets, and from which step (its index) on: from where the run is given the input.
 
     Raises:
         CallerError: one of them names no input, or one that this run is not given.
     """
     found: dict[int, dict[str, str]] = {}
-    for text in given:
+    for text in texts:
         edit = edit_of(replay, text)
         since = edit_step(replay, edit)
         if from_step is not None and from_step - 1 > since:
@@ -84,14 +84,14 @@ def edit_stretches(replay: Replay, given: Sequence[str], from_step: int | None) 
     return sorted(found.items())
 
 
-def edited_inputs(made: Branch) -> list[EditedInput]:
+def edited_inputs(branch: Branch) -> list[EditedInput]:
     """The inputs that a run is given otherwise, with what was recorded."""
-    replay = made.view.replay
-    records = {turn.record.id: turn.record for turn in made.original.replay.turns}
+    replay = branch.view.replay
+    records = {turn.record.id: turn.record for turn in branch.original.replay.turns}
     found: list[EditedInput] = []
     for edit in replay.settings.edits:
         record = records.get(edit.id)
-        inputs = [] if record is None else turn_inputs(made.original.replay.case, record)
+        inputs = [] if record is None else turn_inputs(branch.original.replay.case, record)
         if 0 < edit.input <= len(inputs):
             found.append(EditedInput(edit.turn, inputs[edit.input - 1], edit.text))
     return found
@@ -102,22 +102,22 @@ def stop_steps(replay: Replay) -> list[int]:
     return [turn.end - 1 for turn in replay.turns if stops_at_edit(turn.steps)]
 
 
-def edit_lines(made: Branch) -> list[str]:
+def edit_lines(branch: Branch) -> list[str]:
     """What was edited, a line each, and where the recording stops answering for that."""
     found = [f"edited: turn {each.turn}, input {each.given.number} ({each.given.what}), {len(each.given.text):,} "
-             f"characters became {len(each.text):,}" for each in edited_inputs(made)]
-    stops = stop_steps(made.view.replay)
+             f"characters became {len(each.text):,}" for each in edited_inputs(branch)]
+    stops = stop_steps(branch.view.replay)
     if found and stops:
         where = ", ".join(f"step {step + 1}" for step in stops)
         found.append(f"the recording stops answering at {where}: nobody was asked the edited request")
     return found
 
 
-def edit_values(made: Branch) -> dict[str, Any]:
+def edit_values(branch: Branch) -> dict[str, Any]:
     """The same for a JSON document."""
-    stops = stop_steps(made.view.replay)
+    stops = stop_steps(branch.view.replay)
     return {
         "edited": [{"turn": each.turn, "input": each.given.number, "what": each.given.what,
-                    "before": each.given.text, "after": each.text} for each in edited_inputs(made)],
+                    "before": each.given.text, "after": each.text} for each in edited_inputs(branch)],
         "recording_stops_at": stops[0] + 1 if stops else None,
     }

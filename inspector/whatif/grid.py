@@ -174,7 +174,7 @@ LISTED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GridRequest:
     """A wish for a grid, over whatever is looked at."""
 
     axes: tuple[Axis, ...] = ()

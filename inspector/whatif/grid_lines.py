@@ -13,14 +13,14 @@ from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Role, Span, field, joined, more, safe
 from inspector.whatif.axes import SHORT
 from inspector.whatif.grid import End, TurnGrid
-from inspector.whatif.grid_run import Tuned
+from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.heat import SIMULATED, WIDTH, heat, key, word
-from inspector.whatif.smallest import Edge, Knee, Smallest, cost, smallest, why_not
+from inspector.whatif.smallest import Edge, Knee, SmallestLimits, cost, smallest, why_not
 from loop_core.turn.trace import Fidelity
 
 
 def sheet(
-    tuned: Tuned, bend: Knee | None, show: str = "outcome", turn: int | None = None, width: int = WIDTH,
+    tuned: TunedGrid, bend: Knee | None, show: str = "outcome", turn: int | None = None, width: int = WIDTH,
     here: int | None = None,
 ) -> list[Line]:
     """The whole sheet; of one turn where it is named. The map keeps to `width`, other lines are to be wrapped."""
@@ -34,7 +34,7 @@ def sheet(
     return [*lines, (), *answers(tuned, bend, turn)]
 
 
-def answers(tuned: Tuned, bend: Knee | None, turn: int | None = None, most: int | None = None) -> list[Line]:
+def answers(tuned: TunedGrid, bend: Knee | None, turn: int | None = None, most: int | None = None) -> list[Line]:
     """The smallest budget of each turn, or of one, and the knee for all; of `most` turns at most."""
     lines: list[Line] = [(Span("the smallest budget that completes each turn", Role.TITLE),),
                          *_smallest(tuned, turn, most)]
@@ -43,7 +43,7 @@ def answers(tuned: Tuned, bend: Knee | None, turn: int | None = None, most: int 
     return lines
 
 
-def headline(tuned: Tuned, bend: Knee | None) -> Line:
+def headline(tuned: TunedGrid, bend: Knee | None) -> Line:
     """The answer in one line."""
     if not tuned.turns:
         return (Span("NOTHING TO TUNE", Role.ERROR), Span("  no LLM traffic was found"))
@@ -56,20 +56,20 @@ def headline(tuned: Tuned, bend: Knee | None) -> Line:
             Span(named(tuned, bend.enough.cell, bend.budget), Role.STRONG), Span(" on"))
 
 
-def named(tuned: Tuned, cell: int, budget: int | None = None) -> str:
+def named(tuned: TunedGrid, cell: int, budget: int | None = None) -> str:
     """A cell as an operator would say it: `attempts=5, max_tokens=512`; with another max_tokens where one is given."""
     shown = {INITIAL: budget} if budget is not None else {}
     values = zip(tuned.grid.axes, tuned.grid.values(cell), strict=True)
     return ", ".join(f"{axis.short}={axis.value_text(shown.get(axis.name, value))}" for axis, value in values)
 
 
-def between(tuned: Tuned, cell: int, budget: int | None) -> Line:
+def between(tuned: TunedGrid, cell: int, budget: int | None) -> Line:
     """Where the map shows a max_tokens that lies between its values: in the next of them."""
     cap = dict(zip(tuned.grid.names, tuned.grid.values(cell), strict=True)).get(INITIAL)
     return () if budget is None or cap in (None, budget) else (Span(f" (column {cap:,})", Role.DIM),)
 
 
-def about(tuned: Tuned) -> Iterator[Line]:
+def about(tuned: TunedGrid) -> Iterator[Line]:
     """What was run: the axes, the size, and how far it may be trusted."""
     grid = tuned.grid
     for number, axis in enumerate(grid.axes):
@@ -88,7 +88,7 @@ def about(tuned: Tuned) -> Iterator[Line]:
                                       Role.WARN))
 
 
-def fidelity(tuned: Tuned) -> Line:
+def fidelity(tuned: TunedGrid) -> Line:
     """How many cells hold what was recorded, and how many what was simulated."""
     run = [cell for cell in range(tuned.grid.size) if tuned.looked_at[cell]]
     simulated = sum(map(bool, tuned.simulated))
@@ -104,7 +104,7 @@ def fidelity(tuned: Tuned) -> Line:
 # -- smallest --------------------------------------------------------------------------------------------------------
 
 
-def _smallest(tuned: Tuned, turn: int | None, most: int | None) -> Iterator[Line]:
+def _smallest(tuned: TunedGrid, turn: int | None, most: int | None) -> Iterator[Line]:
     numbers = range(len(tuned.turns)) if turn is None else (turn,)
     steady = {number for number in numbers if turn is None and completes(tuned.turns[number])}
     told = [number for number in numbers if number not in steady][:most]
@@ -127,7 +127,7 @@ def turn_counts(steady: int, undone: int, left: int = 0) -> Iterator[Line]:
             yield (Span(f"{many(count, 'turn')} {what}", Role.DIM),)
 
 
-def smallest_lines(tuned: Tuned, found: Smallest) -> Iterator[Line]:
+def smallest_lines(tuned: TunedGrid, found: SmallestLimits) -> Iterator[Line]:
     """The smallest budget of one turn, or why there is none."""
     name = f"turn {found.turn + 1}"
     glyph, role = STATE[found.end.looks]
@@ -178,7 +178,7 @@ def spent_line(end: End) -> Line:
 # -- all turns -------------------------------------------------------------------------------------------------------
 
 
-def _knee(tuned: Tuned, bend: Knee) -> Iterator[Line]:
+def _knee(tuned: TunedGrid, bend: Knee) -> Iterator[Line]:
     completed, edge = bend.enough.completed, bend.edge
     tokens = bend.enough.tokens if edge is None else cost(edge.ends)[0]
     yield field("enough", *_point_words(tuned, bend.enough.cell, completed, tokens, bend.budget))
@@ -191,7 +191,7 @@ def _knee(tuned: Tuned, bend: Knee) -> Iterator[Line]:
         yield more(Span(f"{many(rest, 'further turn')} for {more_tokens:,} output tokens more", Role.DIM))
 
 
-def _point_words(tuned: Tuned, cell: int, completed: int, tokens: int, budget: int | None = None) -> Line:
+def _point_words(tuned: TunedGrid, cell: int, completed: int, tokens: int, budget: int | None = None) -> Line:
     return (Span(named(tuned, cell, budget), Role.STRONG), Span("  "), *joined([
         (Span(f"{completed:,} of {tuned.every:,} complete"),), (Span(many(tokens, "output token")),)]))
 
@@ -205,7 +205,7 @@ def many(count: int, noun: str) -> str:
 # What it does for all turns together, then how each ends in it; or all about one turn.
 
 
-def cell_sheet(tuned: Tuned, cell: int, turn: int | None = None, most: int | None = None) -> list[Line]:
+def cell_sheet(tuned: TunedGrid, cell: int, turn: int | None = None, most: int | None = None) -> list[Line]:
     """A cell in full; of `most` turns at most."""
     title: Line = (Span(named(tuned, cell), Role.TITLE),)
     if turn is not None or len(tuned.turns) == 1:
@@ -215,7 +215,7 @@ def cell_sheet(tuned: Tuned, cell: int, turn: int | None = None, most: int | Non
     return [title, *_cell_of_all(tuned, cell), (), *cell_lines(tuned, cell, most)]
 
 
-def cell_lines(tuned: Tuned, cell: int, most: int | None = None) -> Iterator[Line]:
+def cell_lines(tuned: TunedGrid, cell: int, most: int | None = None) -> Iterator[Line]:
     """How each turn ends in a cell; turns that complete in every cell are counted."""
     steady = sum(map(completes, tuned.turns))
     told = [(number, turn.end(cell)) for number, turn in enumerate(tuned.turns, 1) if not completes(turn)]
@@ -226,7 +226,7 @@ def cell_lines(tuned: Tuned, cell: int, most: int | None = None) -> Iterator[Lin
     yield from turn_counts(steady, len(told) - len(ends), len(ends) - len(ends[:most]))
 
 
-def _cell_of_all(tuned: Tuned, cell: int) -> Iterator[Line]:
+def _cell_of_all(tuned: TunedGrid, cell: int) -> Iterator[Line]:
     run, done = tuned.looked_at[cell], tuned.completed[cell]
     yield field("complete", Span(f"{done:,} of {many(run, 'turn')}", Role.OK if done == run else Role.WARN))
     if run < len(tuned.turns):
@@ -241,7 +241,7 @@ def _cell_of_all(tuned: Tuned, cell: int) -> Iterator[Line]:
         for name, count in ((Fidelity.RECORDED, recorded), (Fidelity.SIMULATED, simulated)) if count]))
 
 
-def _cell_of_one(tuned: Tuned, cell: int, turn: int) -> Iterator[Line]:
+def _cell_of_one(tuned: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
     seen = tuned.turns[turn]
     yield field(f"turn {turn + 1}", safe(seen.id, width=80))
     end = seen.end(cell)

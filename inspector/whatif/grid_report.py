@@ -18,7 +18,7 @@ from inspector.report.verdict import identifier
 from inspector.whatif.axes import Value
 from inspector.whatif.grid import End, TurnGrid
 from inspector.whatif.grid_lines import sheet
-from inspector.whatif.grid_run import Tuned
+from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.heat import WIDTH, word
 from inspector.whatif.smallest import BudgetPoint, Edge, cost, knee, smallest, why_not
 from loop_core.errors import CallerError
@@ -26,7 +26,7 @@ from loop_core.errors import CallerError
 SCHEMA = "loop-inspector/tune/2"
 
 
-def text(tuned: Tuned, show: str = "outcome", ascii_only: bool = False, paths: Sequence[str] = ()) -> str:
+def text(tuned: TunedGrid, show: str = "outcome", ascii_only: bool = False, paths: Sequence[str] = ()) -> str:
     """The sheet as linear text in 80 columns; at its end the command that runs the best cell, to be copied whole."""
     bend = knee(tuned)
     lines = [ascii_line(line) if ascii_only else line for line in sheet(tuned, bend, show)]
@@ -71,7 +71,7 @@ class TurnInCell(NamedTuple):
     """The smallest for all turns, in the cell that is enough for them."""
 
 
-def rows_of(tuned: Tuned) -> Iterator[TurnInCell]:
+def rows_of(tuned: TunedGrid) -> Iterator[TurnInCell]:
     """Each turn in each cell that was run."""
     bend = knee(tuned)
     edges = {(found.cell, number): found.edge for number in range(len(tuned.turns))
@@ -103,7 +103,7 @@ def _axis(name: str, place: int) -> Column[TurnInCell]:
     return Column(name, lambda row: row.values[place])
 
 
-def as_csv(tuned: Tuned) -> str:
+def as_csv(tuned: TunedGrid) -> str:
     """One row for each turn in each cell that was run; an empty value of an axis is `none`."""
     return csv_table(tuned.grid.names).csv(rows_of(tuned))
 
@@ -132,7 +132,7 @@ def check(path: str | None, paths: Sequence[str], force: bool, option: str = "--
         raise CallerError(f"{option} {one_line(path)}: is there already; --force writes over it")
 
 
-def save(path: str | None, made: Callable[[], str], option: str = "--csv") -> None:
+def save(path: str | None, content: Callable[[], str], option: str = "--csv") -> None:
     """Writes a file, where one is named; what was there is whole where that fails.
 
     Raises:
@@ -141,7 +141,7 @@ def save(path: str | None, made: Callable[[], str], option: str = "--csv") -> No
     if path is None or path in NO_FILE:
         return
     try:
-        replace_all({Path(path): made().encode("utf-8", "backslashreplace")})
+        replace_all({Path(path): content().encode("utf-8", "backslashreplace")})
     except OSError as why:
         raise CallerError(f"{option} {one_line(path)}: cannot be written: {why.strerror}") from why
 
@@ -149,7 +149,7 @@ def save(path: str | None, made: Callable[[], str], option: str = "--csv") -> No
 # -- JSON ------------------------------------------------------------------------------------------------------------
 
 
-def document(tuned: Tuned) -> dict[str, Any]:
+def document(tuned: TunedGrid) -> dict[str, Any]:
     """The grid as plain values, ready for `json.dumps`; a cell that was not run has nulls."""
     bend = knee(tuned)
     return {
@@ -169,14 +169,14 @@ _SUMS = {"completed": "completed", "unrecorded": "unrecorded", "simulated": "sim
          "requests": "requests", "segments": "segments"}
 
 
-def _cell(tuned: Tuned, cell: int) -> dict[str, Any]:
+def _cell(tuned: TunedGrid, cell: int) -> dict[str, Any]:
     told: dict[str, Any] = {"values": list(tuned.grid.values(cell)), "turns": tuned.looked_at[cell]}
     for name, of in _SUMS.items():
         told[name] = getattr(tuned, of)[cell] if tuned.looked_at[cell] else None
     return told
 
 
-def _turn(tuned: Tuned, number: int) -> dict[str, Any]:
+def _turn(tuned: TunedGrid, number: int) -> dict[str, Any]:
     turn = tuned.turns[number]
     found = smallest(tuned, number)
     return {
@@ -225,7 +225,7 @@ PAGE_STYLE = (
 )
 
 
-def page(tuned: Tuned) -> str:
+def page(tuned: TunedGrid) -> str:
     """The page: how many turns complete in each cell, by colour and number; the smallest cell is framed."""
     grid, bend = tuned.grid, knee(tuned)
     best = bend.enough.cell if bend is not None else None
@@ -255,7 +255,7 @@ def _value_text(value: Value) -> str:
 
 
 def _page_table(
-    tuned: Tuned, rows: Sequence[Value], columns: Sequence[Value], others: Sequence[Value], best: int | None
+    tuned: TunedGrid, rows: Sequence[Value], columns: Sequence[Value], others: Sequence[Value], best: int | None
 ) -> str:
     names = tuned.grid.names
     caption = f"<caption>{escape(_assigned_values(names[1:-1], others))}</caption>" if others else ""
@@ -269,7 +269,7 @@ def _page_table(
     return f"<table>{caption}<tr><th>{escape(corner)}</th>{head}</tr>{''.join(body)}</table>"
 
 
-def _page_cell(tuned: Tuned, cell: int, best: bool) -> str:
+def _page_cell(tuned: TunedGrid, cell: int, best: bool) -> str:
     if not tuned.whole(cell):
         return "<td>not run</td>"
     done, every = tuned.completed[cell], max(1, tuned.every)

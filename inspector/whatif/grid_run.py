@@ -22,7 +22,7 @@ from struct import Struct
 from typing import Any
 
 from inspector.replay.case import Case
-from inspector.report.findings import Noted, recorded_findings
+from inspector.report.findings import ReportedFinding, recorded_findings
 from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid
 from inspector.whatif.sweep import Shapes, Sweep
 from loop_core.turn.limits import Spend
@@ -139,7 +139,7 @@ ALONE = 0.1
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TunedGrid:
     """A grid that was run, or as much of it as was done."""
 
     grid: Grid
@@ -149,7 +149,7 @@ class Tuned:
     parts: int
     case: Case | None = None
     """What was run, to look between the values of the grid."""
-    noted: Sequence[tuple[Noted, ...]] = ()
+    noted: Sequence[tuple[ReportedFinding, ...]] = ()
     """What the recording shows of each turn."""
 
     @property
@@ -228,7 +228,7 @@ def tune(
     jobs: int | None = None,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
-) -> Tuned:
+) -> TunedGrid:
     """Runs every turn of the case in every cell of the grid.
 
     `jobs` bounds the processes, None: one for each processor. `cancelled` is asked again and again; once it says so,
@@ -273,7 +273,7 @@ def tune(
         TurnGrid(record.id, case.loaded.exchanges[record.links[0].index].path, tuple(turn.places), turn.codes)
         for record, turn in zip(records, turns, strict=True)
     )
-    return Tuned(grid, found, done, parts, case, noted)
+    return TunedGrid(grid, found, done, parts, case, noted)
 
 
 def _worked(
@@ -298,12 +298,12 @@ class _Whole:
         self.order = itemgetter(*(place[cell] for cell in range(len(cells)))) if len(cells) > 1 else None
         self.kept: dict[bytes, array[int]] = {}
 
-    def ordered(self, told: bytes) -> array[int]:
+    def ordered(self, packed: bytes) -> array[int]:
         """The codes of one turn."""
-        if told not in self.kept:
-            codes = array("I", told)
-            self.kept[told] = codes if self.order is None else array("I", self.order(codes))
-        return self.kept[told]
+        if packed not in self.kept:
+            codes = array("I", packed)
+            self.kept[packed] = codes if self.order is None else array("I", self.order(codes))
+        return self.kept[packed]
 
 
 class _Collected:
@@ -319,12 +319,12 @@ class _Collected:
         self.places = {_end(end): number for number, end in enumerate(ends)}
         self.codes = codes
 
-    def take(self, ends: Sequence[Any], told: bytes, cells: array[int]) -> None:
+    def take(self, ends: Sequence[Any], codes: bytes, cells: array[int]) -> None:
         """Takes in some cells."""
         own = [self.places.setdefault(_end(end), len(self.places)) for end in ends]
         if not self.codes:
             self.codes = array("I", [UNDONE]) * self.size
-        for cell, code in zip(cells, array("I", told), strict=True):
+        for cell, code in zip(cells, array("I", codes), strict=True):
             self.codes[cell] = own[code]
 
 
@@ -333,6 +333,6 @@ def _plain(end: End) -> tuple[Any, ...]:
             end.cut_unseen, end.verdict, end.complete)
 
 
-def _end(told: Sequence[Any]) -> End:
-    state, terminal, limit, segments, spent, *rest = told
+def _end(ending: Sequence[Any]) -> End:
+    state, terminal, limit, segments, spent, *rest = ending
     return End(State(state), terminal, limit, segments, Spend(*spent), *rest)

@@ -15,7 +15,7 @@ from inspector.report.lines.glyphs import MARKED, STATE
 from inspector.report.lines.spans import EMPTY, Line, Role, Span
 from inspector.whatif.axes import SHORT, Axis
 from inspector.whatif.grid import UNDONE, End
-from inspector.whatif.grid_run import Tuned
+from inspector.whatif.grid_run import TunedGrid
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
@@ -218,7 +218,7 @@ def word(end: End) -> str:
     return WORDS.get(told, told)
 
 
-def _outcome(tuned: Tuned, cell: int, short: bool) -> Span:
+def _outcome(tuned: TunedGrid, cell: int, short: bool) -> Span:
     """All turns together: how many are complete, and the gravest state of the others."""
     done, all_turns = tuned.completed[cell], tuned.every
     state = State.ABORT_PARTIAL if tuned.incomplete[cell] else State.UNRECORDED if done < all_turns else State.COMPLETE
@@ -236,7 +236,7 @@ def _shaded(value: int, most: int) -> Span:
 class _Shown(NamedTuple):
     """One measure: over all turns, for one turn, and what its glyphs mean."""
 
-    total: Callable[[Tuned], Sequence[int]]
+    total: Callable[[TunedGrid], Sequence[int]]
     single: Callable[[End], int]
     title: str
 
@@ -251,14 +251,14 @@ SHOWS: Mapping[str, _Shown] = {
 """What a map may show."""
 
 
-def marks(tuned: Tuned, show: str, turn: int | None = None, *, short: bool = False) -> list[Span]:
+def marks(tuned: TunedGrid, show: str, turn: int | None = None, *, short: bool = False) -> list[Span]:
     """What stands in each cell: of all turns together, or of one; `short` leaves out how many turns there are."""
     if turn is None and len(tuned.turns) == 1:
         turn = 0
     return _all(tuned, show, short) if turn is None else _one(tuned, show, turn)
 
 
-def _all(tuned: Tuned, show: str, short: bool) -> list[Span]:
+def _all(tuned: TunedGrid, show: str, short: bool) -> list[Span]:
     values = SHOWS[show].total(tuned)
     most = max(values, default=0)
     found: list[Span] = []
@@ -271,7 +271,7 @@ def _all(tuned: Tuned, show: str, short: bool) -> list[Span]:
     return found
 
 
-def _one(tuned: Tuned, show: str, turn: int) -> list[Span]:
+def _one(tuned: TunedGrid, show: str, turn: int) -> list[Span]:
     seen = tuned.turns[turn]
     most = max((SHOWS[show].single(end) for end in seen.ends), default=0)
     by_code = {UNDONE: Span("", Role.AHEAD)}
@@ -298,7 +298,9 @@ def key(show: str, single: bool) -> str:
 # -- the map ---------------------------------------------------------------------------------------------------------
 
 
-def heat(tuned: Tuned, show: str, turn: int | None = None, width: int = WIDTH, here: int | None = None) -> list[Line]:
+def heat(
+    tuned: TunedGrid, show: str, turn: int | None = None, width: int = WIDTH, here: int | None = None
+) -> list[Line]:
     """The map, at most `width` columns wide; the cell `here` is marked."""
     spans = marks(tuned, show, turn)
     if plane(tuned.grid.axes, spans, None).width > width:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from inspector.config.settings import Settings
 from inspector.replay import Replay, TurnRun, replay
 from inspector.replay.case import Case, seen_by_loop
-from inspector.report.findings import CUT_WORDS, Noted, held_calls, recorded_findings
+from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, recorded_findings
 from inspector.report.judged_turn import judged_turn_of
 from inspector.report.verdict import verdict_word
 from inspector.sessions.recording import TurnPlace
@@ -97,8 +97,8 @@ class PolicyRun:
         return f"{last.place.value} {last.ordinal}" if last is not None and last.ordinal else "a response"
 
 
-def _is_cut(seen: Evaluation) -> bool:
-    return seen.judgement.stop.normalized in CUT_WORDS or seen.judgement.cap_reached
+def _is_cut(evaluation: Evaluation) -> bool:
+    return evaluation.judgement.stop.normalized in CUT_WORDS or evaluation.judgement.cap_reached
 
 
 def _name(verdict: Verdict) -> str:
@@ -266,7 +266,7 @@ def matrix(case: Case, settings: Settings | None = None, policies: Sequence[Poli
     return Matrix(replays, rows)
 
 
-def _cells(replays: Sequence[Replay], row: int, noted: Sequence[Noted]) -> Iterator[Cell]:
+def _cells(replays: Sequence[Replay], row: int, noted: Sequence[ReportedFinding]) -> Iterator[Cell]:
     strict = replays[0]
     complete = verdict_word(judged_turn_of(strict, strict.turns[row], noted))[1]
     for made in replays:
@@ -277,23 +277,23 @@ def _cells(replays: Sequence[Replay], row: int, noted: Sequence[Noted]) -> Itera
             yield cell._replace(complete=complete)
 
 
-def _cell(made: Replay, strict: Replay, row: int) -> Cell:
-    turn, theirs = made.turns[row], strict.turns[row]
-    look = PolicyRun(_first_run(made, turn))
+def _cell(run: Replay, strict: Replay, row: int) -> Cell:
+    turn, theirs = run.turns[row], strict.turns[row]
+    look = PolicyRun(_first_run(run, turn))
     decision = next(each for each in DECISIONS if each.holds(look))
-    differs = None if made is strict else first_difference(_of(made, turn), _of(strict, theirs))
+    differs = None if run is strict else first_difference(_of(run, turn), _of(strict, theirs))
     step = None if differs is None else min(turn.first + differs, turn.end - 1)
     return Cell(decision, decision.why(look), look.turn.spend.continuations, step)
 
 
-def _of(made: Replay, turn: TurnRun) -> Trace:
-    return Trace(made.trace.steps[turn.first : turn.end])
+def _of(run: Replay, turn: TurnRun) -> Trace:
+    return Trace(run.trace.steps[turn.first : turn.end])
 
 
-def _first_run(made: Replay, turn: TurnRun) -> list[Step]:
+def _first_run(replay: Replay, turn: TurnRun) -> list[Step]:
     """The run that begins the turn; one that ended in a failure which was sent again is passed over."""
-    links, used = seen_by_loop(made.case, turn.record), 0
-    runs = _runs(made.trace.steps[turn.first : turn.end])
+    links, used = seen_by_loop(replay.case, turn.record), 0
+    runs = _runs(replay.trace.steps[turn.first : turn.end])
     for run in runs:
         used += max(1, sum(step.turn.signal is Signal.PROVIDER_RESPONSE for step in run))
         if used >= len(links) or links[used].place is not TurnPlace.RETRY:

@@ -22,38 +22,38 @@ WIDTH = 80
 COLUMN = 10
 
 
-def text(made: Matrix) -> str:
+def text(matrix: Matrix) -> str:
     """The matrix, then what each policy did; turns in a row in which all agree are one line."""
-    return "\n".join(_lines(made)) + "\n"
+    return "\n".join(_lines(matrix)) + "\n"
 
 
-def _lines(made: Matrix) -> Iterator[str]:
-    if not made.rows:
+def _lines(matrix: Matrix) -> Iterator[str]:
+    if not matrix.rows:
         yield "NOTHING READ  no LLM traffic was found"
         return
-    turns = "turn" if len(made.rows) == 1 else "turns"
-    yield f"{len(made.rows)} {turns} under {len(made.policies)} policies, {made.fidelity.value}"
+    turns = "turn" if len(matrix.rows) == 1 else "turns"
+    yield f"{len(matrix.rows)} {turns} under {len(matrix.policies)} policies, {matrix.fidelity.value}"
     yield ""
-    laid = layout(made, WIDTH, 0)._replace(first=0, seen=len(made.policies))
-    yield from (text_of(line).rstrip() for line in names(made, laid))
-    lines = folded(made, each=False)
+    laid = layout(matrix, WIDTH, 0)._replace(first=0, seen=len(matrix.policies))
+    yield from (text_of(line).rstrip() for line in names(matrix, laid))
+    lines = folded(matrix, each=False)
     for alike in lines:
-        line = fold_line(made, alike, here=False) if len(alike) > 1 else row(made, alike[0], None, laid)
+        line = fold_line(matrix, alike, here=False) if len(alike) > 1 else row(matrix, alike[0], None, laid)
         folds = wrap(text_of(line), WIDTH, subsequent_indent=" " * (LABEL + 1))
         yield from folds if len(alike) > 1 else [text_of(line).rstrip()]
     yield ""
-    counts = ", ".join(f"{policy.name} {made.complete(at):,}" for at, policy in enumerate(made.policies))
-    yield from wrap(f"complete by the verdict of each turn, of {len(made.rows):,}: {counts}", WIDTH,
+    counts = ", ".join(f"{policy.name} {matrix.complete(at):,}" for at, policy in enumerate(matrix.policies))
+    yield from wrap(f"complete by the verdict of each turn, of {len(matrix.rows):,}: {counts}", WIDTH,
                     break_on_hyphens=False)
-    used = {cell.decision.word: cell.decision for row in made.rows for cell in row}
+    used = {cell.decision.word: cell.decision for row in matrix.rows for cell in row}
     if any(word != each.short for word, each in used.items()):
         yield ""
         legend = ", ".join(f"{d.short}: {d.word}" for d in DECISIONS if d.word in used and d.short != d.word)
         yield from wrap(legend, WIDTH)
     for turn in (alike[0] for alike in lines if len(alike) == 1):
         yield ""
-        yield f"turn {turn + 1} ({one_line(made.turns[turn].record.id)})"
-        for who, cell in same_decisions(made, made.rows[turn]):
+        yield f"turn {turn + 1} ({one_line(matrix.turns[turn].record.id)})"
+        for who, cell in same_decisions(matrix, matrix.rows[turn]):
             said = f"{who}: {cell.decision.word} · {one_line(cell.why)}{_parts(cell)}"
             yield from wrap(said, WIDTH, initial_indent="  ", subsequent_indent="    ")
 
@@ -65,10 +65,10 @@ def short_word(cell: Cell) -> str:
     return cell.decision.short
 
 
-def same_decisions(made: Matrix, row: tuple[Cell, ...]) -> list[tuple[str, Cell]]:
+def same_decisions(matrix: Matrix, row: tuple[Cell, ...]) -> list[tuple[str, Cell]]:
     """The cells of a row, those that say the same in one: the names of the policies, and what they did."""
     found: dict[tuple[str, str, int | None], tuple[list[str], Cell]] = {}
-    for policy, cell in zip(made.policies, row, strict=True):
+    for policy, cell in zip(matrix.policies, row, strict=True):
         found.setdefault((cell.decision.word, cell.why, cell.step), ([], cell))[0].append(policy.name)
     return [(", ".join(names), cell) for names, cell in found.values()]
 
@@ -104,28 +104,28 @@ ROWS: Table[CellOfTurn] = Table((
 """The columns of CSV."""
 
 
-def as_csv(made: Matrix) -> str:
+def as_csv(matrix: Matrix) -> str:
     """Each turn under each policy, a row each."""
     return ROWS.csv(
         CellOfTurn(number, turn.record.id, policy.name, cell)
-        for number, (turn, row) in enumerate(zip(made.turns, made.rows, strict=True), 1)
-        for policy, cell in zip(made.policies, row, strict=True))
+        for number, (turn, row) in enumerate(zip(matrix.turns, matrix.rows, strict=True), 1)
+        for policy, cell in zip(matrix.policies, row, strict=True))
 
 
-def values(made: Matrix) -> dict[str, Any]:
+def values(matrix: Matrix) -> dict[str, Any]:
     """The matrix as plain values, schema `loop-inspector/policies/1`."""
     return {
         "schema": SCHEMA,
-        "fidelity": made.fidelity.value,
+        "fidelity": matrix.fidelity.value,
         "policies": [
             {
                 "name": policy.name,
                 "title": policy.title,
                 "cites": list(policy.cites),
-                "decisions": dict(Counter(row[column].decision.word for row in made.rows)),
-                "complete": made.complete(column),
+                "decisions": dict(Counter(row[column].decision.word for row in matrix.rows)),
+                "complete": matrix.complete(column),
             }
-            for column, policy in enumerate(made.policies)
+            for column, policy in enumerate(matrix.policies)
         ],
         "turns": [
             {
@@ -133,10 +133,10 @@ def values(made: Matrix) -> dict[str, Any]:
                 "responses": [link.index for link in turn.record.links],
                 "decisions": [
                     {"policy": policy.name, **CELLS.values(cell)}
-                    for policy, cell in zip(made.policies, row, strict=True)
+                    for policy, cell in zip(matrix.policies, row, strict=True)
                 ],
             }
-            for turn, row in zip(made.turns, made.rows, strict=True)
+            for turn, row in zip(matrix.turns, matrix.rows, strict=True)
         ],
     }
 
@@ -154,41 +154,41 @@ ROOMY = 21
 ROLES = {Severity.ERROR: Role.ERROR, Severity.WARNING: Role.WARN, Severity.INFO: Role.OK}
 
 
-def agree(made: Matrix, turn: int) -> bool:
+def agree(matrix: Matrix, turn: int) -> bool:
     """Whether all policies decide alike about a turn."""
-    first, *others = made.rows[turn]
+    first, *others = matrix.rows[turn]
     return all(cell.decision is first.decision for cell in others)
 
 
-def folded(made: Matrix, each: bool) -> list[range]:
+def folded(matrix: Matrix, each: bool) -> list[range]:
     """The turns of each line: one turn, or those in a row about which all policies agree; `each` folds none."""
-    turns = range(len(made.rows))
+    turns = range(len(matrix.rows))
     if each:
         return [range(turn, turn + 1) for turn in turns]
     found: list[range] = []
-    for alike, group in groupby(turns, key=partial(agree, made)):
+    for alike, group in groupby(turns, key=partial(agree, matrix)):
         members = list(group)
         found += [range(members[0], members[-1] + 1)] if alike else [range(turn, turn + 1) for turn in members]
     return found
 
 
-def fold_line(made: Matrix, turns: range, *, here: bool) -> Line:
+def fold_line(matrix: Matrix, turns: range, *, here: bool) -> Line:
     """The line of turns in which all policies agree."""
-    counts = Counter(made.rows[turn][0].decision.word for turn in turns)
+    counts = Counter(matrix.rows[turn][0].decision.word for turn in turns)
     told = ", ".join(f"{word} {count:,}" for word, count in counts.most_common())
     return (Span(f"{turns[0] + 1:<{LABEL},}", Role.DIM), Span("▶" if here else " ", Role.HERE),
             Span(f"{len(turns):,} turns in which all policies agree", Role.PLAIN if here else Role.DIM),
             Span(f"  {told}", Role.DIM))
 
 
-def fold_sheet(made: Matrix, turns: range) -> Listed:
+def fold_sheet(matrix: Matrix, turns: range) -> Listed:
     """What is known of turns in which all policies agree."""
-    alike = Counter(made.rows[turn][0].decision.word for turn in turns)
+    alike = Counter(matrix.rows[turn][0].decision.word for turn in turns)
     return Listed([
         (Span(f"turns {turns[0] + 1:,} to {turns[-1] + 1:,}", Role.TITLE), Span(" under all policies", Role.DIM)),
         field("agree in", Span(f"{len(turns):,} turns")),
         field("decisions", *joined([(Span(f"{word} {count:,}"),) for word, count in alike.most_common()])),
-        field("complete", Span(f"{sum(made.rows[turn][0].complete for turn in turns):,} of {len(turns):,}, by the "
+        field("complete", Span(f"{sum(matrix.rows[turn][0].complete for turn in turns):,} of {len(turns):,}, by the "
                                "verdict of each")),
     ])
 
@@ -206,35 +206,35 @@ class Layout(NamedTuple):
         return range(self.first, self.first + self.seen)
 
 
-def layout(made: Matrix, width: int, policy: int) -> Layout:
+def layout(matrix: Matrix, width: int, policy: int) -> Layout:
     """As many policies as fit into `width`, `policy` among them."""
-    every = len(made.policies)
+    every = len(matrix.policies)
     column = max(COLUMN, min(ROOMY, (width - LABEL) // every))
     count = max(1, min(every, (width - LABEL) // column))
     return Layout(max(0, min(policy - count + 1, every - count)), count, column)
 
 
-def names(made: Matrix, laid: Layout) -> list[Line]:
+def names(matrix: Matrix, layout: Layout) -> list[Line]:
     """The names of the policies over their columns, in two lines where they are broken at the hyphen."""
-    shown_names = [made.policies[policy].name for policy in laid.policies]
-    whole = all(len(name) < laid.column - 1 for name in shown_names)
+    shown_names = [matrix.policies[policy].name for policy in layout.policies]
+    whole = all(len(name) < layout.column - 1 for name in shown_names)
     split = [(name, "", "") if whole else name.partition("-") for name in shown_names]
     lines = [
-        "turn".ljust(LABEL) + "".join(f" {head + dash:<{laid.column - 1}}" for head, dash, _ in split),
-        " " * LABEL + "".join(f" {tail:<{laid.column - 1}}" for _, _, tail in split),
+        "turn".ljust(LABEL) + "".join(f" {head + dash:<{layout.column - 1}}" for head, dash, _ in split),
+        " " * LABEL + "".join(f" {tail:<{layout.column - 1}}" for _, _, tail in split),
     ]
     return [(Span(line, Role.KEY),) for line in lines if line.strip()]
 
 
-def row(made: Matrix, turn: int, here: Place | None, laid: Layout) -> Line:
+def row(matrix: Matrix, turn: int, here: Place | None, layout: Layout) -> Line:
     """What each policy does with a turn; the cell `here` is marked, where there is one."""
     spans = [Span(f"{turn + 1:<{LABEL},}", Role.DIM)]
-    for policy in laid.policies:
-        cell, chosen = made.rows[turn][policy], (turn, policy) == here
-        word = _in_full(cell) if laid.column >= ROOMY else short_word(cell)
+    for policy in layout.policies:
+        cell, chosen = matrix.rows[turn][policy], (turn, policy) == here
+        word = _in_full(cell) if layout.column >= ROOMY else short_word(cell)
         role = Role.MATCH if chosen else ROLES[cell.decision.severity]
         spans += [Span("▶" if chosen else " ", Role.HERE), Span(word, role),
-                  Span(" " * (laid.column - 1 - len(word)))]
+                  Span(" " * (layout.column - 1 - len(word)))]
     return tuple(spans)
 
 
@@ -242,74 +242,74 @@ def _in_full(cell: Cell) -> str:
     return f"{cell.decision.word} x{cell.continuations}" if cell.decision.short == "continued" else cell.decision.word
 
 
-def policy_at(laid: Layout, column: int) -> int | None:
+def policy_at(layout: Layout, column: int) -> int | None:
     """The policy at a column of a row; None where there is none."""
-    policy = laid.first + (column - LABEL) // laid.column
-    return policy if policy in laid.policies else None
+    policy = layout.first + (column - LABEL) // layout.column
+    return policy if policy in layout.policies else None
 
 
-def assignments(made: Matrix, place: Place) -> Mapping[str, str]:
+def assignments(matrix: Matrix, place: Place) -> Mapping[str, str]:
     """What opens a cell as a branch of the run that the matrix was made of."""
-    return {"policy": made.policies[place[1]].name}
+    return {"policy": matrix.policies[place[1]].name}
 
 
-def step_at(made: Matrix, place: Place) -> int:
+def step_at(matrix: Matrix, place: Place) -> int:
     """The step at which the branch of a cell is worth looking at: where it parts from strict, else the turn's first."""
     turn, policy = place
-    step = made.rows[turn][policy].step
-    return made.replays[policy].turns[turn].first if step is None else step
+    step = matrix.rows[turn][policy].step
+    return matrix.replays[policy].turns[turn].first if step is None else step
 
 
-def find(made: Matrix, needle: str, start: Place, by: int, again: bool) -> Place | None:
+def find(matrix: Matrix, needle: str, start: Place, by: int, again: bool) -> Place | None:
     """The next cell that says `needle`, by turns and then by policies, round the end; None where none does."""
-    columns, wanted = len(made.policies), needle.lower()
-    count, first = len(made.rows) * columns, start[0] * columns + start[1]
+    columns, wanted = len(matrix.policies), needle.lower()
+    count, first = len(matrix.rows) * columns, start[0] * columns + start[1]
     for far in range(again, count + again):
         turn, policy = divmod((first + far * by) % count, columns)
-        cell = made.rows[turn][policy]
-        if wanted in f"{made.policies[policy].name} {cell.decision.word} {short_word(cell)} {cell.why}".lower():
+        cell = matrix.rows[turn][policy]
+        if wanted in f"{matrix.policies[policy].name} {cell.decision.word} {short_word(cell)} {cell.why}".lower():
             return turn, policy
     return None
 
 
-def differing(made: Matrix, start: Place, by: int) -> Place | None:
+def differing(matrix: Matrix, start: Place, by: int) -> Place | None:
     """The next cell whose policy decides otherwise than strict, by turns and then by policies; None where none does."""
-    columns = len(made.policies)
+    columns = len(matrix.policies)
     at = start[0] * columns + start[1] + by
-    while 0 <= at < len(made.rows) * columns:
+    while 0 <= at < len(matrix.rows) * columns:
         turn, policy = divmod(at, columns)
-        if made.rows[turn][policy].decision is not made.rows[turn][0].decision:
+        if matrix.rows[turn][policy].decision is not matrix.rows[turn][0].decision:
             return turn, policy
         at += by
     return None
 
 
-def sheet(made: Matrix, here: Place) -> Listed:
+def sheet(matrix: Matrix, here: Place) -> Listed:
     """All that is known of a cell, and what the other policies do with its turn."""
-    if not made.rows:
+    if not matrix.rows:
         return Listed([(Span("no turns", Role.DIM),)])
     turn, column = here
-    cell, policy = made.rows[turn][column], made.policies[column]
-    counts = Counter(every[column].decision.word for every in made.rows)
+    cell, policy = matrix.rows[turn][column], matrix.policies[column]
+    counts = Counter(every[column].decision.word for every in matrix.rows)
     return Listed([
         (Span(f"turn {turn + 1:,}", Role.TITLE), Span(" under ", Role.DIM), Span(policy.name, Role.TITLE)),
         field("decision", Span(cell.decision.word, ROLES[cell.decision.severity])),
         field("why", safe(cell.why)),
         field("from strict", Span(_cell_parts(cell.step))),
         (),
-        *_beside(made, turn),
+        *_beside(matrix, turn),
         (),
-        field("complete", Span(f"{made.complete(column):,} of {len(made.rows):,} turns, by the verdict of each")),
+        field("complete", Span(f"{matrix.complete(column):,} of {len(matrix.rows):,} turns, by the verdict of each")),
         field("decisions", *joined([(Span(f"{word} {count:,}"),) for word, count in counts.most_common()])),
         field("policy", Span(policy.title)),
         *[(more if at else partial(field, "follows"))(Span(cite, Role.DIM)) for at, cite in enumerate(policy.cites)],
     ])
 
 
-def _beside(made: Matrix, turn: int) -> list[Line]:
+def _beside(matrix: Matrix, turn: int) -> list[Line]:
     """What all policies do with a turn, those that do the same together."""
     lines: list[Line] = [(Span(f"turn {turn + 1:,} under all", Role.TITLE),)]
-    for who, cell in same_decisions(made, made.rows[turn]):
+    for who, cell in same_decisions(matrix, matrix.rows[turn]):
         word = f"{_in_full(cell):<{ROOMY}}"
         lines += [(Span(word, ROLES[cell.decision.severity]), Span(who)),
                   (Span(" " * ROOMY), safe(cell.why, Role.DIM))]

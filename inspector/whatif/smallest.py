@@ -32,7 +32,7 @@ from inspector.replay import first_run
 from inspector.replay.case import Case
 from inspector.whatif.axes import SHORT, Axis, Value, size_of
 from inspector.whatif.grid import APART, UNDONE, End, Grid, Group, TurnGrid
-from inspector.whatif.grid_run import Tuned
+from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.sweep import Sweep
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
@@ -83,14 +83,14 @@ def cost(ends: Iterable[End]) -> tuple[int, int]:
     return tokens, requests
 
 
-def as_good(made: Sequence[End], ends: Sequence[End]) -> bool:
+def as_good(candidate: Sequence[End], ends: Sequence[End]) -> bool:
     """Whether turns do what they do in `ends`: whichever completes there completes, and they cost no more together."""
-    kept = all(now.complete for now, end in zip(made, ends, strict=True) if end.complete)
-    return kept and cost(made) <= cost(ends)
+    kept = all(now.complete for now, end in zip(candidate, ends, strict=True) if end.complete)
+    return kept and cost(candidate) <= cost(ends)
 
 
 def edge(
-    tuned: Tuned, turns: Sequence[int], values: Sequence[Value], worse: int, ends: Sequence[End]
+    tuned: TunedGrid, turns: Sequence[int], values: Sequence[Value], worse: int, ends: Sequence[End]
 ) -> Edge | None:
     """The edge between `worse`, with which the turns are not as good, and the budget of a cell, where they end as told.
 
@@ -123,7 +123,7 @@ def _between(runs: _Runs, places: Sequence[int], worse: int, high: int, ends: Se
 class _Runs:
     """Turns under any max_tokens, all other limits as in one cell; each is run once for a budget."""
 
-    def __init__(self, tuned: Tuned, case: Case, turns: Sequence[int], values: Sequence[Value]) -> None:
+    def __init__(self, tuned: TunedGrid, case: Case, turns: Sequence[int], values: Sequence[Value]) -> None:
         grid = tuned.grid
         self.case, self.values = case, dict(zip(grid.names, values, strict=True))
         self.grid = Grid(tuple(Axis(name, (value,)) for name, value in self.values.items()), grid.base)
@@ -165,7 +165,7 @@ class _Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class Smallest:
+class SmallestLimits:
     """What one turn needs."""
 
     turn: int
@@ -197,22 +197,22 @@ class Smallest:
         return self.cell is not None
 
 
-def smallest(tuned: Tuned, turn: int) -> Smallest | None:
+def smallest(tuned: TunedGrid, turn: int) -> SmallestLimits | None:
     """The smallest budget of one turn; None where no cell of it was run."""
     seen = tuned.turns[turn]
     if not seen.ends:
         return None
     ranks = {code: rank(end) for code, end in enumerate(seen.ends) if end.complete}
     if not ranks:
-        return Smallest(turn, None, _last(seen), ())
+        return SmallestLimits(turn, None, _last(seen), ())
     least = min(ranks.values())
     cheapest = {code for code, spent in ranks.items() if spent == least}
     cell = next(cell for cell, code in enumerate(seen.codes) if code in cheapest)
     end = seen.ends[seen.codes[cell]]
-    return Smallest(turn, cell, end, _by_axis(tuned, seen, frozenset(ranks)), _edge(tuned, [turn], cell))
+    return SmallestLimits(turn, cell, end, _by_axis(tuned, seen, frozenset(ranks)), _edge(tuned, [turn], cell))
 
 
-def _edge(tuned: Tuned, turns: Sequence[int], cell: int) -> Edge | None:
+def _edge(tuned: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
     """The smallest max_tokens of turns, between that of their best cell and the next smaller one of the grid."""
     grid, seen = tuned.grid, [tuned.turns[turn] for turn in turns]
     if tuned.case is None or INITIAL not in grid.names:
@@ -230,11 +230,11 @@ def _edge(tuned: Tuned, turns: Sequence[int], cell: int) -> Edge | None:
     return edge(tuned, turns, values, worse, ends) if len(ends) == len(turns) else None
 
 
-def _last(seen: TurnGrid) -> End:
-    return seen.ends[next(code for code in reversed(seen.codes) if code != UNDONE)]
+def _last(turn: TurnGrid) -> End:
+    return turn.ends[next(code for code in reversed(turn.codes) if code != UNDONE)]
 
 
-def _by_axis(tuned: Tuned, seen: TurnGrid, completed: frozenset[int]) -> tuple[Value, ...]:
+def _by_axis(tuned: TunedGrid, turn: TurnGrid, completed: frozenset[int]) -> tuple[Value, ...]:
     found: list[Value] = []
     stride = tuned.grid.size
     for axis in tuned.grid.axes:
@@ -242,13 +242,13 @@ def _by_axis(tuned: Tuned, seen: TurnGrid, completed: frozenset[int]) -> tuple[V
         stride //= count
         found.append(next(
             value for place, value in enumerate(axis.values)
-            if any(not completed.isdisjoint(seen.codes[start : start + stride])
-                   for start in range(place * stride, len(seen.codes), block))
+            if any(not completed.isdisjoint(turn.codes[start : start + stride])
+                   for start in range(place * stride, len(turn.codes), block))
         ))
     return tuple(found)
 
 
-def why_not(tuned: Tuned, end: End) -> str:
+def why_not(tuned: TunedGrid, end: End) -> str:
     """Why no cell completes a turn, from its end in the most generous one."""
     if end.state is State.UNRECORDED:
         return "the recording ends first: what would be asked next was never recorded"
@@ -288,7 +288,7 @@ class Knee:
         return None if self.edge is None else self.edge.budget
 
 
-def knee(tuned: Tuned) -> Knee | None:
+def knee(tuned: TunedGrid) -> Knee | None:
     """The knee for all turns; None where nothing was run, or nothing completes anywhere."""
     cells = [cell for cell in range(tuned.grid.size) if tuned.whole(cell)]
     curve = tuple(_unbeaten(tuned, cells))
@@ -301,7 +301,7 @@ def knee(tuned: Tuned) -> Knee | None:
     return Knee(curve, enough, enough if beaten else bend, found)
 
 
-def _unbeaten(tuned: Tuned, cells: Iterable[int]) -> Iterable[BudgetPoint]:
+def _unbeaten(tuned: TunedGrid, cells: Iterable[int]) -> Iterable[BudgetPoint]:
     best = -1
     tokens, requests, completed = tuned.tokens, tuned.requests, tuned.completed
     for cell in sorted(cells, key=lambda cell: (tokens[cell], -completed[cell], requests[cell], cell)):

@@ -77,7 +77,7 @@ class NewerError(CallerError):
 
 
 @dataclass(slots=True)
-class Kept:
+class StoredActs:
     """What the acts come to."""
 
     branches: dict[str, Act] = field(default_factory=dict)
@@ -90,42 +90,42 @@ class Kept:
     """Expression -> whether it is on."""
 
 
-def _branch(kept: Kept, act: Act) -> None:
-    kept.branches.setdefault(act["key"], {name: act[name] for name in ("parent", "settings", "from_step")})
+def _branch(acts: StoredActs, act: Act) -> None:
+    acts.branches.setdefault(act["key"], {name: act[name] for name in ("parent", "settings", "from_step")})
 
 
-def _forget(kept: Kept, act: Act) -> None:
+def _forget(acts: StoredActs, act: Act) -> None:
     gone = {act["key"]}
-    for key, each in kept.branches.items():  # parents first
+    for key, each in acts.branches.items():  # parents first
         if each["parent"] in gone:
             gone.add(key)
-    kept.branches = {key: each for key, each in kept.branches.items() if key not in gone}
-    kept.marks = {mark for mark in kept.marks if mark[0] not in gone}
-    kept.notes = {place: text for place, text in kept.notes.items() if place[0] not in gone}
+    acts.branches = {key: each for key, each in acts.branches.items() if key not in gone}
+    acts.marks = {mark for mark in acts.marks if mark[0] not in gone}
+    acts.notes = {place: text for place, text in acts.notes.items() if place[0] not in gone}
 
 
-def _mark(kept: Kept, act: Act) -> None:
+def _mark(acts: StoredActs, act: Act) -> None:
     place = (act["run"], act["step"] - 1)
-    (kept.marks.add if act["on"] else kept.marks.discard)(place)
+    (acts.marks.add if act["on"] else acts.marks.discard)(place)
 
 
-def _note(kept: Kept, act: Act) -> None:
+def _note(acts: StoredActs, act: Act) -> None:
     place = (act["run"], None if act["step"] is None else act["step"] - 1)
     if act["text"]:
-        kept.notes[place] = act["text"]
+        acts.notes[place] = act["text"]
     else:
-        kept.notes.pop(place, None)
+        acts.notes.pop(place, None)
 
 
-def _breakpoint(kept: Kept, act: Act) -> None:
+def _breakpoint(acts: StoredActs, act: Act) -> None:
     if act["on"] is None:
-        kept.breakpoints.pop(act["text"], None)
+        acts.breakpoints.pop(act["text"], None)
     else:
-        kept.breakpoints[act["text"]] = act["on"]
+        acts.breakpoints[act["text"]] = act["on"]
 
 
 _STEP = (int,)
-ACTS: Mapping[str, tuple[Callable[[Kept, Act], None], Mapping[str, tuple[type, ...]]]] = {
+ACTS: Mapping[str, tuple[Callable[[StoredActs, Act], None], Mapping[str, tuple[type, ...]]]] = {
     "branch": (_branch, {"key": (str,), "parent": (str,), "settings": (dict,), "from_step": _STEP}),
     "forget": (_forget, {"key": (str,)}),
     "mark": (_mark, {"run": (str,), "step": _STEP, "on": (bool,)}),
@@ -164,7 +164,7 @@ class Store:
             NewerError: the file is of a newer version.
         """
         self.path = path
-        self.kept = Kept()
+        self.kept = StoredActs()
         self.notices: list[str] = []
         """What could not be read or written, a line each, each once."""
         self.lost: list[Act] = []
@@ -329,8 +329,8 @@ def _fits(act: Act) -> bool:
     )
 
 
-def _fold(kept: Kept, act: Act) -> None:
-    ACTS[act["act"]][0](kept, act)
+def _fold(acts: StoredActs, act: Act) -> None:
+    ACTS[act["act"]][0](acts, act)
 
 
 def open_store(loaded: Loaded, environment: Mapping[str, str], stdin: bytes | None = None) -> Store:

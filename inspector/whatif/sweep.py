@@ -16,7 +16,7 @@ from inspector.config.settings import INITIAL
 from inspector.replay import bounded_by, first_run
 from inspector.replay.case import Case, limits_for, spoken
 from inspector.replay.known import is_cut
-from inspector.report.findings import Noted
+from inspector.report.findings import ReportedFinding
 from inspector.report.judged_turn import judge_steps
 from inspector.report.verdict import verdict_word
 from inspector.sessions.recording import TurnRecord
@@ -149,20 +149,20 @@ def _rank(look: int, guard: int) -> int:
     return look * len(GUARDS) + guard
 
 
-def stops(made: Stem, limit: str, values: Sequence[int | None]) -> list[int]:
+def stops(stem: Stem, limit: str, values: Sequence[int | None]) -> list[int]:
     """For each value of a limit, the rank of the first guard that would stop the turn by it; None is no bound."""
-    found = [made.last] * len(values)
+    found = [stem.last] * len(values)
     for number, guard in enumerate(GUARDS):
-        if guard.limit != limit or guard.name not in LEAST or guard.name in made.lacks:
+        if guard.limit != limit or guard.name not in LEAST or guard.name in stem.lacks:
             continue
         at: list[int] = []
         highest: list[int] = []
-        for index, look in enumerate(made.looks):
+        for index, look in enumerate(stem.looks):
             if look.place == guard.place:
                 least = LEAST[guard.name](look.spent)
                 at.append(_rank(index, number))
                 highest.append(max(least, highest[-1]) if highest else least)
-        at.append(made.last)
+        at.append(stem.last)
         for place, value in enumerate(values):
             if value is not None:
                 found[place] = min(found[place], at[bisect_right(highest, value)])
@@ -175,17 +175,17 @@ _LEADS: Mapping[tuple[State, str], State] = {
 """Where a guard in a state leads, by its terminal reason."""
 
 
-def steps_to(made: Stem, rank: int) -> Sequence[Step]:
+def steps_to(stem: Stem, rank: int) -> Sequence[Step]:
     """The steps before the end that a rank stands for."""
-    return made.steps if rank >= made.last else made.steps[: made.looks[rank // len(GUARDS)].step + 1]
+    return stem.steps if rank >= stem.last else stem.steps[: stem.looks[rank // len(GUARDS)].step + 1]
 
 
-def end_at(made: Stem, rank: int) -> End:
+def end_at(stem: Stem, rank: int) -> End:
     """The end that a rank stands for; its verdict is not known yet."""
-    if rank >= made.last:
-        return made.end
+    if rank >= stem.last:
+        return stem.end
     index, number = divmod(rank, len(GUARDS))
-    look, guard = made.looks[index], GUARDS[number]
+    look, guard = stem.looks[index], GUARDS[number]
     if look.ended:
         return End(State.COMPLETE, "completed", "", look.segments, look.spent, look.fidelity)
     state = _LEADS[look.state, guard.terminal]
@@ -208,7 +208,7 @@ class Sweep:
     case: Case
     record: TurnRecord
     grid: Grid
-    noted: Sequence[Noted] = ()
+    noted: Sequence[ReportedFinding] = ()
     """What the recording shows of the turn."""
     shapes: Shapes = field(default_factory=dict)
     """May be shared by the turns of one grid."""
@@ -238,9 +238,9 @@ class Sweep:
             codes.append(own.tobytes() if straight else array("I", map(places.__getitem__, own)).tobytes())
         return tuple(ends), b"".join(codes)
 
-    def _end(self, made: Stem, rank: int) -> End:
+    def _end(self, stem: Stem, rank: int) -> End:
         """An end with the verdict on it, which is that of a run which ends there."""
-        end, steps = end_at(made, rank), steps_to(made, rank)
+        end, steps = end_at(stem, rank), steps_to(stem, rank)
         ended = steps[-1].turn._replace(terminal=end.terminal)
         limit = (end.limit, 0) if end.limit else None
         word, complete = verdict_word(judge_steps(self._case, self.record, steps, ended, self.noted, limit))
@@ -351,20 +351,20 @@ class Sweep:
 
     # -- cells -------------------------------------------------------------------------------------------------------
 
-    def _shape(self, group: Group, made: Stem, along: list[Sequence[int]]) -> Shape:
+    def _shape(self, group: Group, stem: Stem, along: list[Sequence[int]]) -> Shape:
         """Where the cells of a group leave a stem; turns that go alike share it."""
         initial = self._initial(group)
         request = self._request if initial is None else replace(self._request, max_tokens=initial)
-        cap = token_stop(self._cap(self._total(group), initial), request, made.lacks)
-        rows = [stops(made, TOKENS, [cap]), *along]
+        cap = token_stop(self._cap(self._total(group), initial), request, stem.lacks)
+        rows = [stops(stem, TOKENS, [cap]), *along]
         key = tuple(map(tuple, rows))
         if key not in self.shapes:
             self.shapes[key] = _shape(rows)
         return self.shapes[key]
 
-    def _along(self, made: Stem) -> list[Sequence[int]]:
+    def _along(self, stem: Stem) -> list[Sequence[int]]:
         """Where the values of each axis leave a stem."""
-        return [stops(made, axis.name, axis.values) for axis in self.grid.axes if axis.name not in APART]
+        return [stops(stem, axis.name, axis.values) for axis in self.grid.axes if axis.name not in APART]
 
 
 def _shape(rows: Sequence[Sequence[int]]) -> Shape:

@@ -93,7 +93,7 @@ class Observer:
     def on_data(self, number: int, data: bytes, ms: float) -> None:
         """A piece of the body is there."""
 
-    def on_end(self, heard: LiveResponse) -> None:
+    def on_end(self, answer: LiveResponse) -> None:
         """The answer is over, or was given up."""
 
     def on_wait(self, number: int, seconds: float) -> None:
@@ -129,10 +129,10 @@ class Observers(Observer):
         for each in self._each:
             each.on_data(number, data, ms)
 
-    def on_end(self, heard: LiveResponse) -> None:
+    def on_end(self, answer: LiveResponse) -> None:
         """The answer is over, or was given up."""
         for each in self._each:
-            each.on_end(heard)
+            each.on_end(answer)
 
     def on_wait(self, number: int, seconds: float) -> None:
         """The same request is sent again after this time."""
@@ -153,11 +153,11 @@ class Observers(Observer):
 class ResponseReader:
     """Reads one answer while it arrives: `begin` with its head, `feed` its bytes, `close` it."""
 
-    def __init__(self, asked: LiveRequest, server: Server, observer: Observer, redact: Redact | None = None) -> None:
+    def __init__(self, request: LiveRequest, server: Server, observer: Observer, redact: Redact | None = None) -> None:
         self._server, self._observer, self._mask = server, observer, Mask(server.secrets, redact)
-        self._speaker = expected_speaker(server, asked.request.model)
-        hidden = tuple((name, self._mask.text(value)) for name, value in asked.headers)
-        self.ask = replace(asked, headers=hidden, body=self._mask.json(asked.body))
+        self._speaker = expected_speaker(server, request.request.model)
+        hidden = tuple((name, self._mask.text(value)) for name, value in request.headers)
+        self.ask = replace(request, headers=hidden, body=self._mask.json(request.body))
         self._came = None if getattr(type(observer), "on_data", None) is Observer.on_data else observer.on_data
         self._body: list[bytes] = []
         self._chunks: list[tuple[int, float]] = []
@@ -274,38 +274,38 @@ class Retries:
     first: float = 1.0
     """Seconds before the first retry where the server names no time; doubled each time."""
 
-    def wait(self, heard: LiveResponse) -> float | None:
+    def wait(self, answer: LiveResponse) -> float | None:
         """Seconds until the request is sent again; None where it is not."""
-        attempt = heard.ask.attempt
-        if attempt >= self.most or not retryable(heard):
+        attempt = answer.ask.attempt
+        if attempt >= self.most or not retryable(answer):
             return None
-        asked = retry_after(heard.headers)
+        asked = retry_after(answer.headers)
         wait = min(self.first * 2**attempt, self.longest) if asked is None else asked
         return wait if wait <= self.longest else None
 
 
-def retryable(heard: LiveResponse) -> bool:
+def retryable(answer: LiveResponse) -> bool:
     """Whether the same request may get an answer, and nothing that anybody saw or ran would come twice."""
-    if heard.status is None:
-        lost = heard.response.transport_end in (TransportEnd.RESET, TransportEnd.TIMEOUT)
-        return lost and not (heard.may_have_arrived and is_stored(heard.ask.request))
-    if heard.status >= 400:
-        return heard.status in RETRYABLE_STATUS
-    return heard.status < 300 and is_broken(heard) and showed_nothing(heard) and not is_stored(heard.ask.request)
+    if answer.status is None:
+        lost = answer.response.transport_end in (TransportEnd.RESET, TransportEnd.TIMEOUT)
+        return lost and not (answer.may_have_arrived and is_stored(answer.ask.request))
+    if answer.status >= 400:
+        return answer.status in RETRYABLE_STATUS
+    return answer.status < 300 and is_broken(answer) and showed_nothing(answer) and not is_stored(answer.ask.request)
 
 
-def is_broken(heard: LiveResponse) -> bool:
+def is_broken(answer: LiveResponse) -> bool:
     """Whether an answer that was begun did not come to its end, by no will of ours."""
-    response = heard.response
+    response = answer.response
     if response.transport_end is TransportEnd.ABORTED:
         return False
     if response.error is not None and response.error.type == UNREADABLE:
-        return heard.body.lstrip()[:1] in (b"{", b"[", b"")  # JSON that was cut, and no page of a gateway
+        return answer.body.lstrip()[:1] in (b"{", b"[", b"")  # JSON that was cut, and no page of a gateway
     if response.error is not None:
         return response.error.retryable
-    if response.saw_stop_reason or response.saw_done or heard.judgement.cap_reached:
+    if response.saw_stop_reason or response.saw_done or answer.judgement.cap_reached:
         return False  # it came to its end, or its budget did
-    return response.streaming or response.transport_end is not TransportEnd.EOF or not _is_json(heard.body)
+    return response.streaming or response.transport_end is not TransportEnd.EOF or not _is_json(answer.body)
 
 
 def _is_json(body: bytes) -> bool:
@@ -316,12 +316,12 @@ def _is_json(body: bytes) -> bool:
     return True
 
 
-def showed_nothing(heard: LiveResponse) -> bool:
+def showed_nothing(answer: LiveResponse) -> bool:
     """Whether nothing of an answer could be seen, and no tool of the server was begun.
 
     A body that came as a whole is seen once it is whole; but what it holds of the server's tools is not known then.
     """
-    response, request = heard.response, heard.ask.request
+    response, request = answer.response, answer.ask.request
     if response.refusal:
         return False
     if not response.streaming and any(tool.kind is CallKind.SERVER for tool in request.tools):

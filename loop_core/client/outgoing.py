@@ -173,10 +173,10 @@ def messages_of(prompt: str | Messages) -> tuple[Message, ...]:
     return found
 
 
-def _message(given: Any) -> Message:
-    if not isinstance(given, Mapping) or given.get("role") not in ROLES:
+def _message(value: Any) -> Message:
+    if not isinstance(value, Mapping) or value.get("role") not in ROLES:
         raise CallerError(f"no message: expected a mapping whose role is one of {', '.join(sorted(ROLES))}")
-    (message,) = decode_request("openai_chat", {"messages": [given]}).messages
+    (message,) = decode_request("openai_chat", {"messages": [value]}).messages
     return message
 
 
@@ -256,23 +256,23 @@ class HttpRequest:
     """What it asks for; `read` takes it with the answer."""
 
 
-def with_credentials(server: Server, asked: LiveRequest) -> HttpRequest:
+def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:
     """The request with the key or the signature put in, here and here only.
 
     Raises:
         LoopError: there is nothing to sign with.
     """
-    profile = expected_speaker(server, asked.request.model).profile.name
-    path = wire(server.api).path(asked.request)
-    if asked.method == "GET":
-        path = f"{path}/{asked.request.previous_id}"
+    profile = expected_speaker(server, request.request.model).profile.name
+    path = wire(server.api).path(request.request)
+    if request.method == "GET":
+        path = f"{path}/{request.request.previous_id}"
     proof = {name for name, _ in masked_proof(server, profile)}
-    headers = [(name, value) for name, value in asked.headers if name not in proof]
+    headers = [(name, value) for name, value in request.headers if name not in proof]
     headers += key_header(server, profile)
-    url, content = url_of(server, path), b"" if asked.body is None else dump(asked.body).encode()
+    url, content = url_of(server, path), b"" if request.body is None else dump(request.body).encode()
     if server.sign is not None:
-        headers += server.sign(asked.method, url, tuple(headers), content)
-    return HttpRequest(asked.method, url, tuple(headers), content, asked.request)
+        headers += server.sign(request.method, url, tuple(headers), content)
+    return HttpRequest(request.method, url, tuple(headers), content, request.request)
 
 
 def http_request(server: Server, turn: Turn, send: Send) -> HttpRequest:

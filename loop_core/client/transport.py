@@ -89,10 +89,10 @@ class _Source:
 
     def __init__(
         self, server: Server, observer: Observer | None, toolbox: ToolRunner | None, line: Connection | None,
-        redact: Redact | None, spelled: RequestRewrite | None,
+        redact: Redact | None, rewrite: RequestRewrite | None,
     ) -> None:
         refuse_plain(server)
-        self.server, self.line, self._redact, self._spelled = server, line or Connection(), redact, spelled
+        self.server, self.line, self._redact, self._spelled = server, line or Connection(), redact, rewrite
         self.observer: Observer = Observer() if observer is None else observer
         self.toolbox: ToolRunner = Toolbox() if toolbox is None else toolbox
         self.request_count = 0
@@ -117,38 +117,38 @@ class _Source:
             return NotRecorded(f"This could not be asked: {why}.")
         return asked if self._spelled is None else self._spelled(asked)
 
-    def _hearing(self, asked: LiveRequest) -> ResponseReader:
+    def _hearing(self, request: LiveRequest) -> ResponseReader:
         # Numbered here, where nothing waits in between: tasks that share a source never get the same number.
-        numbered = replace(asked, number=self.request_count)
+        numbered = replace(request, number=self.request_count)
         self.request_count += 1
         return ResponseReader(numbered, self.server, self.observer, self._redact)
 
     @contextmanager
-    def _reading(self, asked: LiveRequest) -> Iterator[_Reading]:
+    def _reading(self, request: LiveRequest) -> Iterator[_Reading]:
         """The answer to a request while it is read; what httpx raises ends it, and so does whoever gives it up."""
-        reading = _Reading(self._hearing(asked), self.line.timeouts, time.monotonic())
+        reading = _Reading(self._hearing(request), self.line.timeouts, time.monotonic())
         try:
             yield reading
         except _RAISED as why:
             if reading.heard is None:
-                reading.failed(why, asked.url)
+                reading.failed(why, request.url)
         except (KeyboardInterrupt, asyncio.CancelledError):
             reading.close(TransportEnd.ABORTED, "cancelled")
             raise
 
-    def _http(self, asked: LiveRequest) -> dict[str, Any]:
+    def _http(self, request: LiveRequest) -> dict[str, Any]:
         """The request for httpx, its key or its signature included."""
-        leaves, timeouts = with_credentials(self.server, asked), self.line.timeouts
+        leaves, timeouts = with_credentials(self.server, request), self.line.timeouts
         # Said of each request too, for a client that was handed in: a redirect would take the key along.
         return {"method": leaves.method, "url": leaves.url, "headers": leaves.headers, "follow_redirects": False,
                 "timeout": httpx.Timeout(timeouts.silence, connect=timeouts.connect),
-                **({} if asked.body is None else {"content": leaves.content})}
+                **({} if request.body is None else {"content": leaves.content})}
 
-    def _ran(self, effect: RunTools, turn: Turn, ran: ToolResults) -> ToolResults:
+    def _ran(self, effect: RunTools, turn: Turn, tool_results: ToolResults) -> ToolResults:
         """The results of the whole batch, from which a tool that prints its environment has no key left."""
         mask = Mask((*self.server.secrets, *self.server.hidden_words), self._redact)
-        results = effect.all_results(ran.results)
-        clean = ran._replace(results=tuple(part._replace(text=mask.text(part.text)) for part in results))
+        results = effect.all_results(tool_results.results)
+        clean = tool_results._replace(results=tuple(part._replace(text=mask.text(part.text)) for part in results))
         self.observer.on_tools(self._answered(turn), clean.results)
         return clean
 
@@ -157,13 +157,13 @@ class _Source:
         index = turn.evaluation.index if turn.evaluation is not None else None
         return index if index is not None and index < self.request_count else -1
 
-    def _again(self, heard: LiveResponse) -> tuple[LiveRequest, float] | None:
+    def _again(self, answer: LiveResponse) -> tuple[LiveRequest, float] | None:
         """The same request once more, and the seconds before it."""
-        seconds = self.line.retries.wait(heard)
+        seconds = self.line.retries.wait(answer)
         if seconds is None:
             return None
-        self.observer.on_wait(heard.ask.number, seconds)
-        return replace(heard.ask, attempt=heard.ask.attempt + 1, repeats=heard.ask.number), seconds
+        self.observer.on_wait(answer.ask.number, seconds)
+        return replace(answer.ask, attempt=answer.ask.attempt + 1, repeats=answer.ask.number), seconds
 
 
 @dataclass(slots=True)
@@ -230,7 +230,7 @@ class Live(_Source):
 
     def __init__(
         self, server: Server, observer: Observer | None = None, toolbox: ToolRunner | None = None,
-        line: Connection | None = None, redact: Redact | None = None, spelled: RequestRewrite | None = None,
+        line: Connection | None = None, redact: Redact | None = None, rewrite: RequestRewrite | None = None,
         client: httpx.Client | None = None,
     ) -> None:
         """`client` stays open: who hands it in closes it.
@@ -238,7 +238,7 @@ class Live(_Source):
         Raises:
             CallerError: a key would leave as plain text, or the proxy, the certificates or the client cannot be used.
         """
-        super().__init__(server, observer, toolbox, line, redact, spelled)
+        super().__init__(server, observer, toolbox, line, redact, rewrite)
         self._own = client is None
         self._client = (_client(self.line, httpx.Client, httpx.HTTPTransport, server) if client is None
                         else _without_credentials(client))
@@ -267,9 +267,9 @@ class Live(_Source):
             self.observer.on_interrupt(self.request_count - 1, answered=self.request_count == before)
             raise
 
-    def _exchange(self, asked: LiveRequest) -> LiveResponse:
-        http = self._http(asked)
-        with self._reading(asked) as reading, self._client.stream(**http) as response:
+    def _exchange(self, request: LiveRequest) -> LiveResponse:
+        http = self._http(request)
+        with self._reading(request) as reading, self._client.stream(**http) as response:
             reading.hearing.begin(response.status_code, response.headers.multi_items())
             for data in response.iter_bytes() if _coded(response) else response.iter_raw():
                 if not reading.take(data):
@@ -306,7 +306,7 @@ class AsyncLive(_Source):
 
     def __init__(
         self, server: Server, observer: Observer | None = None, toolbox: ToolRunner | None = None,
-        line: Connection | None = None, redact: Redact | None = None, spelled: RequestRewrite | None = None,
+        line: Connection | None = None, redact: Redact | None = None, rewrite: RequestRewrite | None = None,
         client: httpx.AsyncClient | None = None,
     ) -> None:
         """`client` stays open: who hands it in closes it.
@@ -314,7 +314,7 @@ class AsyncLive(_Source):
         Raises:
             CallerError: a key would leave as plain text, or the proxy, the certificates or the client cannot be used.
         """
-        super().__init__(server, observer, toolbox, line, redact, spelled)
+        super().__init__(server, observer, toolbox, line, redact, rewrite)
         self._own = client is None
         self._client = (_client(self.line, httpx.AsyncClient, httpx.AsyncHTTPTransport, server)
                         if client is None else _without_credentials(client))
@@ -324,15 +324,15 @@ class AsyncLive(_Source):
         """Ends every turn: answers under way are given up, and `Cancel` is what the machine hears."""
         self._cancelled.set()
 
-    async def respond(self, send: Send, turn: Turn, asked: LiveRequest | None = None) -> Event:
+    async def respond(self, send: Send, turn: Turn, request: LiveRequest | None = None) -> Event:
         """The server's answer; `Cancel` after `cancel`; the end where what follows cannot be asked.
 
-        `asked` is sent instead of what the effect asks for.
+        `request` is sent instead of what the effect asks for.
 
         Raises:
             LoopError: the first request cannot be sent in this format.
         """
-        leaves = asked or self._asks(send, turn)
+        leaves = request or self._asks(send, turn)
         return leaves if isinstance(leaves, NotRecorded) else await self._unless_cancelled(self._respond(send, leaves))
 
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
@@ -358,21 +358,21 @@ class AsyncLive(_Source):
                 task.cancel()
             await asyncio.gather(work, stop, return_exceptions=True)
 
-    async def _respond(self, send: Send, asked: LiveRequest) -> Event:
+    async def _respond(self, send: Send, request: LiveRequest) -> Event:
         if send.method is Method.POLL:
             await asyncio.sleep(self.line.timeouts.poll)
         while True:
-            heard = await self._exchange(asked)
+            heard = await self._exchange(request)
             again = self._again(heard)
             if again is None:
                 return heard.event
-            asked, seconds = again
+            request, seconds = again
             await asyncio.sleep(seconds)
 
-    async def _exchange(self, asked: LiveRequest) -> LiveResponse:
+    async def _exchange(self, request: LiveRequest) -> LiveResponse:
         # Who signs may have to fetch new credentials first, and waits for them.
-        http = self._http(asked) if self.server.sign is None else await asyncio.to_thread(self._http, asked)
-        with self._reading(asked) as reading:
+        http = self._http(request) if self.server.sign is None else await asyncio.to_thread(self._http, request)
+        with self._reading(request) as reading:
             async with self._client.stream(**http) as response:
                 reading.hearing.begin(response.status_code, response.headers.multi_items())
                 async for data in response.aiter_bytes() if _coded(response) else response.aiter_raw():

@@ -339,9 +339,9 @@ def judge(
     return Judgement(response.stop_reason, stop, cap_reached, promoted, ending, ending is None or sure, tuple(findings))
 
 
-def _noted(ending: Ending, seen: EndingSign, sure: bool) -> Finding:
-    said = seen.text if sure else f"{seen.text}; a stop string of the request may have ended it"
-    return Finding(f"ending.{ending.value}", Severity.ERROR if sure else Severity.WARNING, said, seen.at, seen.quote)
+def _noted(ending: Ending, sign: EndingSign, sure: bool) -> Finding:
+    said = sign.text if sure else f"{sign.text}; a stop string of the request may have ended it"
+    return Finding(f"ending.{ending.value}", Severity.ERROR if sure else Severity.WARNING, said, sign.at, sign.quote)
 
 
 def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:

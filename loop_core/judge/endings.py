@@ -92,37 +92,37 @@ class EndingRow(NamedTuple):
     holds: Callable[[EndingCase], EndingSign | None]
 
 
-def _leaked(heard: EndingCase) -> EndingSign | None:
-    leak = heard.leak
+def _leaked(case: EndingCase) -> EndingSign | None:
+    leak = case.leak
     if leak is None:
         return None
-    said = f"the {heard.leak_in} holds a call of {leak.tool} as markup ({leak.title}); it was not delivered as a call"
-    return EndingSign(said, None, FactQuote(heard.leak_in, leak.start, leak.end))
+    said = f"the {case.leak_in} holds a call of {leak.tool} as markup ({leak.title}); it was not delivered as a call"
+    return EndingSign(said, None, FactQuote(case.leak_in, leak.start, leak.end))
 
 
-def _no_call(heard: EndingCase) -> EndingSign | None:
-    if heard.stop.normalized is not Stop.TOOL_CALL:
+def _no_call(case: EndingCase) -> EndingSign | None:
+    if case.stop.normalized is not Stop.TOOL_CALL:
         return None
-    return EndingSign(f"the reason is {heard.stop.raw!r}, but no call was sent", _word_at(heard.stop))
+    return EndingSign(f"the reason is {case.stop.raw!r}, but no call was sent", _word_at(case.stop))
 
 
-def _commentary(heard: EndingCase) -> EndingSign | None:
-    if heard.response.native.get("phase") != "commentary" or any(_shows(p) for p in _besides_text(heard.response)):
+def _commentary(case: EndingCase) -> EndingSign | None:
+    if case.response.native.get("phase") != "commentary" or any(_shows(p) for p in _besides_text(case.response)):
         return None
     return EndingSign("every message has the phase commentary: it announces what comes next, and nothing came",
-                _word_at(heard.stop))
+                _word_at(case.stop))
 
 
-def _reasoning(heard: EndingCase) -> EndingSign | None:
-    if heard.visible or not any(type(part) is ReasoningPart for part in heard.response.parts):
+def _reasoning(case: EndingCase) -> EndingSign | None:
+    if case.visible or not any(type(part) is ReasoningPart for part in case.response.parts):
         return None
-    return EndingSign(f"all output is reasoning; nothing visible came before {heard.stop.raw!r}", _word_at(heard.stop))
+    return EndingSign(f"all output is reasoning; nothing visible came before {case.stop.raw!r}", _word_at(case.stop))
 
 
-def _empty(heard: EndingCase) -> EndingSign | None:
-    if heard.visible:
+def _empty(case: EndingCase) -> EndingSign | None:
+    if case.visible:
         return None
-    return EndingSign(f"nothing visible and no call came before {heard.stop.raw!r}", _word_at(heard.stop))
+    return EndingSign(f"nothing visible and no call came before {case.stop.raw!r}", _word_at(case.stop))
 
 
 ENDINGS: tuple[EndingRow, ...] = (

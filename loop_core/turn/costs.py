@@ -145,14 +145,14 @@ def _received(turn: Turn, event: ProviderResponse) -> Change:
     return {"evaluation": seen, "answers": answers, "history": told, "spend": spend_after(turn, seen)}
 
 
-def spend_after(turn: Turn, seen: Evaluation) -> Spend:
+def spend_after(turn: Turn, evaluation: Evaluation) -> Spend:
     """What a turn has spent once it has taken in this answer."""
     spent, sent = turn.spend, turn.last_send
-    truncated = is_budget_cut(seen, turn.policy)
-    tokens, assumed = _tokens(seen, sent, truncated)
-    chars = len(seen.response.text or "")
+    truncated = is_budget_cut(evaluation, turn.policy)
+    tokens, assumed = _tokens(evaluation, sent, truncated)
+    chars = len(evaluation.response.text or "")
     counts: Change = {"output_tokens": spent.output_tokens + (tokens or 0), "output_chars": spent.output_chars + chars}
-    if tokens is None and seen.response.parts:
+    if tokens is None and evaluation.response.parts:
         counts["uncounted"] = spent.uncounted + 1
     if truncated or (sent is not None and sent.place is RequestPlace.CONTINUATION):
         counts["continuation_tokens"] = spent.continuation_tokens + (tokens or 0)
@@ -197,14 +197,14 @@ def is_cut(turn: Turn) -> bool:
     return turn.evaluation is not None and is_budget_cut(turn.evaluation, turn.policy)
 
 
-def is_budget_cut(seen: Evaluation, policy: Policy) -> bool:
+def is_budget_cut(evaluation: Evaluation, policy: Policy) -> bool:
     """Whether a budget cut an answer, as a policy reads it."""
-    if seen.word is Stop.MAX_TOKENS or not policy.cap_evidence:
-        return seen.word is Stop.MAX_TOKENS
-    if seen.word in (Stop.INTERRUPTED, Stop.UNKNOWN) and seen.judgement.cap_reached:
+    if evaluation.word is Stop.MAX_TOKENS or not policy.cap_evidence:
+        return evaluation.word is Stop.MAX_TOKENS
+    if evaluation.word in (Stop.INTERRUPTED, Stop.UNKNOWN) and evaluation.judgement.cap_reached:
         return True
-    return seen.word is Stop.UNKNOWN and any(
-        parse(call.arguments).shape is ArgumentShape.CUT for call in seen.response.tool_calls
+    return evaluation.word is Stop.UNKNOWN and any(
+        parse(call.arguments).shape is ArgumentShape.CUT for call in evaluation.response.tool_calls
         if call.kind is CallKind.FUNCTION)
 
 
@@ -234,15 +234,15 @@ def _added(turn: Turn) -> int:
     return added_chars(turn.answers[-1], turn.policy.seam)
 
 
-def _tokens(seen: Evaluation, sent: Send | None, truncated: bool) -> tuple[int | None, int]:
+def _tokens(evaluation: Evaluation, send: Send | None, truncated: bool) -> tuple[int | None, int]:
     """Output tokens of the response, and how many of them are assumed: a cut answer used the cap that was sent.
 
     None where neither tells them.
     """
-    usage = seen.response.usage
+    usage = evaluation.response.usage
     if usage is not None and usage.output_tokens is not None:
         return usage.output_tokens, 0
-    cap = sent.max_tokens if sent else None
+    cap = send.max_tokens if send else None
     return (cap, cap) if truncated and cap is not None else (None, 0)
 
 
@@ -272,15 +272,15 @@ def _spent_on_tools(turn: Turn, event: ToolResults) -> Change:
     return {"history": (*turn.history, *messages, *event.steering), "spend": spent}
 
 
-def _as_received(turn: Turn, seen: Evaluation) -> Message:
+def _as_received(turn: Turn, evaluation: Evaluation) -> Message:
     """The response as another loop keeps it: with every call that it ran, whole or not."""
     ran = {id(verdict.call) for verdict in turn.would_run}
-    parts = seen.response.parts
+    parts = evaluation.response.parts
     return Message(Role.ASSISTANT, tuple(p for p in parts if type(p) is not ToolCall or _ours(p, ran)))
 
 
-def _ours(call: ToolCall, ran: Container[int]) -> bool:
-    return call.kind is CallKind.SERVER or id(call) in ran
+def _ours(call: ToolCall, run_ids: Container[int]) -> bool:
+    return call.kind is CallKind.SERVER or id(call) in run_ids
 
 
 def batch_of(turn: Turn) -> RunTools:

@@ -49,16 +49,16 @@ def default_ability(api: str) -> Ability:
 
 
 def assistant_message(
-    response: ChatResponse, ran: Sequence[Verdict] = (), text: str | None = None, word: Stop = Stop.UNKNOWN
+    response: ChatResponse, verdicts: Sequence[Verdict] = (), text: str | None = None, word: Stop = Stop.UNKNOWN
 ) -> Message | None:
     """The response as history, or None where nothing would be left.
 
-    `ran` are the calls whose results follow, ready or rejected; every other call goes, one without a name too, and all
-    of them do unless the effective `word` is `tool_call`. Opaque blocks and provider-run calls go back only with a
+    `verdicts` are the calls whose results follow, ready or rejected; every other call goes, one without a name too, and
+    all of them do unless the effective `word` is `tool_call`. Opaque blocks and provider-run calls go back only with a
     response that ended whole. `text` is what the message says where that is more than this response alone (a prefill
     that it goes on from).
     """
-    stay = [v for v in ran if v.admission is not Admission.HELD and v.call.name] if word is Stop.TOOL_CALL else []
+    stay = [v for v in verdicts if v.admission is not Admission.HELD and v.call.name] if word is Stop.TOOL_CALL else []
     kept = {id(v.call) for v in stay}
     real = [call for call in response.tool_calls if not is_phantom(call)]
     whole = word in (Stop.END_TURN, Stop.TOOL_CALL) and all(id(call) in kept for call in real)

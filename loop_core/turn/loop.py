@@ -255,6 +255,6 @@ def follow_up_id(turn_id: str, follow: int) -> str:
     return f"{turn_id}+{follow}" if follow else turn_id
 
 
-def next_turn_request(request: Request, turn: Turn, said: tuple[Message, ...]) -> Request:
+def next_turn_request(request: Request, turn: Turn, messages: tuple[Message, ...]) -> Request:
     """The request that begins the next turn: what the last one left, and what the user says now."""
-    return replace(request, messages=(*moves.final_history(turn), *said))
+    return replace(request, messages=(*moves.final_history(turn), *messages))

@@ -53,44 +53,45 @@ _SPACE = re.compile(r"\s*")
 _FENCES = re.compile(r"^[^\S\r\n]*(?:`{3,}|~{3,})", re.MULTILINE)
 
 
-def find_quotation(text: str, said: str, anchor: str, mark: str) -> Quotation:
-    """Where a segment `said` quotes `anchor`, the end of `text`; `mark` is the name of the tags that asked for it."""
-    start = prompt_end(said, mark)
-    at = _at_once(said, start, anchor) or _anywhere(text, said, start, anchor) or _last_line(text, said, start, anchor)
+def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation:
+    """Where a segment quotes `anchor`, the end of `text`; `mark` is the name of the tags that asked for it."""
+    start = prompt_end(segment, mark)
+    at = (_at_once(segment, start, anchor) or _anywhere(text, segment, start, anchor)
+          or _last_line(text, segment, start, anchor))
     if at is None:
-        return Quotation(start, _marks(text, said, start, mark), present=False)
+        return Quotation(start, _marks(text, segment, start, mark), present=False)
     begin, end = at
-    wrappers = _wrappers(text, said[start:begin], anchor)
-    end, open_still = _closing(text, said, end, anchor, wrappers, mark)
-    late = [_late(text, said, end, wrapper) for wrapper in open_still]
+    wrappers = _wrappers(text, segment[start:begin], anchor)
+    end, open_still = _closing(text, segment, end, anchor, wrappers, mark)
+    late = [_late(text, segment, end, wrapper) for wrapper in open_still]
     closed = all(each is not None for each in late)
-    gone = {each for each in late if each is not None and each[0] < each[1]} | set(_marks(text, said, end, mark))
+    gone = {each for each in late if each is not None and each[0] < each[1]} | set(_marks(text, segment, end, mark))
     return Quotation(end, _apart(sorted(gone)), closed=closed)
 
 
-def _at_once(said: str, start: int, anchor: str) -> tuple[int, int] | None:
+def _at_once(segment: str, start: int, anchor: str) -> tuple[int, int] | None:
     """The words as they are, at the very beginning or behind our own prompt."""
-    blank = _SPACE.match(said, start) if start else None
+    blank = _SPACE.match(segment, start) if start else None
     for begin in (start, blank.end()) if blank is not None else (start,):
-        if said.startswith(anchor, begin):
+        if segment.startswith(anchor, begin):
             return begin, begin + len(anchor)
     return None
 
 
-def _anywhere(text: str, said: str, start: int, anchor: str) -> tuple[int, int] | None:
+def _anywhere(text: str, segment: str, start: int, anchor: str) -> tuple[int, int] | None:
     """The words behind something else, their white space folded."""
     core = anchor.strip()
     if not core:
         return None
     pattern = folded_pattern(core)
     once: bool | None = None
-    for place in pattern.finditer(said, start, start + OPENING_CHARS):
+    for place in pattern.finditer(segment, start, start + OPENING_CHARS):
         begin, end = place.span()
-        wrappers, before = _around(said[start:begin])
+        wrappers, before = _around(segment[start:begin])
         known = not before or find_opening(before) is not None
         if len(core) < SHORT:
-            shut = bool(wrappers) and known and _closing(text, said, end, anchor, wrappers, "")[1] == []
-            if shut and said[begin:end] == core:
+            shut = bool(wrappers) and known and _closing(text, segment, end, anchor, wrappers, "")[1] == []
+            if shut and segment[begin:end] == core:
                 return begin, end
         elif known and (wrappers or before or len(core) >= LONG):
             return begin, end
@@ -98,19 +99,19 @@ def _anywhere(text: str, said: str, start: int, anchor: str) -> tuple[int, int] 
             rest = text[: len(text) - len(anchor)]
             if once is None:
                 once = _once(pattern, text)
-            if once or _folded_end(rest, said[start:begin]):
+            if once or _folded_end(rest, segment[start:begin]):
                 return begin, end
     return None
 
 
-def _last_line(text: str, said: str, start: int, anchor: str) -> tuple[int, int] | None:
+def _last_line(text: str, segment: str, start: int, anchor: str) -> tuple[int, int] | None:
     """The last line of the words alone, where it is long and stands in the answer and in the segment's head once."""
     lines = anchor.strip().splitlines()
     line = lines[-1].strip() if len(lines) > 1 else ""
     if len(line) < LONG:
         return None
     pattern = folded_pattern(line)
-    places = list(pattern.finditer(said, start, start + OPENING_CHARS))
+    places = list(pattern.finditer(segment, start, start + OPENING_CHARS))
     return places[0].span() if len(places) == 1 and _once(pattern, text) else None
 
 
@@ -175,29 +176,29 @@ def _around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
 
 
 def _closing(
-    text: str, said: str, end: int, anchor: str, wrappers: Sequence[Wrapper], mark: str
+    text: str, segment: str, end: int, anchor: str, wrappers: Sequence[Wrapper], mark: str
 ) -> tuple[int, list[Wrapper]]:
     """Where the quotation ends with its white space and all that closes behind it; what stays open."""
     blank = anchor[len(anchor.rstrip()) :]
-    spent = _trailing(said, end, blank)
-    inside = spent > end or said.endswith(blank, 0, end)
+    spent = _trailing(segment, end, blank)
+    inside = spent > end or segment.endswith(blank, 0, end)
     end = spent
     left: list[Wrapper] = []
     closed = False
     for wrapper in wrappers:
         own = wrapper.kind == "tag" and _own(text, wrapper)
-        shut = None if left or own else re.compile(wrapper.closer).match(said, end)
+        shut = None if left or own else re.compile(wrapper.closer).match(segment, end)
         if shut is None:
             left.append(wrapper)
         else:
             end, closed = shut.end(), True
     if mark and not has_tags(text, mark):
-        shut = re.compile(rf"\s*</{mark}>").match(said, end)
+        shut = re.compile(rf"\s*</{mark}>").match(segment, end)
         if shut is not None:
             end, closed = shut.end(), True
     if closed and not inside:
-        end = _trailing(said, end, blank)
-    laid_out = _LAID_OUT.match(said, end) if closed else None
+        end = _trailing(segment, end, blank)
+    laid_out = _LAID_OUT.match(segment, end) if closed else None
     return (laid_out.end() if laid_out is not None else end), left
 
 
@@ -205,13 +206,13 @@ _LAID_OUT = re.compile(r"(?:\r?\n)+(?= [^\W\d_A-Z])")
 """Line breaks between a closed wrapper and a sentence that goes on with a blank: nobody writes them into it."""
 
 
-def _trailing(said: str, end: int, blank: str) -> int:
+def _trailing(segment: str, end: int, blank: str) -> int:
     """The white space that the text ends with is not doubled where the quotation has it too, or some of it."""
-    if not blank or said.endswith(blank, 0, end):
+    if not blank or segment.endswith(blank, 0, end):
         return end
-    if said.startswith(blank, end):
+    if segment.startswith(blank, end):
         return end + len(blank)
-    come = _SPACE.match(said, end)
+    come = _SPACE.match(segment, end)
     return come.end() if come is not None and blank.startswith(come[0]) else end
 
 
@@ -223,24 +224,24 @@ def _own(text: str, wrapper: Wrapper) -> bool:
     return wrapper.kind == "fence" and len(_FENCES.findall(text)) % 2 == 1
 
 
-def _late(text: str, said: str, end: int, wrapper: Wrapper) -> tuple[int, int] | None:
+def _late(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int] | None:
     """What closes a wrapper at the very end of the segment; an empty stretch where nothing has to, None for nothing."""
     if _own(text, wrapper) or not wrapper.closer:
         return end, end
-    stripped = said.rstrip()
+    stripped = segment.rstrip()
     if wrapper.kind == "tag":
         name = re.escape(wrapper.opener)
         shut = re.compile(rf"\s*</{name}\s*>\Z").search(stripped, end)
         return (shut.start(), shut.end()) if shut is not None else None
     if wrapper.kind == "fence":
         shut = re.compile(rf"(?:\r?\n|(?<=\n)|\A)[^\S\r\n]*{wrapper.opener}\Z").search(stripped, end)
-        odd = len(_FENCES.findall(said, end)) % 2 == 1
-        return (shut.start(), len(said)) if shut is not None and odd else None
+        odd = len(_FENCES.findall(segment, end)) % 2 == 1
+        return (shut.start(), len(segment)) if shut is not None and odd else None
     closer = next(pair[1] for pair in PAIRS if pair[0] == wrapper.opener)
     if wrapper.opener == closer:
-        odd = closer == '"' and said.count(closer, end) % 2 == 1 and text.count(closer) % 2 == 0
+        odd = closer == '"' and segment.count(closer, end) % 2 == 1 and text.count(closer) % 2 == 0
     else:
-        whole = text + said[end:]
+        whole = text + segment[end:]
         odd = whole.count(closer) > whole.count(wrapper.opener)
     if odd and stripped.endswith(closer) and len(stripped) - len(closer) >= end:
         return len(stripped) - len(closer), len(stripped)
@@ -250,19 +251,19 @@ def _late(text: str, said: str, end: int, wrapper: Wrapper) -> tuple[int, int] |
 # -- marks of our own prompt -----------------------------------------------------------------------------------------
 
 
-def _marks(text: str, said: str, start: int, mark: str) -> tuple[tuple[int, int], ...]:
+def _marks(text: str, segment: str, start: int, mark: str) -> tuple[tuple[int, int], ...]:
     """The marks of our prompt from `start` on: those that open the segment, and those that close what none opened.
 
     Tags of that name that the answer holds itself are balanced, and stay.
     """
-    if has_tags(text, mark) or f"{mark}>" not in said:
+    if has_tags(text, mark) or f"{mark}>" not in segment:
         return ()
     found: list[tuple[int, int]] = []
     depth = 0
-    for place in re.finditer(rf"<(/?){mark}>", said[start:]):
+    for place in re.finditer(rf"<(/?){mark}>", segment[start:]):
         span = (start + place.start(), start + place.end())
         if not place[1]:
-            if said[start : span[0]].strip():
+            if segment[start : span[0]].strip():
                 depth += 1
             else:
                 found.append(span)

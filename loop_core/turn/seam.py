@@ -46,10 +46,10 @@ def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> Join
     return JoinedText(text, tuple(seams))
 
 
-def _joint(text: str, following: str, made: _Cut, index: int) -> tuple[str, Seam, str]:
+def _joint(text: str, following: str, join_cut: _Cut, index: int) -> tuple[str, Seam, str]:
     """The text up to a seam, the seam, and what the segment adds; a character that was cut in two is one again."""
-    text, cut = text[: made.keep], made.cut
-    if made.decision is SeamDecision.APART:
+    text, cut = text[: join_cut.keep], join_cut.cut
+    if join_cut.decision is SeamDecision.APART:
         text += APART
     if text and "\ud800" <= text[-1] <= "\udbff" and cut < len(following):
         first = following[cut]
@@ -57,8 +57,8 @@ def _joint(text: str, following: str, made: _Cut, index: int) -> tuple[str, Seam
             text, cut = text[:-1] + _whole(text[-1], first), cut + 1
         elif first > "\uffff" and _high(first) == text[-1]:  # it came again, whole
             text = text[:-1]
-    gone = tuple((begin, following[begin:end]) for begin, end in made.removals)
-    seam = Seam(index, len(text), made.decision, following[:cut], made.why, made.sure, gone)
+    gone = tuple((begin, following[begin:end]) for begin, end in join_cut.removals)
+    seam = Seam(index, len(text), join_cut.decision, following[:cut], join_cut.why, join_cut.sure, gone)
     return text, seam, seam.remainder(following)
 
 
@@ -193,11 +193,11 @@ def _prefill(text: str, segment: Segment) -> _Cut:
     return _Cut(SeamDecision.WHITESPACE, len(text), 0, "stripped white space restored")
 
 
-def _is_echo(sent: str, echoes: bool | None) -> bool:
+def _is_echo(text: str, echoes: bool | None) -> bool:
     """Whether an answer that begins with the prefill repeats it: a long one does, whatever the profile says."""
     if echoes is None:
-        return len(sent) >= ECHO_CHARS
-    return echoes or (len(sent) >= RESTART_CHARS and not _repeats(sent, len(sent)))
+        return len(text) >= ECHO_CHARS
+    return echoes or (len(text) >= RESTART_CHARS and not _repeats(text, len(text)))
 
 
 def _polled(text: str, following: str) -> _Cut:

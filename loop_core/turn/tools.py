@@ -81,9 +81,9 @@ class Toolbox:
             return tool_result(call, f"Failed: {type(why).__name__}: {why}", is_error=True)
 
 
-def _text(made: Any) -> str:
+def _text(result: Any) -> str:
     """What a tool returned, as the model reads it."""
-    return made if isinstance(made, str) else json.dumps(made, ensure_ascii=False, default=str)
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
 
 # -- Plain Python functions as tools: the declaration comes from the signature and the docstring ---------------------

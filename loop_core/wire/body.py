@@ -75,9 +75,9 @@ def rest(body: Mapping[str, Any], *taken: str) -> dict[str, Any]:
     return left
 
 
-def merge(made: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """A body and what else it is to hold; where both name a field, objects are joined and `made` goes first."""
-    whole = dict(made)
+def merge(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """A body and what else it is to hold; where both name a field, objects are joined and `body` goes first."""
+    whole = dict(body)
     for name, value in extra.items():
         there = whole.get(name)
         if name not in whole:

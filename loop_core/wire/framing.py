@@ -182,9 +182,9 @@ def _each_is_json(lines: list[bytes], last: bool) -> bool:
     return all(line.strip() == _DONE or (line.lstrip()[:1] in (b"{", b"[") and _is_json(line)) for line in whole)
 
 
-def _as_error(told: bytes) -> bytes:
+def _as_error(line: bytes) -> bytes:
     """What a field `error:` says, as an object that reports it; what is no JSON is its message."""
-    value = told if _is_json(told) else json.dumps(told.decode("utf-8", "replace")).encode()
+    value = line if _is_json(line) else json.dumps(line.decode("utf-8", "replace")).encode()
     return b'{"error":' + value + b"}"
 
 

@@ -26,10 +26,10 @@ _BOM = b"\xef\xbb\xbf"
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 
-def char_span(text: str, *path: str | int, begun: int = 0) -> tuple[int, int] | None:
-    """First character and end of the value at `path` in `text`, from `begun` on; None where there is no such value."""
+def char_span(text: str, *path: str | int, begin: int = 0) -> tuple[int, int] | None:
+    """First character and end of the value at `path` in `text`, from `begin` on; None where there is no such value."""
     try:
-        start, end = _SPACE.match(text, begun).end(), None  # type: ignore[union-attr]
+        start, end = _SPACE.match(text, begin).end(), None  # type: ignore[union-attr]
         for key in path:
             found = _member(text, start, key)
             if found is None:
@@ -57,7 +57,7 @@ def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | Non
             return base + begun, base + short.end()
     if all(isinstance(key, int) or key.isascii() for key in path):
         # A character a byte: places in the text are places in the body, whatever the bytes are.
-        span = char_span(_text_of(body), *path, begun=begun)
+        span = char_span(_text_of(body), *path, begin=begun)
         return None if span is None else (base + span[0], base + span[1])
     text = body[begun:].decode("utf-8", "surrogateescape")
     span = char_span(text, *path)

@@ -14,7 +14,7 @@ from inspector.sessions import open_paths
 from inspector.whatif.axes import parse_axes
 from inspector.whatif.grid import Grid
 from inspector.whatif.grid_report import document
-from inspector.whatif.grid_run import Tuned, tune
+from inspector.whatif.grid_run import TunedGrid, tune
 from tests.scenes.recordings import HINT, asked, assistant, chat, lines, user
 
 TURNS, SIMULATED_TURNS, CAP = 250, 40, 64
@@ -37,7 +37,7 @@ def session(turns: int) -> Case:
     return open_case(open_paths(["-"], stdin=lines(*answers(turns))))
 
 
-def told(made: Tuned) -> object:
+def told(made: TunedGrid) -> object:
     return document(made)
 
 

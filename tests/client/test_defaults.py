@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from inspector.provider import Placed, Story, serving
+from inspector.provider import PlacedFault, Story, serving
 from loop_core.client.address import Server
 from loop_core.client.transport import AsyncLive, Live
 from loop_core.formats import PLAYED
@@ -15,7 +15,7 @@ from loop_core.values import Message, Request, Role, TextPart
 from tests.scenes.live import PATIENT
 from tests.scenes.provider import BASES, TEXT
 
-CUT = Story("cut", "a text is cut", BASES["text"], faults=(Placed("cut", 20, 0, 0),))
+CUT = Story("cut", "a text is cut", BASES["text"], faults=(PlacedFault("cut", 20, 0, 0),))
 SYSTEM_AT_THE_END = {"openai_chat", "openai_responses", "ollama_chat"}
 """Formats whose servers take a system message behind an answer; Anthropic, Converse and Gemini have none there."""
 

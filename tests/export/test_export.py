@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from inspector import cli
 from inspector.config.prices import price_table
 from inspector.config.settings import Settings
-from inspector.export import FORMS, Chosen, Form, chosen, stem_of, write
+from inspector.export import FORMS, ExportScope, Form, chosen, stem_of, write
 from inspector.export.exchange_files import reread, shrink, symptom
 from inspector.export.pages import escaped, fenced
 from inspector.replay import replay
@@ -221,13 +221,13 @@ def test_a_simulated_answer_is_exported_as_its_bytes(tmp_path):
     found = shown(asked(ASKS, chat("Water, fire and earth. " * 20, tokens=100)),
                   settings=Settings(simulate=True, max_tokens=20))
     facts = answer_at(found, 1)
-    ((name, content),) = FORMS["fixture"].make(Chosen(found, None, facts)).items()
+    ((name, content),) = FORMS["fixture"].make(ExportScope(found, None, facts)).items()
     assert name == "test_session_step_2.py"
     assert "SIMULATED response of step 2" in content
     (tmp_path / name).write_text(content + "\n\ntest_recorded_response()\n", "utf-8")
     subprocess.run([sys.executable, str(tmp_path / name)], check=True, env=env_of())
     with pytest.raises(CallerError, match="nothing was sent for it"):
-        FORMS["curl"].make(Chosen(found, None, facts))
+        FORMS["curl"].make(ExportScope(found, None, facts))
 
 
 def env_of():

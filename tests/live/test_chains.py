@@ -10,8 +10,8 @@ import pytest
 
 from inspector.config.settings import Settings
 from inspector.live.headless import LiveResult, run_live
-from inspector.provider import Placed, Provider, Story, serving
-from inspector.provider.connection import Seen
+from inspector.provider import PlacedFault, Provider, Story, serving
+from inspector.provider.connection import AnsweredRequest
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import view
@@ -23,9 +23,9 @@ from tests.scenes.live import PATIENT
 from tests.scenes.provider import BASES, PAGE, TEXT, TOOLS, WRITE
 
 API = "openai_responses"
-CUT_TEXT = Story("cut-text", "a text is cut", BASES["text"], TOOLS, (Placed("cut", 20, 0, 0),))
-CUT_CALL = Story("cut-call", "a call is cut", BASES["call"], TOOLS, (Placed("cut", 14, 0, 0),))
-CUT_BATCH = Story("cut-batch", "the second of two calls is cut", BASES["calls"], TOOLS, (Placed("cut", 24, 0, 0),))
+CUT_TEXT = Story("cut-text", "a text is cut", BASES["text"], TOOLS, (PlacedFault("cut", 20, 0, 0),))
+CUT_CALL = Story("cut-call", "a call is cut", BASES["call"], TOOLS, (PlacedFault("cut", 14, 0, 0),))
+CUT_BATCH = Story("cut-batch", "the second of two calls is cut", BASES["calls"], TOOLS, (PlacedFault("cut", 24, 0, 0),))
 WHOLE = Story("whole", "nothing is cut", BASES["call"], TOOLS)
 
 
@@ -37,7 +37,7 @@ def provider() -> Iterator[Provider]:
 
 def ran(
     provider: Provider, story: Story, path: Path, *, stream: bool = True, **more: Any
-) -> tuple[LiveResult, list[Seen]]:
+) -> tuple[LiveResult, list[AnsweredRequest]]:
     seen = len(provider.seen)
     lead, said = Message(Role.SYSTEM, (TextPart("Be brief."),)), Message(Role.USER, (TextPart("Go on."),))
     asked = Request(API, (lead, said), story.name, (WRITE, PAGE), max_tokens=400, stream=stream, **more)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from inspector.live.target import ASKED_TOKENS, Cost, Left, cost_of, estimate, left_of
+from inspector.live.target import ASKED_TOKENS, Cost, RequestsLeft, cost_of, estimate, left_of
 from loop_core.judge.classify import judge
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
@@ -28,10 +28,10 @@ from loop_core.values import (
 )
 from loop_core.wire.profiles import PROFILES
 
-ONE = Left(True, 100, 0, 400, 0, 0, 0, 0)
+ONE = RequestsLeft(True, 100, 0, 400, 0, 0, 0, 0)
 
 
-def left(**more: object) -> Left:
+def left(**more: object) -> RequestsLeft:
     from dataclasses import replace
 
     return replace(ONE, **more)  # type: ignore[arg-type]
@@ -54,7 +54,7 @@ def left(**more: object) -> Left:
     (left(answers=4), 1, 400),
     (left(first=False), 0, 0),
 ])
-def test_requests_and_output(given: Left, requests: int, output: int) -> None:
+def test_requests_and_output(given: RequestsLeft, requests: int, output: int) -> None:
     found = cost_of(given, 50)
     assert (found.requests, found.output, found.unbounded) == (requests, output, "")
 
@@ -70,7 +70,7 @@ def test_the_input_is_the_first_request_in_each_and_what_was_answered_before() -
     (left(attempts=None), "the policy has no bound for continuations"),
     (left(rounds=None), "the policy has no bound for rounds of tools"),
 ])
-def test_without_a_limit_there_is_no_bound(given: Left, why: str) -> None:
+def test_without_a_limit_there_is_no_bound(given: RequestsLeft, why: str) -> None:
     assert cost_of(given, 50) == Cost(None, None, None, why)
 
 

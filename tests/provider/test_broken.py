@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from inspector.provider import Placed, Provider, Story, serving
+from inspector.provider import PlacedFault, Provider, Story, serving
 from inspector.provider.reply import reply
 from loop_core.client.address import Server
 from loop_core.client.exchange import Observer
@@ -29,7 +29,7 @@ from tests.scenes.provider import BASES, MEANT, QUICK, TOOLS, play
 MOST = 40
 """More frames than the answer has in any format; a number beyond the last means the last."""
 STORIES = tuple(
-    Story(f"{how}-{number}", "the network is cut", BASES["call"], TOOLS, (Placed(how, value, 0, 0),), seed=3)
+    Story(f"{how}-{number}", "the network is cut", BASES["call"], TOOLS, (PlacedFault(how, value, 0, 0),), seed=3)
     for number in range(MOST)
     for how, value in (("dropped", number), ("reset", number), ("stalled", {"frame": number, "seconds": 60}))
 )

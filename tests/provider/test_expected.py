@@ -10,7 +10,7 @@ import pytest
 
 from inspector.provider.place import Sending
 from inspector.provider.reply import Reply, reply
-from inspector.provider.scenarios import Kind, Placed, Story
+from inspector.provider.scenarios import Kind, PlacedFault, Story
 from loop_core.formats import PLAYED
 from loop_core.turn.history import hint_message, repair_message
 from loop_core.values import ChatResponse, Message, Request, Role, Stop, TextPart, ToolCall
@@ -33,7 +33,7 @@ def asked(api: str, stream: bool, cap: int | None, kind: Kind, base: str) -> Req
 
 def played(name: str, value: Any, api: str = CHAT, stream: bool = True, base: str = "text", cap: int | None = None,
            kind: Kind = Kind.FIRST) -> tuple[Reply, ChatResponse]:
-    story = Story("one", "one fault", BASES[base], TOOLS, (Placed(name, value),) if name else ())
+    story = Story("one", "one fault", BASES[base], TOOLS, (PlacedFault(name, value),) if name else ())
     made = reply(story, asked(api, stream, cap, kind, base), stream)
     return made, decode(api, b"".join(made.frames), http_status=made.status)
 
@@ -144,7 +144,7 @@ def test_what_an_answer_says_that_it_is(api: str, stream: bool, kind: str) -> No
 
 
 def test_a_prefill_is_echoed() -> None:
-    story = Story("one", "x", BASES["text"], faults=(Placed("echoed"),))
+    story = Story("one", "x", BASES["text"], faults=(PlacedFault("echoed"),))
     history = (Message(Role.USER, (TextPart("Go."),)), Message(Role.ASSISTANT, (TextPart(TEXT[:50]),)))
     made = reply(story, Request(CHAT, history, "m", stream=True), True)
     assert decode(CHAT, b"".join(made.frames)).text == TEXT

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inspector.provider import Placed, Provider, Story, serving
+from inspector.provider import PlacedFault, Provider, Story, serving
 from inspector.provider.faults import FAULTS, Fault, Takes
 from inspector.provider.reading import TAKES
 from loop_core.formats import PLAYED
@@ -92,7 +92,7 @@ def test_a_fault_ends_as_its_row_says(fault: Fault, provider: Provider) -> None:
 @pytest.mark.parametrize("number", range(24))
 def test_no_call_runs_from_which_a_frame_was_lost(number: int) -> None:
     """A piece inside a string is missing, and the rest parses."""
-    faults = (Placed("malformed_frame", number, 0, 0),)
+    faults = (PlacedFault("malformed_frame", number, 0, 0),)
     story = Story("lost", "a frame is lost", BASES["call"], TOOLS, faults, seed=number)
     with serving(story) as provider:
         for api, stream in each_way:
@@ -102,7 +102,7 @@ def test_no_call_runs_from_which_a_frame_was_lost(number: int) -> None:
 
 def test_faults_compose() -> None:
     """Torn bytes, empty deltas, a second refusal, a cut, and a lie about it, in one answer."""
-    faults = tuple(Placed(name, value, 0, 0) for name, value in (
+    faults = tuple(PlacedFault(name, value, 0, 0) for name, value in (
         ("torn", 3), ("rate_limited", {"times": 1, "retry_after": 0.0, "status": 503}), ("cut", 14),
         ("empty_deltas", True), ("wrong_reason", "tool_calls"),
     ))
@@ -115,7 +115,9 @@ def test_faults_compose() -> None:
 
 
 def test_a_fault_befalls_the_answer_and_the_segment_that_it_names() -> None:
-    faults = (Placed("cut", 10, segment=0), Placed("cut", 5, segment=1), Placed("cut", 1, answer=1, segment=0))
+    faults = (
+        PlacedFault("cut", 10, segment=0), PlacedFault("cut", 5, segment=1), PlacedFault("cut", 1, answer=1, segment=0),
+    )
     with serving(Story("placed", "cuts", BASES["call"], TOOLS, faults)) as provider:
         got = play(provider, "anthropic_messages", True, "placed", continuation_tool_repair_attempts=2)
     assert got.turn.terminal == "completed"

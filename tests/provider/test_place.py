@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from inspector.provider.place import PlaceMark, StoryPlace, locate, reached_length, read_mark
 from inspector.provider.reply import reply, reply_at, stored_reply
-from inspector.provider.scenarios import Answer, Kind, Placed, Story
+from inspector.provider.scenarios import Answer, Kind, PlacedFault, Story
 from loop_core.errors import CallerError
 from loop_core.formats import PLAYED
 from loop_core.judge.arguments import parse
@@ -197,7 +197,7 @@ def test_previous_responses_lead_from_answer_to_answer() -> None:
 @pytest.mark.parametrize("kept", ["<think>\n{}\n</think>", "{}"])
 def test_reasoning_that_a_client_keeps_as_text_is_an_empty_answer(kept: str) -> None:
     thought = "They want a number, and none is there; so nothing is said."
-    story = Story("mute", "x", (Answer(thought, "Seven."),), faults=(Placed("reasoning_only", segment=0),))
+    story = Story("mute", "x", (Answer(thought, "Seven."),), faults=(PlacedFault("reasoning_only", segment=0),))
     again = asked(user("Go."), said(kept.format(thought)), user("Well?"))
     first, then = (decode("openai_chat", b"".join(reply(story, request, False).frames))
                    for request in (asked(user("Go.")), again))
@@ -224,7 +224,7 @@ def test_an_anchor_that_is_asked_for_is_quoted() -> None:
 
 
 def test_faults_by_place() -> None:
-    story = replace(STORY, faults=(Placed("cut", 2, 0, 1), Placed("cut", 3, when=Kind.REPAIR)))
+    story = replace(STORY, faults=(PlacedFault("cut", 2, 0, 1), PlacedFault("cut", 3, when=Kind.REPAIR)))
     at = {
         (user("Go."),): (), (user("Go."), said(TEXT[:8]), hint_message()): ("cut",),
         (*BEGIN, said("I count."), repair_message([HELD])): ("cut",), BEGIN: (),

@@ -11,7 +11,7 @@ import yaml
 
 from inspector.provider import reading, serving, shipped
 from inspector.provider.reading import FOLDER, parse_story, read, story_of
-from inspector.provider.scenarios import Kind, Placed
+from inspector.provider.scenarios import Kind, PlacedFault
 from loop_core.errors import CallerError
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -42,8 +42,8 @@ def test_a_file_is_read() -> None:
     assert [(call.name, call.arguments) for call in first.calls] == [
         ("write_file", '{"path": "a.md"}'), ("write_file", '{"path": ')]
     assert story.faults == (
-        Placed("cut", 22, 0, 1), Placed("stalled", {"frame": 2, "seconds": 0.5}, when=Kind.REPAIR),
-        Placed("wrong_reason", "eos"))
+        PlacedFault("cut", 22, 0, 1), PlacedFault("stalled", {"frame": 2, "seconds": 0.5}, when=Kind.REPAIR),
+        PlacedFault("wrong_reason", "eos"))
     assert story.tools[0].result == "done"
 
 

@@ -10,7 +10,7 @@ import pytest
 from inspector.provider.dialects import DIALECTS
 from inspector.provider.faults import FAULTS
 from inspector.provider.reply import dialect_for, error_body, reply
-from inspector.provider.scenarios import Placed, Story
+from inspector.provider.scenarios import PlacedFault, Story
 from loop_core.errors import CallerError
 from loop_core.formats import PLAYED
 from loop_core.judge.arguments import parse
@@ -124,7 +124,7 @@ def test_an_error_is_told_in_every_format(api: str, status: int) -> None:
 
 
 def test_a_fault_without_a_meaning_is_refused() -> None:
-    story = replace(STORY, faults=(Placed("no_index"),))
+    story = replace(STORY, faults=(PlacedFault("no_index"),))
     with pytest.raises(CallerError, match="the fault no_index of the scenario all has no meaning here: parts"):
         reply(story, asked("gemini_generate"), True)
     assert FAULTS["no_index"].refused(CHAT, False) == "a list needs no index"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inspector.replay.token_readings import Slot, TokenMark, held_back, marks, reach, shares
-from inspector.replay.tokens import Measured, TokenBasis, measure
+from inspector.replay.tokens import TokenBasis, TokenMeasure, measure
 from loop_core.values import Stop
 from loop_core.wire.reads import Pieces
 from tests.scenes.turns import call, reply
@@ -35,13 +35,13 @@ def sent(tokens: list[bytes]) -> tuple[list[str], list[str]]:
     return chunks, texts
 
 
-def read(tokens: list[bytes], stop: Stop, end: int = 0) -> tuple[Measured, list[str]]:
+def read(tokens: list[bytes], stop: Stop, end: int = 0) -> tuple[TokenMeasure, list[str]]:
     chunks, texts = sent(tokens)
     text = "".join(chunks)
     return measure(reply(stop, text, tokens=len(tokens) + end), Pieces(chunks, [], [])), texts
 
 
-def bounds(told: Measured, count: int) -> tuple[int, int]:
+def bounds(told: TokenMeasure, count: int) -> tuple[int, int]:
     """The least and the most characters after so many tokens."""
     if told.bounds is None:
         at = told.stretches[0].ends[count - 1]

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from inspector.replay.tokens import HIDDEN, UNTOLD, Measured, TokenBasis, agrees, impossible, measure, under_cap
+from inspector.replay.tokens import HIDDEN, UNTOLD, TokenBasis, TokenMeasure, agrees, impossible, measure, under_cap
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, Stop, ToolCall, Usage
 from loop_core.wire.reads import Pieces
 from tests.scenes.turns import call, reply
 
 
-def ends(told: Measured) -> list[list[int]]:
+def ends(told: TokenMeasure) -> list[list[int]]:
     return [list(stretch.ends) for stretch in told.stretches]
 
 

@@ -13,7 +13,7 @@ from inspector.report.lines import body_slices, response, wire
 from inspector.report.lines.slices import Bytes, Hex, Slice, Slices
 from inspector.report.lines.spans import EMPTY, Role, Span, text_of
 from inspector.report.lines.wire import (
-    Picked,
+    FactChoice,
     fact_line,
     next_fact,
     next_of,
@@ -46,7 +46,7 @@ def cut_call(seen: View) -> ResponseFacts:
     return next(facts for facts in seen.responses if facts.verdicts)
 
 
-def picking(facts: ResponseFacts, mode: str, picked: Picked) -> Bytes:
+def picking(facts: ResponseFacts, mode: str, picked: FactChoice) -> Bytes:
     """The sheet as Wire shows it."""
     found, sheet = found_in(facts), wire.wire(facts, mode)
     assert isinstance(sheet, Bytes)
@@ -68,7 +68,7 @@ def marked(sheet: Bytes, role: Role) -> str:
     ("tool_calls[0].id", '"call_1"'), ("model", '"gpt-5-mini"'),
 ])
 def test_the_bytes_of_a_fact_are_marked_in_every_form(seen: View, mode: str, fact: str, said: str) -> None:
-    sheet = picking(cut_call(seen), mode, Picked(fact))
+    sheet = picking(cut_call(seen), mode, FactChoice(fact))
     assert marked(sheet, Role.PICKED) == said
     assert any(span.role is Role.PICKED for span in sheet.line(sheet.focus))
 
@@ -78,7 +78,7 @@ def test_the_slices_of_a_call_are_its_arguments_one_after_the_other(seen: View) 
     found = found_in(facts)
     reads = found.of("tool_calls[0].arguments")
     assert len(reads) == -(-len(CUT_ARGUMENTS) // 20)  # the stream sends twenty characters an event
-    picked: Picked = Picked("tool_calls[0].arguments")
+    picked: FactChoice = FactChoice("tool_calls[0].arguments")
     pieces = []
     for _ in reads:
         pieces.append(marked(picking(facts, "raw", picked), Role.PICKED))
@@ -93,7 +93,7 @@ def test_the_head_names_the_fact_its_value_and_its_bytes(seen: View) -> None:
     found = found_in(facts)
     read = found.of("usage.output_tokens")[0]
     number = found.facts.index("usage.output_tokens") + 1
-    sheet = picking(facts, "events", Picked("usage.output_tokens"))
+    sheet = picking(facts, "events", FactChoice("usage.output_tokens"))
     assert text_of(sheet.line(wire.TOLD)) == (
         f"fact {number} of {len(found.facts)}: usage.output_tokens = 64 · "
         f"bytes {read.start:,}–{read.end:,} · 1 of 1 slice")
@@ -121,8 +121,8 @@ def test_facts_are_gone_through_round_the_end(seen: View) -> None:
         assert picked is not None
         names.append(picked.fact)
     assert tuple(names) == found.facts
-    assert next_fact(found, picked, 1) == Picked(found.facts[0])
-    assert next_fact(found, None, -1) == Picked(found.facts[-1])
+    assert next_fact(found, picked, 1) == FactChoice(found.facts[0])
+    assert next_fact(found, None, -1) == FactChoice(found.facts[-1])
     assert next_fact(Provenance({}, (), ()), None, 1) is None
 
 
@@ -215,7 +215,7 @@ def test_a_cell_of_a_hex_row_is_a_byte(width: int) -> None:
 def test_the_lines_of_a_response_know_their_facts(seen: View) -> None:
     facts = cut_call(seen)
     sheet = response.response(seen, facts)
-    assert isinstance(sheet, response.Told)
+    assert isinstance(sheet, response.ResponseSheet)
     told_by = {}
     for index, fact in enumerate(sheet.facts):
         if fact is not None:

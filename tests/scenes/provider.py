@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from inspector.provider import Answer, Placed, Provider, Story
+from inspector.provider import Answer, PlacedFault, Provider, Story
 from inspector.provider.faults import FAULTS, Fault
 from inspector.provider.scenarios import DeclaredTool
 from loop_core.client.address import Server
@@ -60,7 +60,7 @@ def named(name: str) -> str:
 
 def shown(fault: Fault) -> Story:
     """The scenario that shows a fault as its row says."""
-    placed = Placed(fault.name, fault.example, 0, None, fault.when)
+    placed = PlacedFault(fault.name, fault.example, 0, None, fault.when)
     return Story(named(fault.name), fault.does, BASES[fault.base], TOOLS, (placed,), max_tokens=fault.cap)
 
 

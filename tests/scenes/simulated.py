@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from inspector.replay.simulate import Simulated
+from inspector.replay.simulate import SimulatedTurn
 from inspector.replay.tokens import measure
 from loop_core.formats import PLAYED
 from loop_core.judge.classify import judge
@@ -75,7 +75,7 @@ def call(arguments: str, closed: bool = True) -> ToolCall:
 Piece = tuple[RequestPlace, ChatResponse, bytes]
 
 
-def simulated(pieces: Sequence[Piece], budget: int, cap: int, results: bool = False) -> tuple[Request, Simulated]:
+def simulated(pieces: Sequence[Piece], budget: int, cap: int, results: bool = False) -> tuple[Request, SimulatedTurn]:
     """A recording of these answers under `cap`, asked again under `budget`."""
     api = pieces[0][1].api
     request = Request(api, (Message(Role.USER, (TextPart("go"),)),), tools=(TOOL,), max_tokens=cap)
@@ -87,7 +87,7 @@ def simulated(pieces: Sequence[Piece], budget: int, cap: int, results: bool = Fa
         answers.append((place, counts[place], ProviderResponse(response, judge(response, request), index, method)))
     recorded = RecordedSource(tuple(answers), {0: (ToolResultPart("c1", "write", "ok"),)} if results else {})
     measured = [measure(response, deltas(api, body)) for _, response, body in pieces]
-    source = Simulated(recorded, lambda position: measured[position], judge, (cap,) * len(pieces), budget != cap)
+    source = SimulatedTurn(recorded, lambda position: measured[position], judge, (cap,) * len(pieces), budget != cap)
     return Request(api, request.messages, tools=request.tools, max_tokens=budget), source
 
 

@@ -361,7 +361,7 @@ class Slow:
     def __init__(self) -> None:
         self.go, self.waits, self.ended = Event(), Event(), Event()
 
-    def __call__(self, case: Any, grid: Any, progress: Any = None, cancelled: Any = None) -> grids.Tuned:
+    def __call__(self, case: Any, grid: Any, progress: Any = None, cancelled: Any = None) -> grids.TunedGrid:
         asked = 0
 
         def stopped() -> bool:

@@ -15,7 +15,7 @@ from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from inspector.whatif.axes import ATTEMPTS, TOKENS, Axis, parse_axes
-from inspector.whatif.grid import Asked, spec_of, typed
+from inspector.whatif.grid import GridRequest, spec_of, typed
 
 FIRST = str(samples()[0].path)
 
@@ -44,7 +44,7 @@ def test_any_axes_are_read_back_from_what_is_typed(values, step, count, default)
 ])
 def test_it_is_simulated_where_max_tokens_is_varied_unless_it_is_said(axes, simulate, wanted):
     case = open_case(open_paths([FIRST]))
-    grid = Asked(parse_axes(axes), simulate).grid(case, Settings(simulate=not wanted))
+    grid = GridRequest(parse_axes(axes), simulate).grid(case, Settings(simulate=not wanted))
     assert grid.base.simulate is wanted
     assert ("max_tokens" in grid.names) is ((wanted and not axes) or axes == ["max_tokens=64"])
 
@@ -52,7 +52,7 @@ def test_it_is_simulated_where_max_tokens_is_varied_unless_it_is_said(axes, simu
 def test_the_command_line_says_what_is_varied_what_is_the_same_and_how_it_is_read():
     case = open_case(open_paths([FIRST]))
     base = settings_of({"continuation_max_attempts": "5", "max_resumes": "2", "max_tokens": "80"}, Settings())
-    asked = Asked(parse_axes(["attempts=0..6", "tokens=100,none"]), simulate=True)
+    asked = GridRequest(parse_axes(["attempts=0..6", "tokens=100,none"]), simulate=True)
     assert shlex.split(asked.command(asked.grid(case, base), ["a b.har"], "spend", "openai_chat", "vllm")) == [
         "inspector", "tune", "a b.har", "--api", "openai_chat", "--profile", "vllm", "--set", "max_resumes=2",
         "--set", "max_tokens=80", "--grid", "attempts=0..6", "--grid", "cont_tokens=100,default", "--simulate",
@@ -60,8 +60,8 @@ def test_the_command_line_says_what_is_varied_what_is_the_same_and_how_it_is_rea
 
 
 @pytest.mark.parametrize("asked", [
-    Asked(), Asked((), False), Asked(parse_axes(["attempts=3,5"])),
-    Asked(parse_axes(["max_tokens=20,recorded"]), False),
+    GridRequest(), GridRequest((), False), GridRequest(parse_axes(["attempts=3,5"])),
+    GridRequest(parse_axes(["max_tokens=20,recorded"]), False),
 ], ids=["defaults", "recorded", "attempts", "cap"])
 def test_the_command_line_runs_the_same_grid(inspector, asked):
     case = open_case(open_paths([FIRST]))

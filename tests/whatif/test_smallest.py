@@ -9,7 +9,7 @@ from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from inspector.whatif.axes import Axis, parse_axes
 from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid
-from inspector.whatif.grid_run import Tuned, tune
+from inspector.whatif.grid_run import TunedGrid, tune
 from inspector.whatif.smallest import knee, smallest, why_not
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import State
@@ -17,7 +17,7 @@ from loop_core.turn.state import State
 CASES = {sample.path.stem[:2]: sample.path for sample in samples()}
 
 
-def tuned(number: str, *specs: str) -> Tuned:
+def tuned(number: str, *specs: str) -> TunedGrid:
     return tune(open_case(open_paths([str(CASES[number])])), Grid(parse_axes(specs)))
 
 
@@ -69,7 +69,7 @@ def end(tokens: int, done: bool = True) -> End:
     return End(state, why, limit, 1, spent, "RECORDED", complete=done)
 
 
-def grid_of(*turns: list[End | None]) -> Tuned:
+def grid_of(*turns: list[End | None]) -> TunedGrid:
     made = []
     for number, cells in enumerate(turns):
         ends = tuple(dict.fromkeys(cell for cell in cells if cell is not None))
@@ -77,7 +77,7 @@ def grid_of(*turns: list[End | None]) -> Tuned:
         made.append(TurnGrid(f"t{number}", "-", ends, codes))
     size = len(turns[0])
     left = sum(cell is None for cells in turns for cell in cells)
-    return Tuned(Grid((Axis("continuation_max_attempts", tuple(range(size))),)), tuple(made), 9 - left, 9)
+    return TunedGrid(Grid((Axis("continuation_max_attempts", tuple(range(size))),)), tuple(made), 9 - left, 9)
 
 
 def test_the_knee_is_where_further_turns_begin_to_cost_more():

@@ -141,10 +141,10 @@ SAYS: Mapping[Fate, str] = {
 """What a group of policies does, in words; the worst first."""
 
 
-def names_by_fate(said: Iterable[Opinion]) -> list[tuple[Fate, list[str]]]:
+def names_by_fate(opinions: Iterable[Opinion]) -> list[tuple[Fate, list[str]]]:
     """The names of the policies by what they would do, the worst first."""
     found: dict[Fate, list[str]] = {fate: [] for fate in SAYS}
-    for opinion in said:
+    for opinion in opinions:
         found[opinion.fate].append(opinion.policy)
     return [(fate, names) for fate, names in found.items() if names]
 

@@ -271,11 +271,11 @@ def _flat(entry: Line | Pair) -> Line:
     return joined([side for side in (entry.left, entry.right) if side], " │ ") if isinstance(entry, Pair) else entry
 
 
-def sides(view: View, block: Block, step: int, tried: SeamRule | None = None) -> Sides:
+def sides(view: View, block: Block, step: int, trial: SeamRule | None = None) -> Sides:
     """The sheet of one run; it opens at the seam before the segment that the step has reached."""
     turn = view.steps[block.end - 1].turn
     in_force = turn.policy.seam
-    rule = tried or in_force
+    rule = trial or in_force
     entries: list[Line | Pair] = []
     focus = 0
     texts: list[str] = []

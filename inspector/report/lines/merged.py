@@ -74,9 +74,9 @@ def apart(whole: JoinedText, place: int) -> str:
     return APART if all(seam.at >= following[0].at for seam in following) else ""
 
 
-def changes(segments: Sequence[Segment], rule: SeamRule, tried: SeamRule) -> list[Change]:
-    """What the rule `tried` makes of an answer, beside `rule`, by segment."""
-    return list(_changes(segments, join(segments, rule), join(segments, tried))) if tried is not rule else []
+def changes(segments: Sequence[Segment], rule: SeamRule, trial: SeamRule) -> list[Change]:
+    """What the rule `trial` makes of an answer, beside `rule`, by segment."""
+    return list(_changes(segments, join(segments, rule), join(segments, trial))) if trial is not rule else []
 
 
 def _changes(segments: Sequence[Segment], old: JoinedText, new: JoinedText) -> Iterator[Change]:
@@ -126,24 +126,24 @@ def change_lines(change: Change, rule: SeamRule) -> list[Line]:
     return lines
 
 
-def tried_lines(rule: SeamRule, tried: SeamRule, found: Sequence[Change]) -> list[Line]:
+def tried_lines(rule: SeamRule, trial: SeamRule, found: Sequence[Change]) -> list[Line]:
     """What trying another rule comes to, before the text."""
     added, removed = counted(found)
     same = f"no character differs from {rule.value}, the rule in force"
     told = f"+{added:,} −{removed:,} characters beside {rule.value}, the rule in force" if found else same
     return [
-        (Span(f"seam rule {tried.value}, tried: ", Role.STRONG), Span(told, Role.MARK if found else Role.PLAIN)),
-        (Span("s ", Role.PRESS), Span("tries the next rule; ", Role.DIM), Span(f"--set seam={tried.value}", Role.KEY),
+        (Span(f"seam rule {trial.value}, tried: ", Role.STRONG), Span(told, Role.MARK if found else Role.PLAIN)),
+        (Span("s ", Role.PRESS), Span("tries the next rule; ", Role.DIM), Span(f"--set seam={trial.value}", Role.KEY),
          Span(" makes it a branch, whose requests follow it too", Role.DIM)), (),
     ]
 
 
-def tried_note(rule: SeamRule, tried: SeamRule, found: Sequence[Change]) -> str:
+def tried_note(rule: SeamRule, trial: SeamRule, found: Sequence[Change]) -> str:
     """The same in one short line."""
-    if tried is rule:
+    if trial is rule:
         return f"seam rule {rule.value}: the rule in force"
     size = sum(counted(found))
-    return f"seam {tried.value}: {size:,} characters differ from {rule.value} · branch: --set seam={tried.value}"
+    return f"seam {trial.value}: {size:,} characters differ from {rule.value} · branch: --set seam={trial.value}"
 
 
 def shortened(text: str) -> str:
@@ -154,7 +154,7 @@ def shortened(text: str) -> str:
 HERE = "┃"
 
 
-class Laid(NamedTuple):
+class SegmentLine(NamedTuple):
     """A line and the segment that it belongs to; -1 for what belongs to the whole."""
 
     segment: int
@@ -163,17 +163,19 @@ class Laid(NamedTuple):
     """Whether it says what a tried seam rule changes."""
 
 
-class Merged(Listed):
+class MergedSheet(Listed):
     """The sheet of one run of a turn; `here` is the segment that the cursor has reached."""
 
-    def __init__(self, laid: Sequence[Laid], reached: Sequence[tuple[int, int]], here: int, text: str) -> None:
-        super().__init__([entry.line for entry in laid], copied=lambda: text)
-        self.laid, self.reached, self.here, self.text = laid, reached, here, text
-        self.shape: object = laid
+    def __init__(
+        self, entries: Sequence[SegmentLine], reached: Sequence[tuple[int, int]], here: int, text: str
+    ) -> None:
+        super().__init__([entry.line for entry in entries], copied=lambda: text)
+        self.laid, self.reached, self.here, self.text = entries, reached, here, text
+        self.shape: object = entries
         """The same for every sheet of one run: they differ in no line's height."""
-        self.others: dict[int, Merged] = {here: self}
-        changed = next((i for i, entry in enumerate(laid) if entry.changed), None)
-        own = next((i for i, entry in enumerate(laid) if entry.segment == here >= 0), 0)
+        self.others: dict[int, MergedSheet] = {here: self}
+        changed = next((i for i, entry in enumerate(entries) if entry.changed), None)
+        own = next((i for i, entry in enumerate(entries) if entry.segment == here >= 0), 0)
         self.focus = own if changed is None else changed
 
     def line(self, index: int) -> Line:
@@ -187,47 +189,47 @@ class Merged(Listed):
         gutter = HERE if entry.segment == self.here else glyphs.PAST
         return (Span(f"{gutter} ", Role.RULE), *entry.line)
 
-    def at(self, step: int) -> Merged:
+    def at(self, step: int) -> MergedSheet:
         """The same sheet with the cursor on another step."""
         place = bisect_right(self.reached, step, key=lambda pair: pair[0]) - 1
         here = self.reached[place][1] if place >= 0 else -1
         found = self.others.get(here)
         if found is None:
-            found = self.others[here] = Merged(self.laid, self.reached, here, self.text)
+            found = self.others[here] = MergedSheet(self.laid, self.reached, here, self.text)
             found.others = self.others
         return found
 
 
-def merged(view: View, block: Block, step: int, tried: SeamRule | None = None) -> Merged:
+def merged(view: View, block: Block, step: int, trial: SeamRule | None = None) -> MergedSheet:
     """The sheet of one run at a step; by another seam rule where one is tried."""
     turn = view.steps[block.end - 1].turn
-    rule = tried or turn.policy.seam
-    laid: list[Laid] = []
+    rule = trial or turn.policy.seam
+    laid: list[SegmentLine] = []
     reached: list[tuple[int, int]] = []
     texts: list[str] = []
     number = 0
     if rule is not turn.policy.seam:
         every = [change for segments in turn.answers for change in changes(segments, turn.policy.seam, rule)]
-        laid.extend(Laid(-1, line) for line in tried_lines(turn.policy.seam, rule, every))
+        laid.extend(SegmentLine(-1, line) for line in tried_lines(turn.policy.seam, rule, every))
     for order, answer in enumerate(answers(view, block)):
         if len(turn.answers) > 1:
-            laid.append(Laid(-1, (Span(f"answer {order + 1} of {len(turn.answers)}", Role.TITLE),)))
+            laid.append(SegmentLine(-1, (Span(f"answer {order + 1} of {len(turn.answers)}", Role.TITLE),)))
         segments = [segment for segment, _, _ in answer]
         differing = changes(segments, turn.policy.seam, rule)
         text = Text(segments, join(segments, rule), rule, turn.policy.seam, differing)
         texts.append(text.whole.text)
         for place, (_, at, facts) in enumerate(answer):
             reached.append((at, number))
-            laid.extend(Laid(number, line, changed) for line, changed in segment_lines(text, place, facts))
+            laid.extend(SegmentLine(number, line, changed) for line, changed in segment_lines(text, place, facts))
             number += 1
         if not segments:
             none = "no answer was recorded here" if turn.ended else "no answer yet"
-            laid.append(Laid(number, (Span(none, Role.WARN),)))
+            laid.append(SegmentLine(number, (Span(none, Role.WARN),)))
             number += 1
-    laid.extend(Laid(-1, line) for line in _end(turn))
+    laid.extend(SegmentLine(-1, line) for line in _end(turn))
     if not block.run and turn.ended:
-        laid.extend(Laid(-1, line) for line in judged(view.turns[block.turn].verdict))
-    return Merged(laid, reached, -1, "\n\n".join(text for text in texts if text)).at(step)
+        laid.extend(SegmentLine(-1, line) for line in judged(view.turns[block.turn].verdict))
+    return MergedSheet(laid, reached, -1, "\n\n".join(text for text in texts if text)).at(step)
 
 
 Answer = list[tuple[Segment, int, ResponseFacts]]
@@ -241,13 +243,13 @@ def answers(view: View, block: Block) -> Iterator[Answer]:
         yield [(segment, *next(come)) for segment in segments]
 
 
-def trying(view: View, block: Block, tried: SeamRule) -> str:
+def trying(view: View, block: Block, trial: SeamRule) -> str:
     """What a tried rule comes to in a run, in one short line."""
     turn = view.steps[block.end - 1].turn
     rule = turn.policy.seam
     if all(len(segments) < 2 for segments in turn.answers):
         return "there is no seam in this turn: each answer is one segment"
-    return tried_note(rule, tried, [each for segments in turn.answers for each in changes(segments, rule, tried)])
+    return tried_note(rule, trial, [each for segments in turn.answers for each in changes(segments, rule, trial)])
 
 
 class Text(NamedTuple):
@@ -283,15 +285,15 @@ def segment_lines(text: Text, place: int, facts: ResponseFacts) -> Iterator[tupl
     yield from ((line, False) for line in _calls(facts.verdicts))
 
 
-def _with_handovers(kept: str, segment: Segment, seams: Sequence[tuple[int, str]]) -> list[Line]:
+def _with_handovers(text: str, segment: Segment, seams: Sequence[tuple[int, str]]) -> list[Line]:
     """The text of a segment, with a seam where another model went on with it."""
     lines: list[Line] = []
-    done, cut = 0, len(segment.text) - len(kept)
+    done, cut = 0, len(segment.text) - len(text)
     for place, words in seams:
-        at = min(max(place - cut, 0), len(kept))
-        lines += [*(paragraphs(kept[done:at]) if at > done else []), (safe(f"══ fallback: {words} ══", Role.SEAM),)]
+        at = min(max(place - cut, 0), len(text))
+        lines += [*(paragraphs(text[done:at]) if at > done else []), (safe(f"══ fallback: {words} ══", Role.SEAM),)]
         done = at
-    return [*lines, *(paragraphs(kept[done:]) if done < len(kept) or not lines else [])]
+    return [*lines, *(paragraphs(text[done:]) if done < len(text) or not lines else [])]
 
 
 def heading(segments: Sequence[Segment], place: int, facts: ResponseFacts) -> Line:

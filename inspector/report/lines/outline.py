@@ -44,15 +44,15 @@ class Outline:
         self._files = _names({block.path for block in self.blocks})
         self._lay([(block, block.end - block.first) for block in self.blocks])
 
-    def _lay(self, shown: Sequence[tuple[Block, int]]) -> None:
+    def _lay(self, entries: Sequence[tuple[Block, int]]) -> None:
         """Gives each block that has steps to show its rows."""
-        self._shown = [block for block, _ in shown]
+        self._shown = [block for block, _ in entries]
         self._rows: list[int] = []
         self._places: list[int] = []
         """The first row of each block, and how many steps are shown before it."""
         self._heads: list[int] = []
         self.rows, place, before = 0, 0, ""
-        for block, steps in shown:
+        for block, steps in entries:
             heads = 1 + (len(self._files) > 1 and block.path != before)
             self._rows.append(self.rows)
             self._places.append(place)
@@ -139,14 +139,14 @@ class Outline:
                 if not number or self._shown[number].turn != self._shown[number - 1].turn]
 
 
-class Narrowed(Outline):
+class FilteredOutline(Outline):
     """The rows of some steps only, each turn with its heading; everything else is asked of the whole."""
 
     within = " that the filter keeps"
 
-    def __init__(self, whole: Outline, kept: Sequence[int]) -> None:
+    def __init__(self, whole: Outline, numbers: Sequence[int]) -> None:
         self.view, self.blocks, self._firsts, self._files = whole.view, whole.blocks, whole._firsts, whole._files
-        self.kept = tuple(kept)
+        self.kept = tuple(numbers)
         counted = [(block, bisect_left(self.kept, block.end) - bisect_left(self.kept, block.first))
                    for block in self.blocks]
         self._lay([(block, steps) for block, steps in counted if steps])

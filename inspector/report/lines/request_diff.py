@@ -111,9 +111,9 @@ def _before(facts: ResponseFacts, old: Request | None, change: ContextChange) ->
                  Span(f"{behind}; a provider's cache holds what stands before it, and nothing behind"))
 
 
-def _size(gone: Sequence[Message], come: Sequence[Message]) -> list[Line]:
+def _size(removed: Sequence[Message], added: Sequence[Message]) -> list[Line]:
     lines: list[Line] = []
-    for name, messages, role in (("removed", gone, Role.REMOVED), ("added", come, Role.ADDED)):
+    for name, messages, role in (("removed", removed, Role.REMOVED), ("added", added, Role.ADDED)):
         if messages or name == "added":
             texts = [_text(message) for message in messages]
             tokens = sum(estimated_tokens(text) for text in texts)

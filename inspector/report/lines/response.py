@@ -37,10 +37,10 @@ def response(view: View, facts: ResponseFacts) -> Listed:
     lines += _section("text", answer.text)
     lines += _section("thinking", answer.reasoning_content)
     lines += _section("refusal", answer.refusal)
-    return Told(lines, facts_of(lines), answer.text or "")
+    return ResponseSheet(lines, facts_of(lines), answer.text or "")
 
 
-class Told(Listed):
+class ResponseSheet(Listed):
     """The sheet of a response; each line knows the fact that it tells, by the name it has in the bytes."""
 
     def __init__(self, lines: Sequence[Line], facts: Sequence[str | None], text: str) -> None:

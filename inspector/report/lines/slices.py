@@ -54,23 +54,23 @@ class Bytes:
     """What the sheets of a body share: lines before and after it, marked bytes, and those of a fact that is picked."""
 
     def __init__(
-        self, head: Sequence[Line], body: bytes, marks: Sequence[Range], tail: Line, told: int | None = None
+        self, head: Sequence[Line], body: bytes, marks: Sequence[Range], tail: Line, row: int | None = None
     ) -> None:
         self.head, self.body, self.marks, self.tail = head, body, marks, tail
         self.shape: object = self
         """The same for every sheet that differs in the picked bytes alone: no line's height does."""
-        self.told = told
+        self.told = row
         """Which line of the head tells of the picked fact; it is cut to one row."""
         self.focus = 0
         self._lower: bytes | None = None
         self._read: Sequence[Range] = ()
         self._picked: Range = (0, 0)
 
-    def picking(self, told: Line, read: Sequence[Range], picked: Range | None) -> Self:
+    def picking(self, line: Line, read: Sequence[Range], picked: Range | None) -> Self:
         """The same sheet with the bytes of a fact marked, and opened at those that are looked at."""
         other = copy(self)
         if self.told is not None:
-            other.head = [*self.head[: self.told], told, *self.head[self.told + 1 :]]
+            other.head = [*self.head[: self.told], line, *self.head[self.told + 1 :]]
         other._read = sorted(read)
         if picked is not None:
             other._picked = picked
@@ -120,9 +120,9 @@ class Slices(Bytes):
 
     def __init__(
         self, head: Sequence[Line], body: bytes, slices: Sequence[Slice], marks: Sequence[Range], tail: Line,
-        told: int | None = None, is_json: bool = False,
+        row: int | None = None, is_json: bool = False,
     ) -> None:
-        super().__init__(head, body, marks, tail, told)
+        super().__init__(head, body, marks, tail, row)
         self.slices = slices
         self.is_json = is_json
         self._inside: dict[int, InString] = {}
@@ -295,9 +295,9 @@ class Hex(Bytes):
     """The body as bytes in hexadecimal, sixteen to a line, with the characters beside them."""
 
     def __init__(
-        self, head: Sequence[Line], body: bytes, marks: Sequence[Range], tail: Line, told: int | None = None
+        self, head: Sequence[Line], body: bytes, marks: Sequence[Range], tail: Line, row: int | None = None
     ) -> None:
-        super().__init__(head, body, marks, tail, told)
+        super().__init__(head, body, marks, tail, row)
         self.count = -(-len(body) // BYTES)
         self.focus = self.line_of(marks[0][0]) if marks else 0
 

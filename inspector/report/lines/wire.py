@@ -144,26 +144,26 @@ NONE: Line = (Span("no fact was read from these bytes", Role.DIM),)
 OF_ROWS: Line = (Span("rows of the agent: facts were read from whole rows, not from single bytes", Role.DIM),)
 
 
-class Picked(NamedTuple):
+class FactChoice(NamedTuple):
     """A fact that is looked at, and which of the readings that made it."""
 
     fact: str
     reading: int = 0
 
 
-def next_fact(found: Provenance, picked: Picked | None, by: int) -> Picked | None:
+def next_fact(found: Provenance, picked: FactChoice | None, by: int) -> FactChoice | None:
     """The next or previous fact, round the end; None where there is none."""
     facts = found.facts
     if not facts:
         return None
     if picked is None or picked.fact not in facts:
-        return Picked(facts[0 if by > 0 else -1])
-    return Picked(facts[(facts.index(picked.fact) + by) % len(facts)])
+        return FactChoice(facts[0 if by > 0 else -1])
+    return FactChoice(facts[(facts.index(picked.fact) + by) % len(facts)])
 
 
-def next_reading(found: Provenance, picked: Picked, by: int) -> Picked:
+def next_reading(found: Provenance, picked: FactChoice, by: int) -> FactChoice:
     """The next or previous reading of the same fact, round the end."""
-    return Picked(picked.fact, (picked.reading + by) % len(found.by_fact[picked.fact]))
+    return FactChoice(picked.fact, (picked.reading + by) % len(found.by_fact[picked.fact]))
 
 
 def readings_in(found: Provenance, start: int, end: int) -> list[FactRead]:
@@ -178,12 +178,12 @@ def readings_in(found: Provenance, start: int, end: int) -> list[FactRead]:
     return inside[::-1]
 
 
-def picked_of(found: Provenance, read: FactRead) -> Picked:
+def picked_of(found: Provenance, read: FactRead) -> FactChoice:
     """A reading as what is looked at."""
-    return Picked(read.fact, found.by_fact[read.fact].index(read))
+    return FactChoice(read.fact, found.by_fact[read.fact].index(read))
 
 
-def next_of(found: Provenance, reads: Sequence[FactRead], picked: Picked | None) -> Picked:
+def next_of(found: Provenance, reads: Sequence[FactRead], picked: FactChoice | None) -> FactChoice:
     """The reading of these after the one that is looked at, round the end; the first where it is none of them."""
     every = [picked_of(found, read) for read in reads]
     return every[(every.index(picked) + 1) % len(every)] if picked in every else every[0]
@@ -192,7 +192,7 @@ def next_of(found: Provenance, reads: Sequence[FactRead], picked: Picked | None)
 # -- in lines --------------------------------------------------------------------------------------------------------
 
 
-def fact_line(found: Provenance, picked: Picked, response: ChatResponse) -> Line:
+def fact_line(found: Provenance, picked: FactChoice, response: ChatResponse) -> Line:
     """The fact that is looked at: its value, and where the reading stands."""
     facts, reads = found.facts, found.by_fact[picked.fact]
     read = reads[picked.reading]

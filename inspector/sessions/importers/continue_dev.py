@@ -118,9 +118,9 @@ def _result(state: dict[str, Any]) -> ToolResultPart:
     return ToolResultPart(known_text(state.get("toolCallId")), name, text, failed)
 
 
-def _usage(given: Any) -> Usage | None:
-    if not isinstance(given, dict):
+def _usage(value: Any) -> Usage | None:
+    if not isinstance(value, dict):
         return None
-    return Usage(number_of(given.get("promptTokens")), number_of(given.get("completionTokens")),
-                 number_of(object_of(given.get("completionTokensDetails")).get("reasoningTokens")),
-                 number_of(object_of(given.get("promptTokensDetails")).get("cachedTokens")))
+    return Usage(number_of(value.get("promptTokens")), number_of(value.get("completionTokens")),
+                 number_of(object_of(value.get("completionTokensDetails")).get("reasoningTokens")),
+                 number_of(object_of(value.get("promptTokensDetails")).get("cachedTokens")))

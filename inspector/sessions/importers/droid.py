@@ -145,13 +145,13 @@ class _Session(ChatReader):
         take_block(answer, block, line, answer.take(line))
         return TreePlace(answer)
 
-    def _completion(self, line: TranscriptLine, place: TreePlace, said: str) -> TreePlace:
+    def _completion(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
         """The end of a run, with the words that it ends with."""
         answer = place.answer if place.since is None else None
-        if answer is None or answer.text != said:
+        if answer is None or answer.text != text:
             answer = self.answer(line, place)
             answer.take(line)
-            answer.parts.append(TextPart(said))
+            answer.parts.append(TextPart(text))
         usage = object_of(line.value.get("usage"))
         if usage and len(self.answers) == 1:
             answer.usage = usage_of(usage)

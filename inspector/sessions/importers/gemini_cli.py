@@ -196,10 +196,10 @@ class _Chat(ChatReader):
             return None
         return None if any(row.mark for row in above.after) else above
 
-    def _end(self, answer: TranscriptAnswer, line: TranscriptLine, told: str) -> None:
-        row = STOPS[told]
+    def _end(self, answer: TranscriptAnswer, line: TranscriptLine, word: str) -> None:
+        row = STOPS[word]
         at = answer.take(line)
-        answer.stop = recorder_reason(row.stop, row.detail, pointer_at(at, "content"), told, "gemini_cli.stop_reasons")
+        answer.stop = recorder_reason(row.stop, row.detail, pointer_at(at, "content"), word, "gemini_cli.stop_reasons")
 
     def _note(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
         """What the screen said: how an answer ended, that the user stopped it, or that a request failed."""

@@ -190,7 +190,7 @@ class _Log(DialogueReader):
         return self.here
 
     def _end(
-        self, answer: TranscriptAnswer, value: dict[str, Any], choice: dict[str, Any], given: dict[str, Any], at: At
+        self, answer: TranscriptAnswer, value: dict[str, Any], choice: dict[str, Any], output: dict[str, Any], at: At
     ) -> None:
         """The provider's word, else Inspect's, else the error."""
         answer.word_at = pointer_at(at, "output", "choices", 0, "stop_reason")
@@ -201,7 +201,7 @@ class _Log(DialogueReader):
             answer.stop = recorder_reason(stop, detail, pointer_at(at, "error"), failed, rule)
             return
         word = known_text(choice.get("stop_reason"))
-        if take_provider_word(answer, given, at, "call", "response") or word is None or value.get("pending") is True:
+        if take_provider_word(answer, output, at, "call", "response") or word is None or value.get("pending") is True:
             return
         row = STOPS.get(word)
         answer.stop = recorder_reason(row.stop if row else Stop.UNKNOWN, row.detail if row else None, answer.word_at,

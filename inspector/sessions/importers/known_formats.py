@@ -57,8 +57,8 @@ def name_of(head: bytes, path: str) -> str | None:
     return _by_value(seen) or _by_bytes(head)
 
 
-def _by_value(seen: FileHead) -> str | None:
-    values = [*(seen.first[:4] if isinstance(seen.first, list) else [seen.first]), *seen.lines]
+def _by_value(head: FileHead) -> str | None:
+    values = [*(head.first[:4] if isinstance(head.first, list) else [head.first]), *head.lines]
     for row in JSON:
         if any(isinstance(value, dict) and row.test(value) for value in values):
             return row.name

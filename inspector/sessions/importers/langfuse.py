@@ -170,12 +170,12 @@ class _Trace(ChatReader):
             self._failure(answer, known_text(value.get("statusMessage")) or "no message", at)
         return TreePlace(answer)
 
-    def _input(self, line: TranscriptLine, given: Any, place: TreePlace) -> TreePlace:
+    def _input(self, line: TranscriptLine, value: Any, place: TreePlace) -> TreePlace:
         """What was said before an answer, and no earlier one was asked with."""
-        asked = object_of(given)
-        listed = given if isinstance(given, list) else asked.get("messages", asked.get("contents"))
+        asked = object_of(value)
+        listed = value if isinstance(value, list) else asked.get("messages", asked.get("contents"))
         if not isinstance(listed, list):
-            text = listed if isinstance(listed, str) else given if isinstance(given, str) else _dumped(given)
+            text = listed if isinstance(listed, str) else value if isinstance(value, str) else _dumped(value)
             return self.say(line, place, text, own=place.answer is not None) if text else place
         new = listed[self.seen :] if len(listed) >= self.seen else listed
         self.seen = len(listed)
@@ -191,14 +191,14 @@ class _Trace(ChatReader):
                 place = self.say(line, place, text)
         return place
 
-    def _output(self, answer: TranscriptAnswer, given: Any, value: dict[str, Any], at: At) -> None:
+    def _output(self, answer: TranscriptAnswer, shown_value: Any, value: dict[str, Any], at: At) -> None:
         """The parts and the word of an answer, in the shape of whatever was dumped."""
-        found = objects_of(given) if isinstance(given, list) else []
-        body = object_of(found[0] if found else given)
+        found = objects_of(shown_value) if isinstance(shown_value, list) else []
+        body = object_of(found[0] if found else shown_value)
         choice = next(iter(objects_of(body.get("choices"))), {})
         candidate = next(iter(objects_of(body.get("candidates"))), {})
-        if isinstance(given, str):
-            answer.parts.append(TextPart(given))
+        if isinstance(shown_value, str):
+            answer.parts.append(TextPart(shown_value))
         for message in found or [object_of(choice.get("message")) or object_of(candidate.get("content")) or body]:
             text = words_of(message)
             thought = known_text(message.get("reasoning_content")) or known_text(message.get("reasoning"))

@@ -54,8 +54,8 @@ def sniff(head: bytes, path: str) -> int:
     return 95 if _kind(first_look(head)) else 0
 
 
-def _kind(seen: FileHead) -> str:
-    value = seen.first
+def _kind(head: FileHead) -> str:
+    value = head.first
     if not isinstance(value, dict):
         return ""
     if "messages" in value and isinstance(value.get("info"), dict) and "id" in value["info"]:

@@ -284,13 +284,13 @@ class _Events(ChatReader):
         return TreePlace(answer) if fresh else place
 
 
-def sdk_text(seen: dict[str, Any]) -> str:
+def sdk_text(record: dict[str, Any]) -> str:
     """The text of an observation of version 1, whatever tool made it."""
     for name in ("content", "output", "message", "result"):
-        text = text_of(seen.get(name))
+        text = text_of(record.get(name))
         if text:
             return text
-    return "" if not seen else json.dumps(seen, ensure_ascii=False)
+    return "" if not record else json.dumps(record, ensure_ascii=False)
 
 
 def sdk_usage(usage: dict[str, Any]) -> Usage:

@@ -167,12 +167,12 @@ def plain(value: Any) -> Any:
     return value
 
 
-def attributes_of(given: Any) -> dict[str, Any]:
+def attributes_of(value: Any) -> dict[str, Any]:
     """Attributes as an object."""
-    if isinstance(given, dict):
-        return given
-    return {str(each.get("key")): plain(each.get("value")) for each in given if isinstance(each, dict)} \
-        if isinstance(given, list) else {}
+    if isinstance(value, dict):
+        return value
+    return {str(each.get("key")): plain(each.get("value")) for each in value if isinstance(each, dict)} \
+        if isinstance(value, list) else {}
 
 
 def span_of(piece: bytes) -> Span | None:

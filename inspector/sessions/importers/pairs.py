@@ -186,17 +186,17 @@ def _cut_pair(entry: int, piece: str, options: Options, reading: FileReading) ->
     return raw
 
 
-def _broken(reading: FileReading, entry: int, where: str, begun: RawExchange | None) -> int:
+def _broken(reading: FileReading, entry: int, where: str, unfinished: RawExchange | None) -> int:
     """Notes a text that is no JSON; returns how many entries are lost with it."""
     place = where.removesuffix(_LAST)
     if place != where:
-        read = "what stands before it was read" if begun is None else "what there is was read"
+        read = "what stands before it was read" if unfinished is None else "what there is was read"
         reading.notices.append(f"{place} is cut: expected a complete JSON object; {read}")
-        reading.raws.extend([] if begun is None else [begun])
+        reading.raws.extend([] if unfinished is None else [unfinished])
         cut_behind(reading.raws)
-    if begun is None:
+    if unfinished is None:
         reading.skipped.append(Skipped(entry, f"no valid JSON ({place})"))
-    return int(begun is None)
+    return int(unfinished is None)
 
 
 def _score(value: Any) -> int:

@@ -197,23 +197,23 @@ class _Transcript(ChatReader):
         return TreePlace(answer)
 
 
-def result_of(given: dict[str, Any]) -> ToolResultPart:
+def result_of(value: dict[str, Any]) -> ToolResultPart:
     """What answers a call."""
-    response = given.get("response")
+    response = value.get("response")
     body = object_of(response)
     error = body.get("error")
     text = body.get("output", error)
     said = text if isinstance(text, str) else json.dumps(response, ensure_ascii=False)
-    return ToolResultPart(known_text(given.get("id")), known_text(given.get("name")), said, error is not None)
+    return ToolResultPart(known_text(value.get("id")), known_text(value.get("name")), said, error is not None)
 
 
-def outcome_of(given: dict[str, Any], parts: list[dict[str, Any]]) -> ToolResultPart:
+def outcome_of(value: dict[str, Any], parts: list[dict[str, Any]]) -> ToolResultPart:
     """What came of a call, where the row has no response of a function: the outcome that is shown, or its text."""
     said = "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
-    result = given.get("result", given.get("resultDisplay"))
+    result = value.get("result", value.get("resultDisplay"))
     text = said or (result if isinstance(result, str) else json.dumps(result, ensure_ascii=False) if result else "")
-    failed = given.get("status") in ("error", "cancelled")
-    return ToolResultPart(known_text(given.get("callId")), known_text(given.get("name")), text, failed)
+    failed = value.get("status") in ("error", "cancelled")
+    return ToolResultPart(known_text(value.get("callId")), known_text(value.get("name")), text, failed)
 
 
 def usage_of(counts: Any) -> Usage | None:

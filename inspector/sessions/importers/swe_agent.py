@@ -92,11 +92,11 @@ def _attempts(data: bytes) -> int:
     return len(held) if isinstance(held, list) else 0
 
 
-def _run(data: bytes, begun: int, *path: str | int) -> Iterator[Piece]:
+def _run(data: bytes, start: int, *path: str | int) -> Iterator[Piece]:
     for name in LISTS:
         found = list(list_pieces(data, *path, name))
         if found:
-            yield from ((begun + number, piece, last) for number, piece, last in found)
+            yield from ((start + number, piece, last) for number, piece, last in found)
             return
 
 

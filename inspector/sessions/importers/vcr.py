@@ -150,20 +150,20 @@ class _Document:
 # -- Interactions ------------------------------------------------------------------------------------------------------
 
 
-def _raw(entry: int, value: Any, room: Room, seen: set[int]) -> RawExchange | str:
+def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange | str:
     """One exchange, or why it is none."""
     request, response = value["request"], value["response"]
     raw = RawExchange(entry, str(request.get("uri") or request.get("url") or ""))
     raw.method = str(request.get("method") or "POST").lstrip(":").upper()
     raw.started = moment(value)
     raw.request_headers = headers(request.get("headers"))
-    sent = _body(request.get("body"), raw.request_headers, room, seen)
+    sent = _body(request.get("body"), raw.request_headers, room, visited)
     raw.request_text = sent.decode("utf-8", "replace") if isinstance(sent, bytes) else None
     status = response.get("status")
     code = str(status.get("code") if isinstance(status, dict) else response.get("status_code") or status)
     raw.status = int(code) if code.isdigit() and 100 <= int(code) < 600 else None
     raw.headers = headers(response.get("headers"))
-    body = _body(response["body"] if "body" in response else response.get("content"), raw.headers, room, seen)
+    body = _body(response["body"] if "body" in response else response.get("content"), raw.headers, room, visited)
     if isinstance(body, str):
         return body
     raw.body = body or b""
@@ -173,15 +173,15 @@ def _raw(entry: int, value: Any, room: Room, seen: set[int]) -> RawExchange | st
     return raw
 
 
-def _body(value: Any, given: list[tuple[str, str]], room: Room, seen: set[int]) -> bytes | str | None:
+def _body(value: Any, headers: list[tuple[str, str]], room: Room, visited: set[int]) -> bytes | str | None:
     """A body as it was meant; None where there is none, a text where it cannot be had."""
     if isinstance(value, dict):
         packed = value.get("base64_string")
         value = binascii.a2b_base64(packed) if isinstance(packed, str) else value.get("string")
     if isinstance(value, (dict, list)) or value is None or value in _NULL:
         return None
-    if id(value) in seen and not room.take(len(value)):  # an anchor repeats it
+    if id(value) in visited and not room.take(len(value)):  # an anchor repeats it
         return too_large()
-    seen.add(id(value))
-    coding = next((text.strip().lower() for name, text in given if name.lower() == "content-encoding"), "")
+    visited.add(id(value))
+    coding = next((text.strip().lower() for name, text in headers if name.lower() == "content-encoding"), "")
     return unpack(value if isinstance(value, bytes) else value.encode("utf-8", "replace"), coding, room)

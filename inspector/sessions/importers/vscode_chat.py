@@ -232,9 +232,9 @@ def _fail(answer: TranscriptAnswer, failure: dict[str, Any]) -> None:
     answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
 
 
-def _written(given: Any) -> Any:
+def _written(value: Any) -> Any:
     """Writes the arguments of a call, where they are no string."""
-    return lambda member: encoded(given).decode()
+    return lambda member: encoded(value).decode()
 
 
 def _text_of_result(value: Any) -> str:

@@ -105,9 +105,9 @@ class _Reader(DialogueReader):
             answer.parts.append(call_of(call.get("id"), call.get("name"), given, find, "arguments", at))
 
 
-def _written(given: Any, *path: str | int) -> str | None:
+def _written(value: Any, *path: str | int) -> str | None:
     """Arguments that are no string stand inside a text: their JSON is written again."""
-    return None if given is None else encoded(given).decode()
+    return None if value is None else encoded(value).decode()
 
 
 def _object(text: str) -> dict[str, Any]:

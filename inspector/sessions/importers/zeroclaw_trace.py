@@ -146,10 +146,10 @@ def _facts(value: dict[str, Any]) -> dict[str, Any]:
     return object_of(value.get("attributes")) or object_of(value.get("payload"))
 
 
-def _messages(given: Any) -> list[dict[str, Any]]:
+def _messages(value: Any) -> list[dict[str, Any]]:
     """The messages of a request: JSON in a text, which ZeroClaw cuts where it is long."""
     try:
-        return objects_of(traffic.loads(given.encode()) if isinstance(given, str) else given)
+        return objects_of(traffic.loads(value.encode()) if isinstance(value, str) else value)
     except (ValueError, RecursionError):
         return []
 

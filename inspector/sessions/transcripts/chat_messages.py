@@ -137,10 +137,10 @@ def take_calls(answer: TranscriptAnswer, calls: Any, line: TranscriptLine, at: A
                                     find, "arguments", pointer_at(at, *path, number)))
 
 
-def call_of(key: Any, name: Any, given: Any, find: partial[str | None], member: str, at: At) -> ToolCall:
+def call_of(key: Any, name: Any, value: Any, find: partial[str | None], member: str, at: At) -> ToolCall:
     """One call: its arguments are a string of the model, or an object that a recorder parsed, as it wrote it."""
-    arguments = given if isinstance(given, str) else None if given is None else find(member)
-    form = ArgsForm.STRING if isinstance(given, str) else ArgsForm.OBJECT
+    arguments = value if isinstance(value, str) else None if value is None else find(member)
+    form = ArgsForm.STRING if isinstance(value, str) else ArgsForm.OBJECT
     return ToolCall(known_text(key), known_text(name) or "", arguments, True, CallKind.FUNCTION, form, at=at)
 
 
@@ -180,25 +180,25 @@ def litellm_reason(word: str, model: str | None, at: At) -> StopReason:
 
 
 def take_litellm(
-    answer: TranscriptAnswer, given: dict[str, Any], asked: str | None, line: TranscriptLine, at: At, *path: str
+    answer: TranscriptAnswer, payload: dict[str, Any], model: str | None, line: TranscriptLine, at: At, *path: str
 ) -> None:
-    """The whole of a Chat Completions answer that stands at `path` of a row. `asked`: the model as it was asked for."""
-    choice = next(iter(objects_of(given.get("choices"))), {})
+    """The whole of a Chat Completions answer that stands at `path` of a row. `model`: the model as it was asked for."""
+    choice = next(iter(objects_of(payload.get("choices"))), {})
     place: tuple[Any, ...] = (*path, "choices", 0)
     take_message(answer, object_of(choice.get("message")), line, at, *place, "message")
-    take_litellm_end(answer, given, asked, at, *path)
+    take_litellm_end(answer, payload, model, at, *path)
 
 
-def take_litellm_end(answer: TranscriptAnswer, given: dict[str, Any], asked: str | None, at: At, *path: str) -> None:
+def take_litellm_end(answer: TranscriptAnswer, payload: dict[str, Any], model: str | None, at: At, *path: str) -> None:
     """Its model, counts and word."""
-    choice = next(iter(objects_of(given.get("choices"))), {})
-    answer.model = known_text(given.get("model")) or answer.model
-    answer.usage = usage_of(given.get("usage")) or answer.usage
+    choice = next(iter(objects_of(payload.get("choices"))), {})
+    answer.model = known_text(payload.get("model")) or answer.model
+    answer.usage = usage_of(payload.get("usage")) or answer.usage
     word = choice.get("finish_reason")
     answer.word_at = pointer_at(at, *path, "choices", 0, "finish_reason")
     if isinstance(word, str) and word:
         answer.word = word
-        answer.stop = litellm_reason(word, asked or answer.model, answer.word_at)
+        answer.stop = litellm_reason(word, model or answer.model, answer.word_at)
 
 
 # -- The reader of a list ---------------------------------------------------------------------------------------------

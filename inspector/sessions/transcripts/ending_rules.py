@@ -278,10 +278,10 @@ def _notices(exchanges: Sequence[Exchange]) -> Iterator[tuple[str, str]]:
                 yield f"the notice that its task is done quotes it whole ({exchange.path})", _folded_quote(message.text)
 
 
-def _quotes(result: str, said: str) -> bool:
-    if len(said) >= _TELLING:
-        return said in result
-    return result == said or (result.startswith(said) and result[len(said) :].startswith(BEHIND))
+def _quotes(result: str, text: str) -> bool:
+    if len(text) >= _TELLING:
+        return text in result
+    return result == text or (result.startswith(text) and result[len(text) :].startswith(BEHIND))
 
 
 def _folded_quote(text: str) -> str:

@@ -52,19 +52,19 @@ def at_path(value: Any, path: tuple[str | int, ...]) -> Any:
     return value
 
 
-def take_provider_word(answer: TranscriptAnswer, given: Any, at: At, *path: str | int) -> bool:
-    """Sets the answer's end by the word of the provider's answer `given`, which stands at `path` of a row.
+def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str | int) -> bool:
+    """Sets the answer's end by the word of the provider's answer `value`, which stands at `path` of a row.
 
     False where there is none.
     """
-    if isinstance(given, dict) and given.get("object") == "response" and isinstance(given.get("status"), str):
-        reason = at_path(given, ("incomplete_details", "reason"))
-        word = f"{given['status']}:{reason}" if isinstance(reason, str) and reason else given["status"]
+    if isinstance(value, dict) and value.get("object") == "response" and isinstance(value.get("status"), str):
+        reason = at_path(value, ("incomplete_details", "reason"))
+        word = f"{value['status']}:{reason}" if isinstance(reason, str) and reason else value["status"]
         place = pointer_at(at, *path, "status")
         _take(answer, "openai_responses", word, place, RESPONSES)
         return True
     for row in PLACES:
-        word = at_path(given, row.path)
+        word = at_path(value, row.path)
         if isinstance(word, str) and word:
             _take(answer, row.api, word.removeprefix("FinishReason."), pointer_at(at, *path, *row.path), row.words)
             return True

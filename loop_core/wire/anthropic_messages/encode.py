@@ -134,13 +134,13 @@ def _thinking(part: ReasoningPart, text: str) -> dict[str, Any]:
     return {"type": "thinking", "thinking": text, "signature": part.signature or ""}
 
 
-def _call(block: _Block, call: ToolCall, given: str | None) -> str:
+def _call(block: _Block, call: ToolCall, identifier: str | None) -> str:
     members = [f'"type":{compact(block.type)}']
     if call.id is not None:
         members.append(f'"id":{compact(call.id)}')
     members.append(f'"name":{compact(call.name)}')
-    if given is not None:
-        members.append(f'"input":{given}')
+    if identifier is not None:
+        members.append(f'"input":{identifier}')
     members += [f"{compact(name)}:{compact(value)}" for name, value in block.fields.items()]
     return "{" + ",".join(members) + "}"
 

@@ -275,24 +275,24 @@ class Parts:
         self.path: str | None = None
         """Which string of a call it goes to; None for text and thoughts."""
 
-    def read(self, part: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+    def read(self, wire_call: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
         """Takes one element of `content.parts`."""
-        signature = get(part, "thoughtSignature")
+        signature = get(wire_call, "thoughtSignature")
         signature = signature if isinstance(signature, str) and signature else None
-        call = get(part, "functionCall")
+        call = get(wire_call, "functionCall")
         if isinstance(call, dict):
             self.append = None
-            self._call(call, signature, (*path, key_of(part, "functionCall")))
-        elif part.keys() <= _BESIDE:
-            text = part.get("text")
-            self._run(text if isinstance(text, str) else "", part.get("thought") is True, signature)
-        elif isinstance(part.get("text"), str):
-            self._run(part["text"], part.get("thought") is True, signature)  # metadata of the text beside it
+            self._call(call, signature, (*path, key_of(wire_call, "functionCall")))
+        elif wire_call.keys() <= _BESIDE:
+            text = wire_call.get("text")
+            self._run(text if isinstance(text, str) else "", wire_call.get("thought") is True, signature)
+        elif isinstance(wire_call.get("text"), str):
+            self._run(wire_call["text"], wire_call.get("thought") is True, signature)  # metadata of the text beside it
         else:
             self.append = None
-            kind = next(key for key in part if key not in _BESIDE)
+            kind = next(key for key in wire_call if key not in _BESIDE)
             source = slice_of(self._source.text(), *path)
-            self._items.append(OpaquePart(kind, json.dumps(part) if source is None else source))
+            self._items.append(OpaquePart(kind, json.dumps(wire_call) if source is None else source))
 
     def end_calls(self) -> None:
         """A finish reason arrived: what was begun before it and promises no more is complete."""
@@ -323,13 +323,13 @@ class Parts:
         self.append, self.width, self.path = run.chunks.append, 2 if thought else 1, None
         return run
 
-    def _call(self, sent: Mapping[str, Any], signature: str | None, path: tuple[str | int, ...]) -> None:
-        call = self._continued(sent) or self._begin_call(sent, path)
+    def _call(self, wire_call: Mapping[str, Any], signature: str | None, path: tuple[str | int, ...]) -> None:
+        call = self._continued(wire_call) or self._begin_call(wire_call, path)
         if call is None:
             return
-        if sent.get("args") is not None:
-            self._take_arguments(call, sent["args"], path)
-        values = get(sent, "partialArgs")
+        if wire_call.get("args") is not None:
+            self._take_arguments(call, wire_call["args"], path)
+        values = get(wire_call, "partialArgs")
         if isinstance(values, list):
             call.values = call.values or PartialArgs()
             for value in values:
@@ -338,21 +338,21 @@ class Parts:
             if call.values.broken:
                 self._source.find("gemini_generate.partial_args", call.values.broken, call.at)
         call.signature = call.signature or signature
-        call.more, call.ended = get(sent, "willContinue") is True, False
+        call.more, call.ended = get(wire_call, "willContinue") is True, False
         self._open = call if call.more else None
         growing = call.values.growing if call.values is not None and call.more else None
         if growing is not None:
             (self.append, self.path), self.width = growing, 1
 
-    def _continued(self, sent: Mapping[str, Any]) -> _Call | None:
+    def _continued(self, wire_call: Mapping[str, Any]) -> _Call | None:
         """The call that this part goes on with: an unnamed part, or one with the same id."""
-        same = self._open is not None and sent.get("id") is not None and sent["id"] == self._open.id
-        return self._open if same or not sent.get("name") else None
+        same = self._open is not None and wire_call.get("id") is not None and wire_call["id"] == self._open.id
+        return self._open if same or not wire_call.get("name") else None
 
-    def _begin_call(self, sent: Mapping[str, Any], path: tuple[str | int, ...]) -> _Call | None:
+    def _begin_call(self, wire_call: Mapping[str, Any], path: tuple[str | int, ...]) -> _Call | None:
         at = self._source.place(*path)
-        name, identity = sent.get("name"), sent.get("id")
-        if not sent:
+        name, identity = wire_call.get("name"), wire_call.get("id")
+        if not wire_call:
             self._source.find("gemini_generate.stray_call", "a part ends a call that was never begun", at)
             return None
         if not name:

@@ -278,33 +278,33 @@ def _escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-def _less(schema: Any, dialect: str, root: Mapping[str, Any], seen: tuple[str, ...]) -> Any:
+def _less(schema: Any, dialect: str, root: Mapping[str, Any], refs: tuple[str, ...]) -> Any:
     if not isinstance(schema, Mapping):
         return schema
     takes = TAKES[dialect]
-    schema = _simpler(schema, takes, dialect, root, seen)
+    schema = _simpler(schema, takes, dialect, root, refs)
     reference = schema.get("$ref")
     if isinstance(reference, str) and "$ref" not in takes:
-        seen = (*seen, reference)
-        target = None if reference in seen[:-1] else _target(root, reference)
+        refs = (*refs, reference)
+        target = None if reference in refs[:-1] else _target(root, reference)
         schema = {**(target or {}), **{key: value for key, value in schema.items() if key != "$ref"}}
-        schema = _simpler(schema, takes, dialect, root, seen)
+        schema = _simpler(schema, takes, dialect, root, refs)
     made: dict[str, Any] = {}
     for key, value in schema.items():
         word = _SNAKE.get(key, key)
         if word not in takes:
             continue
         if word in _NAMED and isinstance(value, Mapping):
-            made[key] = {name: _less(inner, dialect, root, seen) for name, inner in value.items()}
+            made[key] = {name: _less(inner, dialect, root, refs) for name, inner in value.items()}
         elif word in _SEVERAL and isinstance(value, list):
-            made[key] = [_less(inner, dialect, root, seen) for inner in value]
+            made[key] = [_less(inner, dialect, root, refs) for inner in value]
         else:
-            made[key] = _less(value, dialect, root, seen) if word in ("items", "additionalProperties") else value
+            made[key] = _less(value, dialect, root, refs) if word in ("items", "additionalProperties") else value
     return made
 
 
 def _simpler(
-    schema: Mapping[str, Any], takes: frozenset[str], dialect: str, root: Mapping[str, Any], seen: tuple[str, ...]
+    schema: Mapping[str, Any], takes: frozenset[str], dialect: str, root: Mapping[str, Any], refs: tuple[str, ...]
 ) -> Mapping[str, Any]:
     """The same in the keywords that are left, where there is a way to say it."""
     made = dict(schema)

@@ -115,9 +115,9 @@ def _check_kind(call: ToolCall) -> None:
         raise EncodeError("only calls with JSON arguments exist here", api=API, what=f"{call.kind} call")
 
 
-def _call(call: ToolCall, given: str | None) -> str:
+def _call(call: ToolCall, identifier: str | None) -> str:
     members = [f'"type":"{CALL}"', _member("id", call.id or ""), _member("name", call.name)]
-    members += [f'"arguments":{given}'] if given is not None else []
+    members += [f'"arguments":{identifier}'] if identifier is not None else []
     members += [_member(name, value) for name, value in _signed(call.signature).items()]
     return "{" + ",".join(members) + "}"
 

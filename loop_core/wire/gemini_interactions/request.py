@@ -78,9 +78,9 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     )
 
 
-def _messages(given: Any) -> Iterator[Message]:
+def _messages(value: Any) -> Iterator[Message]:
     """The history: a text, contents of one message, or steps; neighbours of the model are one message."""
-    items = given if isinstance(given, list) else [given]
+    items = value if isinstance(value, list) else [value]
     said: list[MessagePart] = []
     role = Role.USER
     for item in items:
@@ -125,11 +125,11 @@ def _verbatim(value: Any, path: tuple[str | int, ...]) -> str:
     return dump(value)
 
 
-def _contents(given: Any) -> Iterator[MessagePart]:
-    if isinstance(given, str):
-        yield TextPart(given)
+def _contents(value: Any) -> Iterator[MessagePart]:
+    if isinstance(value, str):
+        yield TextPart(value)
         return
-    for item in [given] if isinstance(given, Mapping) else list_of(given):
+    for item in [value] if isinstance(value, Mapping) else list_of(value):
         if isinstance(item, str):
             yield TextPart(item)
         elif isinstance(item, Mapping) and item.get("type") == RESULT:
@@ -169,10 +169,10 @@ def _tool(declared: Any) -> Tool | None:
     )
 
 
-def _choice(given: Any) -> str | None:
-    if isinstance(given, str):
-        return _MODES.get(given)
-    allowed = given.get("allowed_tools") if isinstance(given, Mapping) else None
+def _choice(value: Any) -> str | None:
+    if isinstance(value, str):
+        return _MODES.get(value)
+    allowed = value.get("allowed_tools") if isinstance(value, Mapping) else None
     if not isinstance(allowed, Mapping):
         return None
     mode, names = _MODES.get(str(allowed.get("mode", "auto"))), allowed.get("tools")

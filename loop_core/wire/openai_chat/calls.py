@@ -156,31 +156,31 @@ class CallAssembly:
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _without_index(self, ident: str | None, name: str | None, given: Any) -> GrowingCall | None:
+    def _without_index(self, ident: str | None, name: str | None, piece: Any) -> GrowingCall | None:
         if ident:
             call = next((c for c in self.opened if c.id == ident), None)
-            return None if call is not None and name and (name != call.name or _restarts(call, given)) else call
+            return None if call is not None and name and (name != call.name or _restarts(call, piece)) else call
         last = self._last
         if last is None or not name or not last.name:
             return last
-        return None if name != last.name or _restarts(last, given) else last
+        return None if name != last.name or _restarts(last, piece) else last
 
     def _at_known(
-        self, call: GrowingCall, ident: str | None, name: str | None, given: Any, at: At | None
+        self, call: GrowingCall, ident: str | None, name: str | None, piece: Any, at: At | None
     ) -> GrowingCall | None:
         if not ident or not call.id or ident == call.id:
-            if name and call.name and ((name != call.name and call.arguments) or _restarts(call, given)):
+            if name and call.name and ((name != call.name and call.arguments) or _restarts(call, piece)):
                 self._note(f"{API}.index_shared", "several calls share one index", at)
                 return None
             return call
-        if name and (name != call.name or call.complete) and (given or not call.wanders):
+        if name and (name != call.name or call.complete) and (piece or not call.wanders):
             self._note(f"{API}.index_shared", "several calls share one index", at)
             return None
         self._note(f"{API}.id_changes", "the id of a call changes between its deltas; the first one is kept", at)
         call.wanders = True
         return call
 
-    def _at_new(self, index: Any, ident: str | None, name: str | None, given: Any, at: At | None) -> GrowingCall | None:
+    def _at_new(self, index: Any, ident: str | None, name: str | None, piece: Any, at: At | None) -> GrowingCall | None:
         if ident and not name:
             known = next((c for c in self.opened if c.id == ident), None)
             if known is not None:
@@ -188,8 +188,8 @@ class CallAssembly:
                 return known
         if ident or name:
             return None
-        if len(self.opened) == 1 and not (given and self.opened[0].complete):
-            if given:
+        if len(self.opened) == 1 and not (piece and self.opened[0].complete):
+            if piece:
                 self._note(f"{API}.index_changes", "the index of a call changes between its deltas", at)
                 self._by_index[index] = self.opened[0]
             return self.opened[0]
@@ -205,26 +205,26 @@ class CallAssembly:
             self._by_index[index] = call
         return call
 
-    def _fill(self, call: GrowingCall, value: Mapping[str, Any], name: str | None, given: Any, text: Text) -> None:
+    def _fill(self, call: GrowingCall, value: Mapping[str, Any], name: str | None, piece: Any, text: Text) -> None:
         call.id = call.id or _word(value.get("id"))
         if name and name != call.name:
             call.name += name
         signature = _signature(value)
         if signature:
             call.signature = signature
-        if given is None:
+        if piece is None:
             return
-        changed = self._arguments(call, given, text)
+        changed = self._arguments(call, piece, text)
         if changed and self._sealed:
             call.late = True
 
-    def _arguments(self, call: GrowingCall, given: Any, verbatim: Text) -> bool:
-        if type(given) is str:
-            if call.form is ArgsForm.OBJECT and given and call.arguments == "{}":
+    def _arguments(self, call: GrowingCall, piece: Any, verbatim: Text) -> bool:
+        if type(piece) is str:
+            if call.form is ArgsForm.OBJECT and piece and call.arguments == "{}":
                 call.form = ArgsForm.STRING
                 call.pieces = None  # an empty object stood for "nothing yet"
-            call.grow(given)
-            return bool(given)
+            call.grow(piece)
+            return bool(piece)
         text = verbatim()
         if text is None:
             return False
@@ -235,9 +235,9 @@ class CallAssembly:
         return True
 
 
-def _restarts(call: GrowingCall, given: Any) -> bool:
+def _restarts(call: GrowingCall, piece: Any) -> bool:
     """Whether arguments beside a repeated name begin another call: only where the call so far can hold no more."""
-    return bool(given) and given != call.arguments and call.complete
+    return bool(piece) and piece != call.arguments and call.complete
 
 
 def _payload(value: Mapping[str, Any]) -> tuple[CallKind, Mapping[str, Any], str, str]:

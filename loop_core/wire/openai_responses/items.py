@@ -190,18 +190,18 @@ def _custom(item: GrowingItem, ended: bool) -> ItemReading:
 
 
 def _differ(
-    value: Mapping[str, Any], field: str, said: str | None, other: str | None
+    value: Mapping[str, Any], field: str, word: str | None, other: str | None
 ) -> tuple[str, str, Severity] | None:
     """The finding that names both texts of a payload; None where there is one."""
     if other is None:
         return None
-    one, two = (text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…" for text in (said or "", other))
+    one, two = (text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…" for text in (word or "", other))
     name = string(value.get("name")) or "a call"
     return (f"openai_responses.{field}_differ" if field == "arguments" else "openai_responses.input_differs",
             f"the provider sent two texts of the {field} of {name}: {one!r}, and elsewhere {two!r}", Severity.ERROR)
 
 
-def _agreed(item: GrowingItem, said: str | None, field: str) -> tuple[str | None, str | None]:
+def _agreed(item: GrowingItem, word: str | None, field: str) -> tuple[str | None, str | None]:
     """The payload of a call, and another text of it where its pieces, their repetition and its end do not agree.
 
     A call that they differ on stays open: no one can tell which of them the model meant.
@@ -209,13 +209,13 @@ def _agreed(item: GrowingItem, said: str | None, field: str) -> tuple[str | None
     pieces = "".join(item.pieces.get((field, 0), ()))
     final = item.finals.get((field, 0))
     if item.done:
-        told = said or final or pieces or said
-        heard = [pieces, final, said]
+        told = word or final or pieces or word
+        heard = [pieces, final, word]
     else:
-        told = final if final is not None else pieces or said
+        told = final if final is not None else pieces or word
         heard = [pieces, final]
     other = next((text for text in heard if text and told and not _same(told, text, field)), None)
-    if other is None and pieces and (final == "" or (item.done and not said)):
+    if other is None and pieces and (final == "" or (item.done and not word)):
         other = ""  # an end that repeats nothing of what was streamed
     return told, other
 
