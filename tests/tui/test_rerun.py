@@ -207,5 +207,5 @@ async def test_an_advice_that_nothing_tried_is_said_and_runs_nothing(app_on: App
         await pilot.press("F")
         assert len(session(pilot).runs.every) == 1
         shown = page(pilot.app)
-        assert "turn 1, not tried: raise" in shown
-        assert "e, answers from live, asks" in shown
+        assert "turn 1, not tried: only a live answer shows it" in shown
+        assert "e asks, with answers from live" in shown

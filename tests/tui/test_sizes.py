@@ -17,11 +17,11 @@ SIZES = [(60, 15), (80, 24), (99, 30), (109, 30), (110, 30), (119, 40), (120, 40
 def always(app: LoopInspector) -> None:
     """What no size may hide: the turn's verdict, step, turn, state, stop reason, fidelity, the open tab, help."""
     rows = seen(app)
-    assert "LIMIT REACHED  turn 1 of 2" in rows[0]
+    assert "LIMIT REACHED  turn 1 of 2" in rows[0], "the turn stands in the header; a narrow status line leaves it out"
     text = page(app)
     assert isinstance(app.screen, SessionScreen)
     step = app.screen.run.view.steps[app.screen.step]
-    for said in (f"{app.screen.step + 1}/28", "1/2", step.state.value, "RECORDED", "? help"):
+    for said in (f"{app.screen.step + 1}/28", step.state.value, "RECORDED", "? help"):
         assert said in text, said
     assert ("no answer yet" if step.turn.evaluation is None else '"length" → max_tokens') in rows[-2]
     assert app.size.width < 80 or rows[-2].rstrip().endswith(f"{step.turn.spend.repairs}/1")
