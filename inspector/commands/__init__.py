@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -130,7 +130,7 @@ def read_case(
     return loaded, open_case(loaded)
 
 
-LOOK = 0.1
+LOOK = 0.05
 """Seconds between two looks at a file that is followed."""
 
 
@@ -149,20 +149,23 @@ def follow(paths: Sequence[str], shown: View, read: Callable[[], View]) -> None:
     """Writes a line for each turn that is new or has another verdict, whenever a file has grown; ends with Ctrl-C."""
     from time import monotonic, sleep
 
-    from inspector.sessions.following import states_of
+    from inspector.sessions.following import FileState, files_watched, states_of
     from loop_core.errors import LoopError
 
-    states, rests_until = states_of(paths), 0.0
+    files = files_watched(paths, shown.inputs)
+    states: Mapping[str, FileState] = {}
+    rests_until = 0.0
     verdicts = _verdicts(shown)
     try:
         while True:
             sleep(LOOK)
-            now = states_of(paths)
+            now = states_of(files)
             if now == states or monotonic() < rests_until:
                 continue
             begun = monotonic()
             try:
-                after = _verdicts(read())
+                seen = read()
+                after, files = _verdicts(seen), files_watched(paths, seen.inputs)
             except LoopError as why:
                 say([str(why)])
                 after = verdicts

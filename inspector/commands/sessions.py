@@ -64,7 +64,16 @@ def explain(
         from inspector.report import filters
 
         found = filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
-    loaded, shown = commands.open_view(paths, api, profile, commands.configured(policy)[1])
+    settings = commands.configured(policy)[1]
+    followed: FollowedView | None = None
+    if follow:
+        from inspector.report.followed_view import FollowedView
+
+        followed = FollowedView(commands.located_all(paths), api, profile, settings)
+        shown = followed.read()
+        loaded = shown.replay.case.loaded
+    else:
+        loaded, shown = commands.open_view(paths, api, profile, settings)
     only = None if found is None else filters.responses(found, shown)
     if as_json:
         from inspector.report.explain_document import document_text, members
@@ -78,9 +87,8 @@ def explain(
         commands.write(text(shown, only, ReadOptions(paths, api, profile),
                             everything=everything or not many, table=many))
     code = commands.complain(loaded)
-    if follow:
-        settings = commands.configured(policy)[1]
-        commands.follow(paths, shown, lambda: commands.open_view(paths, api, profile, settings)[1])
+    if followed is not None:
+        commands.follow(paths, shown, followed.read)
     sys.exit(code)
 
 

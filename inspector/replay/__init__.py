@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inspector.config.settings import Settings, live_limits
 from inspector.replay.case import LIVE, Case, judge_response, limits_for, reach, seen_by_loop, source_of, spoken
 from inspector.replay.edits import edited_request, edited_source, pending_edits, stops_at_edit
-from inspector.sessions.recording import Link, TurnRecord
+from inspector.sessions.recording import Link, TurnRecord, common_beginning
 from loop_core.turn import costs, moves
 from loop_core.turn.history import Ability
 from loop_core.turn.loop import Plan, TurnSource, opening_step, steps_from
@@ -97,18 +97,39 @@ class Replay:
         return min(bisect_right(self.ends, step), len(self.ends) - 1)
 
 
-def replay(case: Case, settings: Settings | None = None) -> Replay:
-    """Runs every recorded turn under the settings."""
+def replay(case: Case, settings: Settings | None = None, before: Replay | None = None) -> Replay:
+    """Runs every recorded turn under the settings; turns that `before` has run so over the same answers stay."""
     settings = settings or Settings()
     case = spoken(case, settings.profile)
     turns: list[TurnRun] = []
     first = 0
     again = any(exchange.again for exchange in case.loaded.exchanges)
-    for record in case.loaded.turns:
+    if before is not None and before.settings == settings:
+        turns += before.turns[: _same_turns(before, case)]
+        first = turns[-1].end if turns else 0
+    for record in case.loaded.turns[len(turns) :]:
         links = seen_by_loop(case, record) if again else record.links
         turns.append(placed(record, tuple(played(case, record, links, settings)), first))
         first = turns[-1].end
     return replayed(case, settings, turns)
+
+
+def _same_turns(before: Replay, case: Case) -> int:
+    """How many turns at the beginning are the same as in another case: their answers, how they were judged."""
+    old = before.case
+    exchanges = case.loaded.exchanges
+    same = common_beginning(old.loaded.exchanges, exchanges)
+    if (old.brought, old.unasked) != (case.brought, case.unasked):
+        return 0
+    cancels = {place for place, _ in old.cancels.items() ^ case.cancels.items()}
+    changed: set[int] = set()
+    if cancels or old.judged[:same] != case.judged[:same]:
+        changed = {number for number, each in enumerate(exchanges[:same])
+                   if old.judged[number] != case.judged[number] or (each.path, each.entry) in cancels}
+    for number, (turn, record) in enumerate(zip(before.turns, case.loaded.turns, strict=False)):
+        if turn.record != record or any(link.index >= same or link.index in changed for link in record.links):
+            return number
+    return min(len(before.turns), len(case.loaded.turns))
 
 
 def replayed(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from inspector.config.settings import Settings
 from inspector.replay.tokens import TokenMeasure
 from inspector.sessions.build import spoken_by
-from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnPlace, TurnRecord
+from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnPlace, TurnRecord, common_beginning
 from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.turn.continuation import Method
@@ -78,8 +78,8 @@ class Case:
     """Where operators cancelled: file and exchange -> whether its answer had been taken in, or was given up."""
 
 
-def open_case(loaded: Loaded) -> Case:
-    """Judges every response once."""
+def open_case(loaded: Loaded, before: Case | None = None) -> Case:
+    """Judges every response once; those that `before` holds at the same place stay as they were judged there."""
     brought = {
         given.path: {name: value for act in given.acts if act.kind == "limits" for name, value in act.value.items()}
         for given in loaded.inputs
@@ -87,12 +87,18 @@ def open_case(loaded: Loaded) -> Case:
     }
     cancels = {(given.path, act.entry): act.value
                for given in loaded.inputs for act in given.acts if act.kind == "cancel"}
-    judged = tuple(_judged(exchange, cancels) for exchange in loaded.exchanges)
-    verdicts = tuple(
-        gate_exchange(exchange, reading) for exchange, reading in zip(loaded.exchanges, judged, strict=True)
-    )
+    known = before if before is not None and _given_up(before.cancels) == _given_up(cancels) else None
+    same = common_beginning(known.loaded.exchanges, loaded.exchanges) if known else 0
+    judged = (*(known.judged[:same] if known else ()), *(_judged(each, cancels) for each in loaded.exchanges[same:]))
+    verdicts = (*(known.verdicts[:same] if known else ()),
+                *map(gate_exchange, loaded.exchanges[same:], judged[same:]))
     unasked = {given.path: why for given in loaded.inputs if (why := _unasked(given))}
     return Case(loaded, judged, verdicts, brought, unasked=unasked, cancels=cancels)
+
+
+def _given_up(cancels: Mapping[tuple[str, int | None], bool]) -> set[tuple[str, int | None]]:
+    """The exchanges whose answer the operator gave up."""
+    return {place for place, taken in cancels.items() if not taken}
 
 
 def _unasked(file: Input) -> str:

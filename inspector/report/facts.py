@@ -16,7 +16,7 @@ from itertools import chain
 from inspector.config.prices import PriceTable
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import LIVE, REFUSED
-from inspector.report.findings import ANOTHER_WAY, ReportedFinding, another_way, collect
+from inspector.report.findings import ANOTHER_WAY, ReportedFinding, another_way, collect, touched_since
 from inspector.report.judged_turn import exchange_of, place_of, why_of
 from inspector.report.verdict import TurnVerdict, judge_turn
 from inspector.sessions import provenance
@@ -211,14 +211,23 @@ def view(replay: Replay, beside: View | None = None) -> View:
     """The view model of a replay; what it shares with one that was viewed before is not made again."""
     if beside is not None and beside.replay.case is replay.case:
         return _beside(replay, beside)
-    turns: list[TurnFacts] = []
-    responses: dict[int, ResponseFacts] = {}
+    turns = [] if beside is None else [*beside.turns[: _same_turns(replay, beside)]]
+    responses = {index: beside.responses[index] for turn in turns for index in turn.responses} if beside else {}
     parents = _parents(replay)
-    for run, noted in zip(replay.turns, collect(replay), strict=True):
+    for run, noted in zip(replay.turns[len(turns) :], collect(replay, [turn.noted for turn in turns]), strict=True):
         turns.append(_turn(replay, run, noted))
         responses.update(_responses(replay, run, _last(run) not in parents))
     ordered = tuple(responses[index] for index in sorted(responses))
     return _view(replay, ordered, turns)
+
+
+def _same_turns(replay: Replay, before: View) -> int:
+    """How many turns at the beginning are told as they were of an earlier reading of the same recording."""
+    touched = touched_since(before.replay.case, replay.case)
+    for number, (run, turn) in enumerate(zip(replay.turns, before.turns, strict=False)):
+        if run is not turn.run or not touched.isdisjoint(turn.responses):
+            return number
+    return min(len(replay.turns), len(before.turns))
 
 
 def _view(replay: Replay, responses: tuple[ResponseFacts, ...], turns: Sequence[TurnFacts]) -> View:

@@ -14,7 +14,7 @@ from inspector.replay import Replay, TurnRun
 from inspector.replay.case import Case, results_in
 from inspector.replay.tokens import impossible, text_bytes
 from inspector.sessions import provenance
-from inspector.sessions.recording import Link, TurnPlace, TurnRecord
+from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
 from inspector.sessions.transcripts.answer import is_unrecorded
 from inspector.sessions.wordings import cut_result, known_hint, refusal
 from loop_core.judge.arguments import ArgumentShape, parse
@@ -71,19 +71,25 @@ def held_calls(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [v for v in verdicts if v.admission is Admission.HELD and not is_phantom(v.call)]
 
 
-def collect(replay: Replay) -> list[tuple[ReportedFinding, ...]]:
-    """The findings of each turn, in order: what the recording shows of it, then how our machine went another way."""
-    recorded = recorded_findings(replay.case)
-    return [(*noted, *another_way(replay, turn)) for turn, noted in zip(replay.turns, recorded, strict=True)]
+def collect(replay: Replay, known: Sequence[Sequence[ReportedFinding]] = ()) -> list[tuple[ReportedFinding, ...]]:
+    """The findings of each turn, in order: what the recording shows of it, then how our machine went another way.
+
+    Those of the first turns may be `known`, from an earlier reading of the same recording; the others come back.
+    """
+    recorded = recorded_findings(replay.case, known)
+    turns = replay.turns[len(known) :]
+    return [(*noted, *another_way(replay, turn)) for turn, noted in zip(turns, recorded, strict=True)]
 
 
-def recorded_findings(case: Case) -> list[tuple[ReportedFinding, ...]]:
-    """What the recording shows of each turn, in order."""
-    unknown: set[tuple[str, str, str]] = set()
-    children = _followers(case)
+def recorded_findings(case: Case, known: Sequence[Sequence[ReportedFinding]] = ()) -> list[tuple[ReportedFinding, ...]]:
+    """What the recording shows of each turn behind those whose findings are known, in order."""
+    exchanges, records = case.loaded.exchanges, case.loaded.turns[len(known) :]
+    unknown = {_unknown_word(exchanges[each.response]) for noted in known for each in noted
+               if each.finding.rule == UNKNOWN_WORD and each.response is not None}
+    children = _followers(records)
     late = _late_answers(case)
     found: list[tuple[ReportedFinding, ...]] = []
-    for record in case.loaded.turns:
+    for record in records:
         noted: list[ReportedFinding] = []
         for link in record.links:
             noted.extend(_of_response(case, link, record.id, unknown))
@@ -95,21 +101,43 @@ def recorded_findings(case: Case) -> list[tuple[ReportedFinding, ...]]:
     return found
 
 
-def _followers(case: Case) -> dict[int, list[Link]]:
+def touched_since(old: Case, new: Case) -> set[int]:
+    """The responses of which something else may have come in a later reading: a request, or the result of a call."""
+    before, after = old.loaded.turns, new.loaded.turns
+    pairs = zip(before, after, strict=False)
+    same = next((number for number, (one, other) in enumerate(pairs) if one != other), min(len(before), len(after)))
+    others = (link.parent for turn in (*before[same:], *after[same:]) for link in turn.links)
+    found = {parent for parent in others if parent is not None}
+    results = _late_answers(old), _late_answers(new)
+    late = {place for place in {*results[0], *results[1]} if results[0].get(place) != results[1].get(place)}
+    if late:
+        found.update(index for index, each in enumerate(new.loaded.exchanges) if (each.path, each.entry) in late)
+    return found
+
+
+def _followers(turns: Iterable[TurnRecord]) -> dict[int, list[Link]]:
     """Response -> what the recorded agent sent next, branches included; nothing is taken to follow across a gap."""
     found: dict[int, list[Link]] = {}
-    for turn in case.loaded.turns:
+    for turn in turns:
         for link in turn.links:
             if link.parent is not None and not link.gap:
                 found.setdefault(link.parent, []).append(link)
     return found
 
 
+UNKNOWN_WORD = "stop.unknown_word"
+
+
+def _unknown_word(exchange: Exchange) -> tuple[str, str, str]:
+    """The stop word of a response that no table knows, with who said it."""
+    return exchange.profile.name, exchange.response.model or "", exchange.response.raw_stop_reason or ""
+
+
 def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str, str]]) -> Iterable[ReportedFinding]:
     exchange, judged = case.loaded.exchanges[link.index], case.judged[link.index]
     for finding in (*exchange.response.findings, *judged.findings):
-        if finding.rule == "stop.unknown_word":
-            word = (exchange.profile.name, exchange.response.model or "", exchange.response.raw_stop_reason or "")
+        if finding.rule == UNKNOWN_WORD:
+            word = _unknown_word(exchange)
             if word in unknown:
                 continue
             unknown.add(word)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import escape, glob
 from typing import IO, NamedTuple
@@ -31,6 +31,7 @@ from inspector.sessions.recording import (
     RawExchange,
     Skipped,
     TurnPlace,
+    TurnRecord,
     UnreadableError,
     unusable,
 )
@@ -62,8 +63,8 @@ def open_paths(
     Raises:
         CallerError: there is no such API or profile.
     """
-    options = _options(api, profile)
-    return _loaded([one for path in paths for one in _open(path, options, stdin)])
+    options = options_of(api, profile)
+    return join_files([one for path in paths for one in _open(path, options, stdin)])
 
 
 def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Loaded | None:
@@ -81,8 +82,8 @@ def open_beginning(path: str, size: int, *, api: str | None = None, profile: str
     name = choose(data[:HEAD], path)
     if name is None or not IMPORTERS[name].grows:
         return None
-    opened = _read(path, data[: data.rfind(b"\n") + 1], _options(api, profile))
-    return _loaded([opened]) if opened[1] else None
+    opened = _read(path, data[: data.rfind(b"\n") + 1], options_of(api, profile))
+    return join_files([opened]) if opened[1] else None
 
 
 def open_each(
@@ -95,7 +96,7 @@ def open_each(
     Raises:
         CallerError: there is no such API or profile.
     """
-    options = _options(api, profile)
+    options = options_of(api, profile)
     shut: list[Skipped] = []
     every = [name for path in paths for name in expanded(path, shut)]
     for folder in shut:
@@ -113,16 +114,21 @@ def open_each(
         if _spread(found[0]):
             spread.setdefault(os.path.dirname(name), []).extend(found)
         else:
-            yield FileGroup((name,), _loaded(found), done, len(every))
+            yield FileGroup((name,), join_files(found), done, len(every))
     for group in spread.values():
-        yield FileGroup(tuple(source.path for source, _ in group), _loaded(group), len(every), len(every))
+        yield FileGroup(tuple(source.path for source, _ in group), join_files(group), len(every), len(every))
 
 
 def _unread_group(name: str, why: str, done: int, total: int) -> FileGroup:
     return FileGroup((name,), Loaded((Input(name, "unknown", 0, error=why),), (), ()), done, total)
 
 
-def _options(api: str | None, profile: str | None) -> Options:
+def options_of(api: str | None, profile: str | None) -> Options:
+    """What the caller says about the inputs.
+
+    Raises:
+        CallerError: there is no such API or profile.
+    """
     if api is not None:
         wire(api)
     if profile is not None:
@@ -136,7 +142,12 @@ def _spread(one: OpenedFile) -> bool:
     return source.format == "pairs" and len(found) == 1
 
 
-def _loaded(opened: Sequence[OpenedFile]) -> Loaded:
+def join_files(
+    opened: Sequence[OpenedFile],
+    thread: Callable[[list[Exchange], Sequence[Sequence[int]]], tuple[Conversation, ...]] = thread,
+    mask_seams: Callable[
+        [list[Exchange], Sequence[TurnRecord], Mapping[str, redact.Counts]], list[Exchange]] = mask_seams,
+) -> Loaded:
     """What was read, threaded: each file by itself, and those over which a conversation is spread together."""
     inputs: list[Input] = []
     exchanges: list[Exchange] = []
@@ -181,15 +192,17 @@ def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[OpenedFi
             return
         if path == STDIN and len(stdin or b"") > intake.most():
             raise intake.BoundError(intake.too_large())
-        source, found = _read(path, stdin or b"", options) if path == STDIN else _file(path, options)
+        source, found = _read(path, stdin or b"", options) if path == STDIN else read_file(path, options)
     except (OSError, intake.BoundError) as why:
-        yield _failed(path, _unread(why)), []
+        yield unread_file(path, why)
         return
     yield source, found
-    yield from _beside(source, options)
+    yield from files_beside(source, options)
 
 
-def _beside(source: Input, options: Options) -> Iterator[OpenedFile]:
+def files_beside(
+    source: Input, options: Options, read: Callable[[str], OpenedFile] | None = None
+) -> Iterator[OpenedFile]:
     """The files that belong to one: the transcripts of subagents stand in a folder of its name."""
     pattern = IMPORTERS[source.format].beside if source.format in IMPORTERS else ""
     stem = escape(os.path.splitext(source.path)[0])
@@ -198,11 +211,11 @@ def _beside(source: Input, options: Options) -> Iterator[OpenedFile]:
     for name in sorted(glob(os.path.join(stem, pattern))) if pattern else ():
         try:
             files.check_bounds(name)
-            child, found = _read(name, intake.file_bytes(name), options)
+            child, found = read(name) if read is not None else _read(name, intake.file_bytes(name), options)
             below = f"{_name(source)} › {_name(child)}"
             yield child, [replace(each, session=each.session or below) for each in found]
         except (OSError, intake.BoundError) as why:
-            yield _failed(name, _unread(why)), []
+            yield unread_file(name, why)
 
 
 def _name(source: Input) -> str:
@@ -212,7 +225,7 @@ def _name(source: Input) -> str:
     return title or (stem[:8] if len(stem) > _LONG else stem)
 
 
-def _file(path: str, options: Options, head: bytes = b"") -> OpenedFile:
+def read_file(path: str, options: Options, head: bytes = b"") -> OpenedFile:
     """One file. A large one that grows line by line is read in pieces, every other whole.
 
     Raises:
@@ -239,6 +252,11 @@ def _bytes_of(path: str, head: bytes = b"") -> bytes:
 
 def _unread(why: Exception) -> str:
     return f"cannot be read: {why.strerror or why}" if isinstance(why, OSError) else str(why)
+
+
+def unread_file(path: str, why: Exception) -> OpenedFile:
+    """A file that cannot be read."""
+    return _failed(path, _unread(why)), []
 
 
 def _failed(path: str, why: str, format_name: str = "unknown", skipped: tuple[Skipped, ...] = ()) -> Input:
@@ -280,12 +298,12 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
         known = bool(head) and choose(plain_head(head), name) is not None
         if not known:
             return f"{name}: no session", []
-        source, found = _file(name, options, head)
+        source, found = read_file(name, options, head)
     except (OSError, intake.BoundError) as why:
         return f"{name}: {_unread(why)}", []
     if source.error is not None and not found:
         return source.error, []
-    return "", [(source, found), *(() if alone else _beside(source, options))]
+    return "", [(source, found), *(() if alone else files_beside(source, options))]
 
 
 def _read(path: str, data: bytes, options: Options) -> OpenedFile:
@@ -308,10 +326,11 @@ def _imported(path: str, name: str, data: bytes | IO[bytes], options: Options) -
         return _failed(path, str(why), name), []
     except ODD as why:
         return _failed(path, f"a file that {unusable(why)}: {EXPECTED}", name), []
-    return _decoded(path, name, reading, options)
+    return decode_reading(path, name, reading, options)
 
 
-def _decoded(path: str, format_name: str, reading: FileReading, options: Options) -> OpenedFile:
+def decode_reading(path: str, format_name: str, reading: FileReading, options: Options) -> OpenedFile:
+    """What an importer made of a file, its raw exchanges decoded."""
     exchanges = list(reading.exchanges)
     refused: list[tuple[RawExchange, UnbuiltExchange]] = []
     for raw in reading.raws:

@@ -92,6 +92,26 @@ class Index:
             if _telling(names):
                 self._calls[names].append(one)
 
+    def remove(self, one: SeatedExchange) -> None:
+        """Takes back the exchange that was added last."""
+        history, response = one.history, one.exchange.response
+        self._requests[(history.node, *one.identity)].pop()
+        if response.id:
+            self.ids[response.id].pop()
+        if response.continuation_token:
+            self._tokens[(history.node, response.continuation_token, *one.identity)].pop()
+        if not one.exchange.recorded:
+            self._unrecorded[history.node].pop()
+        for node in {history.node, *history.nodes[-2:], one.base}:
+            while self._answers[node] and self._answers[node][-1][1] is one:
+                self._answers[node].pop()
+            self._keyed.pop(node, None)
+        if self._chains[one.base] and self._chains[one.base][-1] is one:
+            self._chains[one.base].pop()
+        names = tuple([call.id for call in one.calls])
+        if self._calls.get(names) and self._calls[names][-1] is one:
+            self._calls[names].pop()
+
     def same_requests(self, node: int, identity: tuple[object, ...]) -> Sequence[SeatedExchange]:
         """The exchanges that sent exactly this request, in order."""
         return self._requests.get((node, *identity), ())

@@ -226,6 +226,13 @@ class Loaded:
         return tuple(turn for conversation in self.conversations for turn in conversation.turns)
 
 
+def common_beginning(before: Sequence[Exchange], after: Sequence[Exchange]) -> int:
+    """How many exchanges at the beginning of two readings are the very same."""
+    pairs = zip(before, after, strict=False)
+    changed = next((number for number, (old, new) in enumerate(pairs) if old is not new), None)
+    return min(len(before), len(after)) if changed is None else changed
+
+
 # -- What an importer gives ------------------------------------------------------------------------------------------
 # Exchanges as bytes and text, before anything is decoded, and the interface itself.
 # An importer knows one file format and no wire format. What it cannot read is a `Skipped`, a notice, or the one

@@ -23,6 +23,10 @@ def thread(exchanges: Sequence[Exchange], groups: Sequence[Sequence[int]]) -> tu
     turns: list[_Turn] = []
     for group in groups:
         turns.extend(_Threader(exchanges, group).run())
+    return _conversations(turns)
+
+
+def _conversations(turns: Sequence[_Turn]) -> tuple[Conversation, ...]:
     by_conversation: dict[int, list[_Turn]] = defaultdict(list)
     for turn in turns:
         by_conversation[id(turn.conversation)].append(turn)
@@ -71,6 +75,12 @@ class _Threader:
         self.by_opening: dict[tuple[int, int], int] = {}
         self.seated: dict[tuple[str, int], SeatedExchange] = {}
         """By file and entry."""
+        self.seats: list[SeatedExchange] = []
+        """In the order in which they were seated."""
+        self.unknown: set[str] = set()
+        """Names of responses that requests go on from, and that are not there."""
+        self.alone = False
+        """Whether an exchange has no request, or stands in a ring."""
         self.group = [(index, exchanges[index]) for index in group]
         self.when, self.ordered = _times(self.group)
 
@@ -84,6 +94,7 @@ class _Threader:
             if request is not None and request.previous_id is not None and request.previous_id in answers:
                 waiting.append((index, exchange))
             elif request is not None:
+                self.unknown.update(() if request.previous_id is None else (request.previous_id,))
                 free.append(seated(index, exchange, self.tree.history(request), self.when[index]))
         free.sort(key=lambda one: (*one.history.size, one.when, one.index))
         for one in free:
@@ -93,6 +104,52 @@ class _Threader:
             if exchange.request is None:
                 self._alone(index, exchange)
         return self.turns
+
+    # -- a file that grows ---------------------------------------------------------------------------------------
+
+    def go_on(self, exchanges: Sequence[Exchange], same: int) -> bool:
+        """Seats the exchanges behind the first `same` anew, as `run` would with all of them.
+
+        False where that takes a run: one of them does not name the exchange before that it follows, or what stands
+        before them would be seated in another order.
+        """
+        if len({exchange.started for exchange in exchanges[:same]}) < 2 or not self.ordered:
+            return False
+        when = {index: _moment(exchange.started) for index, exchange in enumerate(exchanges[same:], start=same)}
+        given = {exchange.response.id for exchange in exchanges[:same]}
+        for exchange in exchanges[same:]:
+            request = exchange.request
+            if request is None or request.previous_id is None or request.previous_id not in given:
+                return False
+            if exchange.response.id in self.unknown:
+                return False
+            given.add(exchange.response.id)
+        behind = len(self.group) - same
+        last = [one.index for one in self.seats[same:]]
+        if None in when.values() or last != [*range(same, same + behind)] or self.alone:
+            return False
+        while len(self.seats) > same:
+            self._unseat(self.seats.pop())
+        self.group = list(enumerate(exchanges))
+        self.when |= {index: moment or 0.0 for index, moment in when.items()}
+        for index in range(same, len(exchanges)):
+            exchange = exchanges[index]
+            parents = self.index.ids.get(exchange.request.previous_id or "", []) if exchange.request else []
+            self._seat_by_id(index, exchange, parents)
+        return True
+
+    def _unseat(self, one: SeatedExchange) -> None:
+        """Takes back the exchange that was seated last."""
+        self.index.remove(one)
+        self.seated.pop((one.exchange.path, one.exchange.entry), None)
+        turn = self.turns[one.turn]
+        link = turn.links.pop()
+        turn.counts[link.place] -= 1
+        if not turn.links:
+            self.turns.pop()
+        for parent in self.index.ids.get(one.exchange.request.previous_id or "", []) if one.exchange.request else []:
+            if parent.followed == one.index:
+                parent.followed = None
 
     # -- finding -------------------------------------------------------------------------------------------------
 
@@ -189,6 +246,7 @@ class _Threader:
         if placed.place is TurnPlace.CONTINUATION and parent is not None:
             one.base, one.joined = parent.base, parent.joined + one.text
         one.turn = turn
+        self.seats.append(one)
         self.seated[one.exchange.path, one.exchange.entry] = one
         self.index.add(one)
         self._link(turn, one.index, placed.place, why, step.ambiguous, parent, not step.direct)
@@ -260,6 +318,7 @@ class _Threader:
 
     def _alone(self, index: int, exchange: Exchange) -> None:
         """An exchange without a request: a poll of a response that is known, or a turn of its own."""
+        self.alone = True
         history = History((), (self.tree.step(0, self.tree.key(("alone", index))),), 0)
         one = seated(index, exchange, history, self.when[index])
         told = self._told(one)
@@ -273,6 +332,20 @@ class _Threader:
         else:
             step = _Step(PlaceEvidence(TurnPlace.REQUEST, "its request was not recorded"))
         self._seat(one, step)
+
+
+class GrowingThread:
+    """The conversations of one file that grows: what stands before its new exchanges stays seated."""
+
+    def __init__(self) -> None:
+        self._threader: _Threader | None = None
+
+    def conversations(self, exchanges: Sequence[Exchange], same: int) -> tuple[Conversation, ...]:
+        """The same as `thread` finds; the first `same` exchanges are those that were given before."""
+        if self._threader is None or not same or not self._threader.go_on(exchanges, same):
+            self._threader = _Threader(exchanges, range(len(exchanges)))
+            self._threader.run()
+        return _conversations(self._threader.turns)
 
 
 def _indices(candidates: Sequence[SeatedExchange]) -> tuple[int, ...]:

@@ -104,11 +104,9 @@ class LoopInspector(EarlyKeysApp):
         self, paths: Sequence[str] = (), *, case: Case | None = None, opened_already: OpenSession | None = None,
         reading: ReadingOptions | None = None, plain: bool = False, theme: str | None = None,
         keys: Mapping[str, str] | None = None, live: LiveStart | None = None, begins: ScreenPlace | None = None,
-        as_table: bool = False, follow: bool = False,
+        as_table: bool = False,
     ) -> None:
         super().__init__()
-        self._follow = follow
-        """Whether a session is shown again when its file has grown."""
         self.reading = reading or ReadingOptions()
         self.animation_level = "none"
         self.errors: tuple[str, ...] = ()
@@ -254,7 +252,7 @@ class LoopInspector(EarlyKeysApp):
 
     def _table_or_session(self, read: OpenSession) -> Screen[Any]:
         """The table of turns, where there are several and no step of one was asked for."""
-        if self._begins is not None or len(read.original.view.turns) < 2:
+        if self._begins is not None or read.followed is not None or len(read.original.view.turns) < 2:
             return self._session(read)
         from inspector.tui.turns_screen import TurnsScreen
 
@@ -312,10 +310,10 @@ class LoopInspector(EarlyKeysApp):
     def _session(self, read: OpenSession) -> SessionScreen:
         self.errors = read.errors
         begins, self._begins = self._begins, None
-        if self._follow:
+        if read.followed is not None:
             from inspector.tui.followed_screen import FollowedScreen
 
-            return FollowedScreen(read, begins)
+            return FollowedScreen(read, read.followed, begins)
         return SessionScreen(read, begins)
 
     @property

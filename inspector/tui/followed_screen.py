@@ -1,25 +1,26 @@
 """A session whose file is still being written: what was added is on the screen a moment later.
 
-The file is looked at by size and time, with the log beside a database, ten times a second; what has changed is read in
+The file is looked at by size and time, with the log beside a database, twenty times a second; what was added is read in
 a thread. A cursor on the last step stays there, any other stays where it is. While the operator has other runs
 open, the session waits: they belong to what was read before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from time import monotonic
 
 from textual import work
 
+from inspector.report.followed_view import FollowedView
 from inspector.report.lines.spans import one_line
-from inspector.sessions.following import FileState, states_of
-from inspector.tui.session_files import OpenSession, ScreenPlace, load, reading_of
+from inspector.sessions.following import FileState, files_watched, states_of
+from inspector.tui.session_files import OpenSession, ScreenPlace, load_followed
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.stage import SessionRuns
 from loop_core.errors import LoopError
 
-PERIOD = 0.1
+PERIOD = 0.05
 """Seconds between two looks at the file."""
 REST = 2.0
 """Times as long as the last reading took, at least, until the next begins: a large file leaves room for keys."""
@@ -28,10 +29,13 @@ REST = 2.0
 class FollowedScreen(SessionScreen):
     """One session that grows."""
 
-    def __init__(self, opened: OpenSession, begins: ScreenPlace | None = None) -> None:
+    def __init__(self, opened: OpenSession, followed: FollowedView, begins: ScreenPlace | None = None) -> None:
         last = max(0, len(opened.original.view.steps) - 1)
         super().__init__(opened, begins or ScreenPlace(opened.paths, last))
-        self._states: Sequence[FileState] = states_of(opened.paths)
+        self._followed = followed
+        self._watched = files_watched(opened.paths, opened.original.view.inputs)
+        self._states: Mapping[str, FileState] = {}
+        """As they were read last; at first nothing, since a row may have come between reading and showing."""
         self._reading = False
         self._rests_until = 0.0
 
@@ -42,7 +46,7 @@ class FollowedScreen(SessionScreen):
         self.note = "following: what is added to the file is shown as it comes"
 
     def _look(self) -> None:
-        states = states_of(self.opened.paths)
+        states = states_of(self._watched)
         if self._reading or states == self._states or monotonic() < self._rests_until:
             return
         if len(self.runs.every) > 1:
@@ -52,16 +56,16 @@ class FollowedScreen(SessionScreen):
         self._read_again(states)
 
     @work(thread=True, group="follow")
-    def _read_again(self, states: Sequence[FileState]) -> None:
+    def _read_again(self, states: Mapping[str, FileState]) -> None:
         begun = monotonic()
         try:
-            read: OpenSession | None = load(self.opened.paths, reading_of(self.app))
+            read: OpenSession | None = load_followed(self.opened.paths, self._followed)
             why = "" if read is not None and read.original.view.steps else next(iter(read.errors if read else ()), "")
         except LoopError as error:
             read, why = None, str(error)
         self.app.call_from_thread(self._grown, read, why, states, monotonic() - begun)
 
-    def _grown(self, read: OpenSession | None, why: str, states: Sequence[FileState], took: float) -> None:
+    def _grown(self, read: OpenSession | None, why: str, states: Mapping[str, FileState], took: float) -> None:
         """Shows what was read; a file that cannot be read right now leaves what was there."""
         self._reading, self._states, self._rests_until = False, states, monotonic() + REST * took
         if not self.is_mounted:
@@ -71,6 +75,7 @@ class FollowedScreen(SessionScreen):
             return
         steps, at_end = len(self.run.view.steps), self.step >= len(self.run.view.steps) - 1
         self.opened, self.runs = read, SessionRuns(read)
+        self._watched = files_watched(read.paths, read.original.view.inputs)
         last = len(self.run.view.steps) - 1
         if self.step > last:
             self.step = last

@@ -36,14 +36,14 @@ def run(
     # Building what is shown makes no rubbish: the collector waits for the first frame, then leaves all of it alone.
     gc.disable()
     try:
-        return _run(list(paths), ReadingOptions(api, profile, settings or Settings()), ascii, theme, keys, follow)
+        reading = ReadingOptions(api, profile, settings or Settings(), follow)
+        return _run(list(paths), reading, ascii, theme, keys)
     finally:
         gc.enable()
 
 
 def _run(
     paths: Sequence[str], reading: ReadingOptions, plain: bool, theme: str | None, keys: Mapping[str, str] | None,
-    follow: bool = False,
 ) -> int:
     check_keys(keys or {})
     if not _shows_screens():
@@ -58,7 +58,7 @@ def _run(
         if STDIN in paths and not _keyboard():
             return _complain(("standard input was read to its end and there is no terminal to take keys from",))
     app = LoopInspector(paths, opened_already=start, reading=reading, plain=plain, theme=theme, keys=keys,
-                        begins=begins, as_table=not follow, follow=follow)
+                        begins=begins, as_table=not reading.follow)
     app.opened_paths = tuple(paths) if start is not None else ()
     code = app.run()
     return _complain(app.errors) or code or app.return_code or READ

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from inspector.config.files import FILE, private_folder, replace_all
 from inspector.config.settings import Settings
@@ -24,6 +24,9 @@ from inspector.report.lines.outline import Outline
 from inspector.sessions import open_paths, without_collector
 from inspector.sessions.intake import standard_input
 from inspector.whatif.tree import Branch
+
+if TYPE_CHECKING:
+    from inspector.report.followed_view import FollowedView
 
 RECENT = 12
 STDIN = "-"
@@ -50,6 +53,8 @@ class OpenSession:
     """What it is called, where it is no file."""
     before: str = ""
     """The command line that writes it to its path, where it is no file."""
+    followed: FollowedView | None = None
+    """What reads on where its files grow; None where they are not followed."""
 
     @property
     def label(self) -> tuple[str, ...]:
@@ -68,6 +73,8 @@ class ReadingOptions(NamedTuple):
     api: str | None = None
     profile: str | None = None
     settings: Settings = Settings()
+    follow: bool = False
+    """Whether the files are read so that they can be read on when they grow."""
 
 
 @runtime_checkable
@@ -89,9 +96,23 @@ def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
     Raises:
         LoopError: an API, profile, policy or limit that does not exist.
     """
+    if reading.follow:
+        from inspector.report.followed_view import FollowedView
+
+        return load_followed(paths, FollowedView(paths, reading.api, reading.profile, reading.settings))
     stdin = standard_input() if STDIN in paths else None
     loaded = open_paths(list(paths), api=reading.api, profile=reading.profile, stdin=stdin)
     return session_of(open_case(loaded), paths, reading.settings)
+
+
+def load_followed(paths: Sequence[str], followed: FollowedView) -> OpenSession:
+    """Files that grow, as they stand; turns that nothing new touches stay as they were.
+
+    Raises:
+        LoopError: an API, profile, policy or limit that does not exist.
+    """
+    seen = followed.read()
+    return OpenSession(tuple(paths), seen.replay.case, run_of("original", seen), followed=followed)
 
 
 BEGINNING = 1 << 19

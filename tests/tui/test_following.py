@@ -30,7 +30,8 @@ def path(tmp_path):
 
 
 def app_on(path):
-    return LoopInspector([str(path)], opened_already=load([str(path)], ReadingOptions()), follow=True)
+    reading = ReadingOptions(follow=True)
+    return LoopInspector([str(path)], opened_already=load([str(path)], reading), reading=reading)
 
 
 async def until(pilot, met):

@@ -229,9 +229,18 @@ def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
     Raises:
         UnreadableError: another API than its own was asked for.
     """
+    return reader(path, options).read(data)
+
+
+def reader(path: str, options: Options) -> TranscriptReader:
+    """The reader of one file.
+
+    Raises:
+        UnreadableError: another API than its own was asked for.
+    """
     if options.api not in (None, API):
         raise UnreadableError(f"its answers are {API}, not {options.api}: expected `--api {API}`, or none")
-    return _Session(path, options).read(data)
+    return _Session(path, options)
 
 
 class _Session(TranscriptReader):
@@ -256,6 +265,10 @@ class _Session(TranscriptReader):
             answer.stop = answer.stop or provider_stop(answer, caps, STOP_REASONS)
         ends = [answer.end() for answer in self.answers]
         self.reading.acts += [end for end in ends if end is not None]
+
+    def common(self) -> frozenset[int]:
+        """The caps that the file states: one tells of every answer of so many tokens that it was cut."""
+        return frozenset(self.caps)
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A row of the user, of the model, or of the agent itself."""

@@ -189,7 +189,12 @@ def sniff(head: bytes, path: str) -> int:
 
 def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
     """Every answer in the file, those of all branches."""
-    return _Session(path, options).read(data)
+    return reader(path, options).read(data)
+
+
+def reader(path: str, options: Options) -> TranscriptReader:
+    """The reader of one file."""
+    return _Session(path, options)
 
 
 class _Session(TranscriptReader):

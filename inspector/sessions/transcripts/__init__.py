@@ -163,13 +163,16 @@ class TranscriptLines(TranscriptRows):
         self.path = os.path.abspath(name) if isinstance(name, str) else None
         self._suspicious = False
 
+    def go_on(self, data: bytes, number: int) -> None:
+        """Goes on with what stands behind the first `number` lines."""
+        self._pieces = self._lines(io.BytesIO(data), number)
+
     def suspicious(self, piece: bytes) -> bool:
         """Whether the lines around it may hold a credential: some hundred are searched for one at once."""
         return self._suspicious
 
-    def _lines(self, file: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:
+    def _lines(self, file: IO[bytes], number: int = 0) -> Iterator[tuple[int, bytes, bool]]:
         """Lines, a piece of the file at a time: a search over all of a large file would hold up every other thread."""
-        number = 0
         while piece := file.read(intake.PIECE):
             piece += file.readline()
             self._suspicious = detection.suspicious(piece)
@@ -250,8 +253,20 @@ class TranscriptReader:
 
     def read_rows(self, lines: TranscriptRows) -> FileReading:
         """Every answer in the records of a file."""
-        reading = self.reading
-        one, several = self.row_word
+        self.take_rows(lines)
+        self.settle()
+        for answer in self.answers:
+            self.give(answer, self.reading)
+            answer.rows.clear()
+            answer.blocks.clear()
+        self.report(lines)
+        for answer in self.answers:
+            answer.next.clear()  # answers refer to one another, and nobody looks for rings while a recording is read
+        return self.reading
+
+    def take_rows(self, lines: TranscriptRows) -> None:
+        """Reads every record."""
+        one = self.row_word[0]
         for line in lines:
             key = line.value.get(self.key)
             if isinstance(key, str) and key in self.places:
@@ -263,19 +278,20 @@ class TranscriptReader:
             except ODD as why:
                 lines.lost(line.number, why)
             self.keep(line, place)
-        self.settle()
-        for answer in self.answers:
-            reading.exchanges.append(self._exchange(answer))
-            reading.answers += answer.answers()
-            answer.rows.clear()
-            answer.blocks.clear()
+
+    def give(self, answer: TranscriptAnswer, reading: FileReading) -> None:
+        """Adds what was made of an answer to what was read."""
+        reading.exchanges.append(self._exchange(answer))
+        reading.answers += answer.answers()
+
+    def report(self, lines: TranscriptRows) -> None:
+        """Tells of everything in the file that is not among the exchanges."""
+        reading = self.reading
         lines.report(reading)
         reading.masked = lines.masked
         self.summarise()
+        several = self.row_word[1]
         reading.notices += [f"{several} that {what}: {count:,}" for what, count in self.remarks.items()]
-        for answer in self.answers:
-            answer.next.clear()  # answers refer to one another, and nobody looks for rings while a recording is read
-        return reading
 
     # -- what a format says ------------------------------------------------------------------------------------------
 
@@ -293,6 +309,10 @@ class TranscriptReader:
 
     def summarise(self) -> None:
         """Adds what is to be said of the whole file."""
+
+    def common(self) -> object:
+        """What every answer of the file depends on, beside its own rows: where it changes, all are made anew."""
+        return None
 
     # -- what formats share ------------------------------------------------------------------------------------------
 

@@ -1,0 +1,181 @@
+"""Files that grow: what is read on behind what was read equals a reading of the whole file, whatever was added."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inspector.config.settings import Settings
+from inspector.report.explain_document import document_text, members
+from inspector.report.facts import View
+from inspector.report.followed_view import FollowedView
+from inspector.sessions.following import FollowedFile
+from inspector.sessions.transcripts import growth
+from tests.scenes import transcripts as rows
+from tests.scenes.shapes import SHAPES
+
+KEY = "sk-ant-" + "api03-" + "Zq8Wn4Lr7Tk2Vx5Ym9Pb3Hd6Js1Fg0Ca" * 3
+STOPPED = rows.prompt([rows.text("[Request interrupted by user]")])
+CLAUDE = (
+    rows.prompt("go on"), rows.prompt(f"the key is {KEY}"), STOPPED, rows.result("ok"), rows.failed(),
+    rows.failed("API Error: 529 overloaded"), rows.failed(rows.CAP.replace("32000", "7")),
+    rows.block(rows.text("Well, that is half of an answer.")), rows.block(rows.text("Done."), stop="end_turn"),
+    rows.block(rows.use(path="a"), tokens=7), rows.block(rows.use(path="b"), stop="tool_use"),
+    {"type": "custom-title", "customTitle": "A title"}, {"type": "system", "subtype": "odd"}, {"type": "new"},
+    rows.system("compact_boundary", parentUuid=None, logicalParentUuid="u1"),
+    rows.prompt("This session goes on from one before.", isCompactSummary=True),
+    rows.prompt("look there", isSidechain=True, parentUuid=None, agentId="a1"),
+    rows.block(rows.text("Found."), "side", "end_turn", isSidechain=True, agentId="a1"),
+)
+PI = (
+    rows.pi_user("go"), rows.pi_said(rows.text("half"), stop="length"), rows.pi_said(rows.text("all")),
+    rows.pi_said(rows.pi_call(path="a"), stop="toolUse"), rows.pi_result(), rows.entry("compaction", tokensBefore=9),
+    rows.entry("label", label="here"), rows.entry("session_info", name="A title"), rows.pi_said(api=None),
+)
+
+
+def document(seen: View) -> str:
+    return "".join(document_text(members(seen, None)))
+
+
+def check(data: bytes, cuts: Sequence[int], name: str = "s.jsonl") -> None:
+    """Appends a file piece by piece, and compares after each."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.touch()
+        followed = FollowedView([str(path)], None, None, Settings())
+        for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
+            with path.open("ab") as file:
+                file.write(data[start:end])
+            assert document(followed.read()) == document(rows.viewed(path))
+
+
+def numbered(chosen: Sequence[int], pool: Sequence[rows.Row], tree: str) -> list[rows.Row]:
+    """Rows of a pool: an answer has its own id or that of the one before; some go below an early row, or replace it."""
+    made = []
+    for number, choice in enumerate(chosen):
+        row = json.loads(json.dumps(pool[choice % len(pool)]))
+        message = row.get("message", {})
+        if message.get("id") == "msg_01":
+            message["id"] = f"msg_{number // 2}"
+        if choice % 11 == 10:
+            row[tree] = f"{'u' if tree == 'parentUuid' else 'e'}{1 + number // 2}"
+        if choice % 13 == 12:
+            row.update({"uuid": f"u{1 + number // 2}"} if tree == "parentUuid" else {"id": f"e{1 + number // 2}"})
+        made.append(row)
+    return made
+
+
+@settings(max_examples=25, deadline=None)
+@given(chosen=st.lists(st.integers(0, 200), min_size=3, max_size=24), draw=st.data(), agent=st.booleans())
+def test_any_appends_give_what_reading_the_whole_file_gives(chosen, draw, agent) -> None:
+    write, pool, tree = (rows.claude, CLAUDE, "parentUuid") if agent else (rows.pi, PI, "parentId")
+    data = write(*numbered(chosen, pool, tree)).encode()
+    cuts = sorted(draw.draw(st.lists(st.integers(1, len(data)), max_size=6)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(growth, "OPEN", 2)
+        check(data, cuts)
+
+
+@pytest.mark.parametrize(("write", "pool", "tree"), [(rows.claude, CLAUDE, "parentUuid"), (rows.pi, PI, "parentId")],
+                         ids=["claude_code", "pi"])
+def test_a_file_read_on_row_by_row_is_what_the_whole_file_is(write, pool, tree, monkeypatch) -> None:
+    monkeypatch.setattr(growth, "OPEN", 2)
+    data = write(*numbered(range(len(pool) * 2), pool, tree)).encode()
+    check(data, [number + 1 for number, byte in enumerate(data[:-1]) if byte == ord("\n")])
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.rows], ids=lambda shape: shape.format)
+def test_every_format_of_lines_can_be_followed(shape) -> None:
+    data = shape.written()
+    check(data, [len(data) // 3, len(data) // 2, len(data) - 9], shape.name)
+
+
+def turns(first: int, last: int) -> str:
+    return "".join(rows.claude(*[row for number in range(1, last + 1) for row in (
+        rows.prompt(f"question {number}", uuid=f"q{number}", timestamp=f"2026-02-06T07:{number:02}:00.000Z"),
+        rows.block(rows.text(f"answer {number}"), f"m{number}", "end_turn", uuid=f"a{number}",
+                   timestamp=f"2026-02-06T07:{number:02}:30.000Z"))]).splitlines(keepends=True)[2 * first - 2 :])
+
+
+@pytest.fixture
+def whole(monkeypatch):
+    """How often a file was read whole."""
+    calls = []
+    read = FollowedFile._anew
+
+    def counted(self, file):
+        calls.append(self.path)
+        return read(self, file)
+
+    monkeypatch.setattr(FollowedFile, "_anew", counted)
+    return calls
+
+
+def test_only_what_was_added_is_read_judged_and_run(tmp_path, whole) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(turns(1, 40))
+    followed = FollowedView([str(path)], None, None, Settings())
+    before = followed.read()
+    with path.open("a") as file:
+        file.write(turns(41, 41))
+    after = followed.read()
+    assert len(whole) == 1
+    assert len(after.turns) == 41
+    still = 40 - growth.OPEN
+    for kind in ("turns", "responses"):
+        pairs = zip(getattr(before, kind), getattr(after, kind), strict=False)
+        assert [old is new for old, new in pairs][:still] == [True] * still, kind
+
+
+def test_an_answer_that_was_closed_and_gets_another_row_takes_a_whole_reading(tmp_path, whole) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(turns(1, 40))
+    followed = FollowedView([str(path)], None, None, Settings())
+    followed.read()
+    with path.open("a") as file:
+        file.write(rows.claude(rows.block(rows.text("more of it"), "m2", uuid="late", parentUuid="a2")))
+    assert document(followed.read()) == document(rows.viewed(path))
+    assert len(whole) == 2
+
+
+@pytest.mark.parametrize("change", ["shrunk", "replaced", "rewritten", "gone"])
+def test_a_file_that_is_not_what_it_was_is_read_whole(tmp_path, whole, change) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(turns(1, 5))
+    followed = FollowedView([str(path)], None, None, Settings())
+    followed.read()
+    if change == "shrunk":
+        os.truncate(path, len(turns(1, 3)))
+    elif change == "replaced":
+        other = tmp_path / "other"
+        other.write_text(turns(1, 6))
+        other.replace(path)
+    elif change == "rewritten":
+        path.write_text(turns(1, 7).replace("answer 2", "ANSWER 2"))
+    else:
+        path.unlink()
+        assert "cannot be read" in followed.read().headline()
+        path.write_text(turns(1, 2))
+    assert document(followed.read()) == document(rows.viewed(path))
+    assert len(whole) == 2
+
+
+def test_the_files_of_subagents_are_followed_with_their_session(tmp_path) -> None:
+    path, beside = tmp_path / "s.jsonl", tmp_path / "s" / "subagents" / "agent-a1.jsonl"
+    path.write_text(turns(1, 2))
+    followed = FollowedView([str(path)], None, None, Settings())
+    followed.read()
+    beside.parent.mkdir(parents=True)
+    for added, where in ((rows.claude(rows.prompt("look", agentId="a1")), beside), (turns(3, 3), path),
+                         (rows.claude(rows.block(rows.text("Found."), "s1", uuid="u9", parentUuid="u1")), beside)):
+        with where.open("a") as file:
+            file.write(added)
+        assert document(followed.read()) == document(rows.viewed(path))
