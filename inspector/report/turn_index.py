@@ -23,7 +23,7 @@ from inspector.config.files import cache_folder, private_file, private_folder
 from inspector.report.advice import Advice, Basis
 from inspector.report.turn_rows import AnswerRecord, TurnRow
 from inspector.report.verdict import TurnVerdict
-from inspector.sessions import redact
+from inspector.sessions import redact, without_collector
 from inspector.sessions.importers import IMPORTERS
 from loop_core.values import Severity
 
@@ -70,6 +70,7 @@ class TurnIndex:
             self._base.close()
             self._base = None
 
+    @without_collector
     def rows(self, paths: Iterable[str]) -> dict[str, list[TurnRow]]:
         """The rows of those of these files that have not changed."""
         wanted, known = set(paths), dict[str, list[TurnRow]]()
