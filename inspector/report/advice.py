@@ -118,7 +118,8 @@ def all_reasoning(look: JudgedTurn) -> bool:
     return look.cut and reasons(look) and not response.text and not response.tool_calls
 
 
-def _ended_below(look: JudgedTurn) -> bool:
+def ended_below(look: JudgedTurn) -> bool:
+    """Whether the deciding response was cut well below the request's cap: by another cap, of the provider."""
     pair = _visible_tokens(look) if look.cut else None
     return pair is not None and pair[1] - pair[0] > max(SLACK, pair[1] // SHARE)
 
@@ -172,7 +173,7 @@ SITUATIONS: tuple[Situation, ...] = (
     Situation("another limit", lambda look: _limit(look) in RAISED, lambda look: f"raise {_limit(look)}", (LIMIT,)),
     Situation("the same again", lambda look: _limit(look) == "max_identical_calls",
               _said("change the prompt or what the tool answers: the model asks for the same again")),
-    Situation("another cap below", _ended_below, _said(
+    Situation("another cap below", ended_below, _said(
         f"raise the cap of the server or router: it ended below {INITIAL}, so raising that alone changes nothing")),
     Situation("the cap is not kept", _went_above, _said(
         f"set the cap at the server or router: it did not keep to {INITIAL}, so another value may change nothing")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.report.advice import all_reasoning, limit_said, nothing_read, sent_on
+from inspector.report.advice import all_reasoning, ended_below, limit_said, nothing_read, sent_on
 from inspector.report.findings import CUT_WORDS
 from inspector.report.judged_turn import JudgedTurn
 from inspector.sessions.recording import TurnPlace
@@ -31,7 +31,8 @@ def budget(look: JudgedTurn) -> str:
         choices = exchange.response.other_choices + 1
         return f"{word}, {used:,} tokens in {choices} choices of at most {cap:,} each{_reasoning(look)}"
     if used is not None and cap is not None:
-        return f"{word}, {used:,} of {cap:,} tokens{_reasoning(look)}"
+        cutter = "cut by the provider at " if ended_below(look) else ""
+        return f"{word}, {cutter}{used:,} of {cap:,} tokens{_reasoning(look)}"
     if used is not None:
         return f"{word}, {used:,} tokens{_reasoning(look)}"
     return f"{word}, cap {cap:,}{_reasoning(look)}" if cap is not None else f"{word}{_reasoning(look)}"

@@ -197,6 +197,12 @@ class LoopInspector(EarlyKeysApp):
 
         self.push_screen(LiveForm(self.reading.settings), self._begin)
 
+    def action_providers(self) -> None:
+        """One intended answer as every provider tells of it."""
+        from inspector.tui.providers_screen import ProvidersScreen
+
+        self.push_screen(ProvidersScreen(self.reading.settings))
+
     def _begin(self, begun: LiveStart | ScriptedTurn | None) -> None:
         if begun is not None:
             self.push_screen(self._live_screen(begun))

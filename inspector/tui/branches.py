@@ -254,7 +254,7 @@ class Comparisons(SessionPart):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "policies", "policies", id="policies",
                 tooltip="Policies by turns: what each loop would have run, held, continued or lost"),
-        Binding("P", "providers", "providers", id="providers",
+        Binding("P", "app.providers", "providers", id="providers",
                 tooltip="Providers side by side: one answer as each would tell of it"),
     ]
 
@@ -286,9 +286,3 @@ class Comparisons(SessionPart):
         cell, turn = matrix.rows[place[0]][place[1]], place[0] + 1
         parts = "nothing differs from strict" if cell.step is None else "here it parts from strict"
         stage.note = self.branches.lost_or(f"run {stage.run.name}: turn {turn}: {cell.decision.word} · {parts}")
-
-    def action_providers(self) -> None:
-        """One intended answer as every provider tells of it."""
-        from inspector.tui.providers_screen import ProvidersScreen
-
-        self.stage.app.push_screen(ProvidersScreen(reading_of(self.stage.app).settings))

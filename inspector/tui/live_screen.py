@@ -274,7 +274,7 @@ class LiveScreen(SessionScreen):
         self.step = last
         verdict = self.query_one(VerdictPanel)
         verdict.live, verdict.paths, verdict.run = (), opened.label, self.run.name
-        self.query_one(Tabs).live = not problem
+        self.query_one(Tabs).live = self.query_one(Status).live = not problem
         self.show()
         self.refresh_bindings()
         if not problem:

@@ -97,7 +97,7 @@ class Panel(Widget):
 class Status(Panel):
     """Where the cursor is."""
 
-    SHOWS = ("outline", "step", "filtered", "coming")
+    SHOWS = ("outline", "step", "filtered", "coming", "live")
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     step: reactive[int] = reactive(0, init=False, repaint=False)
     filtered: reactive[str] = reactive("", init=False, repaint=False)
@@ -105,10 +105,14 @@ class Status(Panel):
 
     coming: reactive[str] = reactive("", init=False, repaint=False)
     """What has come of an answer that is still under way."""
+    live: reactive[bool] = reactive(False, init=False, repaint=False)
+    """Whether the session was recorded from a live turn on this very screen."""
 
     def make(self, width: int) -> Sequence[Line]:
         """One row."""
-        return [status(self.outline, self.step, width, self.filtered, self.coming)] if self.outline is not None else ()
+        if self.outline is None:
+            return ()
+        return [status(self.outline, self.step, width, self.filtered, self.coming, self.live)]
 
 
 # -- The first lines of the session screen ---------------------------------------------------------------------------

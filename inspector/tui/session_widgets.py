@@ -12,7 +12,7 @@ from textual.events import Click
 from textual.reactive import reactive
 
 from inspector.report.lines import header, machine_drawing, steps
-from inspector.report.lines.header import FIDELITY, fidelity
+from inspector.report.lines.header import fidelity
 from inspector.report.lines.outline import Block, Outline
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, spread, text_of, width_of
 from inspector.report.lines.steps import NO_REMARKS, Remarks
@@ -21,7 +21,6 @@ from inspector.tui.messages import ActionWanted, StepMoved, StepWanted, TabWante
 from inspector.tui.panels import Panel
 from inspector.tui.sheets import TABS
 from loop_core.turn.state import State
-from loop_core.turn.trace import Fidelity
 
 # -- The machine beside the text -------------------------------------------------------------------------------------
 # The drawing with the path taken, what led here, and where it goes next.
@@ -209,8 +208,7 @@ class Tabs(Panel):
         if self.outline is None or not self.outline.view.steps:
             return ()
         at = self.outline.view.steps[min(step, len(self.outline.view.steps) - 1)]
-        live = self.live and at.fidelity is Fidelity.RECORDED
-        return (*((Span(f"{Fidelity.LIVE.value}, ", FIDELITY[Fidelity.LIVE]),) if live else ()), fidelity(at))
+        return (fidelity(at, self.live),)
 
     def _tabs(self, pad: str) -> Line:
         spans: list[Span] = []

@@ -236,9 +236,9 @@ class SessionStage(Screen[None]):
         self.parts = (*parts, *self.parts)
         for part in parts:
             for binding in part.BINDINGS:
-                if isinstance(binding, Binding):
-                    name = f"action_{parse(binding.action)[1]}"
-                    setattr(self, name, getattr(part, name))
+                namespace, action, _ = parse(binding.action) if isinstance(binding, Binding) else ("app", "", ())
+                if not namespace:  # the app has its own actions
+                    setattr(self, f"action_{action}", getattr(part, f"action_{action}"))
 
 
 class SessionPart:

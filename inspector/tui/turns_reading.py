@@ -9,34 +9,55 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from textual.reactive import reactive
+from textual.screen import Screen
 from textual.worker import get_current_worker
 
 from inspector.report.lines.spans import one_line
 from inspector.report.turn_rows import TurnRow, name_of
 from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of
-from inspector.tui.turn_list import rows_of_session
+from inspector.tui.turn_list import Section, rows_of_session
 from loop_core.errors import LoopError
-
-if TYPE_CHECKING:
-    from inspector.tui.turns_screen import TurnsScreen
-
 
 BATCH = 0.1
 """Seconds between two looks at what was read meanwhile."""
 
 
-def read_files(table: TurnsScreen, paths: Sequence[str]) -> None:
+class ReadingScreen(Screen[None]):
+    """A screen that files are read for: what it has of them, and what it does with rows as they come."""
+
+    note: reactive[str] = reactive("", init=False, repaint=False)
+    sections: Sequence[Section]
+    opened: OpenSession | None
+    """A session that was read already, and is the whole table."""
+    named: bool
+    """Whether the operator named what is listed: it is then read whole, and sorted worst first."""
+    reading: bool
+
+    def take(self, found: Sequence[tuple[str, list[TurnRow]]], done: int, total: int) -> None:
+        """Takes rows in; they are listed as often as that leaves time for keys."""
+        raise NotImplementedError
+
+    def take_whole(self, read: OpenSession, rows: list[TurnRow]) -> None:
+        """Lists all rows of a file whose beginning was listed."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Sorts the rows and counts them, now that all are read."""
+        raise NotImplementedError
+
+
+def read_files(table: ReadingScreen, paths: Sequence[str]) -> None:
     """Reads files one after the other, and gives their rows to the table."""
     _in_thread(table, partial(_read_files, table, paths, reading_of(table.app)))
 
 
-def _in_thread(table: TurnsScreen, reading: Callable[[], None]) -> None:
+def _in_thread(table: ReadingScreen, reading: Callable[[], None]) -> None:
     table.run_worker(reading, thread=True, exclusive=True)
 
 
-def _read_files(table: TurnsScreen, paths: Sequence[str], reading: ReadingOptions) -> None:
+def _read_files(table: ReadingScreen, paths: Sequence[str], reading: ReadingOptions) -> None:
     from inspector.report.indexed_rows import read_rows
 
     worker, call = get_current_worker(), table.app.call_from_thread
@@ -60,12 +81,12 @@ def _read_files(table: TurnsScreen, paths: Sequence[str], reading: ReadingOption
     call(table.finish)
 
 
-def read_whole(table: TurnsScreen, paths: Sequence[str]) -> None:
+def read_whole(table: ReadingScreen, paths: Sequence[str]) -> None:
     """Reads all of a file whose first turns are listed."""
     _in_thread(table, partial(_read_whole, table, paths, reading_of(table.app)))
 
 
-def _read_whole(table: TurnsScreen, paths: Sequence[str], reading: ReadingOptions) -> None:
+def _read_whole(table: ReadingScreen, paths: Sequence[str], reading: ReadingOptions) -> None:
     try:
         read = load(paths, reading)
         table.app.call_from_thread(table.take_whole, read, rows_of_session(read))
@@ -73,7 +94,7 @@ def _read_whole(table: TurnsScreen, paths: Sequence[str], reading: ReadingOption
         table.app.call_from_thread(setattr, table, "note", str(why))
 
 
-def open_over_all(table: TurnsScreen, view: str) -> None:
+def open_over_all(table: ReadingScreen, view: str) -> None:
     """Opens the session, then the view over it (the action of a key of the session screen); says why not."""
     if table.opened is not None and not table.reading:
         _show(table, table.opened, view)
@@ -87,7 +108,7 @@ def open_over_all(table: TurnsScreen, view: str) -> None:
         _in_thread(table, partial(_read_session, table, paths, reading_of(table.app), view))
 
 
-def _read_session(table: TurnsScreen, paths: Sequence[str], reading: ReadingOptions, view: str) -> None:
+def _read_session(table: ReadingScreen, paths: Sequence[str], reading: ReadingOptions, view: str) -> None:
     try:
         read = load(paths, reading)
     except LoopError as why:
@@ -96,7 +117,7 @@ def _read_session(table: TurnsScreen, paths: Sequence[str], reading: ReadingOpti
     table.app.call_from_thread(_show, table, read, view)
 
 
-def _show(table: TurnsScreen, read: OpenSession, view: str) -> None:
+def _show(table: ReadingScreen, read: OpenSession, view: str) -> None:
     from inspector.tui.session_screen import SessionScreen
 
     if not table.is_current:

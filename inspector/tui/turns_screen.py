@@ -16,8 +16,6 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.reactive import reactive
-from textual.screen import Screen
 
 from inspector.report import filters, turn_rows, turn_table
 from inspector.report.turn_rows import TurnRow
@@ -27,7 +25,7 @@ from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose, RowList
 from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted
-from inspector.tui.session_files import OpenSession, reading_of
+from inspector.tui.session_files import OpenSession
 from inspector.tui.turn_list import (
     SORTS,
     Section,
@@ -49,7 +47,7 @@ PROGRESS = 0.5
 """Seconds between two looks at how far a large file is read."""
 
 
-class TurnsScreen(Screen[None]):
+class TurnsScreen(turns_reading.ReadingScreen):
     """Everything that was named, a row a turn."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -68,7 +66,7 @@ class TurnsScreen(Screen[None]):
         Binding("o", "path", "open a path", tooltip="Open a file or folder by its path", id="picker.path"),
         Binding("L", "app.live", "live", id="picker.live",
                 tooltip="A live turn: ask a provider or a local model, each effect by hand"),
-        Binding("P", "providers", "providers", id="providers",
+        Binding("P", "app.providers", "providers", id="providers",
                 tooltip="Providers side by side: one answer as each would tell of it"),
         Binding("u", "over_all('tune')", "tune", show=False, id="turns.tune",
                 tooltip="Run all files, as one session, under a grid of limits: what would have been enough"),
@@ -83,7 +81,6 @@ class TurnsScreen(Screen[None]):
     #turns { height: 1fr; padding: 0 0 0 1; scrollbar-size-vertical: 1; scrollbar-gutter: stable; overflow-x: hidden; }
     #turns-about { height: 6; padding: 0 1; border-top: hkey $border; }
     """
-    note: reactive[str] = reactive("", init=False, repaint=False)
 
     def __init__(
         self, sections: Sequence[Section] = (), *, opened: OpenSession | None = None, named: bool = True,
@@ -92,11 +89,9 @@ class TurnsScreen(Screen[None]):
         super().__init__()
         self.sections = sections
         self.opened = opened
-        """A session that was read already, and is the whole table."""
         self.begun = begun
         """Whether only its beginning was read: its last turn is not listed, since the rest may belong to it."""
         self.named = named
-        """Whether the operator named what is listed: it is then read whole, and sorted worst first."""
         self.listed = TurnList(sections, by_file=not self.named, id="turns")
         self.read, self.total = 0, 0
         self.counts = turn_rows.counts_of(())
@@ -350,12 +345,6 @@ class TurnsScreen(Screen[None]):
     def _typed(self, typed: str | None) -> None:
         if typed:
             self.post_message(PathWanted(os.path.expanduser(typed.strip()), True))
-
-    def action_providers(self) -> None:
-        """One intended answer as every provider tells of it."""
-        from inspector.tui.providers_screen import ProvidersScreen
-
-        self.app.push_screen(ProvidersScreen(reading_of(self.app).settings))
 
     def action_export(self) -> None:
         """Writes the rows that are listed."""

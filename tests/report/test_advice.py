@@ -272,6 +272,8 @@ def test_a_router_with_a_cap_of_its_own_is_recognised(used, cap, reasoning, said
                   settings=Settings(Limits(continuation_max_total_completion_tokens=10**6)))
     assert advised(found).text.startswith(said)
     assert advised(found).set is None
+    cutter = f"cut by the provider at {used} of {cap} tokens" in found.turns[0].verdict.sentence
+    assert cutter == ("ended below" in said), "the sentence blames the budget only where it was spent"
 
 
 def test_reasoning_that_ate_the_budget_is_said() -> None:

@@ -189,6 +189,13 @@ def test_openclaw_names_the_header_and_a_call_as_parents(tmp_path):
     assert {facts.agent for facts in alone.responses} == {"pi"}
 
 
+def test_a_session_in_the_folder_of_openclaw_is_one_of_openclaw(tmp_path):
+    folder = tmp_path / ".openclaw" / "agents" / "main" / "sessions"
+    folder.mkdir(parents=True)
+    seen = shown(pi(pi_user("look"), pi_said(text("Done."), stop="stop")), folder)
+    assert {facts.agent for facts in seen.responses} == {"openclaw"}
+
+
 def test_each_name_of_a_wire_format_is_known(tmp_path):
     for name, api in [
         ("anthropic-messages", "anthropic_messages"), ("openai-completions", "openai_chat"),

@@ -144,7 +144,8 @@ async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake
         await pilot.press("d")
         await until(pilot, over(pilot))
         assert "SEAM UNVERIFIED" in page(pilot.app), "the server was asked to quote the last words, and did not"
-        assert "RECORDED" in page(pilot.app)
+        assert "LIVE" in page(pilot.app), "it is a recording now, made from a live turn on this very screen"
+        assert "RECORDED" not in page(pilot.app)
         assert "recorded in" in page(pilot.app)
         steps = len(screen(pilot).run.view.steps)
         await pilot.press("backspace", "backspace")

@@ -206,10 +206,12 @@ ESTIMATED = "ESTIMATED"
 FIDELITY = {Fidelity.RECORDED: Role.OK, Fidelity.SIMULATED: Role.WARN, Fidelity.LIVE: Role.WARN}
 
 
-def status(outline: Outline, index: int, width: int, filtered: str = "", coming: str = "") -> Line:
+def status(
+    outline: Outline, index: int, width: int, filtered: str = "", coming: str = "", live: bool = False,
+) -> Line:
     """The line for step `index`; what does not fit is left out, the stop reason last (the tabs show the fidelity too).
 
-    `coming` is what has come of an answer that is still under way.
+    `coming` is what has come of an answer that is still under way; `live` says that the recording was made just now.
     """
     view = outline.view
     if not view.steps:
@@ -221,32 +223,33 @@ def status(outline: Outline, index: int, width: int, filtered: str = "", coming:
         (Span("turn ", Role.DIM), Span(f"{turn}/{len(view.turns)}", Role.STRONG)),
         (Span(step.state.value, Role.HERE),),
     ]
-    trust: Line = (fidelity(step),)
+    trust: Line = (fidelity(step, live),)
     if filtered:
         place.append((safe(filtered, Role.MARK),))
     if coming:
         place.append((Span(coming, Role.WARN),))
     gauge, word = short(step.turn), _word(step)
     out: Line = (Span("out ", Role.DIM), Span(f"{step.turn.spend.output_tokens:,}"))
-    live = [trust] if step.fidelity is Fidelity.LIVE else []  # what costs money says so at any width
+    cost = [trust] if step.fidelity is Fidelity.LIVE else []  # what costs money says so at any width
     short_place = [part[-1:] for part in place]
     for separator, parts in (
-        (" · ", [*place, trust, word, out, gauge]), (" · ", [*place, *live, word, out, gauge]),
-        (" · ", [*place, *live, word, gauge]), (" ", [*place, *live, word, gauge]),
-        (" ", [place[0], *place[2:], *live, word, gauge]), (" ", [*place, *live, word, short(step.turn, tight=True)]),
-        (" ", [*short_place, *live, word, short(step.turn, tight=True)]), (" ", [*short_place, *live, word]),
+        (" · ", [*place, trust, word, out, gauge]), (" · ", [*place, *cost, word, out, gauge]),
+        (" · ", [*place, *cost, word, gauge]), (" ", [*place, *cost, word, gauge]),
+        (" ", [place[0], *place[2:], *cost, word, gauge]), (" ", [*place, *cost, word, short(step.turn, tight=True)]),
+        (" ", [*short_place, *cost, word, short(step.turn, tight=True)]), (" ", [*short_place, *cost, word]),
     ):
         line = joined(parts, separator)
         if width_of(line) <= width:
             return line
-    room = width - width_of(joined([*short_place[:2], *live, ()], " ")) - width_of(word[1:])
-    return joined([*short_place[:2], *live, (*clip(word[:1], max(1, room)), *word[1:])], " ")
+    room = width - width_of(joined([*short_place[:2], *cost, ()], " ")) - width_of(word[1:])
+    return joined([*short_place[:2], *cost, (*clip(word[:1], max(1, room)), *word[1:])], " ")
 
 
-def fidelity(step: Step) -> Span:
-    """How far the step can be trusted."""
+def fidelity(step: Step, live: bool = False) -> Span:
+    """How far the step can be trusted; `live` where what is recorded was asked live on this very screen."""
+    trust = Fidelity.LIVE if live and step.fidelity is Fidelity.RECORDED else step.fidelity
     estimated = f" {ESTIMATED}" if step.estimated is not None else ""
-    return Span(f"{step.fidelity.value}{estimated}", FIDELITY[step.fidelity])
+    return Span(f"{trust.value}{estimated}", FIDELITY[trust])
 
 
 def _word(step: Step) -> Line:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
+from pathlib import PurePath
 from typing import IO, Any
 
 from inspector.sessions.importers import first_look
@@ -197,6 +198,10 @@ def reader(path: str, options: Options) -> TranscriptReader:
     return _Session(path, options)
 
 
+OPENCLAW_FOLDER = ".openclaw"
+"""The folder of OpenClaw, which writes the files of pi; of the sessions in another folder their entries tell."""
+
+
 class _Session(TranscriptReader):
     """One file being read."""
 
@@ -212,6 +217,8 @@ class _Session(TranscriptReader):
         self.title = ""
         self.header: object = None
         """The id of the first row."""
+        if OPENCLAW_FOLDER in PurePath(path).parts:
+            self.writer = "openclaw"
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A message, or an entry that no request carried."""
