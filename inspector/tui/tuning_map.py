@@ -331,7 +331,7 @@ class HeatMap(ScrollView, can_focus=True):
                 laid = plane(self._axes, self._marks, None)
             self._plane = laid
             self.styles.height = max(1, min(laid.height, self.room))
-            self.virtual_size = Size(max(width, laid.width), laid.height)
+            self.virtual_size = Size(width + laid.whole_columns(max(0, laid.width - width)), laid.height)
             self.show_cursor()
         self.refresh()
 
@@ -344,14 +344,15 @@ class HeatMap(ScrollView, can_focus=True):
             self.show_cursor()
 
     def show_cursor(self) -> None:
-        """Scrolls as little as needed; the heading of the cursor's columns never hides it."""
+        """Scrolls as little as needed, sideways by whole columns; no heading hides the cursor."""
         if self._plane is None or self.size.height <= 0:
             return
         x, y = self._plane.place(self.cell)
         left, seen = x - self._plane.left, self.scrollable_content_region.width - self._plane.left
         aside = int(self.scroll_offset.x)
         if left < aside or left + self._plane.wide > aside + seen:
-            self.scroll_to(x=left if left < aside else left + self._plane.wide - seen, animate=False, force=True)
+            x = left if left < aside else self._plane.whole_columns(left + self._plane.wide - seen)
+            self.scroll_to(x=x, animate=False, force=True)
             self.refresh()
         top, height = int(self.scroll_offset.y), self.size.height
         above = y - 1 if self._plane.headed(y) < y - 1 else max(0, y - self._plane.heads - self._plane.title)

@@ -58,6 +58,10 @@ class Plane:
         """Columns of the screen that the widest line takes."""
         return self.left + min(self.many, self.across) * self.wide
 
+    def whole_columns(self, cells: int) -> int:
+        """As many cells, or a few more, so that they are whole columns."""
+        return -(-cells // self.wide) * self.wide
+
     @property
     def across(self) -> int:
         """Cells in a row of the grid."""

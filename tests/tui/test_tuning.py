@@ -148,6 +148,8 @@ async def test_columns_that_do_not_fit_are_scrolled_to_under_fixed_names(app_on:
         assert "<" in rows[at]
         assert rows[at].rstrip().endswith(">")
         assert [row.split()[0] for row in rows[at + 1 : at + 4]] == ["1", "2", "3"]
+        wide = rows[at].index("20") - rows[at].index("19")
+        assert screen.query_one("#map").scroll_offset.x % wide == 0, "no half column at the left"
         x = rows[at].index(" 19 ") + 1
         await pilot.click("#map", offset=(x - 1, 3))
         assert values(screen) == (2, 19), "a click counts what was scrolled"
