@@ -163,9 +163,9 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.report.advice", "FAILURES", "tests/report/test_advice.py"),
     Table("inspector.report.sentences", "EXPLANATIONS", "tests/report/test_verdict_words.py"),
     Table("inspector.sessions.transcripts.ending_rules", "RULES", "tests/sessions/test_claude_code.py"),
-    Table("inspector.sessions.importers.claude_code", "ENDED", "tests/sessions/test_claude_code.py"),
-    Table("inspector.sessions.importers.claude_code", "HOOKS", "tests/sessions/test_claude_code.py"),
-    Table("inspector.sessions.importers.claude_code", "OWN", "tests/sessions/test_stopped.py"),
+    Table("inspector.sessions.importers.claude_rows", "ENDED", "tests/sessions/test_claude_code.py"),
+    Table("inspector.sessions.importers.claude_rows", "HOOKS", "tests/sessions/test_claude_code.py"),
+    Table("inspector.sessions.importers.claude_rows", "OWN", "tests/sessions/test_stopped.py"),
     Table("inspector.sessions.wordings", "REFUSALS", "tests/sessions/test_stopped.py"),
     Table("inspector.sessions.transcripts.ending_rules", "TASKS", "tests/sessions/test_stopped.py"),
     Table("inspector.sessions.transcripts.ending_rules", "BEHIND", "tests/sessions/test_stopped.py"),
@@ -225,8 +225,8 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.sessions.importers.claude_code", "FIELDS", "tests/sessions/test_odd_members.py"),
     *(Table("inspector.sessions.credentials", name, "tests/sessions/test_redact.py") for name in (
         "NAMES", "PASSWORDS")),
-    *(Table("inspector.sessions.detection", name, "tests/sessions/test_redact.py") for name in (
-        "VARIABLES", "NO_VARIABLES")),
+    Table("inspector.sessions.detection", "VARIABLES", "tests/sessions/test_redact.py"),
+    Table("inspector.sessions.credential_values", "NO_VARIABLES", "tests/sessions/test_redact.py"),
     Table("inspector.sessions.detection", "_CONTEXTS", "tests/sessions/test_redact.py"),
     Table("inspector.sessions.detection", "_OWN_SHAPES", "tests/sessions/test_redact.py"),
     Table("inspector.commands.sessions", "SCHEMAS", "tests/commands/test_cli.py"),

@@ -21,7 +21,8 @@ from inspector.export.pages import Block, Heading, Items, Quote, Said, blocks, m
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
-from inspector.sessions import detection, open_paths, redact
+from inspector.sessions import open_paths, redact
+from inspector.sessions.credential_values import REDACTED
 from inspector.sessions.native import session_bytes
 from inspector.sessions.recording import Exchange
 from loop_core.errors import CallerError
@@ -59,7 +60,7 @@ def curl(facts: ResponseFacts) -> str:
 def _shell(text: str) -> str:
     """A word of the command; a masked credential becomes the variable."""
     clean = "".join(char for char in text if char.isprintable())
-    return f'"${KEY}"'.join(shlex.quote(part) if part else "" for part in clean.split(detection.REDACTED)) or "''"
+    return f'"${KEY}"'.join(shlex.quote(part) if part else "" for part in clean.split(REDACTED)) or "''"
 
 
 def fixture(facts: ResponseFacts) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from inspector.live.inputs import ANY, secrets_of, variable_for, wanted
-from inspector.sessions.detection import REDACTED
+from inspector.sessions.credential_values import REDACTED
 from inspector.sessions.recording import Exchange
 from loop_core.client.address import Server, expected_speaker, public_url, refuse_plain, unencrypted, url_of
 from loop_core.errors import CallerError

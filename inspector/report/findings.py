@@ -15,7 +15,7 @@ from inspector.replay.case import Case, results_in
 from inspector.replay.tokens import impossible, text_bytes
 from inspector.sessions import provenance
 from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
-from inspector.sessions.transcripts.answer import is_unrecorded
+from inspector.sessions.transcripts.reasons import is_unrecorded
 from inspector.sessions.wordings import cut_result, known_hint, refusal
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.classify import Judgement, is_phantom

@@ -6,7 +6,7 @@ from inspector.report.advice import all_reasoning, ended_below, limit_said, noth
 from inspector.report.findings import CUT_WORDS
 from inspector.report.judged_turn import JudgedTurn
 from inspector.sessions.recording import TurnPlace
-from inspector.sessions.transcripts.answer import reason_text
+from inspector.sessions.transcripts.reasons import reason_text
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import Verdict
 from loop_core.values import ArgsForm, ChatResponse, Stop

@@ -23,7 +23,7 @@ from inspector.report.lines.spans import one_line
 from inspector.report.times import ClockSource, TurnTimes, moment, turn_times
 from inspector.report.verdict import ROWS, TurnVerdict
 from inspector.sessions.recording import Input
-from inspector.sessions.transcripts.answer import recorder_word
+from inspector.sessions.transcripts.reasons import recorder_word
 from loop_core.judge.gate import Admission
 
 LONG_NUMBER = 16

@@ -1,23 +1,19 @@
-"""Where credentials stand in a text: the forms, the names before a value, and what looks random enough to be one."""
+"""Where credentials stand in a text: the forms that they have, and the names that stand before them."""
 
 from __future__ import annotations
 
-import binascii
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache, lru_cache
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import re2
 
+from inspector.sessions.credential_values import NUMERAL, TESTS, any_of, random_looking
 from inspector.sessions.credentials import ALPHABETS, FORMS, NAMES, PASSWORDS
 from loop_core.client.mask import SHORTEST
-
-REDACTED = "REDACTED"
-"""The mask of a whole value whose name stands beside it and says what it was: a header, a parameter, a JSON member."""
 
 SHORT = b"[masked]"
 """The mask in a text where one that says more does not fit."""
@@ -59,9 +55,6 @@ def _fixed(template: str) -> bool:
     return last.end() == len(template) and last[3] is None
 
 
-def any_of(names: Iterable[str]) -> str:
-    """A pattern for any of these names, their words joined in any way."""
-    return "|".join(name.replace("_", "[_-]?") for name in names)
 
 
 _OWN_SHAPES: tuple[tuple[str, str], ...] = (
@@ -90,9 +83,6 @@ VARIABLES: tuple[str, ...] = ("token", "key", "pat")
 """Last words of an environment variable in capitals (`SLACK_TOKEN=…`) whose value is a credential, where it looks
 random."""
 
-NO_VARIABLES: tuple[str, ...] = ("CACHE_KEY", "PRIMARY_KEY", "FOREIGN_KEY", "SORT_KEY", "PARTITION_KEY",
-    "PUBLIC_KEY", "NEXT_TOKEN", "PAGE_TOKEN")
-"""Ends of such names that hold no credential."""
 
 
 _CONTEXTS: tuple[tuple[str, str], ...] = (
@@ -148,127 +138,34 @@ def _context() -> tuple[Any, tuple[str, ...]]:
     return _compiled("|".join(f"(?:{pattern})" for _, pattern in _CONTEXTS)), tuple(kind for kind, _ in _CONTEXTS)
 
 
-_WORDS = frozenset({
-    "string", "str", "text", "bytes", "integer", "int", "number", "bool", "boolean", "object", "array", "none",
-    "null", "nil", "true", "false", "undefined", "optional", "required", "any", "password", "passwd", "pwd",
-    "passphrase", "secret", "the", "is", "must", "and", "or", "for", "to", "a", "an", "your", "yes", "no", "not",
-    "value", "type", "field", "input", "hidden", "redacted", "masked", "example", "changeme", "placeholder", "self",
-    "this", "xxx", "xxxx", "xxxxx", "invalid", "wrong", "incorrect", "missing", "empty", "expired", "reset",
-    "protected", "manager", "policy", "hash", "hashed", "authentication",
-})
-"""Values of a password that are no password: types, prose, placeholders."""
-
-_IDENTIFIER = re.compile(r"[$@%&*!]?[A-Za-z_][\w]*(?:(?:\.|->|::)[A-Za-z_]\w*)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-
-_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
-
-
-def random_looking(value: str) -> bool:
-    """Whether a value of 12 characters or more was drawn, and not written: letters and digits in turn, in one word."""
-    written = value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "*"))
-    if len(value) < 12 or written or _IDENTIFIER.fullmatch(value):
-        return False
-    if _UUID.fullmatch(value):
-        return True
-    words = re.split(r"[-_.:/@ ]", value)
-    digits, letters = sum(char.isdigit() for char in value), sum(char.isalpha() for char in value)
-    if any(_drawn(word) for word in words):
-        return True
-    if len(value) >= 20 and digits and "." not in value and value[0] != "/" and _turns(value) * 4 >= len(value):
-        return True  # base64 with its slashes
-    mixed = sum(any(c.isdigit() for c in word) and any(c.isalpha() for c in word) for word in words)
-    return len(value) >= 20 and digits >= 3 and letters >= 6 and mixed >= 2 and len(set(value)) >= 12
-
-
-def _drawn(word: str) -> bool:
-    if len(word) < 10 or len(set(word)) < 6:
-        return False
-    digits = sum(char.isdigit() for char in word)
-    if digits == len(word):
-        return False
-    if digits >= 2:
-        return True
-    turns = _turns(word)
-    return turns >= 3 if digits and turns else len(word) >= 12 and turns * 3 >= len(word)
-
-
-def _turns(word: str) -> int:
-    """How often capitals and others follow each other."""
-    return sum(a.isupper() != b.isupper() for a, b in pairwise(word))
-
-
-_STRUCTURE = re.compile(r"\s*[,:\]}](?:[\s,:\[\]{}0-9.eE+-]|true|false|null|\\[nrt])*")
-"""What follows a string of JSON that ends in `password=`: masked, the JSON would be none."""
-
-_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-
-
-def is_password(value: str, quoted: bool, after: int) -> bool:
-    """Whether what stands under the name of a password is one, and not code or structure."""
-    if _STRUCTURE.fullmatch(value) or set(value) == {"9"}:
-        return False
-    if value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "**")) or value.lower().strip(".,:;!?*") in _WORDS:
-        return False
-    if quoted:
-        return True
-    # Unquoted, it may be code: a call, an attribute, an argument that is passed on.
-    named = value.isidentifier() and not any(char.isdigit() for char in value)
-    return not (_IDENTIFIER.fullmatch(value) or chr(after) in "([" or (named and chr(after) in ",)"))
-
-
-def _credentials(value: str) -> bool:
-    """Whether the base64 of a Basic header holds a user and a password."""
-    try:
-        plain = binascii.a2b_base64(value + "=" * (-len(value) % 4), strict_mode=False)
-        return ":" in plain.decode("utf-8")
-    except ValueError:
-        return False
 
 
 
-_SIGNATURES = re.compile(r"x-(?:amz|goog)-(?:signature|credential|security-token)", re.IGNORECASE)
 
 
-def _parameter_value(name: str, value: str) -> bool:
-    if value.startswith(("[masked", "REDACTED", "$", "%7B", "{", "*")):
-        return False
-    return _SIGNATURES.fullmatch(name) is not None or name.lower() in PASSWORDS or random_looking(value)
-
-_OF_FLAGS = frozenset({"flag", "option", "argument", "parameter", "file", "stdin", "prompt", "with", "in", "of", "as"})
-"""What follows the name of a flag in prose."""
-
-_PASSWORD = re.compile(rf"(?:{any_of((*PASSWORDS, 'pass'))})$", re.IGNORECASE)
 
 
-def _under(name: str, value: str, quoted: bool, after: int) -> bool:
-    """Whether a value is a credential by the name that stands before it."""
-    return is_password(value, quoted, after) if _PASSWORD.search(name) else random_looking(value)
 
 
-_Test = Callable[[str, str, str, int], bool]
 
 
-_TESTS: Mapping[str, tuple[str, _Test]] = {
-    "cookie": ("", lambda name, quote, value, after: any(random_looking(v.partition("=")[2].strip() or v.strip())
-                                                         for v in value.split(";"))),
-    "password": ("password", lambda name, quote, value, after: is_password(value, bool(quote.strip("\\")), after)),
-    "named": ("", lambda name, quote, value, after: random_looking(value)),
-    "variable": ("", lambda name, quote, value, after: not name.endswith(NO_VARIABLES) and random_looking(value)),
-    "element": ("", lambda name, quote, value, after: _under(name, value, True, after)),
-    "flag": ("", lambda name, quote, value, after: value[0] != "-" and value.lower() not in _OF_FLAGS
-                                                   and _under(name, value, bool(quote.strip("\\")), after)),
-    "login": ("password", lambda name, quote, value, after: is_password(value, True, after)),
-    "sql": ("password", lambda name, quote, value, after: is_password(value, True, after)),
-    "login in base64": ("basic credentials", lambda name, quote, value, after: _credentials(value)),
-    "signature": ("signature", lambda name, quote, value, after: random_looking(value)),
-    "bearer": ("bearer token", lambda name, quote, value, after: re.search("[0-9]", value) is not None
-                                                                    and not value.isdigit()),
-    "basic": ("basic credentials", lambda name, quote, value, after: _credentials(value)),
-    "address": ("password", lambda name, quote, value, after: not value.startswith((REDACTED, "$", "{", "%", "*"))),
-    "user": ("token", lambda name, quote, value, after: random_looking(value)),
-    "parameter": ("", lambda name, quote, value, after: _parameter_value(name, value)),
-}
-"""Kind of `_CONTEXTS` -> what its mask says (empty: the name that stands before it), and whether the value is one."""
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
 
 
 @cache
@@ -361,7 +258,7 @@ def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
     at = 0
     while (match := pattern.search(data, at)) is not None:
         last = match.lastindex
-        said, test = _TESTS[kinds[(last - 1) // 3]]
+        said, test = TESTS[kinds[(last - 1) // 3]]
         start, end = match.span(last)
         groups = (match.group(number) or b"" for number in (last - 2, last - 1, last))
         name, quote, value = (group.decode("utf-8", "replace") for group in groups)
@@ -371,7 +268,7 @@ def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
         if said == "password" and random_looking(name):
             yield CredentialSpan(match.start(last - 2), match.end(last - 2), "user")  # of an address: it may be a key
         if stripped and test(name, quote, stripped, after):
-            bare = not quote and data[match.end(last - 2)] in b"\"\\" and _NUMBER.fullmatch(stripped)
+            bare = not quote and data[match.end(last - 2)] in b"\"\\" and NUMERAL.fullmatch(stripped)
             yield CredentialSpan(start, end, NUMBER if bare else said or name.lower())
             at = end
         else:

@@ -20,18 +20,9 @@ from urllib.parse import unquote
 
 import re2
 
+from inspector.sessions.credential_values import REDACTED, any_of, is_password, random_looking
 from inspector.sessions.credentials import NAMES, PASSWORDS
-from inspector.sessions.detection import (
-    ESCAPES,
-    NUMBER,
-    REDACTED,
-    SHORT,
-    CredentialSpan,
-    any_of,
-    is_password,
-    random_looking,
-    spans,
-)
+from inspector.sessions.detection import ESCAPES, NUMBER, SHORT, CredentialSpan, spans
 
 Counts = MutableMapping[str, int]
 """What was masked, by the names of the forms."""

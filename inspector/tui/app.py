@@ -23,6 +23,7 @@ from inspector.sessions.intake import heavy
 from inspector.tui.leaving import PassingScreen
 from inspector.tui.messages import (
     ActionWanted,
+    LiveWanted,
     NoteWanted,
     NotingScreen,
     PathWanted,
@@ -279,6 +280,10 @@ class LoopInspector(EarlyKeysApp):
     @on(SessionWanted)
     def _session_wanted(self, message: SessionWanted) -> None:
         self._push(message.opened, self._session)
+
+    @on(LiveWanted)
+    def _live_wanted(self, message: LiveWanted) -> None:
+        self.push_screen(self._live_screen(message.turn))
 
     @work(thread=True, exclusive=True)
     def _read_behind(self, paths: Sequence[str], *, first: bool, keep: bool = True) -> None:

@@ -24,7 +24,7 @@ from loop_core.turn.policy import STRICT
 
 if TYPE_CHECKING:
     from inspector.tui.limits_form import LimitsChoice
-    from inspector.tui.tuning_map import TuningTable
+    from inspector.tui.tuning_table import TuningTable
     from inspector.whatif.policies import Matrix
     from inspector.whatif.policies_report import Place
 
@@ -215,8 +215,8 @@ class Branches(SessionPart):
             self.stage.note = "there is nothing to tune: no turn was read"
             return
         from inspector.export import name_of
-        from inspector.tui.tuning_map import TuningTable
         from inspector.tui.tuning_screen import TuneScreen
+        from inspector.tui.tuning_table import TuningTable
 
         view, node = self.stage.run.view, self.stage.runs.node
         if self._table is None or node.key not in (self._table.run, *self._table.opened):

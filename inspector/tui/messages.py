@@ -14,6 +14,8 @@ from textual.message import Message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from inspector.live.headless import LiveStart
+    from inspector.live.scripted import ScriptedTurn
     from inspector.report.turn_rows import TurnRow
     from inspector.tui.session_files import OpenSession, ScreenPlace
 
@@ -115,6 +117,13 @@ class SessionWanted(Message):
     """The user wants to see a session that is no file."""
 
     opened: OpenSession
+
+
+@dataclass(eq=False, repr=False)
+class LiveWanted(Message):
+    """The user wants to see a live turn that is ready to begin."""
+
+    turn: LiveStart | ScriptedTurn
 
 
 @dataclass(eq=False, repr=False)

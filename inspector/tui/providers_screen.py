@@ -25,7 +25,7 @@ from inspector.provider.dialect_rows import DialectRow, TableRow, row_view
 from inspector.provider.scenarios import SCENARIOS
 from inspector.report.lines.spans import Line, Listed, Role, Span, matched, spread
 from inspector.tui.lists import Choose, CursorTable, TableScreen
-from inspector.tui.messages import RowOpened, SessionWanted
+from inspector.tui.messages import LiveWanted, RowOpened, SessionWanted
 from inspector.tui.paint import paint_of
 from inspector.tui.session_files import OpenSession, run_of
 from loop_core.errors import LoopError
@@ -274,13 +274,12 @@ class ProvidersScreen(TableScreen):
     def action_play(self) -> None:
         """Plays the row live: its own bytes first, then what its server would answer to our machine."""
         from inspector.live.scripted import row_turn
-        from inspector.tui.live_screen import LiveScreen
 
         row = self._selected_row()
         if row is None:
             return
         try:
-            self.app.push_screen(LiveScreen(row_turn(row, self.asked.settings)))
+            self.post_message(LiveWanted(row_turn(row, self.asked.settings)))
         except LoopError as why:
             self.note = str(why)
 

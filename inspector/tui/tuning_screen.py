@@ -22,6 +22,7 @@ from textual.timer import Timer
 
 from inspector.report.lines.spans import EMPTY, Listed
 from inspector.tui.delivery import copy_text
+from inspector.tui.heat_map import HeatMap
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose
 from inspector.tui.messages import RowOpened
@@ -29,7 +30,7 @@ from inspector.tui.panels import WrappedLines
 from inspector.tui.questions import AxesPrompt, Prompt
 from inspector.tui.session_files import reading_of
 from inspector.tui.text_view import TextView
-from inspector.tui.tuning_map import FORMS, GridOutcome, HeatMap, TuningTable, outcome_of
+from inspector.tui.tuning_table import FORMS, GridOutcome, TuningTable, outcome_of
 from inspector.whatif.axes import parse_axes
 from inspector.whatif.grid import Grid, GridRequest, typed
 from inspector.whatif.grid_run import tune

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inspector.sessions import credentials, detection, open_paths, redact
+from inspector.sessions.credential_values import REDACTED
 from inspector.sessions.native import write_session
 from tests.scenes.bodies import CHAT, chat_body, entry, har, user
 from tests.scenes.shapes import SHAPES, put
@@ -45,7 +46,7 @@ KEY = "sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0"
     ],
 )
 def test_headers_that_carry_credentials(name):
-    assert redact.headers([(name, "abc")]) == ((name, detection.REDACTED),)
+    assert redact.headers([(name, "abc")]) == ((name, REDACTED),)
 
 
 @pytest.mark.parametrize(
@@ -337,10 +338,10 @@ def test_names_in_a_requests_own_json_but_never_in_its_messages():
         "messages": [{"role": "user", "content": "x", "api_key": "kept"}],
     }
     clean = redact.request(request, json.dumps(request))
-    assert clean["tools"][0]["authorization"] == clean["mcp_servers"][0]["authorization_token"] == detection.REDACTED
-    assert clean["tools"][0]["headers"] == {"X-Api-Key": detection.REDACTED, "accept": "x"}
+    assert clean["tools"][0]["authorization"] == clean["mcp_servers"][0]["authorization_token"] == REDACTED
+    assert clean["tools"][0]["headers"] == {"X-Api-Key": REDACTED, "accept": "x"}
     assert clean["max_tokens"] == 5
-    assert clean["metadata"] == {"token_count": "7", "cookie": detection.REDACTED, "setCookie": detection.REDACTED}
+    assert clean["metadata"] == {"token_count": "7", "cookie": REDACTED, "setCookie": REDACTED}
     assert clean["messages"] == request["messages"]
 
 

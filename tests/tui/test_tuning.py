@@ -19,12 +19,13 @@ from inspector.replay.case import open_case
 from inspector.report.lines.spans import text_of
 from inspector.sessions import open_paths
 from inspector.tui.app import LoopInspector
+from inspector.tui.heat_map import HeatMap
 from inspector.tui.keys import HelpScreen
 from inspector.tui.policies_screen import PoliciesScreen
 from inspector.tui.questions import AxesPrompt
 from inspector.tui.session_screen import SessionScreen
-from inspector.tui.tuning_map import HeatMap, TuningTable
 from inspector.tui.tuning_screen import TuneScreen
+from inspector.tui.tuning_table import TuningTable
 from inspector.whatif import grid_run as grids
 from inspector.whatif.axes import ATTEMPTS
 from tests.scenes.app import HOSTILE, continued, har, hostile, page, ran_a_cut_call, seen
@@ -572,7 +573,7 @@ async def test_one_turn_is_told_as_one(app_on: AppOn) -> None:
 async def test_many_turns_are_cut_short_and_one_is_looked_at_alone(
     app_on: AppOn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inspector.tui.tuning_map.MOST", 1)
+    monkeypatch.setattr("inspector.tui.tuning_table.MOST", 1)
     async with app_on().run_test(size=WIDE) as pilot:
         await opened(pilot, "attempts=4,5")
         assert page(pilot.app).count("1 turn more, one at a time") == 2

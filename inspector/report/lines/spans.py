@@ -387,15 +387,10 @@ class Listed:
 
     def find(self, needle: str, start: int, step: int) -> int | None:
         """The next line that holds `needle`."""
-        return scan(self, needle, start, step)
+        wanted, count = needle.lower(), len(self)
+        lines = range(start, count if step > 0 else -1, step) if 0 <= start < count else ()
+        return next((index for index in lines if wanted in text_of(self.line(index)).lower()), None)
 
     def copied(self) -> str:
         """The value, or the lines as text."""
         return self._copied() if self._copied is not None else "\n".join(text_of(line) for line in self.lines)
-
-
-def scan(sheet: Sheet, needle: str, start: int, step: int) -> int | None:
-    """Looks through the lines of a sheet one by one."""
-    wanted = needle.lower()
-    lines = range(start, len(sheet) if step > 0 else -1, step) if 0 <= start < len(sheet) else ()
-    return next((index for index in lines if wanted in text_of(sheet.line(index)).lower()), None)

@@ -15,14 +15,10 @@ from inspector.sessions.importers import first_look
 from inspector.sessions.importers.records import elements, encoded, list_of, numbered, whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import (
-    InterimRow,
-    TranscriptAnswer,
-    TranscriptLine,
-    TreePlace,
-    recorder_reason,
-)
-from inspector.sessions.transcripts.dialogue import DialogueReader, api_of, count, shape
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import number_of, object_of
+from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
+from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
 
@@ -100,7 +96,7 @@ class _Reader(DialogueReader):
         blocks = _blocks(line.value.get("content"))
         for _, block in blocks:
             if block.get("type") == "tool_result":
-                denied = shape(block.get("run")).get("status") == DENIED
+                denied = object_of(block.get("run")).get("status") == DENIED
                 self.say(InterimRow(line.number, "", (_result(block),), denied=denied, unit=self.unit))
         for _, block in blocks:
             if block.get("type") == "text" and isinstance(block.get("text"), str):
@@ -108,10 +104,10 @@ class _Reader(DialogueReader):
 
     def _answer(self, line: TranscriptLine) -> None:
         value = line.value
-        usage = shape(value.get("usage"))
+        usage = object_of(value.get("usage"))
         model = usage.get("model")
         key = value.get("protocolMessageID")
-        started = shape(value.get("meta")).get("sentAt") or value.get("createdAt") or usage.get("timestamp")
+        started = object_of(value.get("meta")).get("sentAt") or value.get("createdAt") or usage.get("timestamp")
         answer = self.answer_of(line, key if isinstance(key, str) else f"message {line.number}", api_of(APIS, model),
                                 model, started)
         at = answer.take(line)
@@ -125,9 +121,9 @@ class _Reader(DialogueReader):
             elif kind == "tool_use":
                 answer.parts.append(_call(block, here, partial(slice_of, line.data, "content", number)))
         if usage:
-            answer.usage = Usage(count(usage.get("inputTokens")), count(usage.get("outputTokens")), None,
-                                 count(usage.get("cacheReadInputTokens")))
-        _end(answer, shape(value.get("state")), At(at.part, at.start, at.end, "/state"))
+            answer.usage = Usage(number_of(usage.get("inputTokens")), number_of(usage.get("outputTokens")), None,
+                                 number_of(usage.get("cacheReadInputTokens")))
+        _end(answer, object_of(value.get("state")), At(at.part, at.start, at.end, "/state"))
 
 
 def _end(answer: TranscriptAnswer, state: dict[str, Any], at: At) -> None:
@@ -159,13 +155,13 @@ def _call(block: dict[str, Any], at: At, slice_at: Any) -> ToolCall:
 
 def _result(block: dict[str, Any]) -> ToolResultPart:
     """The result of a run; what the user refused is an error."""
-    key, run = block.get("toolUseID"), shape(block.get("run"))
+    key, run = block.get("toolUseID"), object_of(block.get("run"))
     result = run.get("result", run.get("error"))
-    output = shape(result).get("output")
+    output = object_of(result).get("output")
     said = result if isinstance(result, str) else output if isinstance(output, str) else (
         "" if result is None else encoded(result).decode())
     status = run.get("status")
-    code = shape(result).get("exitCode")
+    code = object_of(result).get("exitCode")
     failed = status in FAILED or (type(code) is int and code != 0)
     if failed and not said:
         said = str(run.get("reason") or status)

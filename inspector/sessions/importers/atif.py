@@ -17,7 +17,7 @@ from inspector.sessions.importers import first_look
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, recorder_reason
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     Piece,
@@ -30,6 +30,7 @@ from inspector.sessions.transcripts.chat_messages import (
     pointer_at,
     text_of,
 )
+from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import At, Finding, ReasoningPart, Severity, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
 from loop_core.wire.base import StopRow

@@ -16,15 +16,9 @@ from inspector.sessions.importers import first_look
 from inspector.sessions.importers.codex_items import status_of, take_part, text_of, texts_of_items, usage_of
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
-from inspector.sessions.transcripts.answer import (
-    INFERRED,
-    RECORDER,
-    InterimRow,
-    TranscriptAnswer,
-    TranscriptLine,
-    TreePlace,
-)
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.ending_rules import infer
+from inspector.sessions.transcripts.reasons import INFERRED, RECORDER
 from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import classify
 

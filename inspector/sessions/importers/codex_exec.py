@@ -15,7 +15,7 @@ from inspector.sessions.importers.codex import API, CUT
 from inspector.sessions.importers.codex_items import text_of
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
-from inspector.sessions.transcripts.answer import RECORDER, TranscriptAnswer, TranscriptLine, TreePlace, recorder_reason
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     call_of,
@@ -25,6 +25,7 @@ from inspector.sessions.transcripts.chat_messages import (
     object_of,
     pointer_at,
 )
+from inspector.sessions.transcripts.reasons import RECORDER, recorder_reason
 from loop_core.values import Evidence, ReasoningPart, Stop, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify

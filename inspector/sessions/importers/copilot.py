@@ -13,7 +13,7 @@ from typing import Any
 from inspector.sessions.importers import first_look
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
-from inspector.sessions.transcripts.answer import RECORDER, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     call_of,
@@ -24,6 +24,7 @@ from inspector.sessions.transcripts.chat_messages import (
     pointer_at,
     text_of,
 )
+from inspector.sessions.transcripts.reasons import RECORDER
 from loop_core.values import Evidence, Finding, ReasoningPart, Severity, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import classify
 

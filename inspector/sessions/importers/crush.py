@@ -14,8 +14,10 @@ from inspector.sessions.importers.chat_tables import ChatReader
 from inspector.sessions.importers.database import has, schema
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, recorder_reason
-from inspector.sessions.transcripts.dialogue import api_of, shape
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine
+from inspector.sessions.transcripts.chat_messages import object_of
+from inspector.sessions.transcripts.dialogue import api_of
+from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify
@@ -65,7 +67,7 @@ class _Reader(ChatReader):
         """A message of the user, of the model, or of a tool."""
         value, role = line.value, line.value.get("role")
         given = value.get("parts")
-        parts = [(number, str(part.get("type")), shape(part.get("data")))
+        parts = [(number, str(part.get("type")), object_of(part.get("data")))
                  for number, part in enumerate(given if isinstance(given, list) else ()) if isinstance(part, dict)]
         if role == "assistant":
             self._answer(line, parts)

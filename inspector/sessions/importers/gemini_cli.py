@@ -18,12 +18,7 @@ from inspector.sessions.importers import first_look
 from inspector.sessions.recording import FileReading, Options, Skipped
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
-from inspector.sessions.transcripts.answer import (
-    TranscriptAnswer,
-    TranscriptLine,
-    TreePlace,
-    recorder_reason,
-)
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     Piece,
@@ -36,6 +31,7 @@ from inspector.sessions.transcripts.chat_messages import (
     pointer_at,
     text_of,
 )
+from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify

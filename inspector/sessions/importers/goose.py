@@ -17,8 +17,9 @@ from inspector.sessions.importers.database import has, schema
 from inspector.sessions.importers.records import elements, encoded, list_of, numbered, whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, inferred_reason
-from inspector.sessions.transcripts.dialogue import shape
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import object_of
+from inspector.sessions.transcripts.reasons import inferred_reason
 from loop_core.values import (
     ArgsForm,
     At,
@@ -97,7 +98,7 @@ class _Reader(ChatReader):
 
     def open_session(self, value: dict[str, Any]) -> None:
         """Its model, where its messages do not say theirs."""
-        model = shape(value.get("model_config_json") or value.get("model_config")).get("model_name")
+        model = object_of(value.get("model_config_json") or value.get("model_config")).get("model_name")
         self.model = model if isinstance(model, str) else None
 
     def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
@@ -110,7 +111,7 @@ class _Reader(ChatReader):
         if value.get("role") == "assistant":
             self._answer(line, column, blocks)
         elif value.get("role") == "user":
-            hidden = shape(value.get("metadata_json") or value.get("metadata")).get("userVisible") is False
+            hidden = object_of(value.get("metadata_json") or value.get("metadata")).get("userVisible") is False
             results = [_result(block) for _, block in blocks if block.get("type") == "toolResponse"]
             self.results(line.number, *results)
             for _, block in blocks:
@@ -121,8 +122,8 @@ class _Reader(ChatReader):
 
     def _answer(self, line: TranscriptLine, column: str, blocks: list[tuple[int, dict[str, Any]]]) -> None:
         value = line.value
-        noted = shape(value.get("metadata_json") or value.get("metadata"))
-        model = shape(noted.get("inference")).get("requestedModel")
+        noted = object_of(value.get("metadata_json") or value.get("metadata"))
+        model = object_of(noted.get("inference")).get("requestedModel")
         started = value.get("created_timestamp") or value.get("created")
         answer = self.answer_of(line, f"{self.session}:{line.number}", None, model or self.model, started)
         at = answer.take(line)
@@ -141,10 +142,10 @@ class _Reader(ChatReader):
 
     def _call(self, answer: TranscriptAnswer, block: dict[str, Any], at: At, slice_at: Any) -> None:
         """A call; one that Goose could not read holds its error instead."""
-        call = shape(block.get("toolCall"))
+        call = object_of(block.get("toolCall"))
         key = block.get("id") if isinstance(block.get("id"), str) else None
         inner = "value" if isinstance(call.get("value"), dict) else "Ok"
-        made = shape(call.get(inner))
+        made = object_of(call.get(inner))
         if made:
             answer.parts.append(ToolCall(key, str(made.get("name") or ""), slice_at(inner, "arguments"), True,
                                          CallKind.FUNCTION, ArgsForm.OBJECT, at=at))
@@ -164,17 +165,17 @@ class _Reader(ChatReader):
 
 
 def _message(error: Any) -> str:
-    return error if isinstance(error, str) else str(shape(error).get("message") or error or "")
+    return error if isinstance(error, str) else str(object_of(error).get("message") or error or "")
 
 
 def _result(block: dict[str, Any]) -> ToolResultPart:
     """The result of a tool; a failure holds an error."""
     key = block.get("id")
-    result = shape(block.get("toolResult"))
+    result = object_of(block.get("toolResult"))
     value = result.get("value", result.get("Ok"))
-    content = shape(value).get("content") if isinstance(value, dict) else value
-    texts = [shape(each).get("text") for each in content] if isinstance(content, list) else []
+    content = object_of(value).get("content") if isinstance(value, dict) else value
+    texts = [object_of(each).get("text") for each in content] if isinstance(content, list) else []
     error = result.get("error", result.get("Err"))
     said = "\n".join(text for text in texts if isinstance(text, str)) or _message(error)
-    failed = error is not None or shape(value).get("isError") is True
+    failed = error is not None or object_of(value).get("isError") is True
     return ToolResultPart(key if isinstance(key, str) else None, None, said, failed)

@@ -17,8 +17,9 @@ from inspector.sessions.importers.database import has, schema
 from inspector.sessions.importers.records import elements, encoded, list_of, numbered, whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import TranscriptLine, content_text, recorder_reason
-from inspector.sessions.transcripts.dialogue import shape
+from inspector.sessions.transcripts.answer import TranscriptLine, content_text
+from inspector.sessions.transcripts.chat_messages import object_of
+from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.base import StopRow
 
@@ -114,7 +115,7 @@ class _Reader(ChatReader):
             answer.parts.append(TextPart(text))
         calls = value.get("tool_calls")
         for number, call in enumerate(calls if isinstance(calls, list) else ()):
-            answer.parts.append(_call(shape(call), line, number, at))
+            answer.parts.append(_call(object_of(call), line, number, at))
         word = value.get("finish_reason")
         answer.word_at = place = At(at.part, at.start, at.end, "/finish_reason")
         if isinstance(word, str) and word:
@@ -124,7 +125,7 @@ class _Reader(ChatReader):
 
 
 def _call(call: dict[str, Any], line: TranscriptLine, number: int, at: At) -> ToolCall:
-    function = shape(call.get("function"))
+    function = object_of(call.get("function"))
     key, given = call.get("id") or call.get("call_id"), function.get("arguments")
     text = isinstance(given, str)
     arguments = given if text else slice_of(line.data, "tool_calls", number, "function", "arguments")

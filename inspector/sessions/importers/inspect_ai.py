@@ -20,13 +20,7 @@ from inspector.sessions.intake import Room
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, unusable
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
-from inspector.sessions.transcripts.answer import (
-    InterimRow,
-    TranscriptAnswer,
-    TranscriptLine,
-    TreePlace,
-    recorder_reason,
-)
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     Piece,
     call_of,
@@ -40,6 +34,7 @@ from inspector.sessions.transcripts.chat_messages import (
 )
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.provider_answers import take_provider_word
+from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import At, Finding, ReasoningPart, Severity, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify

@@ -15,15 +15,7 @@ from inspector.sessions.importers import first_look
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
-from inspector.sessions.transcripts.answer import (
-    RECORDER,
-    TranscriptAnswer,
-    TranscriptLine,
-    TreePlace,
-    content_text,
-    provider_reason,
-    recorder_reason,
-)
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     Piece,
@@ -34,6 +26,7 @@ from inspector.sessions.transcripts.chat_messages import (
     objects_of,
     pointer_at,
 )
+from inspector.sessions.transcripts.reasons import RECORDER, provider_reason, recorder_reason
 from loop_core.values import (
     ArgsForm,
     At,

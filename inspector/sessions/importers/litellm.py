@@ -15,7 +15,7 @@ from inspector.sessions.importers import first_look
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace, recorder_reason
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     Piece,
     known_text,
@@ -28,6 +28,7 @@ from inspector.sessions.transcripts.chat_messages import (
     text_of,
 )
 from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ToolResultPart
 from loop_core.wire.failures import classify
 

@@ -18,7 +18,8 @@ from inspector.sessions.importers.records import numbered
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.dialogue import DialogueReader, api_of, shape
+from inspector.sessions.transcripts.chat_messages import object_of
+from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
 from loop_core.values import At, Finding, ReasoningPart, Severity, TextPart, ToolResultPart
 
 APIS: Mapping[str, str] = {
@@ -147,7 +148,7 @@ class _Reader(DialogueReader):
         parent = value.get("parentID")
         if isinstance(parent, str) and parent:
             self.parents[self.session] = parent
-        point = shape(value.get("revert")).get("messageID")
+        point = object_of(value.get("revert")).get("messageID")
         if isinstance(point, str):
             self.reverts[self.session] = point
 
@@ -223,11 +224,11 @@ class _Reader(DialogueReader):
     def _begin(self, line: TranscriptLine) -> TranscriptAnswer:
         message = self.message or line
         value = message.value
-        model = shape(value.get("model"))
+        model = object_of(value.get("model"))
         first = not self.made
         name = self.owner or str(value.get("id"))
         provider = value.get("providerID") or model.get("providerID")
-        started = {**shape(value.get("time")), **({} if first else shape(line.value.get("time")))}
+        started = {**object_of(value.get("time")), **({} if first else object_of(line.value.get("time")))}
         answer = self.answer_of(
             line, name if first else f"{name}:{len(self.made) + 1}", api_of(APIS, provider),
             value.get("modelID") or model.get("modelID") or model.get("id"),
@@ -245,7 +246,7 @@ class _Reader(DialogueReader):
     def _failed(self, line: TranscriptLine, error: Any) -> TranscriptAnswer:
         """An answer of which nothing came but an error."""
         answer = self._begin(line)
-        end_by_error(answer, shape(error), answer.take(line))
+        end_by_error(answer, object_of(error), answer.take(line))
         self._end_step()
         return answer
 
@@ -263,14 +264,14 @@ class _Reader(DialogueReader):
         if message is not None and message.value.get("role") == "assistant":
             self._end_answer(message)
         elif message is not None and self.here.since is None:
-            title = shape(message.value.get("summary")).get("title")
+            title = object_of(message.value.get("summary")).get("title")
             self.alone.append(f"a message of the {message.value['role']}{f': {title}' if title else ''}")
         self._end_step()
         made.clear()
         self.owner = ""
 
     def _end_answer(self, message: TranscriptLine) -> None:
-        value, error = message.value, shape(message.value.get("error"))
+        value, error = message.value, object_of(message.value.get("error"))
         last = self.made[-1] if self.made else None
         if error and last is not None and last.stop is not None and not last.dropped:
             name = error.get("name")
@@ -289,7 +290,7 @@ class _Reader(DialogueReader):
             end_by_word(answer, value.get("finish"), value, at, "/finish")
         if answer.usage is None and len(self.made) == 1:
             answer.usage = usage_of(value.get("tokens"))
-        if answer.stop is None and "completed" not in shape(value.get("time")):
+        if answer.stop is None and "completed" not in object_of(value.get("time")):
             self.remarks["hold an answer that was never completed: the agent ended, or is still running"] += 1
 
     # -- the second version ------------------------------------------------------------------------------------------
@@ -316,7 +317,7 @@ class _Reader(DialogueReader):
 
     def _assistant(self, line: TranscriptLine) -> None:
         value = line.value
-        retry = shape(value.get("retry"))
+        retry = object_of(value.get("retry"))
         if retry:
             self._failed(line, retry.get("error"))
         answer = self._begin(line)
@@ -325,7 +326,7 @@ class _Reader(DialogueReader):
         for number, block in enumerate(content if isinstance(content, list) else ()):
             if isinstance(block, dict):
                 self._block(answer, block, at, f"/content/{number}", partial(slice_of, line.data, "content", number))
-        error = shape(value.get("error"))
+        error = object_of(value.get("error"))
         if error:
             end_by_error(answer, error, at)
         else:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from inspector.sessions.transcripts import error_in_text
-from inspector.sessions.transcripts.answer import PROVIDER, TranscriptAnswer, recorder_reason
-from inspector.sessions.transcripts.dialogue import count, shape
+from inspector.sessions.transcripts.answer import TranscriptAnswer
+from inspector.sessions.transcripts.chat_messages import number_of, object_of, objects_of
+from inspector.sessions.transcripts.reasons import PROVIDER, recorder_reason
 from loop_core.values import ArgsForm, At, CallKind, Evidence, Stop, StopReason, ToolCall, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify
@@ -39,7 +40,7 @@ _TOOL = "invalid"
 
 def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) -> ToolCall:
     """A call. Arguments are the JSON of the record: what came was parsed, and is lost where it could not be."""
-    state = shape(block.get("state"))
+    state = object_of(block.get("state"))
     key = block.get("callID") or block.get("id")
     call_id = key if isinstance(key, str) else None
     name = block.get("tool") or block.get("name")
@@ -58,29 +59,30 @@ def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) 
 
 def result_of(block: dict[str, Any], call: ToolCall) -> ToolResultPart | None:
     """The result of a call; None where it has none yet."""
-    state = shape(block.get("state"))
+    state = object_of(block.get("state"))
     status = state.get("status")
     if status == "completed":
         output = state.get("output")
-        texts = [shape(each).get("text") for each in state.get("content") or () if isinstance(state["content"], list)]
+        texts = [each.get("text") for each in objects_of(state.get("content"))]
         said = output if isinstance(output, str) else "\n".join(text for text in texts if isinstance(text, str))
         return ToolResultPart(call.id, call.name, said, False)
     if status == "error":
         error = state.get("error")
-        return ToolResultPart(call.id, call.name, error if isinstance(error, str) else _message_of(shape(error)), True)
+        told = error if isinstance(error, str) else _message_of(object_of(error))
+        return ToolResultPart(call.id, call.name, told, True)
     return None
 
 
 def usage_of(tokens: Any) -> Usage | None:
     """Counts of tokens. Output stands without reasoning in most records, and `total` shows in which."""
-    counts = shape(tokens)
+    counts = object_of(tokens)
     if not counts:
         return None
-    cache = shape(counts.get("cache"))
-    given, made, thought = (count(counts.get(name)) for name in ("input", "output", "reasoning"))
-    cached = count(cache.get("read"))
-    every = (given or 0) + (made or 0) + (thought or 0) + (cached or 0) + (count(cache.get("write")) or 0)
-    if made is not None and thought and count(counts.get("total")) == every:
+    cache = object_of(counts.get("cache"))
+    given, made, thought = (number_of(counts.get(name)) for name in ("input", "output", "reasoning"))
+    cached = number_of(cache.get("read"))
+    every = (given or 0) + (made or 0) + (thought or 0) + (cached or 0) + (number_of(cache.get("write")) or 0)
+    if made is not None and thought and number_of(counts.get("total")) == every:
         made += thought
     return Usage(given, made, thought, cached)
 
@@ -106,7 +108,7 @@ def end_by_error(answer: TranscriptAnswer, error: dict[str, Any], at: At) -> Non
     word = name if isinstance(name, str) and name else "error"
     place = At(at.part, at.start, at.end, "/error")
     answer.word_at = place
-    data = shape(error.get("data"))
+    data = object_of(error.get("data"))
     status = data.get("statusCode") or error.get("status")
     row = ERRORS.get(word)
     if row is not None:
@@ -122,5 +124,5 @@ def end_by_error(answer: TranscriptAnswer, error: dict[str, Any], at: At) -> Non
 
 
 def _message_of(error: dict[str, Any]) -> str:
-    said = shape(error.get("data")).get("message") or error.get("message") or error.get("name") or ""
+    said = object_of(error.get("data")).get("message") or error.get("message") or error.get("name") or ""
     return said if isinstance(said, str) else ""

@@ -31,8 +31,9 @@ from inspector.sessions.importers.span_names import (
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, recorder_reason
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, known_text, list_pieces, object_of
+from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import (
     ArgsForm,
     At,

@@ -22,10 +22,11 @@ from inspector.sessions.transcripts.answer import (
     TranscriptLine,
     TreePlace,
     content_text,
-    recorder_reason,
     stored,
 )
+from inspector.sessions.transcripts.chat_messages import known_text
 from inspector.sessions.transcripts.ending_rules import infer
+from inspector.sessions.transcripts.reasons import recorder_reason
 from inspector.sessions.wordings import connection_lost
 from loop_core.values import (
     ArgsForm,
@@ -69,14 +70,14 @@ def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, a
         if kind == "text" and isinstance(block.get("text"), str):
             answer.parts.append(TextPart(block["text"]))
         elif kind == "thinking" and isinstance(block.get("thinking"), str):
-            answer.parts.append(ReasoningPart(block["thinking"], text(block.get("thinkingSignature"))))
+            answer.parts.append(ReasoningPart(block["thinking"], known_text(block.get("thinkingSignature"))))
         elif kind == "toolCall":
             given = block.get("arguments")
             arguments = given if isinstance(given, str) else None if given is None else slice_at("arguments")
             form = ArgsForm.STRING if isinstance(given, str) else ArgsForm.OBJECT
             here = At(at.part, at.start, at.end, f"/{'/'.join(path)}/{number}")
             answer.parts.append(
-                ToolCall(text(block.get("id")), text(block.get("name")) or "", arguments, True,
+                ToolCall(known_text(block.get("id")), known_text(block.get("name")) or "", arguments, True,
                          CallKind.FUNCTION, form, at=here)
             )
         else:
@@ -92,7 +93,7 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
         return  # inferred when what follows is known
     row = STOPS.get(word)
     if row.stop is Stop.ERROR if row else isinstance(message.get("errorMessage"), str):
-        answer.error = _error(text(message.get("errorMessage")) or "")
+        answer.error = _error(known_text(message.get("errorMessage")) or "")
         stop, detail, rule = classify(answer.error)
         answer.stop = recorder_reason(stop, detail, place, word, rule)
     elif row is None:
@@ -131,7 +132,7 @@ def interim_row(line: TranscriptLine, role: str, message: dict[str, Any]) -> Int
     """A message between two answers; None where no model was told of it."""
     words = _words(message.get("content"))
     if role == "toolResult":
-        key, name = text(message.get("toolCallId")), text(message.get("toolName"))
+        key, name = known_text(message.get("toolCallId")), known_text(message.get("toolName"))
         part = ToolResultPart(key, name, words, message.get("isError") is True)
         return InterimRow(line.number, "", (stored(part, line, 0, result_text),))
     if role == "bashExecution":
@@ -139,11 +140,6 @@ def interim_row(line: TranscriptLine, role: str, message: dict[str, Any]) -> Int
             return None
         return InterimRow(line.number, f"{message.get('command', '')}\n{message.get('output', '')}", own=True)
     return InterimRow(line.number, words, own=role != "user")
-
-
-def text(value: Any) -> str | None:
-    """A text that is there and not empty."""
-    return value if isinstance(value, str) and value else None
 
 
 # -- The tree of entries -----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 from inspector.sessions.importers import first_look
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
-from inspector.sessions.transcripts.answer import RECORDER, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     Piece,
@@ -25,6 +25,7 @@ from inspector.sessions.transcripts.chat_messages import (
     objects_of,
     pointer_at,
 )
+from inspector.sessions.transcripts.reasons import RECORDER
 from loop_core.values import (
     At,
     Evidence,

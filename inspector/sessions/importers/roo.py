@@ -18,16 +18,11 @@ from inspector.sessions.importers.records import elements, encoded, list_of, num
 from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
-from inspector.sessions.transcripts.answer import (
-    TranscriptAnswer,
-    TranscriptLine,
-    TreePlace,
-    inferred_reason,
-    recorder_reason,
-    unrecorded_reason,
-)
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import number_of, object_of
 from inspector.sessions.transcripts.content_blocks import blocks_of, results_of, take_blocks
-from inspector.sessions.transcripts.dialogue import DialogueReader, count, shape
+from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.reasons import inferred_reason, recorder_reason, unrecorded_reason
 from loop_core.values import (
     At,
     Finding,
@@ -136,7 +131,7 @@ class _Reader(DialogueReader):
         if unmatched:
             self.reading.notices.append(
                 f"{SCREEN}: its {unmatched:,} requests cannot be assigned to its answers; their usage is left out")
-        item = shape(_object(sibling(self.path, "history_item.json")))
+        item = object_of(_object(sibling(self.path, "history_item.json")))
         if isinstance(item.get("task"), str):
             self.titles[self.session] = redact.text(item["task"])[:120]
         return self.read_rows(TranscriptRows(numbered(merged, cut=True), self.fields, self.unit))
@@ -198,7 +193,7 @@ class _Reader(DialogueReader):
         value, request = line.value, self.request
         self.request = None
         at_time = value.get("ts") or (request.ts if request is not None else None)
-        info = shape(value.get("modelInfo"))
+        info = object_of(value.get("modelInfo"))
         model = info.get("modelId") or info.get("id") or _model_at(self.models, at_time) or self.model
         api = APIS.get(request.protocol or "") if request is not None else None
         answer = self.answer_of(line, f"{self.session}:{line.number}", api, model, at_time)
@@ -209,7 +204,7 @@ class _Reader(DialogueReader):
         if isinstance(value.get("reasoning_content"), str):
             answer.parts.append(ReasoningPart(value["reasoning_content"], None))
         take_blocks(answer, value.get("content"), line, at, "content")
-        answer.usage = _usage(shape(value.get("metrics")))
+        answer.usage = _usage(object_of(value.get("metrics")))
         if request is not None:
             answer.usage = answer.usage or request.usage
             answer.stop = self._ended(answer, request, at)
@@ -262,9 +257,9 @@ class _Reader(DialogueReader):
 
 def _usage(metrics: dict[str, Any]) -> Usage | None:
     """The counts that newer releases of Cline write into a message."""
-    tokens = shape(metrics.get("tokens"))
-    sent, made = count(tokens.get("prompt")), count(tokens.get("completion"))
-    return None if sent is None and made is None else Usage(sent, made, None, count(tokens.get("cached")))
+    tokens = object_of(metrics.get("tokens"))
+    sent, made = number_of(tokens.get("prompt")), number_of(tokens.get("completion"))
+    return None if sent is None and made is None else Usage(sent, made, None, number_of(tokens.get("cached")))
 
 
 def _take_note(answer: TranscriptAnswer, note: str, at: At) -> None:
@@ -316,7 +311,7 @@ def _spoken(screen: bytes) -> Iterator[bytes]:
     first = True
     requests = {request.ts: request for request in requests_of(screen)}
     for piece in elements(screen):
-        value = shape(first_look(piece).first)
+        value = object_of(first_look(piece).first)
         kind, text, at = value.get("say") or value.get("ask"), value.get("text"), value.get("ts")
         own = value.get("type") == "say" and kind in _UI_TEXT and not first
         if isinstance(text, str) and own:

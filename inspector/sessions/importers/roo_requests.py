@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from inspector.sessions import redact
 from inspector.sessions.importers import partial
 from inspector.sessions.importers.records import elements, encoded
-from inspector.sessions.transcripts.dialogue import count, shape
+from inspector.sessions.transcripts.chat_messages import known_text, number_of, object_of
 from loop_core.values import Usage
 
 
@@ -44,8 +44,8 @@ class TaskRequest(NamedTuple):
         counts = value.get("usage")
         usage = Usage(counts[0], counts[1], None, counts[2]) if isinstance(counts, list) and len(counts) == 3 else None
         at = value.get("ts")
-        return cls(at if isinstance(at, (int, float)) else 0, usage, _text(value.get("protocol")),
-                   _text(value.get("cancel")), _text(value.get("failure")), value.get("done") is True,
+        return cls(at if isinstance(at, (int, float)) else 0, usage, known_text(value.get("protocol")),
+                   known_text(value.get("cancel")), known_text(value.get("failure")), value.get("done") is True,
                    value.get("partial") is True)
 
 
@@ -53,7 +53,7 @@ def requests_of(screen: bytes | None) -> list[TaskRequest]:
     """The requests in the rows of the screen."""
     found: list[TaskRequest] = []
     for piece in elements(screen) if screen else ():
-        row = shape(partial(redact.body(piece)))
+        row = object_of(partial(redact.body(piece)))
         kind = row.get("say") or row.get("ask")
         if kind == "api_req_started":
             found.append(_request(row))
@@ -66,12 +66,12 @@ def requests_of(screen: bytes | None) -> list[TaskRequest]:
 
 def _request(row: dict[str, Any]) -> TaskRequest:
     text, at = row.get("text"), row.get("ts")
-    given = shape(partial(text.encode("utf-8", "replace")) if isinstance(text, str) else None)
-    made = count(given.get("tokensOut"))
-    sent = count(given.get("tokensIn"))
-    usage = None if made is None and sent is None else Usage(sent, made, None, count(given.get("cacheReads")))
-    return TaskRequest(at if isinstance(at, (int, float)) else 0, usage, _text(given.get("apiProtocol")),
-                       _text(given.get("cancelReason")), _text(given.get("streamingFailedMessage")),
+    given = object_of(partial(text.encode("utf-8", "replace")) if isinstance(text, str) else None)
+    made = number_of(given.get("tokensOut"))
+    sent = number_of(given.get("tokensIn"))
+    usage = None if made is None and sent is None else Usage(sent, made, None, number_of(given.get("cacheReads")))
+    return TaskRequest(at if isinstance(at, (int, float)) else 0, usage, known_text(given.get("apiProtocol")),
+                       known_text(given.get("cancelReason")), known_text(given.get("streamingFailedMessage")),
                        given.get("cost") is not None)
 
 
@@ -79,7 +79,7 @@ def with_requests(messages: list[bytes], requests: list[TaskRequest]) -> tuple[l
     """The messages with each request before its answer, and how many requests could not be assigned."""
     if not requests:
         return messages, 0
-    values = [shape(partial(piece)) for piece in messages]
+    values = [object_of(partial(piece)) for piece in messages]
     answers = [value for value in values if value.get("role") == "assistant"]
     timed = all(type(value.get("ts")) in (int, float) for value in answers)
     if not timed and len(answers) != len(requests):
@@ -98,12 +98,8 @@ def with_requests(messages: list[bytes], requests: list[TaskRequest]) -> tuple[l
 
 def models_of(metadata: bytes | None) -> list[tuple[float, str]]:
     """The models that Cline's `task_metadata.json` names, each with the time since when it was used."""
-    value = shape(partial(redact.body(metadata))) if metadata else {}
+    value = object_of(partial(redact.body(metadata))) if metadata else {}
     rows = value.get("model_usage")
     return sorted((float(row["ts"]), row["model_id"]) for row in (rows if isinstance(rows, list) else ())
                   if isinstance(row, dict) and type(row.get("ts")) in (int, float)
                   and isinstance(row.get("model_id"), str))
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None

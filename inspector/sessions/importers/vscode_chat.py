@@ -15,7 +15,7 @@ from inspector.sessions.importers import first_look
 from inspector.sessions.importers.records import encoded, numbered
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
-from inspector.sessions.transcripts.answer import RECORDER, TranscriptAnswer, TranscriptLine, TreePlace, recorder_reason
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     Piece,
@@ -29,6 +29,7 @@ from inspector.sessions.transcripts.chat_messages import (
     text_of,
 )
 from inspector.sessions.transcripts.dialogue import moment_text
+from inspector.sessions.transcripts.reasons import RECORDER, recorder_reason
 from loop_core.values import Evidence, OpaquePart, ReasoningPart, Stop, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify

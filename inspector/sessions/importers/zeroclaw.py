@@ -17,8 +17,8 @@ from inspector.sessions.importers.records import encoded, numbered
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import call_of, known_text
-from inspector.sessions.transcripts.dialogue import DialogueReader, shape
+from inspector.sessions.transcripts.chat_messages import call_of, known_text, object_of
+from inspector.sessions.transcripts.dialogue import DialogueReader
 from loop_core.values import ReasoningPart, TextPart, ToolResultPart
 
 FIELDS: Fields = {"": {"role": (str,), "content": (str,), "created_at": (str,), "session_key": (str,)}}
@@ -99,7 +99,7 @@ class _Reader(DialogueReader):
             answer.parts.append(ReasoningPart(inner["reasoning_content"], None))
         if known_text(inner.get("content")):
             answer.parts.append(TextPart(inner["content"]))
-        for call in map(shape, calls):
+        for call in map(object_of, calls):
             given = call.get("arguments")
             find = partial(_written, given)
             answer.parts.append(call_of(call.get("id"), call.get("name"), given, find, "arguments", at))
@@ -115,6 +115,6 @@ def _object(text: str) -> dict[str, Any]:
     if not text.startswith("{"):
         return {}
     try:
-        return shape(traffic.loads(text))
+        return object_of(traffic.loads(text))
     except (ValueError, RecursionError):
         return {}

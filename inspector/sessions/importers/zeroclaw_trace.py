@@ -13,7 +13,7 @@ from inspector.sessions import traffic
 from inspector.sessions.importers import first_look
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
-from inspector.sessions.transcripts.answer import RECORDER, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     known_text,
@@ -23,6 +23,7 @@ from inspector.sessions.transcripts.chat_messages import (
     pointer_at,
     text_of,
 )
+from inspector.sessions.transcripts.reasons import RECORDER
 from loop_core.values import (
     ArgsForm,
     CallKind,

@@ -15,16 +15,9 @@ from typing import Any, ClassVar
 
 from inspector.sessions.recording import Options, SessionAbout, TurnPlace
 from inspector.sessions.transcripts import TranscriptReader, slice_of
-from inspector.sessions.transcripts.answer import (
-    InterimRow,
-    TranscriptAnswer,
-    TranscriptLine,
-    TreePlace,
-    content_text,
-    provider_reason,
-    recorder_reason,
-)
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.ending_rules import infer
+from inspector.sessions.transcripts.reasons import provider_reason, recorder_reason
 from loop_core.values import (
     ArgsForm,
     At,

@@ -131,13 +131,3 @@ def api_of(table: Mapping[str, str], provider: Any) -> str | None:
     """The wire format of a provider, by its name or how that begins; None where it is not known."""
     name = provider.lower() if isinstance(provider, str) else ""
     return next((api for begins, api in table.items() if name.startswith(begins)), None)
-
-
-def shape(value: Any) -> dict[str, Any]:
-    """The object that a value is; an empty one where it is none."""
-    return value if isinstance(value, dict) else {}
-
-
-def count(value: Any) -> int | None:
-    """A count of tokens; None where it is none."""
-    return value if type(value) is int and value >= 0 else None

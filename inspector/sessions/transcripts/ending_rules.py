@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from inspector.sessions.recording import Exchange, Input
 from inspector.sessions.stored_rows import row_bytes, row_size
-from inspector.sessions.transcripts.answer import (
+from inspector.sessions.transcripts.answer import TranscriptAnswer
+from inspector.sessions.transcripts.reasons import (
     INFERRED,
-    TranscriptAnswer,
     inferred_reason,
     is_unrecorded,
     missing_call_reason,

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from inspector.sessions.transcripts.answer import PROVIDER, TranscriptAnswer, provider_reason
+from inspector.sessions.transcripts.answer import TranscriptAnswer
 from inspector.sessions.transcripts.chat_messages import pointer_at
+from inspector.sessions.transcripts.reasons import PROVIDER, provider_reason
 from loop_core.values import At, Evidence, Stop, StopReason
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as ANTHROPIC
 from loop_core.wire.base import StopRow

@@ -1,20 +1,10 @@
-"""A grid of limits over one session: what the tuning screen shows of it, and the heat map that draws it."""
+"""A grid of limits over one session: what the tuning screen shows of it, and what can be written of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
-
-from rich.segment import Segment
-from rich.style import Style
-from textual.binding import Binding, BindingType
-from textual.events import Click
-from textual.geometry import Region, Size
-from textual.reactive import reactive
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
 
 from inspector.config.settings import Settings, command
 from inspector.replay.case import Case
@@ -23,14 +13,11 @@ from inspector.report.lines.header import EMPTY as LEFT
 from inspector.report.lines.header import FULL, output
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, clip, safe, spread
 from inspector.sessions import redact
-from inspector.tui.messages import RowOpened
-from inspector.tui.paint import paint_of
-from inspector.whatif.axes import Axis
 from inspector.whatif.grid import GridRequest
 from inspector.whatif.grid_lines import about, answers, between, cell_sheet, headline, many, named
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import TunedGrid, tune
-from inspector.whatif.heat import HERE, KNEE, SHOWS, SIMULATED, Plane, key, marks, plane
+from inspector.whatif.heat import HERE, KNEE, SHOWS, SIMULATED, key, marks
 from inspector.whatif.smallest import Knee, SmallestLimits, knee, smallest, why_not
 from loop_core.turn.trace import Fidelity
 
@@ -236,169 +223,3 @@ class TuningTable:
     def files(self, form: str) -> Mapping[str, str]:
         """The grid in one of `FORMS`: name -> content."""
         return {f"{self.name}-tune.{form}": FORMS[form][1](self.tuned)}
-
-
-# -- The heat map on the screen: scrolled, a cursor on one of its cells, only visible lines drawn --------------------
-# Owns the cursor and its keys. Where a cell stands is the `Plane`'s, what stands in it the marks'.
-
-
-class HeatMap(ScrollView, can_focus=True):
-    """The cells of a grid, the cursor on one of them."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "open", "open", tooltip="Run the session under this cell, where it first differs",
-                id="tune.open"),
-        Binding("h,left", "move(-1, 0)", "Left", show=False, tooltip="The cell to the left", id="tune.left"),
-        Binding("l,right", "move(1, 0)", "Right", show=False, tooltip="The cell to the right", id="tune.right"),
-        Binding("j,down", "move(0, 1)", "Down", show=False, tooltip="The cell below", id="tune.down"),
-        Binding("k,up", "move(0, -1)", "Up", show=False, tooltip="The cell above", id="tune.up"),
-        Binding("pagedown", "page(1)", "Page down", show=False, tooltip="A page down", id="tune.page-down"),
-        Binding("pageup", "page(-1)", "Page up", show=False, tooltip="A page up", id="tune.page-up"),
-        Binding("g,home", "edge(0)", "First", show=False, tooltip="The first cell", id="tune.first"),
-        Binding("G,end", "edge(1)", "Last", show=False, tooltip="The last cell", id="tune.last"),
-    ]
-    cell: reactive[int] = reactive(0, init=False, repaint=False)
-    room: reactive[int] = reactive(24, init=False, repaint=False)
-    """Lines that it may take; it takes no more than it needs."""
-
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
-        super().__init__(id=id)
-        self._axes: tuple[Axis, ...] = ()
-        self._made: Callable[[bool], Sequence[Span]] = lambda short: ()
-        self._marks: Sequence[Span] = ()
-        self._best: Sequence[int] = ()
-        self._plane: Plane | None = None
-        self.wanted = 0
-        """Columns in which all of it is seen in full."""
-        self._base = Style()
-
-    def show(
-        self, axes: tuple[Axis, ...], marks: Callable[[bool], Sequence[Span]], best: Sequence[int]
-    ) -> None:
-        """Other cells, or other marks in them; `marks` gives them in full or short."""
-        self._axes, self._made, self._best = axes, marks, best
-        self._lay()
-
-    def watch_room(self) -> None:
-        """More or less room."""
-        self._lay()
-
-    # -- keys and mouse ------------------------------------------------------------------------------------------
-
-    def action_move(self, across: int, down: int) -> None:
-        """Moves by cells."""
-        if self._plane is not None:
-            self.cell = self._plane.moved(self.cell, across, down)
-
-    def action_page(self, by: int) -> None:
-        """Moves by pages."""
-        self.action_move(0, by * max(1, self.size.height - 2))
-
-    def action_edge(self, last: int) -> None:
-        """Moves to the first or the last cell."""
-        self.cell = len(self._marks) - 1 if last else 0
-
-    def action_open(self) -> None:
-        """Opens the cell at the cursor."""
-        self.post_message(RowOpened(self.cell))
-
-    def on_click(self, event: Click) -> None:
-        """Moves to the cell that was clicked; a second click opens it."""
-        offset = event.get_content_offset(self)
-        if self._plane is None or offset is None:
-            return
-        aside = int(self.scroll_offset.x) if offset.x >= self._plane.left else 0
-        found = self._plane.cell_at(offset.x + aside, int(self.scroll_offset.y) + offset.y)
-        if found is not None:
-            self.cell = found
-            if event.chain > 1:
-                self.action_open()
-
-    # -- drawing -------------------------------------------------------------------------------------------------
-
-    def on_resize(self) -> None:
-        """More or less of the map is seen."""
-        self._lay()
-
-    def _lay(self) -> None:
-        width = self.scrollable_content_region.width
-        if self._axes and width > 0:
-            self._marks = self._made(False)
-            laid = plane(self._axes, self._marks, None)
-            self.wanted = laid.width
-            if laid.width > width:
-                self._marks = self._made(True)
-                laid = plane(self._axes, self._marks, None)
-            self._plane = laid
-            self.styles.height = max(1, min(laid.height, self.room))
-            self.virtual_size = Size(width + laid.whole_columns(max(0, laid.width - width)), laid.height)
-            self.show_cursor()
-        self.refresh()
-
-    def watch_cell(self, old: int, new: int) -> None:
-        """Draws the two cells' lines."""
-        if self._plane is not None:
-            for cell in (old, new):
-                y = self._plane.place(cell)[1] - int(self.scroll_offset.y)
-                self.refresh(Region(0, y, self.size.width, 1))
-            self.show_cursor()
-
-    def show_cursor(self) -> None:
-        """Scrolls as little as needed, sideways by whole columns; no heading hides the cursor."""
-        if self._plane is None or self.size.height <= 0:
-            return
-        x, y = self._plane.place(self.cell)
-        left, seen = x - self._plane.left, self.scrollable_content_region.width - self._plane.left
-        aside = int(self.scroll_offset.x)
-        if left < aside or left + self._plane.wide > aside + seen:
-            x = left if left < aside else self._plane.whole_columns(left + self._plane.wide - seen)
-            self.scroll_to(x=x, animate=False, force=True)
-            self.refresh()
-        top, height = int(self.scroll_offset.y), self.size.height
-        above = y - 1 if self._plane.headed(y) < y - 1 else max(0, y - self._plane.heads - self._plane.title)
-        if above < top or y >= top + height:
-            target = above if above < top else y - height + 1
-            self.scroll_to(y=target, animate=False, force=True)
-            self.refresh()
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Reads the style once for all rows: Textual computes it at every access."""
-        self._base = self.rich_style
-        return super().render_lines(crop)
-
-    def render_line(self, y: int) -> Strip:
-        """One visible line; the first one is the heading of its columns, where that is scrolled away.
-
-        The names of the rows stay at the left when the cells are scrolled sideways.
-        """
-        made, width = self._plane, self.scrollable_content_region.width
-        line = int(self.scroll_offset.y) + y
-        if made is None or line >= made.height:
-            return Strip.blank(width, self._base)
-        if y == 0:
-            line = made.headed(line)
-        paint = paint_of(self.app)
-        spans = made.line(line, self._marks, self.cell, self._best)
-        aside = int(self.scroll_offset.x) if made.scrolls(line) else 0
-        whole = paint.strip(spans, max(width, made.width), self._base)
-        if made.heads_columns(line):
-            whole = self._with_edges(whole, aside, width, made)
-        strip = Strip.join([whole.crop(0, made.left), whole.crop(made.left + aside, width + aside)])
-        left, row = made.place(self.cell)
-        if row != line:
-            return strip
-        left -= aside
-        right = min(left + made.wide - 1, width)
-        look = paint.cursor + Style(bold=self.has_focus)
-        cell = Strip(Segment.apply_style(strip.crop(left, right), post_style=look), right - left)
-        return Strip.join([strip.crop(0, left), cell, strip.crop(right, width)])
-
-    def _with_edges(self, whole: Strip, aside: int, width: int, plane: Plane) -> Strip:
-        """A line of headings with a mark at each side at which there are more columns."""
-        style = self._base + Style(bold=True)
-        if plane.width > width + aside:
-            last = width + aside - 1
-            whole = Strip.join([whole.crop(0, last), Strip([Segment(">", style)]), whole.crop(last + 1)])
-        if aside:
-            whole = Strip.join([whole.crop(0, plane.left - 1), Strip([Segment("<", style)]), whole.crop(plane.left)])
-        return whole

@@ -1,0 +1,114 @@
+"""The stop reason of an answer in a transcript, and whose word it is.
+
+It is the provider's own word, a word of the recorder's own table, or an inference of ours; the evidence of every stop
+reason of a transcript begins with one of these. Nothing is invented: what no row shows stays `unknown`, with the detail
+`not_recorded`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from sys import intern
+
+from loop_core.values import (
+    At,
+    Evidence,
+    Finding,
+    Severity,
+    Stop,
+    StopReason,
+)
+from loop_core.wire.base import StopRow
+
+PROVIDER = "transcript.provider"
+"""The provider's own word, copied into the row."""
+RECORDER = "transcript.recorder"
+"""The recorder's word; what the provider said is not in the file."""
+ABSENT = "transcript.absent"
+"""The row has a place for the word, and none in it."""
+NO_ROW = "transcript.no_row"
+"""The row has the word, and the file lacks the row of the call that the word speaks of."""
+INFERRED = "transcript.inferred."
+"""Begins the rules that read the end from other rows."""
+NOT_RECORDED = "not_recorded"
+_WORD = 40
+"""A recorder's word is short; what is longer is a message."""
+
+
+def provider_reason(word: str, at: At, table: Mapping[str, StopRow], name: str) -> StopReason:
+    """The provider's word, as the table of its wire format maps it."""
+    seen = Evidence(PROVIDER, at, word)
+    row = table.get(word)
+    if row is None:
+        return StopReason(Stop.UNKNOWN, word, None, (seen, Evidence("unknown_word", at, word)))
+    return StopReason(row.stop, word, row.detail, (seen, Evidence(f"{name}.stop_reasons", at, word)))
+
+
+def recorder_reason(stop: Stop, detail: str | None, at: At, word: str, rule: str) -> StopReason:
+    """The recorder's word in our vocabulary; the provider's is absent."""
+    return StopReason(stop, None, detail, (Evidence(RECORDER, at, word), Evidence(rule, at, word)))
+
+
+def inferred_reason(stop: Stop, detail: str | None, at: At, rule: str, shown_at: At | None, note: str) -> StopReason:
+    """What other rows show of an end that has no word of its own."""
+    seen = Evidence(intern(f"{INFERRED}{rule}"), shown_at, intern(note))  # the same for most answers: kept once
+    return StopReason(stop, None, detail, (Evidence(ABSENT, at), seen))
+
+
+def unrecorded_reason(at: At) -> StopReason:
+    """An end that no row shows."""
+    return StopReason(Stop.UNKNOWN, None, NOT_RECORDED, (Evidence(ABSENT, at),))
+
+
+def missing_call_reason(stop: StopReason) -> StopReason:
+    """An answer that asked for a call whose row is not in the file: what it asked for was not recorded."""
+    seen = Evidence(NO_ROW, stop.evidence[0].at, "the row of its call is not in the file")
+    return StopReason(Stop.UNKNOWN, stop.raw, NOT_RECORDED, (*stop.evidence, seen))
+
+
+def is_unrecorded(stop: StopReason) -> bool:
+    """Whether the file holds the answer, or a part of it, and nothing of how it ended."""
+    if stop.normalized is not Stop.UNKNOWN or not stop.evidence:
+        return False
+    return stop.evidence[0].rule == ABSENT or stop.evidence[-1].rule == NO_ROW
+
+
+def inference_of(stop: StopReason) -> Evidence | None:
+    """What a reason was inferred from; None where a word gives it, or nothing does."""
+    return next((seen for seen in stop.evidence if seen.rule.startswith(INFERRED)), None)
+
+
+def recorder_word(stop: StopReason) -> str | None:
+    """The recorder's own word for the end, where the provider's was not recorded; None where it wrote none."""
+    first = stop.evidence[0] if stop.evidence and stop.raw is None else None
+    return first.note if first is not None and first.rule == RECORDER and 0 < len(first.note) <= _WORD else None
+
+
+def reason_text(stop: StopReason) -> str:
+    """A reason without a word of the provider's, as a sentence says it."""
+    first = stop.evidence[0] if stop.evidence else None
+    if first is not None and first.rule == RECORDER:
+        return f'"{first.note}" as the recorder says' if len(first.note) <= _WORD else "an error row of the recorder"
+    if first is not None and first.rule == ABSENT:
+        found = f", {stop.normalized.value} inferred" if inference_of(stop) is not None else ""
+        return f"no stop reason recorded{found}"
+    return "no stop reason"
+
+
+def reason_finding(stop: StopReason) -> Finding | None:
+    """What is to be said of a reason that no word in the file gives; None where one does."""
+    first = stop.evidence[0]
+    if stop.evidence[-1].rule == NO_ROW:
+        told = f"the stop reason is {stop.raw!r}, and the row of the call is not in the file"
+        return Finding("transcript.not_recorded", Severity.INFO, told, first.at)
+    if first.rule == RECORDER and len(first.note) <= _WORD:
+        told = f"the recorder says {first.note!r} in words of its own; the provider's stop reason was not recorded"
+        return Finding("transcript.normalized", Severity.INFO, told, first.at)
+    if first.rule != ABSENT:
+        return None
+    seen = inference_of(stop)
+    if seen is None:
+        told = "the stop reason was not recorded, and nothing in the file shows how the answer ended"
+        return Finding("transcript.not_recorded", Severity.INFO, told, first.at)
+    told = f"the stop reason was not recorded; {stop.normalized.value} is inferred: {seen.note}"
+    return Finding("transcript.inferred", Severity.INFO, intern(told), seen.at)
