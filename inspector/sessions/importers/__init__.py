@@ -104,14 +104,15 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "pi": FileFormat(
         f"{_HERE}.pi", "pi or OpenClaw session", 'a first line with "type": "session" and "cwd" or "version"',
-        Keeps(Words.RECORDER, usage=True), (b"session",), (
+        Keeps(Words.RECORDER, usage=True), (b"session", b'"parentId"'), (
             AgentFolder("pi", "PI_CODING_AGENT_DIR", ".pi/agent", ("sessions", "**")),
             AgentFolder("OpenClaw", "OPENCLAW_STATE_DIR", ".openclaw", ("agents", "*", "sessions")),
         ), grows=True,
     ),
     "droid": FileFormat(
         f"{_HERE}.droid", "Droid session", 'a first line with "type": "session_start", or lines with "toolName"',
-        Keeps(Words.NONE), (b'"session_start"', b'"toolName"', b'"finalText"', b'"session_id"', b'"sessionId"'), (
+        Keeps(Words.NONE), (b'"session_start"', b'"toolName"', b'"finalText"', b'"session_id"', b'"sessionId"',
+                            b'"tool_use"', b'"tool_result"'), (
             AgentFolder("Droid", "", ".factory", ("sessions", "**")),
         ),
     ),
@@ -237,7 +238,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.roo", "Roo Code or Cline task",
         'a list of messages with "role" and "ts", or of rows with "ask" or "say"; ui_messages.json beside it',
         Keeps(Words.HINT, usage=True),
-        (b"api_conversation_history", b"claude_messages.json", b"ui_messages", b'"ts"', b".messages.json"),
+        (b"api_conversation_history", b"claude_messages.json", b"ui_messages", b'"ts"', b".messages.json", b'"agent"'),
         _TASKS,
     ),
     "inspect": FileFormat(
@@ -348,8 +349,17 @@ class FileHead(NamedTuple):
 
 @lru_cache(maxsize=4)
 def first_look(head: bytes) -> FileHead:
-    """Parses the beginning of a file."""
+    """Parses the beginning of a file; of one that begins within a row, from the next row on."""
     text = (head[3:] if head.startswith(b"\xef\xbb\xbf") else head).lstrip()
+    seen = _look(text)
+    if seen.first is None:
+        _, _, rest = text.partition(b"\n")
+        if rest.startswith(b'{"') and complete(rest.partition(b"\n")[0]):
+            return _look(rest)
+    return seen
+
+
+def _look(text: bytes) -> FileHead:
     if text[:1] not in (b"{", b"["):
         return FileHead(None, (), text)
     end = text.find(b"\n")

@@ -48,7 +48,17 @@ def sniff(head: bytes, path: str) -> int:
     if isinstance(first, dict) and first.get("type") == "session_start" and "id" in first:
         known = any(name in first for name in ("title", "sessionTitle", "owner", "cwd"))
         return 100 if known else 90
-    return 90 if any(isinstance(value, dict) and _is_stream(value) for value in (first, *seen.lines)) else 0
+    rows = [value for value in (first, *seen.lines) if isinstance(value, dict)]
+    if any(map(_is_stream, rows)):
+        return 90
+    return 85 if any(map(_has_blocks, rows)) else 0
+
+
+def _has_blocks(value: dict[str, Any]) -> bool:
+    """Whether it is a message with Anthropic's blocks, which other agents with such rows do not write."""
+    content = object_of(value.get("message")).get("content")
+    return value.get("type") == "message" and "id" in value and isinstance(content, list) and any(
+        object_of(block).get("type") in ("tool_use", "tool_result") for block in content)
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:

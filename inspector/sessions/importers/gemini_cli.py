@@ -85,7 +85,8 @@ def sniff(head: bytes, path: str) -> int:
         rows = objects_of(value.get("history")) or objects_of(value.get("messages"))
         if any(row.get("role") == "gemini" or (row.get("type") == "gemini" and "id" in row) for row in rows):
             return 95
-    return 0
+    lost = (value for value in (seen.first, *seen.lines) if isinstance(value, dict))  # the header's line
+    return 80 if any(row.get("type") == "gemini" and {"id", "timestamp"} <= row.keys() for row in lost) else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:

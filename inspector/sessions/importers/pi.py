@@ -177,11 +177,18 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """The header is the first line."""
-    first = first_look(head).first
-    if not isinstance(first, dict) or first.get("type") != "session" or "id" not in first:
-        return 0
-    return 100 if "cwd" in first or "version" in first else 0
+    """The header, which is the first line; where that is lost, a message by its place in the tree."""
+    seen = first_look(head)
+    first = seen.first
+    if isinstance(first, dict) and first.get("type") == "session" and "id" in first:
+        return 100 if "cwd" in first or "version" in first else 0
+    return 80 if any(isinstance(value, dict) and _is_message(value) for value in (first, *seen.lines)) else 0
+
+
+def _is_message(value: dict[str, Any]) -> bool:
+    message = value.get("message")
+    return value.get("type") == "message" and {"id", "parentId"} <= value.keys() and (
+        isinstance(message, dict) and "role" in message)
 
 
 def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:

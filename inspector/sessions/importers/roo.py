@@ -77,8 +77,8 @@ def sniff(head: bytes, path: str) -> int:
     """A list of messages by one of its names, or of rows of the screen."""
     name, first = os.path.basename(path).lower(), first_look(head).first
     row = first[0] if isinstance(first, list) and first else None
-    if isinstance(first, dict) and name.endswith(STORE) and {"version", "messages"} <= first.keys():
-        return 98
+    if isinstance(first, dict) and {"version", "messages"} <= first.keys():
+        return 98 if name.endswith(STORE) or {"sessionId", "agent"} <= first.keys() else 0
     if isinstance(first, list) and name in (*HISTORIES, SCREEN):
         return 98
     if not isinstance(row, dict):
