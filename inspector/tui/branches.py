@@ -270,8 +270,10 @@ class Comparisons(SessionPart):
         settings = replace(replay.settings, policy=STRICT)
         twin = command(runs.paths, settings, reading.api, reading.profile, verb="policies")
         run = runs.current.name + (", from the first step on" if replay.since else "")
+        original = runs.every[0].outline
+        turn_files = {block.turn: original.file_of(block) for block in original.blocks}
         self.stage.app.push_screen(
-            PoliciesScreen(runs.case, settings, run, self.branches.runnable(twin)), self._policy_chosen)
+            PoliciesScreen(runs.case, settings, run, self.branches.runnable(twin), turn_files), self._policy_chosen)
 
     def _policy_chosen(self, chosen: tuple[Matrix, Place] | None) -> None:
         """Runs the session under the policy of a cell, and goes to where that parts from strict in the cell's turn."""

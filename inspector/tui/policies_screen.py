@@ -146,11 +146,14 @@ class Cells(CursorTable):
 class PoliciesScreen(TableScreen):
     """The matrix of one run."""
 
-
-    def __init__(self, case: Case, settings: Settings, run: str, command: str) -> None:
+    def __init__(
+        self, case: Case, settings: Settings, run: str, command: str, turn_files: Mapping[int, str] | None = None,
+    ) -> None:
         self._cells = Cells(id="cells")
         super().__init__(self._cells)
         self._case, self._settings, self._run, self._command = case, settings, run, command
+        self._turn_files = turn_files or {}
+        """The name of the file of each turn, where there are several files."""
 
     def on_mount(self) -> None:
         """Runs the session under every policy, in a thread: a long one takes a moment."""
@@ -187,7 +190,9 @@ class PoliciesScreen(TableScreen):
         made, turns = self._cells.made, self._cells.turns
         if made is None:
             return Listed([])
-        return lines.fold_sheet(made, turns) if len(turns) > 1 else lines.sheet(made, self._cells.here)
+        if len(turns) > 1:
+            return lines.fold_sheet(made, turns)
+        return lines.sheet(made, self._cells.here, self._turn_files.get(turns[0], ""))
 
     def command(self) -> str:
         """The headless twin."""

@@ -248,7 +248,9 @@ class Panes(SessionPart):
                 nowhere += ", but in this view"
             self.stage.go(found, nowhere)
         elif not self._text.find(by, again):
-            self.stage.note = f"{self._needle!r} is not in this view"
+            step = self._steps.find(self._needle, by, again=True)
+            elsewhere = "" if step is None else f", but step {step + 1} says it: :{step + 1}"
+            self.stage.note = f"{self._needle!r} is not in this view{elsewhere}"
 
     def action_copy(self) -> None:
         """Copies what the focused pane shows."""

@@ -317,6 +317,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self._needle = typed
             if not self.listed.find(typed, 1, again=False):
                 self.note = f"{typed!r} is in no turn that is listed"
+            else:
+                self.note = f"{typed!r} is in this turn · n the next, N the one before"
 
     def action_again(self, by: int) -> None:
         """The next or previous match."""

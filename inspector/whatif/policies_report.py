@@ -284,8 +284,8 @@ def differing(matrix: Matrix, start: Place, by: int) -> Place | None:
     return None
 
 
-def sheet(matrix: Matrix, here: Place) -> Listed:
-    """All that is known of a cell, and what the other policies do with its turn."""
+def sheet(matrix: Matrix, here: Place, file: str = "") -> Listed:
+    """All that is known of a cell, the file of its turn if there are several, and what other policies do with it."""
     if not matrix.rows:
         return Listed([(Span("no turns", Role.DIM),)])
     turn, column = here
@@ -293,6 +293,7 @@ def sheet(matrix: Matrix, here: Place) -> Listed:
     counts = Counter(every[column].decision.word for every in matrix.rows)
     return Listed([
         (Span(f"turn {turn + 1:,}", Role.TITLE), Span(" under ", Role.DIM), Span(policy.name, Role.TITLE)),
+        *([field("file", safe(file))] if file else []),
         field("decision", Span(cell.decision.word, ROLES[cell.decision.severity])),
         field("why", safe(cell.why)),
         field("from strict", Span(_cell_parts(cell.step))),

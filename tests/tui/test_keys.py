@@ -294,6 +294,9 @@ async def test_search_says_when_nothing_is_found(app_on: AppOn) -> None:
         assert "nothing was searched yet" in page(pilot.app)
         await pilot.press("/", *"xyzzy", "enter")
         assert "'xyzzy' is not in this view" in page(pilot.app)
+        await pilot.press("/", *["backspace"] * 5, *"ContinuePending", "enter")
+        assert "is not in this view" in page(pilot.app)
+        assert "but step 3 says it: :3" in page(pilot.app)
 
 
 async def test_search_in_the_list_stays_inside_the_filter(app_on: AppOn) -> None:

@@ -67,6 +67,17 @@ async def test_the_matrix_has_a_row_for_each_turn(app_on: AppOn) -> None:
         assert rows[4].split() == ["2", *" ".join(SECOND).split()]
 
 
+async def test_the_file_of_a_turn_is_named_where_there_are_several(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("first.har", "second.har")]
+    for path in paths:
+        cut = entry([user(path)], body(assistant("The first of"), "length", 64))
+        Path(path).write_text(json.dumps({"log": {"entries": [cut]}}))
+    app = LoopInspector(paths, opened_already=load(paths, ReadingOptions()))
+    async with app.run_test(size=LARGE) as pilot:
+        await opened(pilot)
+        assert "first.har" in page(app)
+
+
 async def test_keys_move_among_the_cells_and_the_reason_is_told_in_full(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         cells = await opened(pilot)
