@@ -27,7 +27,7 @@ from inspector.sessions import redact, without_collector
 from inspector.sessions.importers import IMPORTERS
 from loop_core.values import Severity
 
-SCHEMA = 1
+SCHEMA = 2
 """A database of another number, or of another version of the program, is made again."""
 WAIT = 0.2
 """Seconds to wait for another process that writes."""

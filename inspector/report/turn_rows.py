@@ -22,7 +22,7 @@ from inspector.report.findings import RAN
 from inspector.report.lines.spans import one_line
 from inspector.report.times import ClockSource, TurnTimes, moment, turn_times
 from inspector.report.verdict import ROWS, TurnVerdict
-from inspector.sessions.recording import Input
+from inspector.sessions.recording import Input, SessionAbout
 from inspector.sessions.transcripts.reasons import recorder_word
 from loop_core.judge.gate import Admission
 
@@ -32,6 +32,11 @@ NAME = 60
 """Characters of a first message that name a session."""
 TITLE = 400
 """Characters of a turn's first message that its row keeps."""
+
+
+SessionKey = tuple[tuple[str, ...], str]
+BELOW = " › "
+"""Stands between the name of a session and that of one that it began, where both are in a file or read with it."""
 
 
 class AnswerRecord(NamedTuple):
@@ -87,6 +92,17 @@ class TurnRow(NamedTuple):
     """The agent's own word for the end, where it wrote one in place of the provider's."""
     turns: tuple[tuple[str, int], ...] = ()
     """Where it stands for a whole session: how many of its turns have which verdict, worst first."""
+    session_id: str = ""
+    """By which the files of other sessions name its session."""
+    parent_id: str = ""
+    """The id of the session that began its session."""
+    depth: int = 0
+    """In a list of sessions: how many of those above it began each other, and it."""
+
+    @property
+    def session(self) -> SessionKey:
+        """What tells its session from others: the files, and its name in a file of many; none for what was not read."""
+        return self.paths, self.name if self.verdict is not None and len(self.paths) == 1 else ""
 
     @property
     def advice(self) -> str:
@@ -143,6 +159,7 @@ def _row(
     message = turn.run.record.user_text
     verdict = turn.verdict
     name = exchange.session or name_of(exchange.path, view.inputs, firsts.get(exchange.path, ""))
+    about = next((given.about for given in view.inputs if given.path == exchange.path and given.about), SessionAbout())
     model = exchange.model or ""
     said = (message, turn.merged.text, *_arguments(answers), name, exchange.path, model, facts.agent, stop.raw or "",
             stop.normalized.value, verdict.word, verdict.advice.text if verdict.advice else "")
@@ -156,6 +173,7 @@ def _row(
         duration_ms=times.answers_ms if times.duration_ms is None else times.duration_ms,
         started=None if start is None else start / 1e9,
         title=one_line(message, TITLE), text="\n".join(said).casefold(), answers=tuple(_records(view, turn)),
+        session_id=about.id, parent_id=about.parent,
     )
 
 
@@ -290,20 +308,6 @@ def holds(row: TurnRow, needle: str) -> bool:
     return needle in row.text or (row.verdict is None and needle in f"{row.name}\n{row.file}\n{row.why}".casefold())
 
 
-def worst_of_files(rows: Iterable[TurnRow]) -> list[TurnRow]:
-    """A row for each session: that of its worst turn, with how many turns have which verdict."""
-    sessions: dict[tuple[str, ...], list[TurnRow]] = {}
-    for row in rows:
-        sessions.setdefault(row.paths, []).append(row)
-    return [_worst(group) for group in sessions.values()]
-
-
-def _worst(group: Sequence[TurnRow]) -> TurnRow:
-    worst = min(group, key=lambda row: row.severe)
-    counted = tuple((seen.word, count) for seen, count in by_verdict(group))
-    return worst._replace(turns=counted) if counted else worst
-
-
 # -- What is said of many turns --------------------------------------------------------------------------------------
 
 
@@ -325,7 +329,7 @@ def counts_of(rows: Iterable[TurnRow]) -> RowCounts:
     every = list(rows)
     verdicts = by_verdict(every)
     return RowCounts(
-        sum(count for _, count in verdicts), len({row.paths for row in every if row.verdict is not None}),
+        sum(count for _, count in verdicts), len({row.session for row in every if row.verdict is not None}),
         sum(count for seen, count in verdicts if not seen.clean),
         sum(row.verdict.complete for row in every if row.verdict is not None),
         sum(row.verdict is None for row in every), verdicts)

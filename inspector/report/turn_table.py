@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from inspector.report.lines.spans import Line, Measure, Role, Span, cells, clip, one_line, safe, text_of, width_of
 from inspector.report.lines.steps import role_of
 from inspector.report.table import Column, Table
-from inspector.report.turn_rows import TurnRow, by_model, by_verdict
+from inspector.report.turn_rows import BELOW, TurnRow, by_model, by_verdict
 
 
 class TurnColumn(NamedTuple):
@@ -56,6 +56,12 @@ def _tokens(row: TurnRow) -> str:
     return "" if row.tokens is None and row.cap is None else f"{spent}/{row.cap:,}" if row.cap is not None else spent
 
 
+def _name(row: TurnRow) -> str:
+    if not row.depth:
+        return row.name
+    return f"{'  ' * (row.depth - 1)}└ {row.name.rpartition(BELOW)[2]}"
+
+
 def _number(row: TurnRow) -> str:
     if row.turns:
         return f"{sum(count for _, count in row.turns):,}"
@@ -86,7 +92,7 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
     return (
         TurnColumn("verdict", Column("verdict", lambda row: row.verdict.id if row.verdict else None, _verdict),
                    lambda row: row.severe, (24, 24, 24)),
-        TurnColumn("session", _text("file", lambda row: row.file, lambda row: row.name),
+        TurnColumn("session", _text("file", lambda row: row.file, _name),
                    lambda row: (row.name, row.file, row.number), (10, 16, 34)),
         TurnColumn(REASON, Column("reason", lambda row: row.effective or None, _reason),
                    lambda row: (row.effective, row.raw or row.noted) if row.verdict else None, (20, 23, 30)),
@@ -223,7 +229,7 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
     listed = [rows[at] for at in sorted_rows(rows, every[0])]
     shown = [row for row in listed if everything or row.verdict is None or not row.verdict.clean]
     turns = [row for row in rows if row.verdict is not None]
-    sessions = len({row.paths for row in turns})
+    sessions = len({row.session for row in turns})
     yield f"{len(turns):,} turns in {sessions:,} {'session' if sessions == 1 else 'sessions'}"
     if shown:
         laid = [(column, size) for column, size in layout(every, WIDE)

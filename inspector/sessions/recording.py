@@ -130,12 +130,16 @@ class Skipped(NamedTuple):
 
 
 class SessionAbout(NamedTuple):
-    """What a native session file says of itself."""
+    """What a session file says of itself."""
 
     title: str = ""
     story: str = ""
     provenance: str = ""
     end_state: str = ""
+    id: str = ""
+    """By which the files of other sessions name it."""
+    parent: str = ""
+    """The id of the session that began it, or that it is a fork of."""
 
 
 class Act(NamedTuple):

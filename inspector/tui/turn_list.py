@@ -1,6 +1,6 @@
 """The rows of the table of turns, its headings, and what is known of one row; and the files that nobody named.
 
-A row is a turn, or a file by its worst turn. Rows are put into the place of their file while files are read.
+A row is a turn, or a session by its worst turn. Rows are put into the place of their file while files are read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from textual.events import Click
 from textual.reactive import reactive
 
 from inspector.config.files import bounds_of
-from inspector.report import filters, turn_rows, turn_table
+from inspector.report import filters, session_rows, turn_rows, turn_table
 from inspector.report.lines.spans import EMPTY, Line, Role, Span, joined, safe, wrapped
 from inspector.report.lines.steps import role_of
 from inspector.report.turn_rows import TurnRow
@@ -59,7 +59,7 @@ def rows_of_session(opened: OpenSession) -> list[TurnRow]:
 
 
 class TurnList(RowList):
-    """Turns, or files by their worst turn, in the order of a column; headings where they stand as they were found."""
+    """Turns, or sessions by their worst turn, in the order of a column; headings where they are as they were found."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "open", tooltip="Open the session at the step that the verdict is about",
@@ -96,10 +96,13 @@ class TurnList(RowList):
         here = self.selected
         passed = [row for row in self.rows if self.filter is None or turn_rows.matches(self.filter.matches, row)]
         self.matching = len(passed)
-        listed = turn_rows.worst_of_files(passed) if self.by_file else passed
+        listed = session_rows.worst_of_sessions(passed) if self.by_file else passed
         column = next((each for each in self.columns if each.name == self.sort), None)
         if column is not None:
             listed = [listed[at] for at in turn_table.sorted_rows(listed, column, self.reverse)]
+        if (self.by_file or column is None) and session_rows.has_families(listed):
+            groups = [[row] for row in listed] if self.by_file else [*session_rows.by_session(listed).values()]
+            listed = session_rows.in_families(groups)
         titled = column is None and any(section.title for section in self.sections)
         self.shown = list(self._titled(listed)) if titled else list(listed)
         self.set_reactive(RowList.cursor, self._place_of(here))
@@ -155,12 +158,18 @@ class TurnList(RowList):
         return (mark, *turn_table.cells_of(row, self.layout_now, paint_of(self.app).measure))
 
     def find(self, needle: str, by: int, again: bool) -> bool:
-        """Goes to the next row that holds a text, round the end if need be; False where none does."""
+        """Goes to the next row that holds a text, round the end if need be; False where none does.
+
+        A row that stands for a session holds what any of its turns holds.
+        """
         wanted = needle.casefold()
+        sessions = session_rows.by_session(self.rows) if self.by_file else {}
         for far in range(len(self.shown)):
             at = (self.cursor + (far + again) * by) % len(self.shown)
             row = self.shown[at]
-            if isinstance(row, TurnRow) and turn_rows.holds(row, wanted):
+            if isinstance(row, TurnRow) and any(
+                turn_rows.holds(turn, wanted) for turn in sessions.get(row.session, (row,))
+            ):
                 self.cursor = at
                 return True
         return False

@@ -55,7 +55,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 id="turns.filter"),
         Binding("/", "search", "search", tooltip="Search messages, answers, arguments, names", id="turns.search"),
         Binding("s", "sort", "sort", tooltip="Sort by a column; the same column again turns it round", id="turns.sort"),
-        Binding("v", "by_file", "by file", tooltip="One row a file, by its worst turn; or one row a turn",
+        Binding("v", "by_file", "by file", tooltip="One row a session, by its worst turn; or one row a turn",
                 id="turns.group"),
         Binding("exclamation_mark", "attention", "attention", id="turns.attention",
                 tooltip="The next row that needs attention"),
@@ -257,12 +257,12 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.app.push_screen(Choose("Sort by", rows, start), chosen)
 
     def action_by_file(self) -> None:
-        """One row a file, or one a turn."""
+        """One row a session, or one a turn."""
         self.listed.by_file = not self.listed.by_file
         self.listed.relist()
         self._say_counts()
         self._moved()
-        self.note = "one row a file, by its worst turn" if self.listed.by_file else "one row a turn"
+        self.note = "one row a session, by its worst turn" if self.listed.by_file else "one row a turn"
 
     def action_attention(self) -> None:
         """The next row that needs attention, round the end if need be."""

@@ -213,4 +213,4 @@ def test_a_state_without_a_title_leaves_the_name_of_the_file(tmp_path, state):
     folder = tmp_path / "agents" / "main"
     folder.mkdir(parents=True)
     seen = shown(session(prompt("go"), begin(), text("Done."), end()), folder, name="wire.jsonl")
-    assert seen.inputs[0].about is None
+    assert seen.inputs[0].about.title == ""

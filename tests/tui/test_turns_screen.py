@@ -366,8 +366,27 @@ async def test_by_file_each_session_is_a_row_of_its_worst_turn(tmp_path: Path) -
         await pilot.press("v")
         assert words(listed) == ["TRUNCATED", "COMPLETE"]
         assert "turns    1 TRUNCATED · 1 COMPLETE" in page(app)
+        await pilot.press("down", "/", *"one", "enter")  # of the turn that is not the worst
+        assert listed.selected.name == "many"
         await pilot.press("v")
         assert len(words(listed)) == 3
+
+
+async def test_a_subagent_is_listed_below_its_session_and_opens_at_its_turn() -> None:
+    path = wrote(".claude/projects/-w/k1.jsonl", ENDED.replace("s-1", "k1"), 1_000)
+    cut = CUT.replace("s-1", "k1").replace('"isSidechain": false', '"isSidechain": true, "agentId": "a1"')
+    wrote(".claude/projects/-w/k1/subagents/agent-a1.jsonl", cut, 900)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        session, subagent = listed_rows(listed)[:2]
+        assert (session.paths, subagent.paths, subagent.name) == ((path,), (path,), "k1 › subagent a1")
+        assert "  k1 " in page(app)
+        assert "  └ subagent a1 " in page(app)
+        await pilot.press("down", "enter")
+        while not isinstance(app.screen, SessionScreen):
+            await pilot.pause(0.02)
+        assert app.screen.run.view.replay.turn_at(app.screen.step) + 1 == subagent.number
 
 
 async def test_attention_goes_round_the_rows_that_need_it(folder: Path) -> None:

@@ -118,7 +118,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "cursor": FileFormat(
         f"{_HERE}.cursor", "Cursor agent transcript", 'lines with "role" and "message" alone', Keeps(Words.HINT),
-        (b'"role"',), (AgentFolder("Cursor", "", ".cursor", ("projects", "*", "agent-transcripts", "**")),),
+        (b'"role"',), tuple(AgentFolder("Cursor", "", ".cursor", ("projects", "*", "agent-transcripts", *below))
+                            for below in ((), ("*",))),
         "../subagents/*.jsonl",
     ),
     "atif": FileFormat(

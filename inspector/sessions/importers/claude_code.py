@@ -8,6 +8,7 @@ of another shape is counted and reported. What one row says stands in `claude_ro
 
 from __future__ import annotations
 
+import os
 import re
 from functools import partial
 from typing import IO, Any
@@ -114,6 +115,8 @@ class _Session(TranscriptReader):
         self.caps: set[int] = set()
         self.titles: dict[str, str] = {}
         self.agents: set[str] = set()
+        self.session = ""
+        """The session that a subagent's rows name."""
 
     def settle(self) -> None:
         """The provider's word where a row has it, else what other rows show; then the operator's ends of turns."""
@@ -154,6 +157,7 @@ class _Session(TranscriptReader):
             self.remarks["are of an unexpected shape"] += 1
         elif isinstance(value.get("agentId"), str):
             self.agents.add(value["agentId"])
+            self.session = str(value.get("sessionId") or "")
         for row in rows:
             if row.mark == "interrupted" and any(each.typed for each in where.rows()):
                 self.remarks["stop a request of the user of which nothing came"] += 1
@@ -270,5 +274,6 @@ class _Session(TranscriptReader):
         title = next((self.titles[name] for name in TITLES if name in self.titles), "")
         if len(self.agents) == 1 and not title:
             title = f"subagent {next(iter(self.agents))}"
-        if title:
-            reading.about = SessionAbout(title=title)
+        key = os.path.basename(self.path).removesuffix(".jsonl")
+        begun = self.agents and self.session not in ("", key)
+        reading.about = SessionAbout(title, id=key, parent=self.session if begun else "")

@@ -17,6 +17,7 @@ from inspector.sessions.importers.codex_items import status_of, take_part, text_
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import object_of
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.reasons import INFERRED, RECORDER
 from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, TextPart, ToolResultPart, Usage
@@ -113,7 +114,7 @@ class _Rollout(TranscriptReader):
         """Where each message of the user was said, for rollbacks."""
         self.model: str | None = None
         self.thread: str | None = None
-        self.title = ""
+        self.title = self.parent_id = ""
         self.compacted: str | None = None
         self.interrupted = False
         self.events = 0
@@ -152,8 +153,11 @@ class _Rollout(TranscriptReader):
             self.remarks["are headers of another thread, whose history this one begins with"] += key != self.thread
             return
         self.thread = key if isinstance(key, str) else ""
-        source = payload.get("source")
-        if isinstance(payload.get("parent_thread_id"), str) or (isinstance(source, dict) and "subagent" in source):
+        source = object_of(payload.get("source"))
+        begun = object_of(object_of(source.get("subagent")).get("thread_spawn"))
+        parent = payload.get("parent_thread_id", begun.get("parent_thread_id"))
+        self.parent_id = parent if isinstance(parent, str) else ""
+        if self.parent_id or "subagent" in source:
             self.title = f"subagent {self.thread[-12:]}"
 
     # -- items -------------------------------------------------------------------------------------------------------
@@ -383,5 +387,5 @@ class _Rollout(TranscriptReader):
             self.reading.notices.insert(0, (
                 "Codex keeps no stop reason and no output cap: what is shown of the ends of its answers is inferred, "
                 "and says so"))
-        if self.title:
-            self.reading.about = SessionAbout(title=self.title)
+        if self.thread:
+            self.reading.about = SessionAbout(self.title, id=self.thread, parent=self.parent_id)

@@ -6,6 +6,7 @@ newer files a row `turn_ended` says how a turn ended. Source: fixtures of jazzya
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -51,6 +52,12 @@ class _Session(ChatReader):
     name, agent, fields = "cursor", "Cursor", FIELDS
     unit = "line"
     row_word = ("a row", "rows")
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        folder = os.path.dirname(path)
+        self.session_id = os.path.basename(path).removesuffix(".jsonl")
+        self.parent_id = os.path.basename(os.path.dirname(folder)) if os.path.basename(folder) == "subagents" else ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A message, or the end of a turn."""

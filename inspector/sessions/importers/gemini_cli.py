@@ -10,6 +10,7 @@ limits.", written before the message whose end it tells. Source: gemini-cli 0.61
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -131,8 +132,10 @@ class _Chat(ChatReader):
         """What the file says of the whole chat."""
         self.model = known_text(object_of(value.get("meta")).get("model")) or self.model
         self.title = known_text(value.get("summary")) or self.title
+        self.session_id = known_text(value.get("sessionId")) or self.session_id
         if value.get("kind") == "subagent":
             self.title = self.title or "subagent"
+            self.parent_id = os.path.basename(os.path.dirname(self.path))
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A message of the user or of the model, a row of the screen, or a step back."""

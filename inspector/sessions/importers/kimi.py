@@ -269,8 +269,9 @@ class _Session(KimiReader):
     def summarise(self) -> None:
         """How many ends are the provider's own words, and what the session is called."""
         title = title_of(self.path)
-        if title:
-            self.reading.about = SessionAbout(title=title)
+        session, _, agent = os.path.dirname(self.path).rpartition("/agents/")
+        self.reading.about = SessionAbout(title, id=os.path.dirname(self.path),
+                                          parent=f"{session}/agents/main" if agent not in ("", "main") else "")
         without = len(self.steps) - self.raw
         if without:
             self.reading.notices.insert(0, (

@@ -7,6 +7,7 @@ carried. Source: pi's `docs/session-format.md`; the words are those of seed 002.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
@@ -220,6 +221,8 @@ class _Session(TranscriptReader):
         self.title = ""
         self.header: object = None
         """The id of the first row."""
+        self.fork: object = None
+        """The file of the session that this one goes on from."""
         if OPENCLAW_FOLDER in PurePath(path).parts:
             self.writer = "openclaw"
 
@@ -229,7 +232,7 @@ class _Session(TranscriptReader):
             return self._message(line, line.value, place)
         lines.count(line.value.get("type"), PASSED)
         if line.value.get("type") == "session":
-            self.header = line.value.get("id")
+            self.header, self.fork = line.value.get("id"), line.value.get("parentSession")
         self._other(line, line.value)
         return place
 
@@ -314,5 +317,6 @@ class _Session(TranscriptReader):
             notices.append(f"answers that do not say their API, taken for {taken}: {self.assumed:,}")
         if self.labels:
             notices.append(f"labels: {', '.join(sorted(self.labels)[:20])}")
-        if self.title:
-            self.reading.about = SessionAbout(title=self.title)
+        if isinstance(self.header, str):
+            parent = os.path.basename(self.fork).removesuffix(".jsonl") if isinstance(self.fork, str) else ""
+            self.reading.about = SessionAbout(self.title, id=self.header, parent=parent.rpartition("_")[2])

@@ -134,6 +134,8 @@ class _Reader(DialogueReader):
         item = object_of(_object(sibling(self.path, "history_item.json")))
         if isinstance(item.get("task"), str):
             self.titles[self.session] = redact.text(item["task"])[:120]
+        if isinstance(item.get("parentTaskId"), str):
+            self.parents[self.session] = item["parentTaskId"]
         return self.read_rows(TranscriptRows(numbered(merged, cut=True), self.fields, self.unit))
 
     def read_screen(self, screen: bytes) -> FileReading:

@@ -213,7 +213,7 @@ class ChatReader(TranscriptReader):
         self.model: str | None = None
         self.cap: int | None = None
         """The output cap that the file states for all its requests."""
-        self.title = ""
+        self.title = self.session_id = self.parent_id = ""
 
     @property
     def api(self) -> str:
@@ -263,8 +263,8 @@ class ChatReader(TranscriptReader):
                 f"{wordless:,} of {len(self.answers):,} answers have no stop reason, as {self.agent} keeps none for "
                 "them: what is shown for those is inferred from other rows, and says so"
             ))
-        if self.title:
-            self.reading.about = SessionAbout(title=self.title)
+        if self.title or self.session_id:
+            self.reading.about = SessionAbout(self.title, id=self.session_id, parent=self.parent_id)
 
 
 def unanswered(place: TreePlace) -> ToolCall | None:

@@ -6,6 +6,7 @@ file of many sessions can be found by it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -38,6 +39,8 @@ class DialogueReader(TranscriptReader):
         self.titles: dict[str, str] = {}
         self.parents: dict[str, str] = {}
         """Session -> the one that began it."""
+        self.same_titles: Counter[str] = Counter()
+        """How many sessions of the file have a title."""
 
     def session_of(self, value: dict[str, Any]) -> str:
         """The session of a record."""
@@ -88,6 +91,7 @@ class DialogueReader(TranscriptReader):
 
     def settle(self) -> None:
         """Where no word says how an answer ended, what the other records show; then the operator's ends of turns."""
+        self.same_titles.update(self.titles.values())
         for answer in self.answers:
             answer.stop = answer.stop or call_unfinished(answer) or infer(answer, frozenset())
             answer.session = self.title_of(answer.session)
@@ -96,10 +100,11 @@ class DialogueReader(TranscriptReader):
 
     def title_of(self, session: str) -> str:
         """What a session is called, below those that began it."""
-        names, seen = [], set[str]()
-        while session and session not in seen:
+        names, seen = list[str](), set[str]()
+        while session and session not in seen and (not names or session in self.titles):
             seen.add(session)
-            names.append(self.titles.get(session) or session)
+            title = self.titles.get(session) or session
+            names.append(title if self.same_titles[title] < 2 else f"{title} ({session[-8:]})")
             session = self.parents.get(session, "")
         return " › ".join(reversed(names))
 
@@ -108,7 +113,8 @@ class DialogueReader(TranscriptReader):
         if self.words and self.answers:
             self.reading.notices.insert(0, self.words)
         if len(self.titles) == 1:
-            self.reading.about = SessionAbout(title=next(iter(self.titles.values())))
+            key, title = next(iter(self.titles.items()))
+            self.reading.about = SessionAbout(title, id=key, parent=self.parents.get(key, ""))
         elif self.titles:
             below = f", {len(self.parents):,} of them begun by another" if self.parents else ""
             self.reading.notices.append(f"sessions in it: {len(self.titles):,}{below}")
