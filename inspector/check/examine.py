@@ -16,7 +16,6 @@ from inspector.check.rules import RULES, chosen
 from inspector.config.settings import Settings
 from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.report import filters
 from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines.spans import one_line
 from inspector.report.times import moment, turn_times
@@ -161,12 +160,15 @@ def check_paths_together(
     wanted: str = "", stdin: bytes | None = None, listed: bool = False,
 ) -> Report:
     """The same for files that are one session. One that a folder listed, and that is no session, is only counted."""
-    found = filters.parse(wanted) if wanted else None
+    if wanted:
+        from inspector.report import filters  # its words are made into a table, which most runs do not need
+
+        expression = filters.parse(wanted)
     if listed and not any(map(is_session, paths)):
         return Report(skipped=len(paths))
     loaded = open_paths(paths, api=api, profile=profile, stdin=stdin)
     shown = view(replay(open_case(loaded), Settings()))
-    only = None if found is None else set(filters.responses(found, shown))
+    only = set(filters.responses(expression, shown)) if wanted else None
     return _report(shown, loaded, ids, only, name)
 
 

@@ -15,7 +15,7 @@ from inspector.check import history
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls
 from inspector.sessions.recording import TurnPlace
-from loop_core.judge.arguments import ArgumentShape, parse
+from loop_core.judge.arguments import ArgumentShape, is_usable, parse, schema_problems
 from loop_core.values import At, ReasoningPart, Severity, Stop
 
 
@@ -80,6 +80,23 @@ def from_verdict(*words: str) -> Finder:
         yield RuleHit(_OWN_LIMIT.sub("", verdict.sentence), facts.index if facts else None, at, verdict.sure)
 
     return find
+
+
+def cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+    """Finds turns that end with a held call; it is no error where the call came without arguments that it may lack."""
+    facts = deciding(view, turn)
+    for hit in from_verdict("CALL HELD", "CALL NOT RUN")(view, turn):
+        yield hit._replace(sure=hit.sure and (facts is None or not _may_lack_arguments(facts)))
+
+
+def _may_lack_arguments(facts: ResponseFacts) -> bool:
+    """Whether an answer asked for tools, and every call that is held came without arguments, none of which its tool
+    requires: the model may have left out what is optional."""
+    tools = {tool.name: tool for tool in facts.exchange.request.tools} if facts.exchange.request else {}
+    held = [verdict.call for verdict in held_calls(facts.verdicts)]
+    return any(seen.rule == "judge.empty_arguments" for seen in facts.judged.findings) and all(
+        parse(call.arguments).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT)
+        and is_usable(tool := tools.get(call.name or "")) and not schema_problems(tool, {}) for call in held)
 
 
 def first_of(*finders: Finder) -> Finder:

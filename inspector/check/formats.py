@@ -10,10 +10,10 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from textwrap import fill
 from typing import Any
 from urllib.parse import quote
-from xml.sax.saxutils import escape, quoteattr
 
 from inspector import __version__
 from inspector.check.examine import Problem, Report
@@ -128,7 +128,7 @@ def _xml(value: str) -> str:
 
 
 def _attribute(value: str) -> str:
-    return quoteattr(_xml(value))
+    return f'"{escape(_xml(value)).replace(chr(10), "&#10;").replace(chr(13), "&#13;").replace(chr(9), "&#9;")}"'
 
 
 def sarif(report: Report) -> str:

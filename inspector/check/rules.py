@@ -63,10 +63,10 @@ _EVERY: tuple[CheckRule, ...] = (
     CheckRule(
         "call-cut", ERROR, "The turn ended with a call that is not whole",
         "A tool call was cut or came without its arguments, nobody ran it, and it was not asked for again, or never "
-        "came whole.",
+        "came whole. It is a warning where it came without arguments, and its tool requires none.",
         "The arguments of `write_file` end in the middle of their JSON, and the session ends there.",
         "Ask for the call again; where the budget cut it, with a larger max_tokens.",
-        from_verdict("CALL HELD", "CALL NOT RUN")),
+        finders.cut_call),
     CheckRule(
         "repeated-cut-call", WARNING, "The same call was cut again and again",
         "A call was cut, asked for again, and cut again at the same beginning. Each attempt costs the same tokens and "

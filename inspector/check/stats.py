@@ -147,8 +147,8 @@ _COLOURS = ("#2f855a", "#c53030", "#b7791f", "#6b46c1", "#2b6cb0", "#718096")
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1a202c;"
     "background:#fff}h2{margin-top:2.5rem}table{border-collapse:collapse}td,th{padding:.15rem .8rem .15rem 0;"
-    "text-align:left}td+td,th+th{text-align:right}svg{max-width:100%;height:auto}.key i{display:inline-block;"
-    "width:.8em;height:.8em;margin:0 .4em 0 1em}"
+    "text-align:left}td+td,th+th{text-align:right}.wide{overflow-x:auto}h1,p{overflow-wrap:anywhere}"
+    ".key i{display:inline-block;width:.8em;height:.8em;margin:0 .4em 0 1em}"
 )
 
 
@@ -165,12 +165,18 @@ def page(report: Report) -> str:
     ]
     for title, dimension in (("Endings over days", "day"), ("Models side by side", "model"), ("Agents", "agent")):
         rows = groups(turns, dimension)
-        parts.append(f"<h2>{title}</h2>{_stacks(rows, order, title)}{_table(rows)}")
+        parts.append(f"<h2>{title}</h2>{_wide(_stacks(rows, order, title))}{_wide(_table(rows))}")
     rows = groups(turns, "model")
-    parts.append(f"<h2>Output tokens, those of lost turns in red</h2>{_tokens(rows)}")
+    parts.append(f"<h2>Output tokens, those of lost turns in red</h2>{_wide(_tokens(rows))}")
     return (f'<!doctype html><html lang="en"><meta charset="utf-8"><title>How turns ended</title>'
+            f'<meta name="viewport" content="width=device-width,initial-scale=1">'
             f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">'
             f"<style>{_STYLE}</style><body>{''.join(parts)}</body></html>\n")
+
+
+def _wide(part: str) -> str:
+    """A part that moves sideways by itself where the screen is narrower."""
+    return f'<div class="wide">{part}</div>'
 
 
 def _order(turns: Sequence[TurnEnd]) -> list[str]:

@@ -221,7 +221,8 @@ def _point(point: BudgetPoint) -> dict[str, int]:
 PAGE_STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#1a202c;"
     "background:#fff}table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #cbd5e0;padding:.3rem .7rem;"
-    "text-align:center}th{background:#edf2f7}td.best{outline:3px solid #1a202c}caption{text-align:left;font-weight:600}"
+    "text-align:center}.wide{overflow-x:auto}p{overflow-wrap:anywhere}"
+    "th{background:#edf2f7}td.best{outline:3px solid #1a202c}caption{text-align:left;font-weight:600}"
 )
 
 
@@ -238,10 +239,12 @@ def page(tuned: TunedGrid) -> str:
                     f"<strong>{escape(_assigned_values(grid.names, grid.values(best)))}</strong>; {done}.</p>")
     rows, columns = grid.axes[0], grid.axes[-1] if len(grid.axes) > 1 else None
     for others in product(*(axis.values for axis in grid.axes[1:-1])):
-        told.append(_page_table(tuned, rows.values, columns.values if columns else (), others, best))
+        heat = _page_table(tuned, rows.values, columns.values if columns else (), others, best)
+        told.append(f'<div class="wide">{heat}</div>')  # on a narrow screen the table moves by itself
     told.append("<p>~ is simulated: what the recording does not hold was cut again. A number is the turns that are "
                 "complete; the greener, the more.</p>")
     return (f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Limits and what they complete</title>'
+            f'<meta name="viewport" content="width=device-width,initial-scale=1">'
             f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">'
             f"<style>{PAGE_STYLE}</style><body>{''.join(told)}</body></html>\n")
 

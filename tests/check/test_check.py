@@ -158,6 +158,23 @@ def test_github_annotations_cannot_be_broken_by_what_a_session_holds(tmp_path):
         assert message
 
 
+def test_what_a_session_holds_is_no_markup_in_junit_and_markdown(tmp_path):
+    path = tmp_path / "a|b<i>&c.jsonl"
+    word = 'stop]]> "<script>" | `x` [l](http://x)\n| row'
+    path.write_bytes(lines(asked([user("x")], chat("All", word), max_tokens=9)))
+    report = check_file(path)
+    (problem,) = report.problems
+    (suite,) = ElementTree.fromstring(FORMS["junit"](report))
+    assert suite.get("name") == str(path)
+    assert suite[0].find("failure").get("message") == problem.message
+    assert "<script>" in problem.message
+    table = FORMS["md"](report)
+    assert "<" not in table
+    (row,) = [line for line in table.splitlines() if line.startswith("| ▲")]
+    assert row.replace("\\|", "").count("|") == 5
+    assert row.replace("\\`", "").count("`") == 2
+
+
 # -- the command ----------------------------------------------------------------------------------------------------
 
 

@@ -213,6 +213,20 @@ def test_a_rule_fires_where_it_should_and_not_beside(rule):
     assert rule not in {problem.rule for problem in beside.problems}
 
 
+def test_a_call_without_arguments_is_no_error_where_its_tool_requires_none():
+    """Chat Completions of Claude behind a router leave `arguments` out where the model sent none."""
+    def severities(*required: str) -> dict[str, str]:
+        schema = {"type": "object", "properties": {"title": {"type": ["string", "null"]}}, "required": [*required]}
+        tool = {"type": "function", "function": {"name": "find_lesson", "description": "", "parameters": schema}}
+        bare = {"index": 0, "id": "toolu_01A", "type": "function", "function": {"name": "find_lesson"}}
+        asks = {"model": "anthropic/claude-sonnet-4.5", "messages": ASKS, "max_tokens": 500, "tools": [tool]}
+        data = har(entry(ROUTER, asks, chunks(delta("I look."), delta(None, "tool_calls", tool_calls=[bare]))))
+        return {problem.rule: problem.severity for problem in check_file(data).problems}
+
+    assert severities() == {"call-cut": "warning", "unreadable-arguments": "warning"}
+    assert severities("title")["call-cut"] == "error"
+
+
 def test_a_cut_call_in_a_transcript_of_claude_code():
     """The row of a cut call holds what the parser made of it; the reason tells the cut, the next row the result."""
     def session(words: str, error: bool) -> set[str]:

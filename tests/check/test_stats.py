@@ -67,6 +67,8 @@ def test_the_page_is_whole_inert_and_needs_nothing_else(report):
     assert "=m&lt;2&gt;" in made
     assert "<m" not in made.replace("<meta", "")
     assert "default-src 'none'" in made
+    assert 'name="viewport"' in made, "a telephone draws it at its own width"
+    assert made.count('<div class="wide">') == 7, "what is wider moves by itself"
 
 
 def test_an_empty_report_has_a_page_too(tmp_path):
