@@ -519,7 +519,7 @@ def _mentioned(statement: ast.stmt) -> Iterator[str]:
 
 Outcome = tuple[int, dict[str, float], list[str], set[str]]
 """The exit code of pytest, the seconds of each test, the tests that failed, the modules of libraries that it loaded."""
-LIBRARIES = sys.stdlib_module_names | {"_pytest", "anyio", "httpcore", "httpx", "hypothesis", "jsonschema_rs",
+LIBRARIES = sys.stdlib_module_names | {"_pytest", "anyio", "httpcore", "httpx", "hypothesis", "jiter", "jsonschema_rs",
                                        "multidict", "pydantic", "pydantic_core", "rich", "textual", "yaml", "yarl"}
 """What a process may load before it forks: no library here starts a thread or opens a connection when it is loaded."""
 

@@ -216,9 +216,9 @@ def without_credentials(text: str) -> str:
 
 def say(notices: Iterable[str]) -> None:
     """Tells something on standard error, a line each."""
-    from inspector.report.lines.spans import one_line
-
     for notice in notices:
+        from inspector.report.lines.spans import one_line  # mostly there is nothing to tell
+
         click.echo(f"inspector: {without_credentials(one_line(notice))}", err=True)
 
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from pydantic_core import from_json
-
+from loop_core.json_parser import from_json
 from loop_core.judge.arguments import is_usable, schema_problems
 from loop_core.values import Request, ResponsePart, TextPart, Tool
 from loop_core.wire import wire
@@ -268,7 +267,7 @@ def match_json(request: Request, text: str, name: str) -> None:
     if not text:
         return
     try:
-        value = from_json(text)
+        value = from_json(text.encode())
     except ValueError:
         raise RequestError(f"{shape.at}: the scenario {name} answers with a text that is no JSON",
                            param=shape.at) from None

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aiohttp import web
-from pydantic_core import from_json
 
 from inspector.provider.checks import check
 from inspector.provider.frames import JSON
@@ -24,6 +23,7 @@ from inspector.provider.reply import Reply
 from inspector.provider.scenarios import Kind, Story
 from loop_core.errors import CallerError
 from loop_core.formats import PLAYED
+from loop_core.json_parser import from_json
 from loop_core.values import Request
 from loop_core.wire import wire
 from loop_core.wire.demands import RequestError

@@ -16,8 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic_core import from_json
-
 from inspector import __version__
 from inspector.config.files import cache_folder, private_file, private_folder
 from inspector.report.advice import Advice, Basis
@@ -25,6 +23,7 @@ from inspector.report.turn_rows import AnswerRecord, TurnRow
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import redact, without_collector
 from inspector.sessions.importers import IMPORTERS
+from loop_core.json_parser import from_json
 from loop_core.values import Severity
 
 SCHEMA = 2
@@ -75,7 +74,7 @@ class TurnIndex:
         """The rows of those of these files that have not changed."""
         wanted, known = set(paths), dict[str, list[TurnRow]]()
         for path, state, digest, rows in self._all():
-            if path in wanted and _unchanged(path, from_json(state), digest):
+            if path in wanted and _unchanged(path, from_json(state.encode()), digest):
                 with suppress(ValueError, TypeError, IndexError):  # what cannot be restored is read
                     known[path] = _restored(rows)
             elif not os.path.exists(path):
@@ -228,7 +227,7 @@ def _plain(value: Any) -> Any:
 
 def _restored(text: str) -> list[TurnRow]:
     try:
-        rows = from_json(text)
+        rows = from_json(text.encode())
     except ValueError:  # half a pair of surrogates, as some transcripts have
         rows = json.loads(text)
     return [_row(TurnRow(*values)) for values in rows]

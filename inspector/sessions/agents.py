@@ -17,13 +17,12 @@ from heapq import nlargest
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic_core import from_json
-
 from inspector.config.files import bounds_of
 from inspector.sessions.importers import IMPORTERS
 from inspector.sessions.native import MARK
 from inspector.sessions.recording import SessionAbout
 from loop_core.errors import CallerError
+from loop_core.json_parser import from_json
 
 NEWEST = 10_000
 """Of more transcripts the older ones are not listed."""

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from pydantic_core import from_json
-
 from inspector.sessions.recording import Exchange
 from inspector.sessions.traffic import host_of
+from loop_core.json_parser import from_json
 from loop_core.judge.classify import cut_at_cap
 from loop_core.values import (
     ArgsForm,
@@ -146,7 +145,7 @@ class HistoryTree:
         found = self._parsed.get(raw)
         if found is None:
             try:
-                found = json.dumps(from_json(raw), sort_keys=True) if raw.strip() else "{}"
+                found = json.dumps(from_json(raw.encode()), sort_keys=True) if raw.strip() else "{}"
             except (ValueError, TypeError):  # a lone surrogate is no text to the parser
                 found = raw.strip()
             self._parsed[raw] = found
@@ -286,6 +285,6 @@ def _unparsed(call: ToolCall) -> bool:
     if call.kind is not CallKind.FUNCTION or call.form is not ArgsForm.STRING or not call.arguments:
         return False
     try:
-        return not isinstance(from_json(call.arguments), dict)
+        return not isinstance(from_json(call.arguments.encode()), dict)
     except (ValueError, TypeError):  # a lone surrogate is no text to the parser
         return True

@@ -12,10 +12,9 @@ from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pydantic_core import from_json
-
 from inspector.sessions import redact, traffic
 from loop_core.errors import LoopError
+from loop_core.json_parser import from_json
 from loop_core.values import ToolResultPart
 
 SHORT = 200

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pydantic_core import from_json
-
+from loop_core.json_parser import from_json, from_json_prefix
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.framing import SEPARATOR, SSE, TextSequence
 
@@ -39,7 +38,7 @@ def loads(text: str | bytes) -> Any:
         ValueError: it is none.
     """
     try:
-        return from_json(text)
+        return from_json(text.encode() if isinstance(text, str) else text)
     except (ValueError, TypeError):
         return reparse(text)
 
@@ -64,7 +63,7 @@ def begun(text: str) -> Any:
     Raises:
         ValueError: it is no beginning of one.
     """
-    return from_json(_NUMBER.sub("", text).encode("utf-8", "replace"), allow_partial="trailing-strings")
+    return from_json_prefix(_NUMBER.sub("", text).encode("utf-8", "replace"))
 
 
 def mend(text: str) -> str:
@@ -229,9 +228,9 @@ def _object(text: bytes) -> dict[str, Any] | None:
 
 def _partial(text: bytes) -> Any:
     try:
-        return from_json(text, allow_partial="trailing-strings")
+        return from_json_prefix(text)
     except ValueError:
         try:
-            return from_json(mend(text.decode("utf-8", "replace")), allow_partial="trailing-strings")
+            return from_json_prefix(mend(text.decode("utf-8", "replace")).encode())
         except ValueError:
             return None

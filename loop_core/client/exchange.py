@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from pydantic_core import from_json
-
 from loop_core.client.address import (
     Server,
     expected_speaker,
@@ -20,6 +18,7 @@ from loop_core.client.address import (
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest
 from loop_core.errors import DecodeError
+from loop_core.json_parser import from_json
 from loop_core.judge.classify import Judgement, judge
 from loop_core.turn.state import ProviderResponse
 from loop_core.values import (

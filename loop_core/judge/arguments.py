@@ -14,8 +14,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pydantic_core import from_json
-
+from loop_core.json_parser import from_json_prefix
 from loop_core.values import CallKind, Tool, ToolCall
 
 _KEPT_AS_IS = frozenset({"enum", "const", "default", "example", "examples", "required"})
@@ -218,7 +217,7 @@ def parse_leniently(raw: str | None) -> Any:
     if not raw or not raw.strip():
         return {}
     try:
-        return from_json(raw.encode("utf-8", "replace"), allow_partial="trailing-strings")
+        return from_json_prefix(raw.encode("utf-8", "replace"))
     except ValueError:
         return None
 

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from pydantic_core import from_json
-
 from loop_core.formats import format_entry
+from loop_core.json_parser import from_json
 from loop_core.judge.signs import Leak, find_leak
 from loop_core.values import (
     At,

@@ -12,10 +12,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
-from pydantic_core import from_json
-
 from loop_core.errors import CallerError, DecodeError, EncodeError
 from loop_core.formats import FORMATS
+from loop_core.json_parser import from_json
 from loop_core.values import ChatResponse, Request, TransportEnd
 from loop_core.wire.base import Decoder, StopRow
 from loop_core.wire.format import Format

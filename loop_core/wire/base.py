@@ -17,9 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
-from pydantic_core import from_json
-
 from loop_core.errors import DecodeError
+from loop_core.json_parser import from_json
 from loop_core.values import (
     At,
     ChatResponse,

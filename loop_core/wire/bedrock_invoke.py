@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote, unquote
 
-from pydantic_core import from_json
-
 from loop_core.errors import EncodeError
+from loop_core.json_parser import from_json
 from loop_core.values import At, ChatResponse, ExchangePart, Message, Request, Role, Stop, TextPart, Usage
 from loop_core.wire import base
 from loop_core.wire.anthropic_messages.decode import Decoder as MessagesDecoder

@@ -14,9 +14,8 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
-from pydantic_core import from_json
-
 from loop_core.errors import EncodeError
+from loop_core.json_parser import from_json
 from loop_core.values import (
     CallKind,
     Message,
@@ -329,7 +328,7 @@ def mend_parts(parts: Iterable[ResponsePart]) -> tuple[ResponsePart, ...]:
 def read_object(text: str) -> dict[str, Any] | None:
     """The JSON object that `text` is; None where it is none, or cut."""
     try:
-        value = from_json(text)
+        value = from_json(text.encode())
     except (ValueError, TypeError):  # a lone surrogate is no text to the parser
         return None
     return value if isinstance(value, dict) else None

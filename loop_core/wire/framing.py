@@ -9,7 +9,7 @@ import json
 import re
 from typing import Protocol
 
-from pydantic_core import from_json
+from loop_core.json_parser import from_json
 
 # -- Server-sent events ----------------------------------------------------------------------------------------------
 # Bytes in any chunks -> (payload, event name, start, end).

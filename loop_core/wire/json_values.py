@@ -14,8 +14,7 @@ from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
-from pydantic_core import from_json
-
+from loop_core.json_parser import from_json
 from loop_core.wire.framing import Frame
 
 _SPACE = re.compile(r"[ \t\r\n]*")

@@ -14,9 +14,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic_core import from_json
-
 from loop_core.errors import CallerError
+from loop_core.json_parser import from_json
 from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Stop, StopReason
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.base import StopRow

@@ -20,8 +20,7 @@ from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
-from pydantic_core import from_json
-
+from loop_core.json_parser import from_json
 from loop_core.wire.json_values import pointer
 
 

@@ -21,7 +21,7 @@ def test_a_value_is_written_as_json_dumps_writes_it(value: Any) -> None:
     assert indented(value) == json.dumps(value, indent=1)
 
 
-@pytest.mark.parametrize("items", [[], [1], [{"a": 1}, {}, [2]]])
+@pytest.mark.parametrize("items", [[], [1], [{"a": 1}, {}, [2]], [{"a": number / 7} for number in range(1100)]])
 def test_the_items_of_an_iterator_are_written_one_after_the_other(items: list[Any]) -> None:
     whole = {"first": 1, "items": items, "last": {"b": items}}
     assert "".join(document_text({**whole, "items": iter(items)})) == json.dumps(whole, indent=1)

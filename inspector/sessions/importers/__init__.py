@@ -13,11 +13,10 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple, cast
 
-from pydantic_core import from_json
-
 from inspector.config import files as bounds
 from inspector.sessions import intake, traffic
 from inspector.sessions.recording import ODD, Importer
+from loop_core.json_parser import from_json_prefix
 
 
 class AgentFolder(NamedTuple):
@@ -70,6 +69,8 @@ class FileFormat(NamedTuple):
     beside the file."""
     grows: bool = False
     """Whether a file of it grows line by line, so that its beginning is a session of its own."""
+    members: frozenset[str] = frozenset()
+    """All of these are in one of the first objects of a file that is no database: where many formats have the marks."""
 
 
 _HERE = "inspector.sessions.importers"
@@ -112,15 +113,14 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "droid": FileFormat(
         f"{_HERE}.droid", "Droid session", 'a first line with "type": "session_start", or lines with "toolName"',
         Keeps(Words.NONE), (b'"session_start"', b'"toolName"', b'"finalText"', b'"session_id"', b'"sessionId"',
-                            b'"tool_use"', b'"tool_result"'), (
-            AgentFolder("Droid", "", ".factory", ("sessions", "**")),
-        ),
+                            b'"tool_use"', b'"tool_result"'),
+        (AgentFolder("Droid", "", ".factory", ("sessions", "**")),),
     ),
     "cursor": FileFormat(
         f"{_HERE}.cursor", "Cursor agent transcript", 'lines with "role" and "message" alone', Keeps(Words.HINT),
         (b'"role"',), tuple(AgentFolder("Cursor", "", ".cursor", ("projects", "*", "agent-transcripts", *below))
                             for below in ((), ("*",))),
-        "../subagents/*.jsonl",
+        "../subagents/*.jsonl", members=frozenset({"role", "message"}),
     ),
     "atif": FileFormat(
         f"{_HERE}.atif", "ATIF trajectory", 'an object with "schema_version": "ATIF-v1.…"',
@@ -260,7 +260,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("ZeroClaw", variable, ".zeroclaw", parts, ("sessions.db",))
             for variable in ("ZEROCLAW_WORKSPACE", "ZEROCLAW_DATA_DIR", "ZEROCLAW_CONFIG_DIR")
             for parts in (("sessions",), ("workspace", "sessions"))
-        ),
+        ), members=frozenset({"role", "content"}),
     ),
     "zeroclaw-trace": FileFormat(
         f"{_HERE}.zeroclaw_trace", "ZeroClaw runtime trace",
@@ -322,6 +322,8 @@ def choose(head: bytes, path: str) -> str | None:
         if row.marks and not any(mark in marked for mark in row.marks):
             continue
         try:
+            if row.members and not (head.startswith(SQLITE) or first_look(head).has(row.members)):
+                continue
             score = importer(name).sniff(head, path)
         except ODD:
             continue  # what it cannot examine is none of its files
@@ -346,6 +348,10 @@ class FileHead(NamedTuple):
     """The JSON values of its first lines, the last of them perhaps cut; empty unless there are several."""
     text: bytes
     """The head without mark and leading white space."""
+
+    def has(self, members: frozenset[str]) -> bool:
+        """Whether one of its values is an object with these members."""
+        return any(isinstance(value, dict) and members <= value.keys() for value in (self.first, *self.lines))
 
 
 @lru_cache(maxsize=4)
@@ -375,10 +381,10 @@ def _look(text: bytes) -> FileHead:
 def partial(text: bytes) -> Any:
     """The JSON value that `text` begins, cut where it ends; None where it is no JSON."""
     try:
-        return from_json(text, allow_partial="trailing-strings")
+        return from_json_prefix(text)
     except ValueError:
         try:
-            return from_json(traffic.mend(text.decode("utf-8", "replace")), allow_partial="trailing-strings")
+            return from_json_prefix(traffic.mend(text.decode("utf-8", "replace")).encode())
         except ValueError:
             return None
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from pydantic_core import from_json
-
 from inspector.sessions.importers.database import snapshot
 from inspector.sessions.importers.records import encoded, in_tree, numbered
 from inspector.sessions.recording import FileReading
 from inspector.sessions.transcripts import TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import DialogueReader
+from loop_core.json_parser import from_json
 
 TABLE = "table"
 """The member of a record that names its table."""

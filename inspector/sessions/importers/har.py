@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic_core import from_json
-
 from inspector.sessions import detection, traffic
 from inspector.sessions.intake import Room, unpack
 from inspector.sessions.recording import (
@@ -31,6 +29,7 @@ from inspector.sessions.recording import (
     says_enough,
     unusable,
 )
+from loop_core.json_parser import from_json
 from loop_core.values import TransportEnd
 from loop_core.wire.failures import REDIRECTS
 from loop_core.wire.framing import text_sequence

@@ -13,8 +13,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic_core import from_json
-
 from inspector.sessions import redact, traffic
 from inspector.sessions.importers import first_look
 from inspector.sessions.intake import unpack
@@ -30,6 +28,7 @@ from inspector.sessions.recording import (
     says_enough,
     unusable,
 )
+from loop_core.json_parser import from_json
 from loop_core.values import TransportEnd
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.framing import Whole
@@ -257,7 +256,7 @@ def _elements(text: str, opening: int) -> Iterator[tuple[str, str]]:
 
 def _whole(text: str) -> bool:
     try:
-        from_json(text)
+        from_json(text.encode())
     except ValueError:
         return False
     return True

@@ -19,13 +19,12 @@ from dataclasses import replace
 from sys import intern
 from typing import IO, Any, ClassVar
 
-from pydantic_core import from_json
-
 from inspector.sessions import detection, intake, redact, traffic
 from inspector.sessions.recording import ODD, Exchange, FileReading, Options, unusable
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.wordings import connection_lost
 from loop_core.errors import CallerError
+from loop_core.json_parser import from_json_rows
 from loop_core.values import At, Evidence, ProviderError
 from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, read_error
 from loop_core.wire.json_values import byte_span
@@ -91,7 +90,7 @@ class TranscriptRows:
 
     def _parsed(self, piece: bytes, number: int, last: bool) -> Any:
         try:
-            value = from_json(piece, cache_strings="keys")  # texts are met once
+            value = from_json_rows(piece)  # texts are met once
         except ValueError:
             try:
                 value = traffic.reparse(piece)

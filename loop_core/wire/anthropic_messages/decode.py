@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pydantic_core import from_json
-
+from loop_core.json_parser import from_json
 from loop_core.values import (
     At,
     CallKind,
@@ -113,7 +112,7 @@ def _is_seam(part: ResponsePart) -> bool:
 
 def _value(part: ResponsePart) -> Mapping[str, Any]:
     try:
-        value = from_json(part.json) if type(part) is OpaquePart else None
+        value = from_json(part.json.encode()) if type(part) is OpaquePart else None
     except ValueError:
         value = None
     return value if isinstance(value, dict) else {}

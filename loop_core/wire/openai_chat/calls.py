@@ -26,8 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from pydantic_core import from_json
-
+from loop_core.json_parser import from_json
 from loop_core.values import ArgsForm, At, CallKind, ToolCall
 from loop_core.wire.openai_chat.table import API
 
@@ -69,7 +68,7 @@ class GrowingCall:
         if not text or not text.rstrip().endswith("}"):
             return False
         try:
-            return isinstance(from_json(text), dict)
+            return isinstance(from_json(text.encode()), dict)
         except (ValueError, TypeError):  # a lone surrogate is a TypeError
             return False
 

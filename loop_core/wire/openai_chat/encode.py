@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic_core import from_json
-
 from loop_core.errors import EncodeError
+from loop_core.json_parser import from_json
 from loop_core.values import (
     ArgsForm,
     CallKind,
@@ -92,7 +91,7 @@ def _call_losses(call: ToolCall, stopped: bool, stream: bool) -> Iterator[tuple[
 
 def _is_json(text: str | None) -> bool:
     try:
-        return text is not None and type(from_json(text)) is not str
+        return text is not None and type(from_json(text.encode())) is not str
     except (ValueError, TypeError):  # a lone surrogate is a TypeError
         return False
 
