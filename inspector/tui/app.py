@@ -45,13 +45,13 @@ from inspector.tui.session_files import (
     remember,
     session_of,
 )
-from inspector.tui.session_screen import SessionScreen
 from inspector.tui.unused_keys import EarlyKeysApp
 from loop_core.errors import CallerError, LoopError
 
 if TYPE_CHECKING:
     from inspector.live.headless import LiveStart
     from inspector.live.scripted import ScriptedTurn
+    from inspector.tui.session_screen import SessionScreen
     from inspector.whatif.turn_pair import TurnSide
 
 
@@ -325,6 +325,8 @@ class LoopInspector(EarlyKeysApp):
             from inspector.tui.followed_screen import FollowedScreen
 
             return FollowedScreen(read, read.followed, begins)
+        from inspector.tui.session_screen import SessionScreen  # a table of turns is shown 20 ms sooner without it
+
         return SessionScreen(read, begins)
 
     @property
