@@ -249,7 +249,7 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.check.rules", "_EVERY", "tests/check/test_rules.py"),
     Table("inspector.check.finders", "DEFAULT_CAPS", "tests/check/test_rules.py", names=("no copy",)),
     Table("inspector.check.agent_tools", "TOOLS", "tests/check/test_mcp.py", names=("no copy",)),
-    Table("inspector.check.formats", "FORMS", "tests/check/test_check.py", names=("no copy",)),
+    Table("inspector.check.report_forms", "FORMS", "tests/check/test_check.py", names=("no copy",)),
     Table("inspector.report.lines.json_roles", "ROLES", "tests/report/test_json_roles.py"),
     Table("inspector.sessions.traffic", "_BEFORE", "tests/report/test_times.py"),
     Table("inspector.report.lines.calls", "_RUNS", "tests/whatif/test_policies.py"),

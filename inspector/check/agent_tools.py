@@ -14,8 +14,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import ArgsKwargs
 
-from inspector.check.formats import document as report_document
 from inspector.check.many import check_paths
+from inspector.check.report_forms import document as report_document
 from inspector.check.rules import chosen
 from inspector.config.files import check_bounds
 from inspector.config.settings import Settings, settings_of

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from inspector.check import history
+from inspector.check import request_changes
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls
 from inspector.sessions.recording import TurnPlace
@@ -265,7 +265,7 @@ def cache_prefix_rewritten(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
             continue
         before = view.responses[parent]
         cached, now = (_cached(each) for each in (before, facts))
-        changed = history.changed_at(before.exchange.request_json, facts.exchange.request_json)
+        changed = request_changes.changed_at(before.exchange.request_json, facts.exchange.request_json)
         if cached is not None and now is not None and cached >= CACHED and now * 2 < cached and changed is not None:
             yield RuleHit(f"{changed} differs from the request before: {cached:,} tokens came from the cache, and now "
                           f"{now:,}", facts.index)
@@ -280,9 +280,9 @@ def history_refused(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     """Finds requests whose history a strict server of their format refuses, though this one took it."""
     for facts in responses_of(view, turn):
         exchange = facts.exchange
-        if exchange.profile.name in history.OWN_SERVERS:
+        if exchange.profile.name in request_changes.OWN_SERVERS:
             continue  # the strict server itself took it
-        why = history.refusal(exchange.api, exchange.request_json)
+        why = request_changes.refusal(exchange.api, exchange.request_json)
         if why is not None:
             yield RuleHit(why, facts.index)
             return  # the next request holds the same history
@@ -296,18 +296,18 @@ def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         if after.link.place is not TurnPlace.CONTINUATION or after.link.parent != before.index:
             continue
         first, second = before.exchange.response.text or "", after.exchange.response.text or ""
-        if history.begins_anew(first, second):
+        if request_changes.begins_anew(first, second):
             yield RuleHit("the continuation begins the answer anew instead of going on", after.index)
-    taken = history.text_after(view, turn)
+    taken = request_changes.text_after(view, turn)
     if taken is None:
         return
     cut = [facts for facts, after in pairwise(pieces) if after.link.place is TurnPlace.CONTINUATION]
-    gone = [facts for facts in cut if history.lost(facts.exchange.response.text or "", taken)]
+    gone = [facts for facts in cut if request_changes.lost(facts.exchange.response.text or "", taken)]
     if gone:
         yield RuleHit("the agent's history went on without the text before the cut" + (
             f", of {len(gone):,} answers" if len(gone) > 1 else ""), gone[0].index)
     for seam in turn.merged.seams:
-        doubled = history.doubled(seam.cut, taken)
+        doubled = request_changes.doubled(seam.cut, taken)
         if doubled is not None:
             yield RuleHit(f"the agent's history holds the overlap of two segments twice: {doubled!r}",
                           pieces[-1].index if pieces else None)

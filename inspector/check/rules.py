@@ -1,4 +1,4 @@
-"""The rules of `inspector check`: a table. `inspector rule` and `docs/rules.md` are made of it."""
+"""The rules of `inspector check`: a table. `inspector rule` and `docs/check.md` are made of it."""
 
 from __future__ import annotations
 

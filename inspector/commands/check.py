@@ -40,13 +40,13 @@ def check(
     Reads files and folders, on all cores. `inspector rule` lists the rules.
     """
     from inspector.check import baseline as baselines
-    from inspector.check import formats
+    from inspector.check import report_forms
     from inspector.check import stats as statistics
     from inspector.check.many import check_paths
     from inspector.check.rules import chosen
     from inspector.report import filters
 
-    forms = statistics.FORMS if stats else formats.FORMS
+    forms = statistics.FORMS if stats else report_forms.FORMS
     if form not in forms:
         raise click.UsageError(f"--format {form}: {'with' if stats else 'without'} --stats, one of {', '.join(forms)}")
     ids = chosen(_split(select), _split(ignore))
@@ -64,7 +64,7 @@ def check(
     commands.write(forms[form](report))
     commands.say(report.errors)
     bad = fail_on != "never" and any(
-        formats.ORDER.index(problem.severity) >= formats.ORDER.index(fail_on) for problem in report.problems)
+        report_forms.ORDER.index(problem.severity) >= report_forms.ORDER.index(fail_on) for problem in report.problems)
     sys.exit(commands.UNREADABLE if report.errors else FOUND if bad and not stats else commands.READ)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from inspector.check import check_file, check_paths, merge
-from inspector.check.formats import FORMS, place
+from inspector.check.report_forms import FORMS, place
 from inspector.check.rules import RULES, chosen
 from loop_core.errors import CallerError
 from tests.scenes import transcripts as agents

@@ -62,7 +62,7 @@ def _verbatim(value: Any) -> bytes:
     return data
 
 
-class ChatReader(DialogueReader):
+class ChatTableReader(DialogueReader):
     """One database while it is read; a format says what a message means."""
 
     created: ClassVar[str]

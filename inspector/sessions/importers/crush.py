@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.chat_tables import ChatReader
+from inspector.sessions.importers.chat_tables import ChatTableReader
 from inspector.sessions.importers.database import has, schema
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
@@ -55,7 +55,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     return _Reader(path, options).read_database()
 
 
-class _Reader(ChatReader):
+class _Reader(ChatTableReader):
     """One database being read."""
 
     name, agent, fields = "crush", "Crush", FIELDS

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers import HEAD, SQLITE, first_look
-from inspector.sessions.importers.chat_tables import TABLE, ChatReader
+from inspector.sessions.importers.chat_tables import TABLE, ChatTableReader
 from inspector.sessions.importers.database import has, schema
 from inspector.sessions.importers.records import elements, encoded, list_of, numbered, whole_object
 from inspector.sessions.recording import FileReading, Options
@@ -77,7 +77,7 @@ def _exported(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
     yield from elements(list_of(data, "conversation"))
 
 
-class _Reader(ChatReader):
+class _Reader(ChatTableReader):
     """One file being read."""
 
     name, agent, fields = "goose", "Goose", FIELDS

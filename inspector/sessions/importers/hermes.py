@@ -12,7 +12,7 @@ from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers import SQLITE, first_look
-from inspector.sessions.importers.chat_tables import TABLE, ChatReader
+from inspector.sessions.importers.chat_tables import TABLE, ChatTableReader
 from inspector.sessions.importers.database import has, schema
 from inspector.sessions.importers.records import elements, encoded, list_of, numbered, whole_object
 from inspector.sessions.recording import FileReading, Options
@@ -70,7 +70,7 @@ def _snapshot(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
     yield from elements(list_of(data, "messages"))
 
 
-class _Reader(ChatReader):
+class _Reader(ChatTableReader):
     """One file being read."""
 
     name, agent, fields = "hermes", "Hermes", FIELDS

@@ -139,7 +139,7 @@ def _messages(data: bytes) -> Iterator[bytes]:
 # -- Spans -------------------------------------------------------------------------------------------------------------
 
 
-class Span(NamedTuple):
+class TraceSpan(NamedTuple):
     """What is needed of a span before its answer is read."""
 
     piece: bytes
@@ -176,7 +176,7 @@ def attributes_of(value: Any) -> dict[str, Any]:
         if isinstance(value, list) else {}
 
 
-def span_of(piece: bytes) -> Span | None:
+def span_of(piece: bytes) -> TraceSpan | None:
     """A span, with what its events say of messages; None where it is none."""
     try:
         value = loads(piece)
@@ -204,7 +204,7 @@ def span_of(piece: bytes) -> Span | None:
     key, parent, trace = (str(value.get(name) or value.get(old) or "") for name, old in (
         ("spanId", "span_id"), ("parentSpanId", "parent_span_id"), ("traceId", "trace_id")))
     start = str(value.get("startTimeUnixNano") or value.get("start_time_unix_nano") or "")
-    return Span(piece, key, parent, trace, int(start) if start.isdecimal() and len(start) < 20 else 0, attributes)
+    return TraceSpan(piece, key, parent, trace, int(start) if start.isdecimal() and len(start) < 20 else 0, attributes)
 
 
 def _choice(held: dict[str, Any]) -> dict[str, Any]:
@@ -226,8 +226,8 @@ class _Traces(ChatReader):
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
-        self.spans: dict[int, Span] = {}
-        self.by_id: dict[str, Span] = {}
+        self.spans: dict[int, TraceSpan] = {}
+        self.by_id: dict[str, TraceSpan] = {}
         self.lasts: dict[tuple[str, str], TreePlace] = {}
         self.tools: dict[str, ToolResultPart] = {}
         self.masked: Counter[str] = Counter()
@@ -248,15 +248,15 @@ class _Traces(ChatReader):
         if others:
             self.reading.notices.append(f"spans that are no answer of a model: {others:,}")
 
-    def _tool(self, span: Span) -> None:
+    def _tool(self, span: TraceSpan) -> None:
         key, said = known_text(fact(span.attributes, "call")), fact(span.attributes, "result")
         if key is not None and said is not None:
             text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
             self.tools[key] = ToolResultPart(key, None, text, "error.type" in span.attributes)
 
-    def _group(self, span: Span) -> tuple[str, str]:
+    def _group(self, span: TraceSpan) -> tuple[str, str]:
         """The conversation, or the trace, and the agent within it."""
-        here: Span | None = span
+        here: TraceSpan | None = span
         conversation, agent = fact(span.attributes, "conversation"), fact(span.attributes, "agent")
         for _ in range(64):
             here = self.by_id.get(here.parent) if here is not None and here.parent else None

@@ -225,7 +225,7 @@ _SEVERAL = ("anyOf", "oneOf", "allOf")
 _NUMBER = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
 
 
-class Problem(NamedTuple):
+class RefusedKeyword(NamedTuple):
     """A keyword that is not taken: the tool, and the JSON pointer inside its schema."""
 
     tool: str
@@ -236,11 +236,11 @@ class Problem(NamedTuple):
         return f"the schema of {self.tool} at {self.pointer}: {self.keyword} is not taken"
 
 
-def problems(tool: Tool) -> tuple[Problem, ...]:
+def problems(tool: Tool) -> tuple[RefusedKeyword, ...]:
     """What Gemini does not take in this tool's schema, in the order in which it stands there."""
     if tool.schema is None:
         return ()
-    return tuple(Problem(tool.name, pointer, word) for pointer, word in _wrong(tool.schema, tool.dialect, ""))
+    return tuple(RefusedKeyword(tool.name, pointer, word) for pointer, word in _wrong(tool.schema, tool.dialect, ""))
 
 
 def reduce_schema(tool: Tool) -> Tool:
