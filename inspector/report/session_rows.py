@@ -59,9 +59,10 @@ def in_families(sessions: Sequence[Sequence[TurnRow]]) -> list[TurnRow]:
 
 def _parents(heads: Sequence[TurnRow]) -> list[int | None]:
     """Which of the sessions began each, by the id that it names, else by its name in a file of several."""
-    ids = {head.session_id: at for at, head in enumerate(heads) if head.session_id}
+    ids = {(head.agent, head.session_id): at for at, head in enumerate(heads) if head.session_id}
     names = {head.session: at for at, head in enumerate(heads)}
-    return [ids.get(head.parent_id, names.get((head.paths, head.name.rpartition(BELOW)[0]))) for head in heads]
+    return [ids.get((head.agent, head.parent_id), names.get((head.paths, head.name.rpartition(BELOW)[0])))
+            for head in heads]
 
 
 def _root(parents: Sequence[int | None], at: int) -> int:

@@ -157,8 +157,8 @@ class TurnList(RowList):
         mark = Span("▶ " if index == self.cursor else "  ", Role.HERE)
         return (mark, *turn_table.cells_of(row, self.layout_now, paint_of(self.app).measure))
 
-    def find(self, needle: str, by: int, again: bool) -> bool:
-        """Goes to the next row that holds a text, round the end if need be; False where none does.
+    def find(self, needle: str, by: int, again: bool) -> TurnRow | None:
+        """Goes to the next row that holds a text, round the end if need be; the turn that does, or None.
 
         A row that stands for a session holds what any of its turns holds.
         """
@@ -167,12 +167,12 @@ class TurnList(RowList):
         for far in range(len(self.shown)):
             at = (self.cursor + (far + again) * by) % len(self.shown)
             row = self.shown[at]
-            if isinstance(row, TurnRow) and any(
-                turn_rows.holds(turn, wanted) for turn in sessions.get(row.session, (row,))
-            ):
+            turns = sessions.get(row.session, [row]) if isinstance(row, TurnRow) else []
+            found = next((turn for turn in turns if turn_rows.holds(turn, wanted)), None)
+            if found is not None:
                 self.cursor = at
-                return True
-        return False
+                return found
+        return None
 
 
 MARGIN = 3

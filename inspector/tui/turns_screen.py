@@ -97,6 +97,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.counts = turn_rows.counts_of(())
         self.reading = False
         self._needle = ""
+        self._match: TurnRow | None = None
+        """The turn that the last search found."""
         self._next_look = 0.0
         if opened is not None:
             rows = rows_of_session(opened)
@@ -236,6 +238,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
         if row.verdict is None and row.why not in (PENDING, LARGE):
             self.note = f"not read: {row.why}"
             return
+        if self.listed.by_file and self._match is not None and self._match.session == row.session:
+            row = self._match
         section = self.listed.section_of.get(row.paths[0])
         remember = self.sections[section].remember if section is not None else self.named and bool(self.sections)
         self.post_message(TurnWanted(row, self.opened, remember))
@@ -315,17 +319,24 @@ class TurnsScreen(turns_reading.ReadingScreen):
     def _search(self, typed: str | None) -> None:
         if typed:
             self._needle = typed
-            if not self.listed.find(typed, 1, again=False):
-                self.note = f"{typed!r} is in no turn that is listed"
-            else:
-                self.note = f"{typed!r} is in this turn · n the next, N the one before"
+            self._find(1, again=False)
 
     def action_again(self, by: int) -> None:
         """The next or previous match."""
         if not self._needle:
             self.note = "nothing was searched yet: / searches"
-        elif not self.listed.find(self._needle, by, again=True):
+        else:
+            self._find(by, again=True)
+
+    def _find(self, by: int, again: bool) -> None:
+        """Goes to the next match; of a session, enter then opens the turn that holds the text."""
+        self._match = self.listed.find(self._needle, by, again)
+        if self._match is None:
             self.note = f"{self._needle!r} is in no turn that is listed"
+        else:
+            number = self._match.number if self.listed.by_file else 0
+            turn = f"turn {number}, which enter opens" if number else "this turn"
+            self.note = f"{self._needle!r} is in {turn} · n the next, N the one before"
 
     def action_stop(self) -> None:
         """Stops reading; what was read stays."""

@@ -46,6 +46,10 @@ def test_sessions_that_name_each_other_or_one_that_is_not_listed_are_listed_once
     assert tree([row("a", "a"), row("b", "gone")]) == [(0, "a"), (0, "b")]
 
 
+def test_an_id_is_that_of_a_session_of_the_same_agent():
+    assert tree([row("a", agent="pi"), row("b", "a", agent="codex")]) == [(0, "a"), (0, "b")]
+
+
 def test_what_was_not_read_of_a_file_is_with_its_first_session():
     skipped = TurnRow(("f",), "f", "f", why="2 entries skipped")
     rows = [row("A", file="f"), row("B", file="f"), skipped, row("A", file="f")]
