@@ -1,4 +1,4 @@
-"""A session as a document: headings, lines, tables and quotations, told once for Markdown and HTML alike.
+"""A session as a document: headings, lines, tables and quotations, made once for Markdown and HTML alike.
 
 Texts here are as they were recorded, well-known keys masked once more; making them harmless for its own syntax is each
 renderer's.

@@ -172,7 +172,7 @@ class RecordedResults:
         return own[place].result, f"call {place + 1} of {call.name}, with other arguments"
 
     def took(self, call: ToolCall) -> None:
-        """The call was answered, from here or elsewhere: the next one of its tool is another."""
+        """Notes that a call was answered, so that the next call of its tool gets the next result."""
         self._asked[call.name] += 1
         self._asked[_key(call)] += 1
 

@@ -1,4 +1,4 @@
-"""What asking a recorded turn live again, from one of its steps on, would send: where, with whose key, at what cost.
+"""The request with which a recorded turn is asked again live, from one of its steps on: address, key and cost.
 
 Nothing is sent here. The lines that are shown before a request is asked are sober and inert.
 """
@@ -30,7 +30,7 @@ from loop_core.wire import wire
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BranchRequest:
-    """What would be asked."""
+    """The request, and what it may cost."""
 
     settings: Settings
     since: int
@@ -57,7 +57,7 @@ def branch_request(
     model: str | None = None, variable: str | None = None, toolbox: Toolbox | None = None,
     insecure_http: Sequence[str] = (),
 ) -> BranchRequest:
-    """What asking the turn at a step live again, from this step on, would send; nothing is sent.
+    """The request that asking the turn again from this step on would send; nothing is sent.
 
     Raises:
         LoopError: it cannot be asked again; the text says why.
@@ -174,7 +174,7 @@ def cost_lines(wanted: BranchRequest) -> list[str]:
 
 
 def tools_line(wanted: BranchRequest) -> str:
-    """Who answers them."""
+    """Who answers the tool calls."""
     given, recorded = wanted.results.given, wanted.results.recorded
     parts = []
     if given is not None and given.tools:

@@ -110,7 +110,7 @@ class BranchRecorder(Recorder):
         """Nothing yet: `conclude` writes how the run ended."""
 
     def progress(self) -> tuple[int, int]:
-        """Requests that have left, and characters of text that have come in all."""
+        """How many requests have left, and how many characters of text have arrived."""
         done = sum(len(each.response.text or "") for each in self.answers)
         if self._asked > len(self.answers) and self._body:
             with suppress(DecodeError):  # too little of it may be there
@@ -145,7 +145,7 @@ class BranchRecorder(Recorder):
 
 
 def silent_of(exchanges: Sequence[Exchange], again: set[int], end: str) -> frozenset[int]:
-    """The exchanges that are no answers: sent again, or given up as the run was cancelled or killed."""
+    """The exchanges without an answer: sent again, or given up when the run was cancelled or killed."""
     last = len(exchanges) - 1
     broken = (TransportEnd.ABORTED, TransportEnd.CUT)
     given_up = end in ("cancelled", "") and last >= 0 and exchanges[last].response.transport_end in broken
@@ -213,7 +213,7 @@ class BranchRun:
             self._source.cancel()
 
     def progress(self) -> tuple[int, int]:
-        """Requests that have left, and characters that have come."""
+        """How many requests have left, and how many characters have arrived."""
         return (0, 0) if self._listening is None else self._listening.progress()
 
     async def run(self) -> tuple[BranchAnswers, str | None]:

@@ -147,7 +147,7 @@ def took(steps: Sequence[Step], number: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LiveOptions:
-    """A live turn as it is asked for, on a command line or in a form."""
+    """The options of a live turn, from a command line or a form."""
 
     api: str
     model: str

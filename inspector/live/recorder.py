@@ -51,7 +51,7 @@ class RequestClock(Observer):
         self.left_at(ask)
 
     def left_at(self, ask: LiveRequest) -> str:
-        """When a request left: when this was first asked for."""
+        """When a request left: the time of the first call for it."""
         return self.started.setdefault(ask.number, _now())
 
 
@@ -161,7 +161,7 @@ class Recorder(RequestClock):
         self.failure = f"{self.path}: the recording stopped: {why.strerror or why}"
 
     def close(self) -> None:
-        """Closes the file; what is told later is not written."""
+        """Closes the file; later events are not written."""
         self.closed = True
         try:
             self._writer.close()
@@ -182,7 +182,7 @@ def _now() -> str:
 
 
 class RunMemory(RequestClock):
-    """Keeps what a live source tells, and passes it on to the observer beside it in a class of both."""
+    """Keeps the events of a live source, and passes them on to the observer that a class inherits from beside it."""
 
     def __init__(self, *beside: Any, **named: Any) -> None:
         super().__init__(*beside, **named)  # what the observer beside it takes

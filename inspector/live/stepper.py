@@ -55,12 +55,12 @@ class Flow:
         self._kinds = {kind: MaskedText(secrets) for kind in ("text", "thinking", "call")}
 
     def begun(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
-        """The head is there."""
+        """The head of the answer has arrived."""
         self.status, self.headers = status, headers
         self._decoder, self._found = stream_reader(self._api, headers)
 
     def came(self, data: bytes, ms: float) -> None:
-        """A piece is there."""
+        """A piece of the answer has arrived."""
         self.bytes.append(data)
         self.size += len(data)
         self.pieces += 1
@@ -351,5 +351,5 @@ class RunState:
 
     @property
     def seconds_left(self) -> float:
-        """Until the request is sent again."""
+        """Seconds until the request is sent again."""
         return max(0.0, self.until - monotonic())

@@ -56,7 +56,7 @@ class Target:
 
     @property
     def key(self) -> str:
-        """What is said of the key."""
+        """Where the key comes from, in words; never the key."""
         if self.variable is not None:
             also = ", which goes to any server" if self.variable == ANY else ""
             return f"key from {self.variable}{also}"
@@ -278,8 +278,7 @@ SPELLINGS: tuple[tuple[str, ...], ...] = (
 
 
 def grafted(recorded: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The recorded body with what differs between `before` and `after`: what its request was read and written to
-    again, and what is asked now."""
+    """The recorded body with what the new request (`after`) changes of its own, read and written again (`before`)."""
     made = dict(recorded)
     for name in [*before, *(name for name in after if name not in before)]:
         if name in before and name in after and before[name] == after[name]:
@@ -295,7 +294,7 @@ def grafted(recorded: Mapping[str, Any], before: Mapping[str, Any], after: Mappi
 
 
 def with_text(recorded: Any, old: str, new: str) -> Any:
-    """The recorded JSON with another text where it says exactly this; None where it says it not once, or more often."""
+    """The recorded JSON with another text in place of this one; None unless it holds this one exactly once."""
     return _replaced(recorded, old, new) if _count(recorded, old) == 1 else None
 
 

@@ -1,4 +1,4 @@
-"""What a live turn says of itself: the line that tells what is under way, and what waits, in full.
+"""The lines about a live turn: what is under way, and the effect that waits, in full.
 
 `live_view` is a live run as the screens' view model, while it goes on.
 """
@@ -184,7 +184,7 @@ def _edited(driver: Driver) -> Line:
 
 
 def why_none(answer: LiveResponse) -> str:
-    """Why an answer was none, in a few words."""
+    """Why a request got no answer, in a few words."""
     error = answer.response.error
     message = error.message if error is not None and error.message else ""
     if answer.status is None:
@@ -236,7 +236,7 @@ def call_lines(effect: RunTools, answers: Answers) -> list[Line]:
 
 
 def call_of(effect: RunTools, place: int, answers: Answers) -> list[Line]:
-    """One of them."""
+    """The lines of one call that waits."""
     verdict = effect.batch[place]
     glyph, role = glyphs.ADMISSION[verdict.admission]
     call = verdict.call
@@ -303,7 +303,7 @@ def exchanges(driver: Driver) -> list[Line]:
 
 
 def coming(flow: Flow) -> str:
-    """How much of an answer has come, for the status line; its tokens are not told before its end."""
+    """How much of an answer has arrived, for the status line; its tokens are known only at its end."""
     parts = [f"+{len(flow.text):,} chars"]
     if flow.thinking:
         parts.append(f"{len(flow.thinking):,} thinking")
@@ -313,7 +313,7 @@ def coming(flow: Flow) -> str:
 
 
 def under_way(flow: Flow) -> list[Line]:
-    """What stands under a text that is still coming."""
+    """The lines below a text that is still arriving."""
     lines: list[Line] = []
     if flow.thinking and not flow.text:
         lines.append((Span(f"thinking, {len(flow.thinking):,} characters so far", Role.DIM),))

@@ -252,7 +252,7 @@ def until_stop(parts: Sequence[ResponsePart], strings: Sequence[str]) -> tuple[t
 
 
 def match_json(request: Request, text: str, name: str) -> None:
-    """Looks whether the text of a scenario is the JSON that is asked for.
+    """Checks that the text of a scenario is the JSON that the request asks for.
 
     Raises:
         RequestError: it is not, or the schema is none.

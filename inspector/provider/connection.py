@@ -108,7 +108,7 @@ def with_previous(request: Request, body: Mapping[str, Any]) -> Request:
 
 
 def as_array(api: str, path: str, request: Request) -> bool:
-    """Whether a stream is asked for as the elements of one JSON array."""
+    """Whether the stream is to be sent as the elements of one JSON array."""
     return request.stream and arrays(api, path)
 
 

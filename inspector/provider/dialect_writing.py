@@ -1,4 +1,4 @@
-"""An answer as far as it came -> the bytes by which one server tells of it."""
+"""Writes an answer, as far as it came, in the bytes of one server."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ SMALLEST, SIZES = 4, 21
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Reply:
-    """What is sent, and what can be told of it."""
+    """The bytes to send, and what is known of them."""
 
     status: int
     headers: Mapping[str, str]
@@ -316,7 +316,7 @@ def kind_of_error(api: str, status: int) -> str:
 
 
 def error_body(api: str, status: int, message: str, code: str | None = None, param: str | None = None) -> bytes:
-    """An error as this format's server tells of it."""
+    """An error in the words of this format's server."""
     said = RequestRefusal(status, message, kind_of_error(api, status), code, param)
     return compact(wire(api).serving.refused(said)).encode()
 

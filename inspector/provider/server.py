@@ -116,7 +116,7 @@ async def _serve(app: web.Application, host: str, port: int, ready: Say) -> None
 
 
 def greeting(url: str, stories: Sequence[Story], profile: str | None) -> str:
-    """What is said when it listens: the clients that ask it, the scenarios, a request to begin with."""
+    """The lines that are printed when the server listens: the clients, the scenarios, and a request to begin with."""
     lines = [f"The scripted provider listens on {url}", ""]
     for api, code in pointing(url).items():
         dialect = dialect_for(api, True, profile or (stories[0].profile if len(stories) == 1 else None))

@@ -212,7 +212,7 @@ def seen_by_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
 
 
 def reach(case: Case, links: Sequence[Link], answers: int) -> int:
-    """The first links that hold so many answers, with those beside them that are none."""
+    """The first links that hold this many answers, with the exchanges without an answer among them."""
     if not case.silent:
         return answers
     for position, link in enumerate(links):

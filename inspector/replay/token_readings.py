@@ -89,7 +89,7 @@ def marks(slots: Sequence[Slot], beyond: int) -> list[TokenMark]:
 
 
 def shares(spares: Sequence[int], beyond: int) -> list[int]:
-    """One reading: so many tokens laid out evenly over what may take them, each as many as it can take at most."""
+    """One reading: this many tokens spread evenly over the places that may take them, each up to its most."""
     room = sum(spares)
     beyond = min(beyond, room)
     sums = [beyond * taken // room for taken in accumulate(spares)] if room else [0] * len(spares)

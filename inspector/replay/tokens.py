@@ -1,4 +1,4 @@
-"""Where the tokens of a response end, as far as that can be told, and by what.
+"""Where the tokens of a response end, as far as that is known, and from which source.
 
 In this order: the stream's own chunks, where it carries one token a chunk; a tokenizer, where the caller has one; an
 estimate. The first two must agree with the output tokens that the provider counted, or they are not used; tokens beyond
@@ -53,7 +53,7 @@ class Chunks(Protocol):
 
 
 class TokenBasis(StrEnum):
-    """What told where tokens end, best first."""
+    """The source of the places at which tokens end, best first."""
 
     CHUNKS = "chunks"
     """The stream carries one token a chunk."""
@@ -246,7 +246,7 @@ def _spoken(
 
 
 def agrees(pieces: int, tokens: int, calls: int = 0, spare: int = 0) -> bool:
-    """Whether so many pieces can be so many tokens, one each.
+    """Whether a text in this many pieces can have this many tokens, one for each piece.
 
     The end mark and the frames of calls have no piece; `spare` tokens may have been held back inside characters.
     """

@@ -43,7 +43,7 @@ class AdviceModel(_Model):
 
 
 class VerdictModel(_Model):
-    """What is said of a turn."""
+    """The verdict on a turn."""
 
     id: str = Field(description="The verdict's word in snake case: complete, cut_call_run, truncated, …",
                     pattern="^[a-z0-9]+(_[a-z0-9]+)*$")

@@ -123,7 +123,7 @@ ESSENTIAL = 3
 
 
 def layout(every: Sequence[TurnColumn], width: int) -> tuple[tuple[TurnColumn, int], ...]:
-    """The columns that fit into so many cells, with their sizes; what is left goes to the first that can use it."""
+    """The columns that fit into this many cells, with their sizes; the first column that can use the rest gets it."""
     shown: list[TurnColumn] = []
     well = 0
     for column in every:

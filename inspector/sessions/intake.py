@@ -28,18 +28,18 @@ _most = MOST
 
 
 def most() -> int:
-    """The bytes that are read at most: of one input, and of all compressed bodies together."""
+    """How many bytes at most are read from one input, and unpacked from all compressed bodies together."""
     return _most
 
 
 def bound(number: int) -> None:
-    """Sets how many that is."""
+    """Sets that number."""
     global _most
     _most = number
 
 
 def streams(size: int) -> bool:
-    """Whether a file that is read in pieces may have so many bytes: any number, unless somebody set the bound."""
+    """Whether a file that is read in pieces may have this size: any size, unless somebody set the bound."""
     return _most == MOST or size <= _most
 
 
@@ -47,22 +47,22 @@ _read = 0
 
 
 def note_read(place: int) -> None:
-    """Notes how far the file is read that is read now, for who shows it."""
+    """Notes how many bytes of the current file were read, for a display of progress."""
     global _read
     _read = place
 
 
 def read_so_far() -> int:
-    """Bytes of the file that is read now, or was read last."""
+    """How many bytes of the current file, else of the last one, were read."""
     return _read
 
 
 class BoundError(Exception):
-    """An input that is not read for what it is or how large it is; the text is the one clear line, without its name."""
+    """An input that is refused for its kind or its size; the text is one clear line, without the input's name."""
 
 
 class Room:
-    """What is left for bodies that are unpacked; what turned out too large and was thrown away counts as well."""
+    """How many bytes may still be unpacked; a body that was too large and was dropped counts as well."""
 
     __slots__ = ("left",)
 
@@ -70,18 +70,18 @@ class Room:
         self.left = most()
 
     def take(self, size: int) -> bool:
-        """Whether so many bytes more may be unpacked."""
+        """Takes this many bytes; whether there was room for them."""
         self.left = max(-1, self.left - size)
         return self.left >= 0
 
 
 def too_large() -> str:
-    """What is said of an input beyond the bound."""
+    """The message about an input beyond the bound."""
     return f"more than {most():,} bytes, which is not read: --max-bytes N reads more"
 
 
 def file_bytes(path: str, start: bytes = b"") -> bytes:
-    """A file, or what comes through a FIFO. `start` is what of a regular file was read before.
+    """The bytes of a file or a FIFO; `start` are the bytes of a regular file that were read before.
 
     Raises:
         OSError: it cannot be read.
@@ -266,7 +266,7 @@ HEAVY = 4_000_000
 
 
 def heavy(paths: Sequence[str]) -> bool:
-    """Whether reading these will take a moment."""
+    """Whether reading these paths will take a moment."""
     return any(_size(path) > HEAVY for path in paths)
 
 

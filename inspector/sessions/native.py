@@ -362,7 +362,7 @@ def _said(record: Mapping[str, Any]) -> TurnPlace | None:
 
 
 def sent_again(entry: int, status: int | None, problem: str, text: str) -> str:
-    """What is told of a request that was sent once more: what became of it first, and after how long."""
+    """The notice about a request that was sent again: what became of it first, and how long the wait was."""
     why = f"HTTP {status}" if status is not None else problem
     return f"response {entry}: {why}; {text}" if why else f"response {entry}: {text}"
 

@@ -249,7 +249,7 @@ catch these around each, so that a kind that nobody thought of never hides the r
 
 
 def unusable(why: Exception) -> str:
-    """What is told of a row that raised one of `ODD`."""
+    """The notice about a row that raised one of `ODD`."""
     return f"holds a value of an unexpected kind ({type(why).__name__})"
 
 

@@ -60,7 +60,7 @@ class Branches(SessionPart):
     # -- going between runs --------------------------------------------------------------------------------------
 
     def switch(self, index: int, compare: bool = False) -> None:
-        """Another run, perhaps beside the original; the cursor stays on its step as far as the run has it."""
+        """Shows another run, perhaps beside the original; the cursor stays on its step as far as the run has it."""
         stage = self.stage
         stage.runs.index = index
         run = stage.run
@@ -92,7 +92,7 @@ class Branches(SessionPart):
         stage.note = self.lost_or(f"run {run.name}: turn {number} ends in {end} · o goes between runs")
 
     def lost_or(self, note: str) -> str:
-        """That the run that is looked at is not kept, and why; else what there is to say of it."""
+        """The reason why the current run is not kept; else the note that was given."""
         why = self.stage.runs.why_unkept(self.stage.runs.node)
         return f"not kept: {why}" if why else note
 

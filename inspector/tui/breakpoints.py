@@ -163,7 +163,7 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
         self.action_switch()
 
     def action_switch(self) -> None:
-        """On or off; an offer becomes a breakpoint."""
+        """Switches a breakpoint on or off; an offer becomes a breakpoint."""
         rows, index = self._list, self._list.cursor
         if index < len(rows.stops):
             stop = rows.stops[index]
@@ -173,7 +173,7 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
             self._add(rows.offered.pop(index - len(rows.stops)))
 
     def action_remove(self) -> None:
-        """Takes it away."""
+        """Removes the breakpoint at the cursor."""
         rows, index = self._list, self._list.cursor
         if index < len(rows.stops):
             del rows.stops[index]

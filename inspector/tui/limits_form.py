@@ -47,7 +47,7 @@ RECORDING, SIMULATION, LIVE = SOURCES = ("recording", "simulation", "live")
 
 
 def words_of(name: str) -> tuple[str, ...]:
-    """What a field may hold."""
+    """The words that a field may hold."""
     if name == "policy":
         from loop_core.turn.presets import POLICIES
 
@@ -56,7 +56,7 @@ def words_of(name: str) -> tuple[str, ...]:
 
 
 def word_of(settings: Settings, name: str) -> str:
-    """What a field holds at first."""
+    """The word that a field holds at first."""
     if name == "source":
         return SIMULATION if settings.simulate else RECORDING
     value = getattr(settings, name)
@@ -72,7 +72,7 @@ def in_force(turn: Turn, name: str) -> int | None:
 
 
 def value_of(turn: Turn, name: str) -> str:
-    """What the field holds at first."""
+    """The value that a field holds at first."""
     value = in_force(turn, name)
     return "" if value is None else f"{value}"
 
@@ -85,7 +85,7 @@ def default_of(turn: Turn, name: str) -> str:
 
 
 def in_short(turn: Turn, name: str) -> str:
-    """What is in force, for the row of a field."""
+    """The value in force, for the row of a field."""
     value = turn.token_cap if name == CONTINUATION_LIMITS[1] else in_force(turn, name)
     return "not set" if value is None else f"now {value:,}"
 
@@ -119,7 +119,7 @@ def differs(turn: Turn, name: str, value: str) -> bool:
 
 
 def problem_of(name: str, value: str) -> str | None:
-    """What the engine says against a value; None where it takes it."""
+    """Why the engine refuses a value; None where it takes it."""
     try:
         settings_of(parse_assignments(value.split()) if name == OTHERS else {name: value}, Settings())
     except CallerError as why:
@@ -132,7 +132,7 @@ PAUSE = 0.15
 
 
 class LimitsChoice(NamedTuple):
-    """What was asked for."""
+    """The settings that the user asked for."""
 
     assignments: dict[str, str]
     live: bool = False
@@ -367,7 +367,7 @@ def refused(run: Run, step: int, whole: bool) -> str | None:
 
 
 def would_ask(refused: str | None) -> Line:
-    """What choosing live does, in a line."""
+    """What choosing a live answer does, in a line."""
     if refused is not None:
         return (Span(f"✖ live: {refused}", Role.ERROR),)
     return (Span("asks the provider", Role.WARN), Span(": enter shows where, and for how much; nothing is sent yet"))

@@ -65,7 +65,7 @@ class RowList(ScrollView, can_focus=True):
         return True
 
     def wanted(self, index: int) -> None:
-        """The user moved to a row."""
+        """Goes to a row that the user chose."""
         self.cursor = index
 
     # -- keys and mouse ------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class TableScreen(Screen[Any]):
         self.watch(self._table, "cursor", self.moved, init=False)
 
     def on_resize(self) -> None:
-        """Another width, other columns."""
+        """Fits the columns to another width."""
         self.show()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
@@ -241,14 +241,14 @@ class TableScreen(Screen[Any]):
         self.set_class(event.widget is self._detail, "-reading")
 
     def show(self) -> None:
-        """The rows have changed, or the room for them."""
+        """Draws the rows again: they, or the room for them, have changed."""
         self._table.styles.max_height = self._table.count or None
         self._table.resized()
         self._table.show_cursor()
         self.moved()
 
     def moved(self) -> None:
-        """Another row is at the cursor."""
+        """Shows the details of another row."""
         self._head.lines = self.head()
         self._detail.sheet = self.detail()
 
@@ -326,7 +326,7 @@ class ChoiceList(RowList):
 
 
 class Choose(ModalScreen[str | None]):
-    """Asks for one of them; gives None where the user leaves."""
+    """Asks for one of several rows; gives None where the user leaves."""
 
     DEFAULT_CSS = """
     Choose { align: center middle; background: $background 60%; }

@@ -131,7 +131,7 @@ class CallsForm(ModalScreen[None]):
         self._moved()
 
     def on_row_opened(self, message: RowOpened) -> None:
-        """A double click is no answer."""
+        """Ignores a double click, which is no answer."""
         message.stop()
 
 
@@ -170,11 +170,11 @@ class ResultEditor(ModalScreen[CallDecision | None]):
         self.query_one(TextArea).focus()
 
     def action_error(self) -> None:
-        """The other of the two."""
+        """Switches between a result and an error."""
         self.query_one(Cycle).action_turn(1)
 
     def action_take(self) -> None:
-        """Takes it."""
+        """Takes the text as the result."""
         text = self.query_one(TextArea).text
         self.dismiss(CallDecision(How.TYPED, text, self.query_one(Cycle).value == "yes"))
 
@@ -209,7 +209,7 @@ class TurnControls(SessionPart):
     ]
 
     def __init__(self, stage: SessionStage, driver: Driver, changed: Callable[[], None]) -> None:
-        """`changed` hears that the turn may stand otherwise."""
+        """`changed` is called when the state of the turn may have changed."""
         super().__init__(stage)
         self.driver, self._changed = driver, changed
         self.finished = False

@@ -40,11 +40,11 @@ HELD = 0.4
 
 
 class CostLines(WrappedLines, can_focus=True):
-    """What would be asked, in as many rows as it needs."""
+    """The request that would be sent, in as many rows as it needs."""
 
 
 class AskLive(ModalScreen["BranchRequest | None"]):
-    """Gives what is to be asked, once the user has said so; None where the user leaves."""
+    """Asks whether to send the request; gives None where the user leaves."""
 
     DEFAULT_CSS = """
     AskLive { align: center middle; background: $background 60%; }
@@ -120,7 +120,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
 
 
 def about(wanted: BranchRequest) -> list[Line]:
-    """What would be asked, a field each."""
+    """The request that would be sent, a field a line."""
     from inspector.live.branch_request import NOT_ENCRYPTED, cost_lines, tools_line
 
     target = wanted.target

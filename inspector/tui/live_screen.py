@@ -69,7 +69,7 @@ class LiveScreen(SessionScreen):
         return self.controls.finished
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Which keys mean something now; giving up is for this run as for one that was asked from a recording."""
+        """Which keys work now; giving up works for this run as for one that was asked from a recording."""
         if action == "give_up" and not self.finished:
             return MEANS[action](self.driver)
         return self.controls.allows(action) and super().check_action(action, parameters)

@@ -1,4 +1,4 @@
-"""What screens, widgets and the app say to each other: messages, and what the app expects of a screen.
+"""Messages between screens, widgets and the app, and what the app expects of a screen.
 
 State goes down by reactives, intent comes up by messages; containers decide.
 """

@@ -132,7 +132,7 @@ class VerdictPanel(Panel):
     _counted: tuple[View, Line] | None = None
 
     def watch_step(self, old: int, new: int) -> None:
-        """Another turn has another verdict."""
+        """Draws the verdict of another turn."""
         outline = self.outline
         if outline is not None and outline.blocks and outline.block_of(old).turn != outline.block_of(new).turn:
             self.changed()
@@ -180,7 +180,7 @@ class Cycle(Panel, can_focus=True):
     """One word of a closed list."""
 
     class Changed(Message):
-        """Another word."""
+        """Another word was chosen."""
 
         def __init__(self, cycle: Cycle) -> None:
             super().__init__()
@@ -203,7 +203,7 @@ class Cycle(Panel, can_focus=True):
         self.set_reactive(Cycle.value, value)
 
     def watch_value(self) -> None:
-        """Another word is shown."""
+        """Draws the other word."""
         self.changed()
         self.post_message(self.Changed(self))
 
@@ -212,7 +212,7 @@ class Cycle(Panel, can_focus=True):
         self.changed()
 
     def on_blur(self) -> None:
-        """It no longer is."""
+        """The marks at its sides go when the focus does."""
         self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
@@ -221,7 +221,7 @@ class Cycle(Panel, can_focus=True):
         return [(Span("< ", role), Span(self.value, Role.STRONG if self.has_focus else Role.PLAIN), Span(" >", role))]
 
     def action_turn(self, by: int) -> None:
-        """Another word."""
+        """Goes to the next or previous word."""
         self.value = self.words[(self.words.index(self.value) + by) % len(self.words)]
 
     def on_click(self, event: Click) -> None:
@@ -282,7 +282,7 @@ class WrappedLines(Panel):
     lines: reactive[Sequence[Line]] = reactive((), init=False, repaint=False)
 
     def watch_lines(self) -> None:
-        """Others: as many rows as they need."""
+        """Draws other lines in as many rows as they need."""
         self.changed()
         self.refresh(layout=True)
 

@@ -1,4 +1,4 @@
-"""Providers side by side: one intended answer under one budget as every dialect tells of it; a row opens as a session.
+"""Providers side by side: one intended answer under one budget in every dialect; a row opens as a session.
 
 Every change of the scenario, the budget or the policy runs all dialects again, in a thread; what was asked last is
 shown.
@@ -82,7 +82,7 @@ class Dialects(CursorTable):
         return dialect_columns.layout(found, self.scrollable_content_region.width - 2)
 
     def watch_shown(self) -> None:
-        """Others, or as many columns as another width allows."""
+        """Draws other dialects, or the columns that another width allows."""
         self._laid = self.laid
 
     def row(self, index: int) -> Line:
@@ -164,7 +164,7 @@ class ProvidersScreen(TableScreen):
     # -- what is shown -------------------------------------------------------------------------------------------
 
     def show(self) -> None:
-        """The rows have changed, or the room for them."""
+        """Draws the rows again: they, or the room for them, have changed."""
         self._dialects.watch_shown()
         super().show()
 

@@ -125,7 +125,7 @@ class FilterPrompt(Prompt):
         return not wrong
 
     def accepts(self, text: str) -> bool:
-        """Not one that cannot be read."""
+        """Refuses an expression that cannot be read."""
         return self._look(text)
 
 
@@ -154,7 +154,7 @@ class AxesPrompt(Prompt):
         self.accepts(event.value)
 
     def accepts(self, text: str) -> bool:
-        """Not one that cannot be read."""
+        """Refuses axes that cannot be read."""
         from inspector.whatif.axes import counted, parse_axes
 
         try:

@@ -193,7 +193,7 @@ class RemarkBook(SessionPart):
             stage.note = "the filter is taken away: this step is outside it · f offers it again"
 
     def filter_again(self) -> None:
-        """Another run: the same filter over its steps."""
+        """Applies the same filter to the steps of another run."""
         self.stage.listed = self.stage.run.outline
         if self._expression:
             self._narrow(self._expression)

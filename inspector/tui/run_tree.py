@@ -98,14 +98,14 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
         self.dismiss(("go", self._chosen()))
 
     def action_beside(self) -> None:
-        """Lays it beside the run that is looked at."""
+        """Lays the run at the cursor beside the one that is looked at."""
         if self._list.count == 1:
             self.query(Note).last().line = (Span("there is only the original run; e makes another", Role.WARN),)
             return
         self.dismiss(("beside", self._chosen()))
 
     def action_remove(self) -> None:
-        """Takes it away."""
+        """Removes the run at the cursor."""
         gone, why = self._list.runs.remove(self._chosen())
         said = f"not kept: {why}" if why else f"{gone} taken away" if gone else "the original stays"
         self.query(Note).last().line = (Span(said, Role.WARN),)

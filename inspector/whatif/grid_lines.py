@@ -1,4 +1,4 @@
-"""What a grid told, as lines: the answer first, then the map, then the smallest budget of each turn and the knee.
+"""The results of a grid as lines: the answer first, then the map, the smallest budget of each turn, and the knee.
 
 Further down: one cell of a grid as lines.
 """

@@ -156,7 +156,7 @@ class Answer:
 
     @property
     def notice(self) -> str | None:
-        """What the user should be told of the end, in a sentence; None where all is well. No text of the model."""
+        """What the user should know about the end, in a sentence without the model's text; None where all is well."""
         return self.turn.notice
 
     @property
@@ -184,7 +184,7 @@ class Answer:
         return found
 
     def ask(self, prompt: str | Messages) -> Answer:
-        """The next turn of the conversation, asked of the same server in the same way.
+        """Asks the next turn of the conversation from the same server in the same way.
 
         Raises:
             LoopError: as `ask`.

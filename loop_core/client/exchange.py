@@ -1,4 +1,4 @@
-"""The answer to one HTTP request, without I/O: read while it comes, told to observers, and whether to ask again. Pure.
+"""The answer to one HTTP request, without I/O: how it is read, reported to observers, and sent again. Pure.
 
 Every byte that comes in passes the mask first, so that a server that repeats the key it was sent cannot make it appear
 in a response, a report or a recording.

@@ -61,7 +61,7 @@ TIGHTER = 4
 
 
 def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, measure: Measure = cells) -> list[Line]:
-    """The verdict over no more than so many rows, the advice on a row of its own where there is room for that."""
+    """The verdict in at most this many rows, the advice on a row of its own where there is room for it."""
     if turn is not None and advice_of(turn):
         sentence = (*head_of(view, turn), safe(turn.verdict.sentence))
         apart = [row for line in (sentence, (Span("what to change  ", Role.DIM), *advice_of(turn)))

@@ -317,7 +317,7 @@ def reason(raw: str | None, stop: StopReason) -> tuple[Span, ...]:
 
 
 def tokens(response: ChatResponse) -> str:
-    """Output tokens in words, those of the thinking told apart."""
+    """Output tokens in words, the tokens of the thinking apart."""
     usage = response.usage
     if usage is None or usage.output_tokens is None:
         return "tokens not reported"

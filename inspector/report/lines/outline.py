@@ -140,7 +140,7 @@ class Outline:
 
 
 class FilteredOutline(Outline):
-    """The rows of some steps only, each turn with its heading; everything else is asked of the whole."""
+    """The rows of some steps only, each turn with its heading; the whole outline answers everything else."""
 
     within = " that the filter keeps"
 
