@@ -54,12 +54,37 @@ def test_each_agents_own_folder_is_looked_in(tmp_path):
         ("CLAUDE_CONFIG_DIR", "projects/p/s.jsonl", "Claude Code"),
         ("PI_CODING_AGENT_DIR", "sessions/deep/er/s.jsonl", "pi"),
         ("OPENCLAW_STATE_DIR", "agents/a/sessions/s.jsonl", "OpenClaw"),
+        ("CODEX_HOME", "sessions/2026/01/02/rollout-x.jsonl", "Codex CLI"),
+        ("CODEX_HOME", "archived_sessions/rollout-x.jsonl.zst", "Codex CLI"),
+        ("XDG_DATA_HOME", "opencode/opencode.db", "opencode"),
+        ("XDG_DATA_HOME", "kilo/kilo.db", "Kilo CLI"),
+        ("XDG_DATA_HOME", "amp/threads/T-1.json", "Amp"),
+        ("XDG_DATA_HOME", "goose/sessions/sessions.db", "Goose"),
+        ("GOOSE_PATH_ROOT", "data/sessions/sessions.db", "Goose"),
+        ("HERMES_HOME", "state.db", "Hermes"),
+        ("KIMI_CODE_HOME", "sessions/ws/s/agents/main/wire.jsonl", "Kimi Code"),
+        ("KIMI_SHARE_DIR", "sessions/a/b/wire.jsonl", "Kimi CLI"),
+        ("GEMINI_CLI_HOME", ".gemini/tmp/p/chats/session-1.json", "Gemini CLI"),
+        ("GEMINI_CLI_HOME", ".gemini/tmp/p/chats/s/sub.jsonl", "Gemini CLI"),
+        ("QWEN_RUNTIME_DIR", "projects/p/chats/s.jsonl", "Qwen Code"),
+        ("QWEN_HOME", "projects/p/chats/s.jsonl", "Qwen Code"),
+        ("COPILOT_HOME", "session-state/s/events.jsonl", "Copilot CLI"),
+        ("CLINE_DIR", "data/sessions/s/s.messages.json", "Cline"),
+        ("CLINE_DATA_DIR", "sessions/s/s.messages.json", "Cline"),
+        ("CLINE_SESSION_DATA_DIR", "s/s.messages.json", "Cline"),
     ],
 )
 def test_a_variable_names_another_folder(tmp_path, variable, below, agent):
     path = wrote(tmp_path / "else" / below, 1)
     found = transcripts({"HOME": str(tmp_path / "home"), variable: str(tmp_path / "else")})
     assert [(each.path, each.agent) for each in found] == [(path, agent)]
+
+
+def test_a_subagent_of_cursor_is_read_with_its_session_and_not_listed(tmp_path):
+    place = tmp_path / ".cursor/projects/p/agent-transcripts"
+    expected = [wrote(place / "flat.jsonl", 300), wrote(place / "s/s.jsonl", 200)]
+    wrote(place / "s/subagents/a.jsonl", 400)
+    assert [each.path for each in transcripts({"HOME": str(tmp_path)})] == expected
 
 
 def test_only_the_newest_are_listed(tmp_path):

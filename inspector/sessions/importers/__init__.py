@@ -88,7 +88,10 @@ _TASKS = (
           ("Cline", "saoudrizwan.claude-dev"), ("Roo Code", "rooveterinaryinc.roo-cline"),
           ("Zoo Code", "zoocodeorganization.zoo-code"), ("Kilo Code", "kilocode.kilo-code"),
       )),
-    AgentFolder("Cline", "CLINE_DIR", ".cline", ("data", "sessions", "*"), ("*.messages.json",)),
+    *(AgentFolder("Cline", variable, f".cline{below}", parts, ("*.messages.json",)) for variable, below, parts in (
+        ("CLINE_DIR", "", ("data", "sessions", "*")), ("CLINE_DATA_DIR", "/data", ("sessions", "*")),
+        ("CLINE_SESSION_DATA_DIR", "/data/sessions", ("*",)),
+    )),
 )
 IMPORTERS: Mapping[str, FileFormat] = {
     "session": FileFormat(
