@@ -16,7 +16,7 @@ from pydantic_core import ArgsKwargs
 
 from inspector.check.many import check_paths
 from inspector.check.report_forms import document as report_document
-from inspector.check.rules import chosen
+from inspector.check.rules import selected_rules
 from inspector.config.files import check_bounds
 from inspector.config.settings import Settings, settings_of
 from inspector.replay import replay
@@ -135,7 +135,7 @@ def findings(paths: Paths, rules: RuleIds = (), most: RowCount = MOST_ROWS) -> d
     """
     for path in paths:
         _check(path)
-    report = check_paths(paths, chosen(rules), jobs=1)
+    report = check_paths(paths, selected_rules(rules), jobs=1)
     if report.errors and not report.turns:
         raise CallerError(report.errors[0])
     whole = report_document(report)
@@ -243,7 +243,7 @@ TOOLS: Mapping[str, Callable[..., dict[str, Any]]] = {
 """What can be asked; arguments and descriptions are the functions' own."""
 
 
-def described() -> Iterator[tuple[str, str, dict[str, Any]]]:
+def tool_descriptions() -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Name, description and the JSON Schema of the arguments of each tool."""
     for name, tool in TOOLS.items():
         yield name, (tool.__doc__ or "").split("\n\n")[0], _arguments(tool).json_schema()

@@ -30,7 +30,7 @@ def read(path: str) -> frozenset[str]:
     return frozenset(known)
 
 
-def written(report: Report) -> str:
+def baseline_text(report: Report) -> str:
     """A baseline that knows all problems of a report; what each is stands beside its fingerprint, for people."""
     known = {problem.fingerprint: {"rule": problem.rule, "message": problem.message, "file": problem.file}
              for problem in sorted(report.problems, key=lambda each: (each.file, each.turn, each.rule))}

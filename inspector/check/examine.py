@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from inspector.check.finders import RuleHit, deciding
-from inspector.check.rules import RULES, chosen
+from inspector.check.rules import RULES, selected_rules
 from inspector.config.settings import Settings
 from inspector.replay import replay
 from inspector.replay.case import open_case
@@ -146,7 +146,7 @@ def check_file(
     Raises:
         CallerError: there is no such rule, API or profile, or the filter cannot be read.
     """
-    ids = chosen() if rules is None else [each for each in chosen(rules) if each in set(rules)]
+    ids = selected_rules() if rules is None else [each for each in selected_rules(rules) if each in set(rules)]
     if isinstance(path_or_bytes, bytes):
         return check_paths_together(
             (STDIN,), ids, name=name, api=api, profile=profile, wanted=wanted, stdin=path_or_bytes)

@@ -247,7 +247,7 @@ def rule_named(name: str) -> CheckRule:
     raise CallerError(f"{name!r} is no rule{f'; did you mean {near[0]}?' if near else ''}: `inspector rule` lists them")
 
 
-def chosen(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequence[str]:
+def selected_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequence[str]:
     """The ids of the rules that are selected and not ignored; a pattern may hold `*`. Without `select`, all.
 
     Raises:

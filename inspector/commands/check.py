@@ -43,13 +43,13 @@ def check(
     from inspector.check import report_forms
     from inspector.check import stats as statistics
     from inspector.check.many import check_paths
-    from inspector.check.rules import chosen
+    from inspector.check.rules import selected_rules
     from inspector.report import filters
 
     forms = statistics.FORMS if stats else report_forms.FORMS
     if form not in forms:
         raise click.UsageError(f"--format {form}: {'with' if stats else 'without'} --stats, one of {', '.join(forms)}")
-    ids = chosen(_split(select), _split(ignore))
+    ids = selected_rules(_split(select), _split(ignore))
     if wanted:
         filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
     known = baselines.read(baseline) if baseline else frozenset()
@@ -57,7 +57,7 @@ def check(
         report = check_paths(commands.located_all(paths), ids, api=api, profile=profile, wanted=wanted, jobs=jobs,
                              stdin=commands.stdin_of(paths), progress=progress)
     if write_baseline:
-        _write(write_baseline, commands.without_credentials(baselines.written(report)))
+        _write(write_baseline, commands.without_credentials(baselines.baseline_text(report)))
         commands.say([f"{write_baseline}: {len(report.problems):,} problems are known now"])
         sys.exit(commands.UNREADABLE if report.errors else commands.READ)
     report = report.keep(lambda problem: baselines.is_new(known, problem))

@@ -26,11 +26,11 @@ def mcp() -> None:
     except ImportError:
         click.echo("inspector: this needs the extra `mcp`: pip install '.[mcp]'", err=True)
         sys.exit(commands.UNREADABLE)
-    from inspector.check.agent_tools import described
+    from inspector.check.agent_tools import tool_descriptions
 
     tools = [types.Tool(name=name, description=text, input_schema=schema,
                         annotations=types.ToolAnnotations(read_only_hint=True))
-             for name, text, schema in described()]
+             for name, text, schema in tool_descriptions()]
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools)

@@ -17,7 +17,7 @@ from math import inf
 from typing import Any
 
 from inspector.config.settings import Settings, command
-from inspector.export.pages import Block, Heading, Items, Quote, Said, blocks, markdown
+from inspector.export.pages import Block, Heading, Items, Paragraph, Quote, blocks, markdown
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
@@ -235,8 +235,8 @@ def _report(view: View, name: str, rule: str, settings: Settings) -> str:
     versions = [f"{each} {_version(each)}" for each in ("loop-inspector", "textual", "pydantic")]
     head: list[Block] = [
         Heading(1, f"Bug report: {rule}"),
-        Said(view.headline()),
-        Said("The session beside this report is the smallest that still shows it. To see it:"),
+        Paragraph(view.headline()),
+        Paragraph("The session beside this report is the smallest that still shows it. To see it:"),
         Quote(run),
         Items((*versions, f"Python {platform.python_version()}", platform.system())),
     ]

@@ -34,7 +34,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Paragraph:
     """A paragraph; `grave` is how much it matters."""
 
     text: str
@@ -72,16 +72,16 @@ class QuotedBytes:
     label: str
 
 
-Block = Heading | Said | Items | TableBlock | Quote | QuotedBytes
+Block = Heading | Paragraph | Items | TableBlock | Quote | QuotedBytes
 
 
 def blocks(view: View, turns: Sequence[int] | None = None) -> Iterator[Block]:
     """The document of a session, or of the turns with these indices."""
     yield Heading(1, "Loop Inspector report")
     worst = view.worst
-    yield Said(view.headline(), worst.verdict.severity if worst is not None else Severity.ERROR)
+    yield Paragraph(view.headline(), worst.verdict.severity if worst is not None else Severity.ERROR)
     if len(view.turns) > 1:
-        yield Said("turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts()))
+        yield Paragraph("turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts()))
     read = [given for given in view.inputs if given.path != "-"]
     if read:
         yield TableBlock(("file", "format", "responses", "skipped"), tuple(
@@ -99,17 +99,17 @@ def blocks(view: View, turns: Sequence[int] | None = None) -> Iterator[Block]:
 def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     verdict = turn.verdict
     yield Heading(2, f"Turn {number}: {verdict.word}")
-    yield Said(verdict.sentence, verdict.severity)
+    yield Paragraph(verdict.sentence, verdict.severity)
     if verdict.advice:
-        yield Said(f"What to change: {verdict.advice.text}")
+        yield Paragraph(f"What to change: {verdict.advice.text}")
     path = [step.state.value for step in view.steps[turn.run.first : turn.run.decided + 1]]
-    yield Said(f"Our machine: {' → '.join(path)}; ends in {turn.final_state.value}, {turn.terminal}")
+    yield Paragraph(f"Our machine: {' → '.join(path)}; ends in {turn.final_state.value}, {turn.terminal}")
     if turn.ended.notice:
-        yield Said(turn.ended.notice, Severity.WARNING)
+        yield Paragraph(turn.ended.notice, Severity.WARNING)
     times, cost = turn_times(view, turn), turn_cost(view, turn)
     told = [took_phrase(times) if times is not None else "", f"cost {cost_text(cost, view.prices)}" if cost else ""]
     if any(told):
-        yield Said("; ".join(each for each in told if each))
+        yield Paragraph("; ".join(each for each in told if each))
     yield TableBlock(
         ("response", "raw", "mapped", "effective", "tokens out", "evidence", "then", "the recorded agent"),
         tuple(_response(view.responses[index]) for index in turn.responses))
@@ -150,7 +150,7 @@ def _calls(facts: ResponseFacts) -> Iterator[Block]:
     for verdict in facts.verdicts:
         word, name = verdict.admission.value.upper(), verdict.call.name or "unnamed"
         grave = Severity.INFO if verdict.admission is Admission.READY else Severity.ERROR
-        yield Said(f"{word} call {name} in response {facts.index}: {verdict.why}", grave)
+        yield Paragraph(f"{word} call {name} in response {facts.index}: {verdict.why}", grave)
         yield Quote(redact.text(verdict.call.arguments or ""), "arguments as received")
 
 
@@ -158,7 +158,7 @@ def _deciding_bytes(view: View, turn: TurnFacts) -> Iterator[Block]:
     for number, excerpt in enumerate(excerpts(view, turn)):
         if number == 0:
             yield Heading(3, "The deciding bytes")
-            yield Said(LEGEND)
+            yield Paragraph(LEGEND)
         rows = zip(text_rows(excerpt.rows), (row.deciding for row in excerpt.rows), strict=True)
         yield QuotedBytes(tuple(rows), f"{excerpt.title} · {excerpt.where}")
 
@@ -174,7 +174,7 @@ def _merged(turn: TurnFacts) -> Iterator[Block]:
             seam = seams[number - 1]
             left_out = [text for text in (seam.cut, *(text for _, text in seam.removals)) if text]
             cut = f"; left out: {' and '.join(map(repr, left_out))}" if left_out else ""
-            yield Said(f"Seam: {seam.why or seam.decision.value}{cut}")
+            yield Paragraph(f"Seam: {seam.why or seam.decision.value}{cut}")
         yield Quote(text[start:end], f"segment {number + 1}")
 
 
@@ -225,7 +225,7 @@ def _cells(tag: str, row: Iterable[str]) -> str:
 def _html_block(block: Block) -> str:
     if isinstance(block, Heading):
         return f"<h{block.level}>{_text(block.text)}</h{block.level}>"
-    if isinstance(block, Said):
+    if isinstance(block, Paragraph):
         return f'<p class="{block.grave.value}">{_text(block.text)}</p>'
     if isinstance(block, Items):
         return f"<ul>{''.join(f'<li>{_text(text)}</li>' for text in block.texts)}</ul>"
@@ -269,7 +269,7 @@ def fenced(text: str) -> str:
 def _markdown_block(block: Block) -> str:
     if isinstance(block, Heading):
         return f"{'#' * block.level} {escaped(block.text)}"
-    if isinstance(block, Said):
+    if isinstance(block, Paragraph):
         return _GRAVE[block.grave] + escaped(block.text)
     if isinstance(block, Items):
         return "\n".join(f"- {escaped(text)}" for text in block.texts)

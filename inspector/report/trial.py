@@ -30,7 +30,7 @@ DOUBLINGS = 20
 """How often the step of a search may double before it is given up."""
 
 
-class Found(NamedTuple):
+class CompletingSettings(NamedTuple):
     """Settings with which a turn completes, and what answered then."""
 
     settings: Set
@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
 def best_settings(
     replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding], look: JudgedTurn, names: Sequence[str], good: Good
-) -> Found | None:
+) -> CompletingSettings | None:
     """The first of the named settings that completes the turn, with its smallest value; None where none does."""
     if not any(_answerable(replay, turn, look, name) for name in names):
         return None
@@ -103,14 +103,14 @@ class Trial:
         look = self.judged_under({**settings, name: str(value)})
         return look is not None and self._good(look)
 
-    def _found(self, settings: Set) -> Found | None:
+    def _found(self, settings: Set) -> CompletingSettings | None:
         """The settings, where the turn is seen to complete under exactly them."""
         look, basis = self._run(settings)
-        return Found(settings, basis) if look is not None and self._good(look) else None
+        return CompletingSettings(settings, basis) if look is not None and self._good(look) else None
 
     # -- what is tried -------------------------------------------------------------------------------------------
 
-    def limits(self, look: JudgedTurn) -> Found | None:
+    def limits(self, look: JudgedTurn) -> CompletingSettings | None:
         """The smallest values of the limits that end the turn, one after the other."""
         lax: dict[str, str] = {}
         now: dict[str, int] = {}
@@ -132,7 +132,7 @@ class Trial:
             lax[name] = str(least)
         return self._found(lax) if lax else None
 
-    def cap(self, look: JudgedTurn) -> Found | None:
+    def cap(self, look: JudgedTurn) -> CompletingSettings | None:
         """The smallest max_tokens above the one in force."""
         settings, record = self._alone.settings, self._alone.turns[0].record
         usage = look.exchange.response.usage

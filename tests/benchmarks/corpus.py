@@ -11,7 +11,7 @@ from pathlib import Path
 from measure import Line, Report, Skipped, best, milliseconds
 
 from inspector.check import check_paths, report_forms
-from inspector.check.rules import chosen
+from inspector.check.rules import selected_rules
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.explain_document import document
@@ -82,7 +82,7 @@ def report() -> Report:
 
 def checked(paths: list[str]) -> None:
     forget()
-    report_forms.as_json(check_paths(paths, chosen(), jobs=1))
+    report_forms.as_json(check_paths(paths, selected_rules(), jobs=1))
 
 
 def explained(paths: list[str]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from inspector.check import check_file, check_paths, merge
 from inspector.check.report_forms import FORMS, place
-from inspector.check.rules import RULES, chosen
+from inspector.check.rules import RULES, selected_rules
 from loop_core.errors import CallerError
 from tests.scenes import transcripts as agents
 from tests.scenes.recordings import ASKS, CUT, TOOLS, asked, call, chat, exchange, lines, user
@@ -74,7 +74,7 @@ def test_a_folder_is_the_same_in_one_process_and_in_several(tmp_path, jobs):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "x.md").write_text("no session")
     done = []
-    report = check_paths([str(tmp_path)], chosen(), jobs=jobs, progress=lambda at, of: done.append((at, of)))
+    report = check_paths([str(tmp_path)], selected_rules(), jobs=jobs, progress=lambda at, of: done.append((at, of)))
     assert [Path(each.file).name for each in report.problems] == [f"{number}.jsonl" for number in (1, 3, 5, 7)]
     assert report.skipped == 1
     assert len(report.turns) == 18
@@ -87,7 +87,7 @@ def test_exchanges_that_a_logger_spread_over_files_are_one_conversation(tmp_path
     (tmp_path / "1.json").write_text(json.dumps(asked(asks, chat("Half of it, ", "length"), max_tokens=7)))
     later = [*asks, {"role": "assistant", "content": "Half of it, "}, user("and now something else")]
     (tmp_path / "2.json").write_text(json.dumps(asked(later, chat("Fine."), max_tokens=50)))
-    report = check_paths([str(tmp_path)], chosen())
+    report = check_paths([str(tmp_path)], selected_rules())
     assert [(each.rule, Path(each.file).name) for each in report.problems] == [("cut-answer-taken", "1.json")]
 
 
@@ -104,7 +104,7 @@ def test_a_process_that_is_killed_costs_no_file(tmp_path, monkeypatch):
         return plain(paths, *words, **named)
 
     monkeypatch.setattr(many, "check_paths_together", die)
-    report = check_paths([str(tmp_path)], chosen(), jobs=2)
+    report = check_paths([str(tmp_path)], selected_rules(), jobs=2)
     assert [each.rule for each in report.problems] == ["answer-cut"] * 6
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from inspector.check import check_file
 from inspector.check.finders import DEFAULT_CAPS
-from inspector.check.rules import RULES, chosen, rule_named
+from inspector.check.rules import RULES, rule_named, selected_rules
 from loop_core.errors import CallerError
 from loop_core.turn.history import hint_message
 from tests.scenes import transcripts as agents
@@ -349,13 +349,13 @@ def test_a_filter_an_error_and_an_end_that_was_not_recorded(tmp_path):
 
 
 def test_rules_are_selected_by_name_and_pattern():
-    assert chosen(["*-cut"]) == ["answer-cut", "call-cut"]
-    assert "answer-cut" not in chosen(ignore=["answer-cut"])
-    assert len(chosen()) == len(RULES)
+    assert selected_rules(["*-cut"]) == ["answer-cut", "call-cut"]
+    assert "answer-cut" not in selected_rules(ignore=["answer-cut"])
+    assert len(selected_rules()) == len(RULES)
     with pytest.raises(CallerError, match="did you mean answer-cut"):
         rule_named("answer-cutt")
     with pytest.raises(CallerError, match="is no rule"):
-        chosen(["x*"])
+        selected_rules(["x*"])
 
 
 def test_every_rule_fires_in_this_file():
