@@ -29,6 +29,7 @@ from textual.pilot import Pilot
 from inspector.config.settings import Settings
 from inspector.live.headless import LiveOptions, start
 from inspector.tui.app import LoopInspector
+from inspector.tui.paint import ANSI, CONTRAST
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -58,7 +59,11 @@ SHOTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("policies", (SAMPLE,), (*CUT, "p", "down")),
     ("providers", (), ("P", "down", "down")),
     ("begin", (), ("L",)),
+    ("contrast", (SAMPLE,), (*CUT, "4")),
+    ("ansi", (SAMPLE,), (*CUT, "4")),
 )
+PAINT = {"contrast": CONTRAST, "ansi": ANSI}
+"""The themes of the pictures that are not in the dark one."""
 PAGE, LIVE = "browser", "live"
 """The pictures that are taken otherwise than by keys in the app."""
 MOST_BYTES = 100_000
@@ -132,9 +137,9 @@ async def press(app: LoopInspector, pilot: Pilot[None], keys: Sequence[str]) -> 
     await app.workers.wait_for_complete()
 
 
-async def keys_svg(paths: tuple[str, ...], keys: tuple[str, ...], size: tuple[int, int]) -> str:
+async def keys_svg(paths: tuple[str, ...], keys: tuple[str, ...], size: tuple[int, int], theme: str | None) -> str:
     """The screen as SVG after the keys were pressed."""
-    app = LoopInspector(paths)
+    app = LoopInspector(paths, theme=theme)
     async with app.run_test(size=size) as pilot:
         await press(app, pilot, keys)
         return screen_svg(app)
@@ -217,7 +222,7 @@ def main() -> None:
         for name, paths, keys in SHOTS:
             if name in wanted:
                 leave_home()
-                svg = asyncio.run(keys_svg(paths, keys, size))
+                svg = asyncio.run(keys_svg(paths, keys, size, PAINT.get(name)))
                 draw(svg, folder / f"{name}-{size[0]}x{size[1]}.png", browser, scale)
         if LIVE in wanted:
             leave_home()

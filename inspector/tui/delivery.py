@@ -80,7 +80,9 @@ def write_files(folder: str, make: FileMaker) -> str:
         paths = write(_apart(make(), place), str(place))
     except LoopError as why:
         return f"not written: {why}"
-    return f"written: {', '.join(paths)}"
+    if len(paths) == 1:
+        return f"written: {paths[0]}"
+    return f"written: {len(paths)} files in {folder}: {', '.join(Path(path).name for path in paths)}"
 
 
 def _apart(files: Mapping[str, str], place: Path) -> Mapping[str, str]:

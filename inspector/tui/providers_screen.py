@@ -273,11 +273,15 @@ class ProvidersScreen(TableScreen):
 
     def action_play(self) -> None:
         """Plays the row live: its own bytes first, then what its server would answer to our machine."""
+        row = self._selected_row()
+        if row is not None:
+            self.note = f"playing {row.name}…"  # the server takes a moment to start
+            self.call_after_refresh(self._play, row)
+
+    def _play(self, row: DialectRow) -> None:
         from inspector.live.scripted import row_turn
 
-        row = self._selected_row()
-        if row is None:
-            return
+        self.note = ""
         try:
             self.post_message(LiveWanted(row_turn(row, self.asked.settings)))
         except LoopError as why:
