@@ -206,8 +206,9 @@ def about(row: TurnRow) -> list[Line]:
     if row.turns:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
         lines.append((Span("turns    ", Role.KEY), Span(counted)))
-    known = [f"turn {row.number} of {row.of}", row.model, row.agent]
-    lines.append((Span("file     ", Role.KEY), safe(row.file), Span(" · ", Role.DIM),
+    folder, _, name = row.file.rpartition("/")  # a long folder shall not push the name out of sight
+    known = [f"turn {row.number} of {row.of}", row.model, row.agent, folder and f"in {folder}/"]
+    lines.append((Span("file     ", Role.KEY), safe(name), Span(" · ", Role.DIM),
                   safe(" · ".join(each for each in known if each), Role.DIM)))
     if row.title:
         lines.append((Span("message  ", Role.KEY), safe(row.title)))

@@ -181,7 +181,8 @@ async def test_a_provider_s_row_is_played_live_and_opened_as_simulated() -> None
                   and "vllm" in table.shown[index].row.name)  # type: ignore[union-attr]
         table.wanted(at)
         row = table.selected.row  # type: ignore[union-attr]
-        await pilot.press("L")
+        screen.action_play()
+        assert screen.note.startswith("playing openai_chat/vllm"), "at once: the server takes a moment"
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
         played = live(pilot)
         base = played.driver.start.server.base

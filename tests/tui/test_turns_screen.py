@@ -346,6 +346,7 @@ async def test_search_goes_through_messages_and_answers_and_says_where_there_is_
         await pilot.press("/", *"HELLO", "enter")
         assert listed.selected.name == "a"
         assert "'HELLO' is in this turn" in app.screen.note, "also where the cursor had not to move"
+        assert f"file     {Path(listed.selected.file).name} ·" in page(app), "the name before its folder"
         await pilot.press("/", *["backspace"] * 5, *"write", "enter")
         first = listed.selected.name
         await pilot.press("n")
