@@ -13,7 +13,6 @@ import re
 from functools import partial
 from typing import IO, Any
 
-from inspector.sessions.importers import first_look
 from inspector.sessions.importers.claude_rows import (
     ABORTED,
     BLOCKED,
@@ -27,6 +26,7 @@ from inspector.sessions.importers.claude_rows import (
     take_end,
     text_of,
 )
+from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options, SessionAbout, Skipped, UnreadableError
 from inspector.sessions.transcripts import Fields, Kinds, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (

@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from inspector.sessions.importers import first_look
 from inspector.sessions.importers.codex_items import status_of, take_part, text_of, texts_of_items, usage_of
+from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers import first_look
 from inspector.sessions.importers.codex import API, CUT
 from inspector.sessions.importers.codex_items import text_of
+from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers import first_look
+from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.importers.records import whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows

@@ -11,7 +11,8 @@ import re
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers import first_look, sibling
+from inspector.sessions.importers import sibling
+from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options, Skipped
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows

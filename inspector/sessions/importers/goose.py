@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers import HEAD, SQLITE, first_look
+from inspector.sessions.importers import HEAD, SQLITE
 from inspector.sessions.importers.chat_tables import TABLE, ChatTableReader
 from inspector.sessions.importers.database import has, schema
+from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.importers.records import elements, encoded, list_of, numbered, whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of

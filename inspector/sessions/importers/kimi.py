@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers import first_look, sibling
+from inspector.sessions.importers import sibling
+from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.importers.kimi_cli import ROWS, KimiCliSession, KimiReader, text_of, usage_of
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads

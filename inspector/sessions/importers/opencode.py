@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers import SQLITE, FileHead, first_look
+from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers import opencode_store as store
 from inspector.sessions.importers.database import schema
+from inspector.sessions.importers.file_head import FileHead, first_look
 from inspector.sessions.importers.opencode_parts import call_of, end_by_error, end_by_word, result_of, usage_of
 from inspector.sessions.importers.records import numbered
 from inspector.sessions.recording import FileReading, Options

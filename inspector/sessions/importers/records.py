@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from inspector.sessions.importers import partial
+from inspector.sessions.importers.file_head import partial
 from inspector.sessions.intake import PIECE, Room, too_large, unpack
 from inspector.sessions.recording import UnreadableError
 from loop_core.wire.json_values import byte_span

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers import first_look, sibling
+from inspector.sessions.importers import sibling
+from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.importers.records import elements, encoded, list_of, numbered
 from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
 from inspector.sessions.recording import FileReading, Options, TurnPlace

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inspector.sessions import redact, traffic
-from inspector.sessions.importers import first_look
+from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.importers.records import encoded, numbered
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text

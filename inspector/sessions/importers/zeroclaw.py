@@ -11,8 +11,9 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import traffic
-from inspector.sessions.importers import SQLITE, first_look
+from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import has, schema, snapshot
+from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.importers.records import encoded, numbered
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows
