@@ -171,9 +171,9 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.sessions.transcripts.ending_rules", "BEHIND", "tests/sessions/test_stopped.py"),
     Table("inspector.sessions.wordings", "LOST", "tests/sessions/test_stopped.py"),
     *(Table("inspector.sessions.importers.claude_tap", table, "tests/sessions/test_claude_tap.py")
-      for table in ("WHOLE", "LISTS")),
+      for table in ("WHOLE", "LISTS", "_IDS")),
     *(Table("inspector.sessions.importers.litellm", table, "tests/sessions/test_litellm.py")
-      for table in ("CAPS", "FIELDS")),
+      for table in ("CAPS", "FIELDS", "PACKED")),
     *(Table("inspector.sessions.importers.inspect_ai", table, "tests/sessions/test_inspect_ai.py") for table in (
         "FIELDS", "STOPS", "CAPS")),
     *(Table("inspector.sessions.transcripts.provider_answers", table, "tests/sessions/test_inspect_ai.py")

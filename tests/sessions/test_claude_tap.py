@@ -135,3 +135,58 @@ def test_a_damaged_line_costs_itself(opened):
 def test_an_empty_database_says_so(tmp_path):
     (given,) = open_paths([database(tmp_path / "traces.sqlite3")]).inputs
     assert "without records" in given.error
+
+
+# -- Codex over a WebSocket: one record holds every response that came over it -----------------------------------------
+
+
+def socket_events(key: str, text: str = "", **more: Any) -> list[dict[str, Any]]:
+    item = {"id": f"m{key}", "type": "message", "role": "assistant", "status": "completed",
+            "content": [{"type": "output_text", "text": text, "annotations": []}]}
+    held = {"id": key, "object": "response", "model": "gpt-5", "output": [item] if text else [],
+            "usage": {"input_tokens": 9, "output_tokens": 2}, "status": "completed", **more}
+    done = [{"type": "response.output_item.done", "output_index": 0, "item": item}] if text else []
+    return [{"type": "response.created", "response": {**held, "status": "in_progress", "output": []}},
+            {"type": "codex.rate_limits"}, *done, {"type": f"response.{held['status']}", "response": held}]
+
+
+def over_socket(sent: list[dict[str, Any]] | None, *events: dict[str, Any], key: str = "request_id") -> str:
+    body = {"type": "response.create", "model": "gpt-5", "input": [{"role": "user", "content": "last"}]}
+    return json.dumps({
+        key: "r", "turn": 1, "duration_ms": 5000, "timestamp": "2026-01-01T00:00:00Z", "transport": "websocket",
+        "request": {"method": "WEBSOCKET", "path": "/backend-api/codex/responses", "body": body,
+                    **({} if sent is None else {"ws_events": sent})},
+        "response": {"status": 101, "headers": {}, "body": None, "ws_events": list(events)}})
+
+
+def create(text: str, **more: Any) -> dict[str, Any]:
+    return {"type": "response.create", "model": "gpt-5", "input": [{"role": "user", "content": text}], **more}
+
+
+def test_every_response_of_a_socket_is_one_with_what_was_sent_for_it(opened):
+    cut = socket_events("r3", "two", status="incomplete", incomplete_details={"reason": "max_output_tokens"})
+    seen = opened(over_socket(
+        [create("fill", generate=False), {"type": "ping"}, create("go"), create("on", max_output_tokens=2)],
+        {"type": "codex.rate_limits"}, *socket_events("r1"), *socket_events("r2", "one"), *cut), "a.jsonl")
+    assert (seen.inputs[0].format, seen.inputs[0].error) == ("claude-tap", None)
+    assert [(skip.entry, skip.why) for skip in seen.inputs[0].skipped] == [
+        (0, "a request that fills a cache: nothing was to be generated")]
+    assert [(each.entry, each.request.messages[0].text, each.response.text) for each in seen.exchanges] == [
+        (1, "go", "one"), (2, "on", "two")]
+    assert [each.response.stop_reason.normalized.value for each in seen.exchanges] == ["end_turn", "max_tokens"]
+    assert seen.exchanges[1].request.max_tokens == 2
+
+
+@pytest.mark.parametrize("key", ["request_id", "id"])
+def test_the_record_holds_what_was_sent_last_alone(opened, key):
+    seen = opened(over_socket(None, *socket_events("r1", "one"), *socket_events("r2", "two"), key=key), "a.jsonl")
+    assert seen.inputs[0].format == "claude-tap"
+    assert [[message.text for message in each.request.messages] for each in seen.exchanges] == [[], ["last"]]
+
+
+def test_a_socket_that_was_recorded_late_or_ends_early_gives_what_came(opened):
+    _, _, item, done = socket_events("r1", "one")
+    late = opened(over_socket([create("go")], item, done), "a.jsonl")
+    early = opened(over_socket([create("go")], *socket_events("r1", "one")[:3]), "a.jsonl")
+    assert [each.response.stop_reason.normalized.value for seen in (late, early) for each in seen.exchanges] == [
+        "end_turn", "interrupted"]

@@ -71,3 +71,32 @@ def test_a_cut_line_costs_itself(opened):
 @pytest.mark.parametrize(("member", "value"), [("response", []), ("model_parameters", 5)])
 def test_a_member_of_another_type_is_told(opened, member, value):
     assert f"{member} is" in "".join(opened(json.dumps(payload(**{member: value})), "a.json").inputs[0].notices)
+
+
+def spent(**more: Any) -> dict[str, Any]:
+    return {"request_id": "x", "call_type": "acompletion", "spend": 0.1, "model": "gpt-4o", "status": "success",
+            "custom_llm_provider": "openai", "startTime": "2025-01-24 09:20:46.847371", "prompt_tokens": 3,
+            "completion_tokens": 20, "messages": "{}", "response": "{}", "proxy_server_request": "{}", **more}
+
+
+def test_a_row_of_spend_without_contents_has_its_counts_and_no_end(opened):
+    seen = opened(json.dumps(spent()), "a.json")
+    assert (seen.inputs[0].format, stops(seen)) == ("litellm", [(None, "unknown")])
+    assert seen.exchanges[0].response.stop_reason.detail == "not_recorded"
+    assert seen.exchanges[0].response.usage.output_tokens == 20
+
+
+def test_a_row_of_spend_may_hold_its_contents_as_text(opened):
+    held = payload()
+    seen = opened(json.dumps(spent(**{name: json.dumps(given) for name, given in (
+        ("messages", held["messages"]), ("response", held["response"]), ("proxy_server_request", {"max_tokens": 9}),
+    )})), "a.json")
+    assert stops(seen) == [("length", "max_tokens")]
+    one = seen.exchanges[0]
+    assert (one.request.messages[0].text, one.request.max_tokens, one.response.text) == ("go", 9, "hi")
+
+
+@pytest.mark.parametrize("gone", ["request_id", "spend", "call_type"])
+def test_a_row_of_spend_is_known_by_all_of_its_names(opened, gone):
+    held = {name: given for name, given in spent().items() if name != gone}
+    assert opened(json.dumps(held), "a.json").inputs[0].format != "litellm"

@@ -263,3 +263,32 @@ def test_a_key_in_a_span_is_masked_and_an_odd_member_told(tmp_path):
     assert key not in (seen.responses[0].exchange.response.text or "")
     assert seen.inputs[0].masked
     assert "span 1: status is a number, and an object was expected" in notices(seen)
+
+
+def bare(word: str, **more: Any) -> Row:
+    return {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-5",
+            "gen_ai.response.finish_reasons": [word], **more}
+
+
+@pytest.mark.parametrize(("word", "stop"), [
+    ("stop", "unknown"), ("tool_calls", "unknown"), ("length", "max_tokens"), ("content_filter", "safety_blocked"),
+])
+def test_a_trace_without_contents_is_no_empty_answer(word, stop, opened):
+    seen = opened(traces(span(1, bare(word))), "a.json")
+    response = seen.exchanges[0].response
+    assert response.stop_reason.normalized.value == stop
+    if stop == "unknown":
+        assert response.stop_reason.detail == "not_recorded"
+        assert f"the stop reason is {word!r}, and nothing that the model said is in the file" in [
+            finding.message for finding in response.findings]
+
+
+def test_the_spans_of_claude_code_say_their_end_and_counts(opened):
+    request = {"span.type": "llm_request", "model": "claude-opus-5", "session.id": "s", "input_tokens": 2,
+               "output_tokens": 12, "cache_read_tokens": 80, "stop_reason": "max_tokens"}
+    seen = opened(traces(span(1, request), span(2, {"span.type": "tool", "model": "claude-opus-5"})), "a.json")
+    (one,) = seen.exchanges
+    assert one.response.stop_reason.normalized.value == "max_tokens"
+    assert (one.response.usage.input_tokens, one.response.usage.output_tokens) == (2, 12)
+    assert one.response.usage.cached_tokens == 80
+    assert "spans that are no answer of a model: 1" in notices(seen)

@@ -282,7 +282,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         ),
     ),
     "litellm": FileFormat(
-        f"{_HERE}.litellm", "LiteLLM log", 'an object with "call_type" and "model_parameters"',
+        f"{_HERE}.litellm", "LiteLLM log", 'an object with "call_type", and "model_parameters" or "spend"',
         Keeps(Words.RECORDER, cap=True, usage=True), (b'"call_type"',),
     ),
     "continue": FileFormat(

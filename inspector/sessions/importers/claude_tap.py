@@ -19,7 +19,7 @@ from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.intake import Room
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, UnreadableError, unusable
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts.chat_messages import list_pieces, object_of
+from inspector.sessions.transcripts.chat_messages import list_pieces, object_of, objects_of
 
 BUNDLE = "__claude_tap_compact_trace__"
 RECORD = "__claude_tap_compact_record__"
@@ -29,7 +29,9 @@ MADE_UP = "_claude_tap_capture"
 WHOLE = ("instructions", "tools")
 """Members of a body that are put aside as they are; of lists of messages the elements are."""
 LISTS = ("input", "messages")
-_LINE = frozenset({"request_id", "turn", "duration_ms", "request", "response"})
+_LINE = frozenset({"turn", "duration_ms", "request", "response"})
+_IDS = ("request_id", "id")
+"""Names of a record's id; older releases wrote the second."""
 
 Blobs = Callable[[str], Any]
 
@@ -43,7 +45,8 @@ def sniff(head: bytes, path: str) -> int:
     first = first_look(head).first
     if not isinstance(first, dict):
         return 0
-    return 100 if BUNDLE in first or set(first) >= _LINE or (RECORD in first and "record" in first) else 0
+    line = set(first) >= _LINE and any(name in first for name in _IDS)
+    return 100 if BUNDLE in first or line or (RECORD in first and "record" in first) else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -52,19 +55,21 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     lines: list[bytes] = []
     passed: list[Skipped] = []
     places: list[int] = []
-    for number, (payload, blobs) in enumerate(_of_database(path) if data.startswith(SQLITE) else _of_export(data)):
+    number = 0
+    for payload, blobs in _of_database(path) if data.startswith(SQLITE) else _of_export(data):
         try:
-            record = _restored(loads(payload), blobs, room)
+            exchanges = _exchanges(_restored(loads(payload), blobs, room))
         except ODD as why:
             passed.append(Skipped(number, f"a record that {unusable(why)}"))
+            number += 1
             continue
-        response = object_of(record.get("response"))
-        if str(object_of(response.get("body")).get("id", "")).endswith(MADE_UP):
-            passed.append(Skipped(number, "an answer that claude-tap made up: no provider gave it"))
-            continue
-        _as_stream(record, response)
-        places.append(number)
-        lines.append(json.dumps(record).encode())
+        for record in exchanges:
+            if (why_not := _no_answer(record)) is not None:
+                passed.append(Skipped(number, why_not))
+            else:
+                places.append(number)
+                lines.append(json.dumps(record).encode())
+            number += 1
     if not lines:
         if not passed:
             raise UnreadableError("a recording of claude-tap without records: expected one at least")
@@ -79,18 +84,53 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     return reading
 
 
-def _as_stream(record: dict[str, Any], response: dict[str, Any]) -> None:
-    """Takes the events of a stream for its body: what stands as body was put together of them."""
+def _no_answer(record: dict[str, Any]) -> str | None:
+    """Why no model answered in an exchange; None where one did."""
+    if str(object_of(object_of(record["response"]).get("body")).get("id", "")).endswith(MADE_UP):
+        return "an answer that claude-tap made up: no provider gave it"
+    if object_of(object_of(record.get("request")).get("body")).get("generate") is False:
+        return "a request that fills a cache: nothing was to be generated"
+    return None
+
+
+def _exchanges(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """A record as exchanges; the events of a stream are its body: what stands as body was put together of them."""
+    response, request = object_of(record.get("response")), object_of(record.get("request"))
+    record["response"] = response
+    if responses := _of_socket(objects_of(response.get("ws_events"))):
+        sent = [event for event in objects_of(request.get("ws_events")) if event.get("type") == "response.create"]
+        if len(sent) != len(responses):  # the record's own body is what was sent last
+            sent = [*({} for _ in responses[1:]), object_of(request.get("body"))]
+        once = {"duration_ms": record.get("duration_ms") if len(sent) == 1 else None}  # it is that of the whole socket
+        return [{**record, **once, "request": {**request, "method": "POST", "body": body},
+                 "response": {**response, "status": 200, "body": _stream(events)}}  # 101 is the socket's status
+                for body, events in zip(sent, responses, strict=True)]
     events = response.get("sse_events")
-    if not isinstance(events, list) or not events:
-        return
+    if isinstance(events, list) and events:
+        record["response"] = {**response, "body": _stream(events)}
+    return [record]
+
+
+def _of_socket(events: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The events of each response that came over a WebSocket; what else came is none of a response."""
+    responses: list[list[dict[str, Any]]] = []
+    for event in events:
+        kind = str(event.get("type"))
+        if kind == "response.created" or (not responses and kind.startswith(("response.", "error"))):
+            responses.append([event])
+        elif kind.startswith(("response.", "error")):
+            responses[-1].append(event)
+    return responses
+
+
+def _stream(events: list[Any]) -> str:
     text = []
     for event in events:
         held = object_of(event).get("data", event)
         name = object_of(event).get("event")
         text.append((f"event: {name}\n" if isinstance(name, str) and name.isprintable() else "")
                     + f"data: {held if isinstance(held, str) else json.dumps(held)}\n\n")
-    record["response"] = {**response, "body": "".join(text)}
+    return "".join(text)
 
 
 # -- Records and what was taken out of them ----------------------------------------------------------------------------

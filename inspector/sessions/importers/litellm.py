@@ -2,7 +2,8 @@
 
 The answer is LiteLLM's, in the shape of Chat Completions whatever the provider: its word is the provider's only where
 the provider has the same words. What was said between two calls of a trace is what the later one's messages add.
-Source: docs.litellm.ai/docs/proxy/logging_spec.
+Rows of the proxy's table
+of spend have the same members, the large ones as JSON in a string. Source: docs.litellm.ai/docs/proxy/logging_spec.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions.importers.file_head import first_look
+from inspector.sessions.importers.span_names import loaded
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
@@ -29,11 +31,13 @@ from inspector.sessions.transcripts.chat_messages import (
 )
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.reasons import recorder_reason
-from loop_core.values import ToolResultPart
+from loop_core.values import ToolResultPart, Usage
 from loop_core.wire.failures import classify
 
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """What the parameters call the output cap."""
+PACKED = ("messages", "response", "proxy_server_request")
+"""Members that a row of the table of spend holds as JSON in a string; `{}` where the proxy does not keep them."""
 FIELDS: Fields = {"": {"response": (dict, str), "model_parameters": (dict,)}}
 
 
@@ -43,7 +47,8 @@ def sniff(head: bytes, path: str) -> int:
     first = first[0] if isinstance(first, list) and first else first
     if not isinstance(first, dict) or "call_type" not in first:
         return 0
-    return 95 if "model_parameters" in first or "litellm_call_id" in first else 0
+    spent = "request_id" in first and "spend" in first  # a row of the table of spend
+    return 95 if spent or "model_parameters" in first or "litellm_call_id" in first else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -62,8 +67,12 @@ def _pieces(data: bytes) -> Iterator[Piece]:
         except ValueError:
             yield number, piece, last
             continue
-        if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
+        if not isinstance(value, dict):
             yield number, piece, last
+            continue
+        value |= {name: loaded(value[name]) for name in PACKED if isinstance(value.get(name), str)}
+        if not isinstance(value.get("messages"), list):
+            yield number, json.dumps(value).encode(), last
             continue
         asked = objects_of(value["messages"])
         known = before.get(str(value.get("trace_id")), [])
@@ -111,7 +120,9 @@ class _Log(DialogueReader):
         at = answer.take(line)
         provider = known_text(value.get("custom_llm_provider"))
         take_litellm(answer, given, f"{provider}/{asked}" if provider else asked, line, at, "response")
-        held = object_of(value.get("model_parameters"))
+        if answer.usage is None:
+            answer.usage = Usage(number_of(value.get("prompt_tokens")), number_of(value.get("completion_tokens")))
+        held = object_of(value.get("model_parameters")) or object_of(value.get("proxy_server_request"))
         answer.cap = next((cap for each in CAPS if (cap := number_of(held.get(each)))), None)
         failed = known_text(value.get("error_str"))
         if value.get("status") == "failure" or failed is not None:

@@ -33,7 +33,7 @@ from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, known_text, list_pieces, object_of
-from inspector.sessions.transcripts.reasons import recorder_reason
+from inspector.sessions.transcripts.reasons import missing_content_reason, recorder_reason
 from loop_core.values import (
     ArgsForm,
     At,
@@ -305,6 +305,8 @@ class _Traces(ChatReader):
             answer.word = word
             row = row_of(word)
             answer.stop = recorder_reason(row.stop, row.detail, at, word, "otlp.finish_reasons")
+            if not answer.parts and row.stop in (Stop.END_TURN, Stop.TOOL_CALL):  # contents are opt-in
+                answer.stop = missing_content_reason(answer.stop)
         elif failed:
             kind = known_text(self.spans[line.number].attributes.get("error.type"))
             answer.error = error_in_text(known_text(status.get("message")) or kind or "", None, kind)

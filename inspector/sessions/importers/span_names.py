@@ -17,17 +17,19 @@ from loop_core.values import ToolResultPart
 Attributes = Mapping[str, Any]
 FACTS: Mapping[str, tuple[str, ...]] = {
     "model": ("gen_ai.response.model", "gen_ai.request.model", "llm.response.model", "llm.model_name",
-              "llm.request.model"),
+              "llm.request.model", "model"),
     "id": ("gen_ai.response.id",),
     "cap": ("gen_ai.request.max_tokens", "gen_ai.request.max_output_tokens", "llm.request.max_tokens"),
-    "input": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
-    "output": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
+    "input": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt",
+              "input_tokens"),
+    "output": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion",
+               "output_tokens"),
     "cached": ("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens",
-               "llm.token_count.prompt_details.cache_read"),
+               "llm.token_count.prompt_details.cache_read", "cache_read_tokens"),
     "reasoning": ("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens",
                   "llm.token_count.completion_details.reasoning"),
     "word": ("gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason",
-             "llm.response.finish_reason", "llm.response.stop_reason"),
+             "llm.response.finish_reason", "llm.response.stop_reason", "stop_reason"),
     "conversation": ("gen_ai.conversation.id", "session.id", "gen_ai.session.id"),
     "agent": ("gen_ai.agent.name", "graph.node.id", "agent.name"),
     "call": ("gen_ai.tool.call.id", "tool_call.id", "tool.id"),
@@ -72,6 +74,8 @@ def is_answer(attributes: Attributes) -> bool:
     operation = attributes.get("gen_ai.operation.name")
     if isinstance(operation, str):
         return operation in ANSWERING
+    if attributes.get("span.type") == "llm_request":  # Claude Code's own spans
+        return True
     if attributes.get("llm.request.type") in ("chat", "completion"):
         return True
     named = any(name in attributes for name in SYSTEMS)

@@ -62,7 +62,16 @@ def unrecorded_reason(at: At) -> StopReason:
 
 def missing_call_reason(stop: StopReason) -> StopReason:
     """An answer that asked for a call whose row is not in the file: what it asked for was not recorded."""
-    seen = Evidence(NO_ROW, stop.evidence[0].at, "the row of its call is not in the file")
+    return _without(stop, "the row of the call is not in the file")
+
+
+def missing_content_reason(stop: StopReason) -> StopReason:
+    """An answer of which the file holds only how it ended, as in a trace without contents."""
+    return _without(stop, "nothing that the model said is in the file")
+
+
+def _without(stop: StopReason, note: str) -> StopReason:
+    seen = Evidence(NO_ROW, stop.evidence[0].at, note)
     return StopReason(Stop.UNKNOWN, stop.raw, NOT_RECORDED, (*stop.evidence, seen))
 
 
@@ -99,7 +108,7 @@ def reason_finding(stop: StopReason) -> Finding | None:
     """What is to be said of a reason that no word in the file gives; None where one does."""
     first = stop.evidence[0]
     if stop.evidence[-1].rule == NO_ROW:
-        told = f"the stop reason is {stop.raw!r}, and the row of the call is not in the file"
+        told = f"the stop reason is {stop.raw or first.note!r}, and {stop.evidence[-1].note}"
         return Finding("transcript.not_recorded", Severity.INFO, told, first.at)
     if first.rule == RECORDER and len(first.note) <= _WORD:
         told = f"the recorder says {first.note!r} in words of its own; the provider's stop reason was not recorded"
