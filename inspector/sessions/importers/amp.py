@@ -16,8 +16,8 @@ from inspector.sessions.importers.records import elements, encoded, list_of, num
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import number_of, object_of
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
+from inspector.sessions.transcripts.member_values import number_of, object_of
 from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart, Usage
 from loop_core.wire.base import StopRow

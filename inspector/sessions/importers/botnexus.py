@@ -17,8 +17,8 @@ from inspector.sessions.importers.records import encoded, numbered
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import known_text
 from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.member_values import known_text
 from inspector.sessions.transcripts.reasons import inferred_reason
 from loop_core.values import ArgsForm, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 

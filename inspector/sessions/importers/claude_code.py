@@ -36,8 +36,8 @@ from inspector.sessions.transcripts.answer import (
     TreePlace,
     early_usage,
 )
-from inspector.sessions.transcripts.chat_messages import object_of
 from inspector.sessions.transcripts.ending_rules import provider_stop
+from inspector.sessions.transcripts.member_values import object_of
 from inspector.sessions.transcripts.reasons import INFERRED, RECORDER
 from loop_core.values import At, Evidence, Stop, StopReason
 from loop_core.wire.anthropic_messages.table import API, STOP_REASONS, read_block

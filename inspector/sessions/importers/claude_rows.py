@@ -14,7 +14,7 @@ from inspector.sessions.transcripts.answer import (
     content_text,
     stored,
 )
-from inspector.sessions.transcripts.chat_messages import object_of
+from inspector.sessions.transcripts.member_values import object_of
 from inspector.sessions.wordings import interruption, interruption_in
 from loop_core.values import At, ProviderError, ToolResultPart, Usage
 

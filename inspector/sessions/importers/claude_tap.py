@@ -19,7 +19,8 @@ from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.intake import Room
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, UnreadableError, unusable
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts.chat_messages import list_pieces, object_of, objects_of
+from inspector.sessions.transcripts.chat_messages import list_pieces
+from inspector.sessions.transcripts.member_values import object_of, objects_of
 
 BUNDLE = "__claude_tap_compact_trace__"
 RECORD = "__claude_tap_compact_record__"

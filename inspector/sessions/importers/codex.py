@@ -17,8 +17,8 @@ from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import object_of
 from inspector.sessions.transcripts.ending_rules import infer
+from inspector.sessions.transcripts.member_values import object_of
 from inspector.sessions.transcripts.reasons import INFERRED, RECORDER
 from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import classify

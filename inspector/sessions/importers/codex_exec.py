@@ -16,15 +16,8 @@ from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import (
-    ChatReader,
-    call_of,
-    command_call,
-    known_text,
-    number_of,
-    object_of,
-    pointer_at,
-)
+from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, command_call, pointer_at
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
 from inspector.sessions.transcripts.reasons import RECORDER, recorder_reason
 from loop_core.values import Evidence, ReasoningPart, Stop, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire.base import StopRow

@@ -14,16 +14,8 @@ from inspector.sessions.importers.records import whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import (
-    ChatReader,
-    known_text,
-    list_pieces,
-    number_of,
-    object_of,
-    objects_of,
-    take_calls,
-    text_of,
-)
+from inspector.sessions.transcripts.chat_messages import ChatReader, list_pieces, take_calls, text_of
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import ReasoningPart, TextPart, ToolResultPart, Usage
 
 ENDED = {"done": False, "errored": True, "canceled": True}

@@ -15,8 +15,8 @@ from inspector.sessions.importers.database import has, schema
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine
-from inspector.sessions.transcripts.chat_messages import object_of
 from inspector.sessions.transcripts.dialogue import api_of
+from inspector.sessions.transcripts.member_values import object_of
 from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.base import StopRow

@@ -19,7 +19,7 @@ from inspector.sessions.importers.records import elements, encoded, list_of, num
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import object_of
+from inspector.sessions.transcripts.member_values import object_of
 from inspector.sessions.transcripts.reasons import inferred_reason
 from loop_core.values import (
     ArgsForm,

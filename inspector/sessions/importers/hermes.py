@@ -19,7 +19,7 @@ from inspector.sessions.importers.records import elements, encoded, list_of, num
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine, content_text
-from inspector.sessions.transcripts.chat_messages import object_of
+from inspector.sessions.transcripts.member_values import object_of
 from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.base import StopRow

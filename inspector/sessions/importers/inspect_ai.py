@@ -21,18 +21,9 @@ from inspector.sessions.recording import ODD, FileReading, Options, Skipped, unu
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import (
-    Piece,
-    call_of,
-    known_text,
-    list_pieces,
-    number_of,
-    object_of,
-    objects_of,
-    pointer_at,
-    text_of,
-)
+from inspector.sessions.transcripts.chat_messages import Piece, call_of, list_pieces, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_provider_word
 from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import At, Finding, ReasoningPart, Severity, Stop, TextPart, ToolResultPart, Usage

@@ -21,8 +21,8 @@ from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import known_text
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
+from inspector.sessions.transcripts.member_values import known_text
 from inspector.sessions.transcripts.reasons import provider_reason, recorder_reason
 from loop_core.values import (
     ArgsForm,

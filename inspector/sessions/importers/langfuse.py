@@ -16,16 +16,8 @@ from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, content_text
-from inspector.sessions.transcripts.chat_messages import (
-    ChatReader,
-    Piece,
-    known_text,
-    list_pieces,
-    number_of,
-    object_of,
-    objects_of,
-    pointer_at,
-)
+from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, list_pieces, pointer_at
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from inspector.sessions.transcripts.reasons import RECORDER, provider_reason, recorder_reason
 from loop_core.values import (
     ArgsForm,

@@ -18,18 +18,9 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import (
-    Piece,
-    known_text,
-    list_pieces,
-    number_of,
-    object_of,
-    objects_of,
-    pointer_at,
-    take_litellm,
-    text_of,
-)
+from inspector.sessions.transcripts.chat_messages import Piece, list_pieces, pointer_at, take_litellm, text_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ToolResultPart, Usage
 from loop_core.wire.failures import classify

@@ -21,11 +21,7 @@ from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     call_of,
     command_call,
-    known_text,
     list_pieces,
-    number_of,
-    object_of,
-    objects_of,
     pointer_at,
     take_litellm,
     take_litellm_end,
@@ -33,6 +29,7 @@ from inspector.sessions.transcripts.chat_messages import (
     text_of,
     unanswered,
 )
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 
 COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)

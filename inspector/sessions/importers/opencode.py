@@ -19,8 +19,8 @@ from inspector.sessions.importers.records import numbered
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import object_of
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
+from inspector.sessions.transcripts.member_values import object_of
 from loop_core.values import At, Finding, ReasoningPart, Severity, TextPart, ToolResultPart
 
 APIS: Mapping[str, str] = {

@@ -11,7 +11,7 @@ from typing import Any
 
 from inspector.sessions.transcripts import error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer
-from inspector.sessions.transcripts.chat_messages import number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import number_of, object_of, objects_of
 from inspector.sessions.transcripts.reasons import PROVIDER, recorder_reason
 from loop_core.values import ArgsForm, At, CallKind, Evidence, Stop, StopReason, ToolCall, ToolResultPart, Usage
 from loop_core.wire.base import StopRow

@@ -26,15 +26,12 @@ from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     Piece,
     call_of,
-    known_text,
     list_pieces,
-    number_of,
-    object_of,
-    objects_of,
     pointer_at,
     take_litellm,
     text_of,
 )
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart, Usage
 
 LISTS = ("history", "trajectory", "events")

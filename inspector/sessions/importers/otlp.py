@@ -32,7 +32,8 @@ from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, known_text, list_pieces, object_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, list_pieces
+from inspector.sessions.transcripts.member_values import known_text, object_of
 from inspector.sessions.transcripts.reasons import missing_content_reason, recorder_reason
 from loop_core.values import (
     ArgsForm,

@@ -25,8 +25,8 @@ from inspector.sessions.transcripts.answer import (
     content_text,
     stored,
 )
-from inspector.sessions.transcripts.chat_messages import known_text
 from inspector.sessions.transcripts.ending_rules import infer
+from inspector.sessions.transcripts.member_values import known_text
 from inspector.sessions.transcripts.reasons import recorder_reason
 from inspector.sessions.wordings import connection_lost
 from loop_core.values import (

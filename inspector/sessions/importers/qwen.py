@@ -15,16 +15,8 @@ from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import (
-    ChatReader,
-    Piece,
-    call_of,
-    known_text,
-    number_of,
-    object_of,
-    objects_of,
-    pointer_at,
-)
+from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call_of, pointer_at
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from inspector.sessions.transcripts.reasons import RECORDER
 from loop_core.values import (
     At,

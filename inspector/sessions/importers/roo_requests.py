@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from inspector.sessions import redact
 from inspector.sessions.importers.file_head import partial
 from inspector.sessions.importers.records import elements, encoded
-from inspector.sessions.transcripts.chat_messages import known_text, number_of, object_of
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
 from loop_core.values import Usage
 
 

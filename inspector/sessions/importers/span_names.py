@@ -11,7 +11,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from inspector.sessions.transcripts.chat_messages import known_text, object_of, text_of
+from inspector.sessions.transcripts.chat_messages import text_of
+from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import ToolResultPart
 
 Attributes = Mapping[str, Any]

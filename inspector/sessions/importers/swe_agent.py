@@ -23,16 +23,13 @@ from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     Piece,
     command_call,
-    known_text,
     list_pieces,
-    number_of,
-    object_of,
-    objects_of,
     pointer_at,
     take_message,
     text_of,
     unanswered,
 )
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import TextPart, ToolResultPart
 
 LISTS = ("history", "trajectory")

@@ -16,19 +16,9 @@ from inspector.sessions.importers.records import encoded, numbered
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import (
-    ChatReader,
-    Piece,
-    call_of,
-    known_text,
-    list_pieces,
-    number_of,
-    object_of,
-    objects_of,
-    pointer_at,
-    text_of,
-)
+from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call_of, list_pieces, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import moment_text
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from inspector.sessions.transcripts.reasons import RECORDER, recorder_reason
 from loop_core.values import Evidence, OpaquePart, ReasoningPart, Stop, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire.base import StopRow

@@ -18,8 +18,9 @@ from inspector.sessions.importers.records import encoded, numbered
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import call_of, known_text, object_of
+from inspector.sessions.transcripts.chat_messages import call_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import ReasoningPart, TextPart, ToolResultPart
 
 FIELDS: Fields = {"": {"role": (str,), "content": (str,), "created_at": (str,), "session_key": (str,)}}

@@ -17,6 +17,7 @@ from inspector.sessions.recording import Options, SessionAbout, TurnPlace
 from inspector.sessions.transcripts import TranscriptReader, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.ending_rules import infer
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from inspector.sessions.transcripts.reasons import provider_reason, recorder_reason
 from loop_core.values import (
     ArgsForm,
@@ -78,24 +79,12 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else content_text(value)
 
 
-def known_text(value: Any) -> str | None:
-    """A text that is there and not empty."""
-    return value if isinstance(value, str) and value else None
 
 
-def object_of(value: Any) -> dict[str, Any]:
-    """The object that a value is; an empty one where it is none."""
-    return value if isinstance(value, dict) else {}
 
 
-def objects_of(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; none where it is no list."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def number_of(value: Any) -> int | None:
-    """A count that is there."""
-    return value if type(value) is int and value >= 0 else None
 
 
 # -- The parts of one message -----------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from typing import Any
 
 from inspector.sessions.transcripts import slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, content_text
-from inspector.sessions.transcripts.chat_messages import call_of, known_text, pointer_at
+from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
+from inspector.sessions.transcripts.member_values import known_text
 from loop_core.values import At, OpaquePart, ReasoningPart, TextPart, ToolResultPart
 
 CALLS = frozenset({"tool_use", "tool_call", "tool-call"})
