@@ -11,6 +11,7 @@ import pytest
 from textual.actions import parse
 from textual.screen import Screen
 
+from inspector.tui.app import LoopInspector
 from inspector.tui.branches import Branches
 from inspector.tui.breakpoints import Breakpoint
 from inspector.tui.command_line import CommandLine
@@ -148,4 +149,5 @@ def test_every_part_is_taken_in_with_its_actions(stage: Any) -> None:
     screen = SessionScreen(stage.opened)
     assert {type(part) for part in screen.parts} == set(SessionScreen.PARTS)
     for binding in SessionScreen.BINDINGS:
-        assert callable(getattr(screen, f"action_{parse(binding.action)[1]}")), binding
+        namespace, name, _ = parse(binding.action)
+        assert callable(getattr(LoopInspector if namespace == "app" else screen, f"action_{name}")), binding
