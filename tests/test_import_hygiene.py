@@ -110,6 +110,8 @@ def test_explaining_loads_no_screen_no_network_and_no_sdk(whole_body: Path, opti
     loaded = explained(whole_body, *options)
     assert "loop_core.wire.openai_chat" in loaded, "the sample was not read"
     assert loaded & SLOW == set()
+    others = {"pydantic_core", "sqlite3", *(f"inspector.sessions.importers.{name}" for name in ("cursor", "zeroclaw"))}
+    assert loaded & others == set(), "30 ms for what no response body needs"
 
 
 def test_the_schema_validator_is_loaded_when_a_complete_call_meets_a_schema(tmp_path: Path) -> None:
