@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from inspector.sessions import open_paths
+from tests.scenes.shapes import ATIF
 from tests.scenes.transcripts import places, rules, shown, stops, words
 
 Row = dict[str, Any]
@@ -93,3 +95,12 @@ def test_a_cut_file_and_odd_members(tmp_path):
     told = notices(shown(atif(user(), agent(metrics=1), {"source": "hologram"}), tmp_path))
     assert "step 2: metrics is a number, and an object was expected" in told
     assert "hologram (1)" in told
+
+
+def test_a_key_in_the_name_of_the_agents_model_is_masked(tmp_path):
+    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({**ATIF, "agent": {**ATIF["agent"], "model_name": key}}))
+    models = [exchange.response.model for exchange in open_paths([str(path)]).exchanges]
+    assert key not in models
+    assert any(model is not None and "masked" in model for model in models)

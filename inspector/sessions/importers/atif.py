@@ -76,7 +76,8 @@ class _Trajectory(ChatReader):
         number = 0
         for place, held in ((), run), *((("subagent_trajectories", n), each)
                                         for n, each in enumerate(children if isinstance(children, list) else ())):
-            self.models[number + 1] = known_text(object_of(object_of(held).get("agent")).get("model_name"))
+            name = known_text(object_of(object_of(held).get("agent")).get("model_name"))
+            self.models[number + 1] = redact.text(name) if name is not None else None
             for _, piece, last in list_pieces(data, *place, "steps"):
                 number += 1
                 yield number, piece, last

@@ -1,0 +1,72 @@
+"""A record of a type that no version had is counted and named, in every format whose records have types."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from inspector.sessions import open_paths
+from inspector.sessions.importers import IMPORTERS
+from tests.scenes.shapes import SHAPES
+
+MEMBER = {
+    "session": "type", "claude-code": "type", "pi": "type", "droid": "type", "cursor": "type", "gemini-cli": "type",
+    "codex": "type", "codex-exec": "type", "kimi": "type", "qwen": "type", "copilot": "type",
+    "swe-agent": "role", "mini-swe-agent": "role", "hermes": "role", "goose": "role", "amp": "role", "roo": "role",
+    "zeroclaw": "role", "botnexus": "role", "opencode": "type", "zeroclaw-trace": "event_type",
+    "atif": "source", "openhands": "kind", "langfuse": "type", "continue": "message.role",
+}
+"""Which member of a record says its type."""
+LISTS = {
+    "swe-agent": "history", "mini-swe-agent": "messages", "hermes": "messages", "amp": "messages",
+    "opencode": "messages", "atif": "steps", "langfuse": "observations", "continue": "history",
+    "gemini-cli": "messages",
+}
+"""Where the records are, in an object."""
+UNTYPED = {
+    "har", "otlp", "mitmproxy", "vcr", "inspect", "claude-tap", "litellm", "vscode-chat", "known", "pairs", "body",
+    "crush",
+}
+"""Exchanges, spans, requests of one shape, or a database that has tests of its own."""
+
+
+def test_every_importer_is_here():
+    assert set(IMPORTERS) == MEMBER.keys() | UNTYPED
+
+
+def of_new_type(name: str) -> dict[str, Any]:
+    member = MEMBER[name]
+    if member == "message.role":
+        return {"message": {"role": "hologram", "content": "x"}}
+    ids: dict[str, Any] = {"id": "new", "timestamp": "2026-01-01T00:00:00Z"}
+    if name in ("claude-code", "qwen"):
+        ids = {"uuid": "new", "parentUuid": None, "sessionId": "s", "timestamp": "2026-01-01T00:00:00Z"}
+    if name == "zeroclaw":
+        ids = {}
+    if name == "opencode":
+        return {"type": "hologram"}
+    if name == "openhands":
+        return {**ids, "kind": "HologramEvent", "source": "agent"}
+    return {**ids, member: "hologram", "content": "x"}
+
+
+@pytest.mark.parametrize("name", MEMBER)
+def test_a_record_of_an_unknown_type_is_counted_and_named(name: str, tmp_path):
+    shape = next(shape for shape in SHAPES if shape.format == name)
+    value = deepcopy(shape.value)
+    records = value if isinstance(value, list) else value[LISTS[name]]
+    new = of_new_type(name)
+    records.extend([new, {key: "newer" if given == "new" else given for key, given in new.items()}])
+    path = tmp_path / shape.name
+    path.write_bytes(shape._replace(value=value).written())
+    before = tmp_path / f"before-{shape.name}"
+    before.write_bytes(shape.written())
+    (given,) = open_paths([str(path)]).inputs
+    (known,) = open_paths([str(before)]).inputs
+    assert (given.format, given.error) == (name, None)
+    assert given.responses == known.responses
+    (notice,) = [each for each in given.notices if "hologram" in each.lower()]
+    assert "records of unknown type were passed over" in notice
+    assert "(2)" in notice
