@@ -389,3 +389,4 @@ class LoadingScreen(PassingScreen):
         yield note("Reading", Role.TITLE)
         for path in self._paths[:20]:
             yield note(f"  {one_line(path)}", Role.PLAIN)
+        yield note("q leaves; the other keys work once it is read", Role.DIM)

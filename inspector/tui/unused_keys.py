@@ -16,7 +16,7 @@ from textual.widgets import Input
 
 from inspector.tui.key_words import name_of
 from inspector.tui.keys import declared_bindings, owners
-from inspector.tui.leaving import LeavingApp
+from inspector.tui.leaving import LeavingApp, PassingScreen
 
 WAITS, PAUSE = 50, 0.02
 """How often a field is waited for, and the seconds between two looks."""
@@ -54,6 +54,8 @@ class EarlyKeysApp(LeavingApp):
     def _say_unused(self, event: Key) -> None:
         """A key that has its meaning at other times, or on another screen, says which; any other is silent."""
         if event.key in self.screen.active_bindings or isinstance(self.focused, Input):
+            return
+        if isinstance(self.screen, PassingScreen):  # it says itself which keys work, and has no line for notes
             return
         # Later: Textual still tries the bindings behind this, and whatever is tried takes the last note away.
         if why := why_unused(self, event.key):

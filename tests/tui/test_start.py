@@ -18,7 +18,7 @@ from inspector.sessions import intake, open_paths
 from inspector.sessions.open import open_beginning
 from inspector.tui import launch as entry
 from inspector.tui import session_files
-from inspector.tui.app import LoopInspector
+from inspector.tui.app import LoadingScreen, LoopInspector
 from inspector.tui.paint import DARK, LIGHT
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.turns_screen import TurnsScreen
@@ -59,6 +59,16 @@ async def test_a_ready_case_is_taken(tmp_path: Path) -> None:
     app = LoopInspector(["story.har"], case=case)
     async with app.run_test(size=(80, 24)):
         assert "CUT CALL RUN" in page(app)
+
+
+async def test_keys_struck_while_a_large_file_is_read_are_silent(app_on: AppOn) -> None:
+    app = app_on()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(LoadingScreen(["large.har"]))
+        await pilot.press("k", "e", "W", "d")
+        await pilot.pause()
+        assert "q leaves" in page(app)
+        assert not app._notifications, "not a message for each"
 
 
 async def test_without_colour_every_state_keeps_its_word(app_on: AppOn, monkeypatch: pytest.MonkeyPatch) -> None:
