@@ -22,7 +22,7 @@ def read(path: str) -> frozenset[str]:
         value: Any = json.loads(Path(path).read_text("utf-8"))
     except OSError as why:
         raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise CallerError(f"{path}: no JSON: expected a baseline of `inspector check --write-baseline`") from None
     known = value.get("problems") if isinstance(value, dict) and value.get("schema") == SCHEMA else None
     if not isinstance(known, dict):

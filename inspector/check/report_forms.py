@@ -183,6 +183,7 @@ def github(report: Report) -> str:
         lines.append(f"::{_COMMANDS[problem.severity]} {place_of}::"
                      f"{_data(f'{problem.message} (turn {problem.turn}{record})')}")
     lines += [f"::error title=unreadable::{_data(why)}" for why in report.errors]
+    lines += [] if report.turns or report.errors else [f"::warning title=nothing checked::{_data(counted(report))}"]
     lines += [f"::warning title=not read::{_data(unread(report).removeprefix(', '))}"] if report.unread else []
     return "".join(f"{line}\n" for line in lines)
 
@@ -195,18 +196,24 @@ def _property(value: str) -> str:
     return _data(value).replace(":", "%3A").replace(",", "%2C")
 
 
+MOST_ROWS = 500
+"""Of the table in Markdown: GitHub refuses a step's summary of more than 1 MiB, and a row may take 2 KB of it."""
+
+
 def markdown(report: Report) -> str:
     """A summary for people: the sum, then a table of problems, errors first."""
     lines = ["## Loop Inspector", "", _md(counted(report)), ""]
     if report.problems:
+        shown = sorted(report.problems, key=lambda each: list(GLYPHS).index(each.severity))[:MOST_ROWS]
         lines += ["| | rule | what | where |", "|---|---|---|---|"]
-        order = list(GLYPHS)
         lines += [f"| {GLYPHS[problem.severity]} {problem.severity} | `{problem.rule}` | {_md(problem.message)} | "
                   f"{_md(place(problem))} |"
-                  for problem in sorted(report.problems, key=lambda each: order.index(each.severity))]
+                  for problem in shown]
+        if len(report.problems) > len(shown):
+            lines += ["", f"{len(report.problems) - len(shown):,} more are not listed."]
         rules = sorted({problem.rule for problem in report.problems}, key=list(RULES).index)
         lines += ["", *(f"- `{name}`: {_md(RULES[name].fix)}" for name in rules)]
-    lines += [f"- could not be read: {_md(why)}" for why in report.errors]
+    lines += [f"- could not be read: {_md(why)}" for why in report.errors[:MOST_ROWS]]
     return "\n".join(lines) + "\n"
 
 

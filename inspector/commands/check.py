@@ -63,6 +63,8 @@ def check(
     report = report.keep(lambda problem: baselines.is_new(known, problem))
     commands.write(forms[form](report))
     commands.say(report.errors)
+    if not report.turns and not report.errors:
+        commands.say(["no turn was read, so nothing was checked: are these the right files?"])
     bad = fail_on != "never" and any(
         report_forms.ORDER.index(problem.severity) >= report_forms.ORDER.index(fail_on) for problem in report.problems)
     sys.exit(commands.UNREADABLE if report.errors else FOUND if bad and not stats else commands.READ)

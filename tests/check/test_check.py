@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.check import check_file, check_paths, merge
+from inspector.check import check_file, check_paths, merge, report_forms
 from inspector.check.report_forms import FORMS, place
 from inspector.check.rules import RULES, selected_rules
 from loop_core.errors import CallerError
@@ -158,6 +158,20 @@ def test_github_annotations_cannot_be_broken_by_what_a_session_holds(tmp_path):
         assert message
 
 
+def test_a_summary_is_bounded_and_an_empty_run_is_not_silent(tmp_path, monkeypatch, inspector):
+    monkeypatch.setattr(report_forms, "MOST_ROWS", 2)
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(lines(*[asked([user(f"x{n}")], chat("Half", "length"), max_tokens=7) for n in range(5)]))
+    table = FORMS["md"](check_file(path))
+    assert (table.count("| ✖"), "3 more are not listed." in table) == (2, True)
+    (tmp_path / "none").mkdir()
+    said = inspector("check", tmp_path / "none")
+    assert (said.code, "nothing was checked" in said.err) == (0, True)
+    annotated = inspector("check", tmp_path / "none", "--format", "github").out
+    assert annotated.startswith("::warning title=nothing checked::")
+    assert "nothing was checked" not in inspector("check", path).err
+
+
 def test_what_a_session_holds_is_no_markup_in_junit_and_markdown(tmp_path):
     path = tmp_path / "a|b<i>&c.jsonl"
     word = 'stop]]> "<script>" | `x` [l](http://x)\n| row'
@@ -203,6 +217,12 @@ def test_warnings_fail_where_that_is_wanted(inspector, tmp_path):
     path.write_bytes(lines(asked(ASKS, chat("All of it.", None), max_tokens=50)))
     assert inspector("check", path).code == 0
     assert inspector("check", path, "--fail-on", "warning").code == 1
+
+
+def test_a_baseline_that_is_nested_too_deep_is_refused_in_one_line(inspector, folder):
+    (folder / "deep.json").write_text("[" * 100_000)
+    said = inspector("check", folder / "b.jsonl", "--baseline", folder / "deep.json")
+    assert (said.code, said.err.count("\n"), "no JSON" in said.err) == (2, 1, True)
 
 
 def test_a_baseline_survives_moved_lines_and_a_new_name(inspector, folder):
