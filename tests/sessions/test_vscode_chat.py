@@ -128,3 +128,12 @@ def test_recognition():
                  lines({"k": ["sessionId"], "v": "s"}, {"k": ["requests"], "v": []})):
         assert choose(file.encode(), "x") == "vscode-chat"
     assert choose(b'{"requests": [{"a": 1}]}', "x") != "vscode-chat"
+
+
+def test_operations_of_an_unknown_kind_are_named_and_change_nothing(tmp_path):
+    begun = {"kind": 0, "v": chat(request("go", turn("hi")))}
+    odd = [{"kind": kind, "k": ["requests"], "v": []} for kind in (9, 9, "hologram")]
+    seen = shown(lines(begun, *odd), tmp_path)
+    assert texts(seen) == ["hi"]
+    assert any(notice.endswith("operations of unknown kind were passed over: 9 (2), hologram (1)")
+               for notice in seen.inputs[0].notices)

@@ -7,6 +7,7 @@ is kept; a request that failed has the code of Copilot Chat. Source: microsoft/v
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -86,17 +87,24 @@ def _folded(data: bytes, reader: _Chat) -> dict[str, Any]:
     """The chat that the operations make."""
     root: dict[str, Any] = {}
     done = lost = 0
+    unknown: Counter[str] = Counter()
     for line in filter(None, (line.strip() for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"))):
         try:
             operation = traffic.loads(line)
             if operation.get("kind") == 0:
                 root = object_of(operation.get("v"))
+            elif operation.get("kind", _SET) not in (_SET, _PUSH, _DELETE):
+                unknown[str(operation["kind"])[:40]] += 1
+                continue
             else:
                 _apply(root, operation)
             done += 1
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
             lost += 1
     reader.reading.notices.append(_NOTICE.format(count=done))
+    if unknown:
+        named = ", ".join(f"{redact.text(kind)} ({count:,})" for kind, count in sorted(unknown.items())[:6])
+        reader.reading.notices.append(f"operations of unknown kind were passed over: {named}")
     if lost:
         reader.reading.notices.append(f"operations that fit nothing before them were passed over: {lost:,}")
     return root
