@@ -342,9 +342,8 @@ def decode_reading(path: str, format_name: str, reading: FileReading, options: O
             exchanges.append(built)
         else:
             refused.append((raw, built))
-    skipped = sorted(
-        [*reading.skipped, *(Skipped(raw.entry, why.why) for raw, why in refused)], key=lambda each: each.entry
-    )
+    unbuilt = (Skipped(raw.entry, redact.text(why.why)) for raw, why in refused)
+    skipped = sorted([*reading.skipped, *unbuilt], key=lambda each: each.entry)
     error, notices = reading.error, list(reading.notices)
     if not exchanges and error is None:
         error, notice = _nothing(format_name, refused, skipped, options)

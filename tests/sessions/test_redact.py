@@ -466,3 +466,14 @@ def test_a_path_without_its_slash_is_no_part_of_the_providers_name(tmp_path):
     addresses = [exchange.url for exchange in open_paths([str(path)]).exchanges]
     assert addresses
     assert all(KEY not in str(each) and ".com/" in str(each) for each in addresses)
+
+
+def test_a_key_where_an_entry_that_is_skipped_names_its_method_is_masked(tmp_path):
+    key = "AKIA" + "Q7Z5M3X2W8V4T6R1"
+    path = tmp_path / "a.har"
+    path.write_text(json.dumps({"log": {"entries": [{
+        "request": {"method": key, "url": "https://example.com/x", "headers": []},
+        "response": {"status": 200, "headers": [], "content": {"text": "hi"}}}]}}))
+    (skip,) = open_paths([str(path)]).inputs[0].skipped
+    assert skip.why.startswith("no LLM traffic: ")
+    assert key not in skip.why
