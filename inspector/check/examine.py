@@ -165,7 +165,9 @@ def check_paths_together(
 
         expression = filters.parse(wanted)
     if listed and not any(map(is_session, paths)):
-        return Report(skipped=len(paths))
+        shut = [path for path in paths if os.path.isfile(path) and not os.access(path, os.R_OK)]
+        return Report(tuple(FileProblems(path, error=f"{one_line(path)}: cannot be read: Permission denied")
+                            for path in shut), skipped=len(paths) - len(shut))
     loaded = open_paths(paths, api=api, profile=profile, stdin=stdin)
     shown = view(replay(open_case(loaded), Settings()))
     only = set(filters.responses(expression, shown)) if wanted else None

@@ -219,6 +219,12 @@ def test_warnings_fail_where_that_is_wanted(inspector, tmp_path):
     assert inspector("check", path, "--fail-on", "warning").code == 1
 
 
+def test_a_file_of_a_folder_that_may_not_be_read_is_no_mere_other_file(inspector, folder, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("notes.txt"))
+    said = inspector("check", folder, "--jobs", "1", "--fail-on", "never")
+    assert (said.code, "notes.txt: cannot be read: Permission denied" in said.err) == (2, True)
+
+
 def test_a_baseline_that_is_nested_too_deep_is_refused_in_one_line(inspector, folder):
     (folder / "deep.json").write_text("[" * 100_000)
     said = inspector("check", folder / "b.jsonl", "--baseline", folder / "deep.json")
