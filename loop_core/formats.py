@@ -62,6 +62,9 @@ FORMATS: Mapping[str, FormatEntry] = {
     "cohere_chat": FormatEntry(
         "loop_core.wire.cohere_chat", ("/chat",), (b'"finish_reason"', b'"event_type"', b'"message-start"'),
         servers=("cohere",), names_stop_strings=True, played=False),
+    "anthropic_complete": FormatEntry(
+        "loop_core.wire.anthropic_complete", ("/complete",), (b'"completion"',), servers=("anthropic",),
+        names_stop_strings=True, played=False),
 }
 PLAYED: tuple[str, ...] = tuple(api for api, row in FORMATS.items() if row.played)
 """The formats that the scripted provider speaks."""

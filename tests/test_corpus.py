@@ -42,6 +42,7 @@ APIS = frozenset(
         "bedrock_invoke",
         "cohere_chat",
         "ollama_generate",
+        "anthropic_complete",
     }
 )
 

@@ -122,7 +122,6 @@ UNREAD: tuple[Unread, ...] = (
     Unread("a list of models", r"/models(/[^/:]+)?$|/api/tags$"),
     Unread("files", r"/files(/|$)"),
     Unread("Bedrock agents", r"/agents/[^/]+/agentAliases/|/retrieveAndGenerate"),
-    Unread("Anthropic text completions", r"/v1/complete$"),
     Unread("Cohere generate", r"cohere.*/generate$|/v1/generate$"),
     Unread("xAI gRPC", r"^grpc:.*xai|/xai_api\."),
 )

@@ -285,17 +285,17 @@ def test_the_text_is_readable_at_eighty_columns(folder):
 
 
 def test_exchanges_in_a_format_that_is_not_read_are_named(tmp_path):
-    old = {"model": "claude-2.1", "prompt": "Human: hi", "max_tokens_to_sample": 3}
-    body = {"type": "completion", "completion": " Hi", "stop_reason": "max_tokens", "model": "claude-2.1"}
+    old = {"model": "command", "prompt": "hi", "max_tokens": 3}
+    body = {"id": "g", "generations": [{"id": "g1", "text": " Hi", "finish_reason": "MAX_TOKENS"}], "prompt": "hi"}
     path = tmp_path / "old.jsonl"
-    path.write_bytes(lines(exchange(old, body, url="https://api.anthropic.com/v1/complete"), WHOLE))
+    path.write_bytes(lines(exchange(old, body, url="https://api.cohere.com/v1/generate"), WHOLE))
     report = check_file(path)
-    assert report.unread == {"Anthropic text completions": 1}
-    words = "1 exchanges are in formats that are not read: Anthropic text completions (1)"
+    assert report.unread == {"Cohere generate": 1}
+    words = "1 exchanges are in formats that are not read: Cohere generate (1)"
     assert words in " ".join(FORMS["text"](report).split())
     assert words in FORMS["md"](report)
     assert FORMS["github"](report) == f"::warning title=not read::{words}\n"
-    assert json.loads(FORMS["json"](report))["files"][0]["unread"] == {"Anthropic text completions": 1}
+    assert json.loads(FORMS["json"](report))["files"][0]["unread"] == {"Cohere generate": 1}
     (run,) = json.loads(FORMS["sarif"](report))["runs"]
     assert run["invocations"] == [{"executionSuccessful": True, "toolExecutionNotifications": [
         {"level": "warning", "message": {"text": words}}]}]

@@ -567,7 +567,7 @@ def test_a_list_of_messages_may_be_in_the_form_of_its_format(api: str, said: lis
 
 @pytest.mark.parametrize(("api", "field"), [
     ("openai_chat", "messages"), ("openai_completions", "prompt"), ("ollama_generate", "prompt"),
-    ("gemini_generate", "contents"),
+    ("anthropic_complete", "prompt"), ("gemini_generate", "contents"),
 ])
 def test_a_body_without_messages_is_refused_by_the_field_that_holds_them(api: str, field: str) -> None:
     with pytest.raises(CallerError, match=f"no request body of {api}: expected one with {field}$"):

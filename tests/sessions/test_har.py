@@ -50,7 +50,6 @@ def test_entries_count_over_all_of_the_file_and_each_skip_has_its_reason(opened)
     ("url", "name"),
     [
         ("https://api.openai.com/v1/embeddings", "embeddings"),
-        ("https://api.anthropic.com/v1/complete", "Anthropic text completions"),
         ("https://api.anthropic.com/v1/messages/count_tokens", "token counting"),
         ("https://api.anthropic.com/v1/messages/batches", "a batch"),
         ("https://api.cohere.com/v1/generate", "Cohere generate"),
@@ -94,6 +93,7 @@ def test_llm_traffic_that_is_not_read_is_named(opened, url, name):
         ("https://bedrock-runtime.us-east-1.amazonaws.com/model/x.y-v1%3A0/invoke", "bedrock_invoke"),
         ("https://bedrock-runtime.us-east-1.amazonaws.com/model/x.y:0/invoke-with-response-stream", "bedrock_invoke"),
         ("https://api.openai.com/v1/completions", "openai_completions"),
+        ("https://api.anthropic.com/v1/complete", "anthropic_complete"),
         ("https://api.mistral.ai/v1/fim/completions", "openai_completions"),
     ],
 )

@@ -12,7 +12,7 @@ from tests.scenes.bodies import shape
 
 READ = {"openai_chat", "openai_responses", "anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat",
         "gemini_interactions", "openai_completions", "ollama_generate",
-        "bedrock_invoke", "cohere_chat"}
+        "bedrock_invoke", "cohere_chat", "anthropic_complete"}
 
 BEST = "What's the best language to learn?"
 AGAIN = "Tell me again: what's the best language to learn?"

@@ -27,6 +27,7 @@ GEMINI, CONVERSE, OLLAMA = "gemini_generate", "bedrock_converse", "ollama_chat"
 
 HOSTS = [
     ("gemini_interactions", "https://generativelanguage.googleapis.com/v1beta/interactions", "gemini"),
+    ("anthropic_complete", "https://api.anthropic.com/v1/complete", "anthropic"),
     ("openai_completions", "https://api.openai.com/v1/completions", "openai"),
     ("bedrock_invoke", "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/invoke", "bedrock"),
     ("cohere_chat", "https://api.cohere.com/v2/chat", "cohere"),

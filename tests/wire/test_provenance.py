@@ -390,6 +390,17 @@ OPENAI_COMPLETIONS: list[tuple[bytes, dict[str, list[str]]]] = [
      {"text": ['"a"'], "stop_reason": ['"stop"']}),
     (whole({"error": {"message": "m"}}), {"error": ['{"message": "m"}'], "stop_reason": ['{"message": "m"}']}),
 ]
+COMPLETED = {"type": "completion", "id": "i", "model": "m"}
+ANTHROPIC_COMPLETE: list[tuple[bytes, dict[str, list[str]]]] = [
+    (sse({**COMPLETED, "completion": "a"}, {"type": "ping"},
+         {"type": "completion", "completion": "b", "stop_reason": "stop_sequence", "stop": "E"}),
+     {"id": ['"i"'], "model": ['"m"'], "text": ['"a"', '"b"'], "stop_reason": ['"stop_sequence"'],
+      "native.stop": ['"E"']}),
+    (whole({**COMPLETED, "completion": "a", "stop_reason": "max_tokens"}),
+     {"id": ['"i"'], "model": ['"m"'], "text": ['"a"'], "stop_reason": ['"max_tokens"']}),
+    (whole({"type": "error", "error": {"message": "m"}}),
+     {"error": ['{"message": "m"}'], "stop_reason": ['{"message": "m"}']}),
+]
 GENERATED_CALL = {"response": "", "tool_calls": [{"id": "k", "function": {"name": "f", "arguments": {"n": 1}}}],
                   "done": False}
 OLLAMA_GENERATE: list[tuple[bytes, dict[str, list[str]]]] = [
@@ -536,7 +547,8 @@ BY_HAND = {
     "openai_chat": OPENAI_CHAT, "openai_responses": OPENAI_RESPONSES, "anthropic_messages": ANTHROPIC_MESSAGES,
     "gemini_generate": GEMINI_GENERATE, "bedrock_converse": BEDROCK_CONVERSE, "ollama_chat": OLLAMA_CHAT,
     "cohere_chat": COHERE_CHAT, "bedrock_invoke": BEDROCK_INVOKE,
-    "openai_completions": OPENAI_COMPLETIONS, "ollama_generate": OLLAMA_GENERATE,
+    "openai_completions": OPENAI_COMPLETIONS, "anthropic_complete": ANTHROPIC_COMPLETE,
+    "ollama_generate": OLLAMA_GENERATE,
 }
 
 

@@ -1,0 +1,237 @@
+"""Anthropic's legacy text completions, `POST /v1/complete`: one prompt, one text, no counts of tokens.
+
+A stream is server-sent events, each of which is a whole completion with the next piece of the text; the last one holds
+the reason. Source: the anthropic SDK 2.12.0 (types/completion.py, resources/completions.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from loop_core.errors import EncodeError
+from loop_core.values import (
+    At,
+    ChatResponse,
+    ExchangePart,
+    Message,
+    OpaquePart,
+    Request,
+    Role,
+    Severity,
+    Stop,
+    TextPart,
+)
+from loop_core.wire import base
+from loop_core.wire.base import StopRow
+from loop_core.wire.body import dump, integer, merge, non_null, one_choice, pieces, rest, string, word
+from loop_core.wire.failures import read_error
+from loop_core.wire.format import VERSION, Format, Home
+from loop_core.wire.reads import FactRow
+
+API = "anthropic_complete"
+
+_SDK = "anthropic 2.12.0 types/completion.py"
+
+STOP_REASONS: Mapping[str, StopRow] = {
+    "stop_sequence": StopRow(Stop.END_TURN, None, _SDK),
+    "max_tokens": StopRow(Stop.MAX_TOKENS, None, _SDK),
+}
+"""Native word -> mapped reason. `stop_sequence` is also said where the model's own end, a turn of the human, came."""
+
+LOSES: Mapping[str, str] = {
+    "usage": "tokens are not counted",
+    "call": "a completion is text",
+    "server": "a completion is text",
+    "reasoning": "a completion is text",
+    "refusal": "a completion is text",
+}
+
+PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/v1/complete/?(?=$|[?#])"),)
+
+STREAM_READS: tuple[FactRow, ...] = (FactRow("text", "/completion"),)
+"""What a stream adds piece by piece."""
+READS: tuple[FactRow, ...] = (
+    FactRow("id", "/id"),
+    FactRow("model", "/model"),
+    FactRow("native.stop", "/stop"),
+    *STREAM_READS,
+)
+
+
+def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
+    """Whether a JSON object is a completion, or an event of the stream of one."""
+    return (event in (None, "completion") and value.get("type") == "completion"
+            and isinstance(value.get("completion"), str))
+
+
+# -- Bytes, whole or streamed -> `ChatResponse` ----------------------------------------------------------------------
+
+class Decoder(base.Decoder):
+    """One completion being read."""
+
+    api = API
+    stop_reasons = STOP_REASONS
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._texts: list[str] = []
+        self._id: str | None = None
+        self._model: str | None = None
+        self._stop: str | None = None
+
+    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+        """One event: a piece of the text, a sign of life, or an error."""
+        at = At(ExchangePart.BODY, start, end)
+        if recognises(event):
+            self._read(event, At(ExchangePart.BODY, start, end, "/stop_reason"))
+        elif (error := read_error(event, self.http_status)) is not None:
+            self.fail(error, At(ExchangePart.BODY, start, end, "/error"))
+        elif event.get("type") != "ping":
+            self.find(f"{API}.unknown_event", f"an event of type {event.get('type')!r} is not known", at)
+
+    def on_body(self, body: Any) -> None:
+        """A whole completion, or an error (which the base has read)."""
+        if isinstance(body.get("completion"), str):
+            self._read(body, self.body_at("/stop_reason"))
+        elif self.error is None:
+            self.find(f"{API}.no_completion", "the body is no completion", At(ExchangePart.BODY, 0, self.size),
+                      Severity.ERROR)
+
+    def _read(self, completion: Mapping[str, Any], at: At) -> None:
+        self._texts.append(completion["completion"])
+        self._id = word(completion.get("id")) or self._id
+        self._model = word(completion.get("model")) or self._model
+        self._stop = string(completion.get("stop")) or self._stop
+        if completion.get("stop_reason") is not None:
+            self.raw, self.raw_at = str(completion["stop_reason"]), at
+
+    def build(self) -> ChatResponse:
+        """The response as far as it came."""
+        text = "".join(self._texts)
+        return ChatResponse(
+            api=API,
+            parts=(TextPart(text),) if text else (),
+            stop_reason=self.mapped(self.raw, self.raw_at),
+            id=self._id,
+            model=self._model,
+            native=non_null(stop=self._stop),
+            saw_stop_reason=self.raw is not None,
+        )
+
+
+# -- `ChatResponse` -> the bytes that Anthropic would send for it ----------------------------------------------------
+
+def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
+    """The body: one item when whole, one item an event when streamed, with `chunk` characters of text in each.
+
+    Raises:
+        EncodeError: the response holds what a completion cannot carry; `what` names it.
+    """
+    for what, why in _losses(response, stream):
+        raise EncodeError(why, api=API, what=what)
+    error = None if response.error is None else {
+        "type": "error", "error": {"type": response.error.type, "message": response.error.message}}
+    if not stream:
+        yield dump(error or _completion(response, response.text or "", last=True)).encode()
+        return
+    for piece in pieces(response.text or "", max(1, chunk)):
+        yield _event(_completion(response, piece, last=False))
+    if response.stop_reason.raw is not None or not (error or response.parts):
+        yield _event(_completion(response, "", last=True))
+    if error:
+        yield _event(error)
+
+
+def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
+    if response.continuation_token is not None:
+        yield "continuation_token", "a completion cannot be continued by a token"
+    if any(isinstance(part, OpaquePart) for part in response.parts):
+        yield "opaque", "a completion is text"
+    if response.error is not None and not stream and (response.parts or response.stop_reason.raw):
+        yield "error", "a whole completion holds no error"
+    for name in response.native:
+        if name != "stop":
+            yield f"native.{name}", f"a completion has no field {name!r}"
+
+
+def _completion(response: ChatResponse, text: str, *, last: bool) -> dict[str, Any]:
+    return {"type": "completion", "id": response.id or "", "completion": text,
+            "stop_reason": response.stop_reason.raw if last else None, "model": response.model or "",
+            "stop": response.native.get("stop") if last else None}
+
+
+def _event(value: Mapping[str, Any]) -> bytes:
+    return f"event: {value['type']}\ndata: {dump(value)}\n\n".encode()
+
+
+# -- Body of a recorded request -> `Request` -------------------------------------------------------------------------
+
+def read_request(body: Mapping[str, Any], url: str = "") -> Request:
+    """What a recorded request asks for; the prompt, with its own words for who speaks, is one message of the user."""
+    prompt = word(body.get("prompt"))
+    return Request(
+        api=API,
+        messages=(Message(Role.USER, (TextPart(prompt),)),) if prompt else (),
+        model=word(body.get("model")),
+        max_tokens=integer(body.get("max_tokens_to_sample")),
+        stream=body.get("stream") is True,
+        extra=rest(body, "model", "max_tokens_to_sample", "stream", *(["prompt"] if prompt else [])),
+    )
+
+
+# -- `Request` -> the body that Anthropic expects --------------------------------------------------------------------
+
+ASKING_LOSES: Mapping[str, str] = {
+    "message.role": "a prompt is one text: it says who speaks by its own words",
+    "message.grouping": "as message.role",
+    "text.grouping": "as message.role",
+    "reasoning": "as message.role",
+    "previous_id": "nothing is kept on the provider's side",
+    "continuation_token": "as previous_id",
+    "background": "as previous_id",
+}
+
+
+def path(request: Request) -> str:
+    """Where the request goes, below `/v1`."""
+    return "/complete"
+
+
+def encode_request(request: Request) -> dict[str, Any]:
+    """The body of the request: its texts one after the other, so that an answer continues the last one.
+
+    Raises:
+        EncodeError: it holds what the format cannot carry.
+    """
+    one_choice(request, API)
+    if request.tools or any(message.tool_calls or message.results for message in request.messages):
+        raise EncodeError("a completion has neither tools nor calls", api=API, what="tools")
+    # The text of an answer so far stands right behind its prompt: the model goes on with it.
+    prompt = "".join(message.text if message.role is Role.ASSISTANT else f"\n\n{message.text}"
+                     for message in request.messages).removeprefix("\n\n")
+    body = non_null(model=request.model, prompt=prompt or None, max_tokens_to_sample=request.max_tokens)
+    if request.stream:
+        body["stream"] = True
+    return merge(body, request.extra)
+
+
+FORMAT = Format(
+    id=API,
+    decoder=Decoder,
+    stop_reasons=STOP_REASONS,
+    paths=PATHS,
+    recognises=recognises,
+    reads=READS,
+    stream_reads=STREAM_READS,
+    read_request=read_request,
+    encode=encode,
+    loses=LOSES,
+    encode_request=encode_request,
+    asking_loses=ASKING_LOSES,
+    path=path,
+    home=Home("https://api.anthropic.com", "/v1", VERSION, "x-api-key", (("anthropic-version", "2023-06-01"),)),
+    provider="anthropic",
+    history="prompt",
+)
