@@ -18,6 +18,7 @@ from inspector.sessions import intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.folders import STDIN, expanded, files_below, plain_head
 from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, choose, importer
+from inspector.sessions.importers.file_head import complete
 from inspector.sessions.importers.known_formats import EXPECTED, refusal, unknown
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import (
@@ -80,7 +81,7 @@ def open_beginning(path: str, size: int, *, api: str | None = None, profile: str
     except (OSError, intake.BoundError):
         return None
     name = choose(data[:HEAD], path)
-    if name is None or not IMPORTERS[name].grows:
+    if name is None or not (IMPORTERS[name].grows or (IMPORTERS[name].lines and complete(data[: data.find(b"\n")]))):
         return None
     opened = _read(path, data[: data.rfind(b"\n") + 1], options_of(api, profile))
     return join_files([opened]) if opened[1] else None

@@ -212,8 +212,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         progress = None
         if self.begun and self.opened is not None:
             size, done = _size(self.opened.paths[0]) or 1, intake.read_so_far()
-            share = f"{min(100, 100 * done // size)} %" if done < size else "judging all turns"
-            progress = f"reading {size / 1e6:,.0f} MB: {share}… the first"
+            share = f": {min(100, 100 * done // size)} %" if done < size else ": judging all turns"
+            # A file that is read whole brings no word of how far it is.
+            progress = f"reading {size / 1e6:,.0f} MB{share if done else ''}… the first"
         elif self.reading:
             progress = f"reading {self.read:,}{f' of {self.total:,}' if self.total else ''} files…"
         self.query_one(TurnCounts).line = counts_line(self.counts, progress, self.listed.filter, self.listed.matching)

@@ -23,6 +23,7 @@ from inspector.tui.paint import DARK, LIGHT
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import continued, har, page, seen, story, told
+from tests.scenes.recordings import asked, chat, lines, user
 from tests.scenes.transcripts import block, claude, prompt, text
 
 AppOn = Callable[..., LoopInspector]
@@ -310,5 +311,13 @@ def test_a_beginning_is_a_session_only_where_files_grow_line_by_line(tmp_path: P
     cut = open_beginning(str(path), path.stat().st_size - 5)
     assert cut is not None
     assert (len(cut.exchanges), cut.inputs[0].notices) == (2, whole.inputs[0].notices)
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_bytes(lines(*(asked([user(f"question {number}")], chat("An answer.")) for number in range(3))))
+    begun = open_beginning(str(pairs), pairs.stat().st_size - 5)
+    assert begun is not None
+    assert (len(begun.exchanges), begun.inputs[0].notices, begun.inputs[0].skipped) == (2, (), ())
+    listed = tmp_path / "pairs.json"
+    listed.write_text(json.dumps([json.loads(line) for line in pairs.read_text().splitlines()], indent=1))
+    assert open_beginning(str(listed), 1 << 20) is None, "of a list the beginning is no list"
     assert open_beginning(str(story(tmp_path)), 1 << 20) is None
     assert open_beginning(str(tmp_path / "none"), 1 << 20) is None

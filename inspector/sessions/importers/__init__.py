@@ -68,6 +68,8 @@ class FileFormat(NamedTuple):
     beside the file."""
     grows: bool = False
     """Whether a file of it grows line by line, so that its beginning is a session of its own."""
+    lines: bool = False
+    """Whether a file of it may be JSON Lines, of which the first ones are a session of their own, too."""
     members: frozenset[str] = frozenset()
     """All of these are in one of the first objects of a file that is no database: where many formats have the marks."""
 
@@ -300,6 +302,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "known": FileFormat(f"{_HERE}.known_formats", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,
+        lines=True,
     ),
     "body": FileFormat(
         f"{_HERE}.body", "response body", "a response of an API that is read, or its event stream",
