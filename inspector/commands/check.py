@@ -29,7 +29,8 @@ FOUND = 1
 @click.option("--stats", is_flag=True, help="How turns ended, by model, agent and day, and the tokens that were lost.")
 @click.option("--fail-on", type=click.Choice(("error", "warning", "info", "never")), default="error",
               show_default=True, help="Exit 1 where something is at least as bad.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes; without it, one for each core.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N",
+              help="Processes; without it one for each core, or one for little.")
 def check(
     paths: Sequence[str], api: str | None, profile: str | None, select: Sequence[str], ignore: Sequence[str],
     wanted: str, baseline: str | None, write_baseline: str | None, form: str, stats: bool, fail_on: str,

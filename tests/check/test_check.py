@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.check import check_file, check_paths, merge, report_forms
+from inspector.check import check_file, check_paths, many, merge, report_forms
 from inspector.check.report_forms import FORMS, place
 from inspector.check.rules import RULES, selected_rules
 from loop_core.errors import CallerError
@@ -65,6 +65,19 @@ def test_only_the_rules_that_are_named(folder):
 
 
 # -- many files --------------------------------------------------------------------------------------------------------
+
+
+def test_little_is_looked_at_by_one_process(tmp_path, monkeypatch):
+    for number in range(6):
+        (tmp_path / f"{number}.jsonl").write_bytes(lines(WHOLE))
+    seen = []
+    monkeypatch.setattr(many, "_results", lambda tasks, jobs: seen.append(jobs) or iter(()))
+    monkeypatch.setattr(many.os, "cpu_count", lambda: 4)
+    size = sum(path.stat().st_size for path in tmp_path.iterdir())
+    for small, jobs in ((size + 1, None), (size, None), (size + 1, 3)):
+        monkeypatch.setattr(many, "SMALL", small)
+        check_paths([str(tmp_path)], selected_rules(), jobs=jobs)
+    assert seen == [1, 4, 3]
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
