@@ -189,7 +189,8 @@ def test_no_member_is_unpacked_beyond_the_bound(opened):
     assert "more than" in seen.inputs[0].skipped[0].why
 
 
-@pytest.mark.parametrize("content", [json.dumps(RUN), json.dumps({**RUN, "samples": []}), archive("header.json")])
+@pytest.mark.parametrize("content", [json.dumps(RUN), json.dumps({**RUN, "samples": []}), archive("header.json")],
+                         ids=["no list", "an empty list", "an archive"])  # an archive holds the time when it was made
 def test_a_log_without_samples_says_what_it_is(opened, content):
     (given,) = opened(content, "a.eval").inputs
     assert (given.format, given.error, given.responses) == ("inspect", None, 0)
