@@ -151,7 +151,7 @@ def test_a_stop_string_that_may_have_been_hit_makes_an_ending_unsure(extra: dict
     assert seen(stop=Stop.TOOL_CALL, request=asked).ending_sure, "no string ends an answer with a tool word"
 
 
-@pytest.mark.parametrize("api", ["anthropic_messages", "bedrock_converse", "cohere_chat"])
+@pytest.mark.parametrize("api", ["anthropic_messages", "bedrock_converse", "cohere_chat", "anthropic_complete"])
 def test_a_word_that_would_tell_of_a_stop_string_is_believed(api: str) -> None:
     asked = replace(REQUEST, extra={"stop_sequences": ["END"]})
     assert judge(replace(reply(Stop.END_TURN), api=api), asked).ending_sure
