@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import re
 import sys
 import tomllib
@@ -117,9 +118,14 @@ def imports_in(page: Path) -> list[tuple[str, str]]:
     ]
 
 
+EXTRAS = frozenset({"dask", "distributed", "fsspec"})
+
+
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_examples_parse_and_import_what_exists(page: Path) -> None:
     for module, name in imports_in(page):
+        if importlib.util.find_spec(module.split(".")[0]) is None and module.split(".")[0] in EXTRAS:
+            continue  # an extra that is not installed here; CI installs it
         assert hasattr(importlib.import_module(module), name), f"from {module} import {name}"
 
 
