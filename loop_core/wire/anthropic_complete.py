@@ -25,7 +25,20 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.base import StopRow
-from loop_core.wire.body import dump, integer, merge, non_null, one_choice, pieces, rest, string, word
+from loop_core.wire.body import (
+    PROMPT_LOSES,
+    dump,
+    integer,
+    merge,
+    no_calls,
+    non_null,
+    one_choice,
+    pieces,
+    prompt_of,
+    rest,
+    string,
+    word,
+)
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.reads import FactRow
@@ -83,13 +96,13 @@ class Decoder(base.Decoder):
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
         """One event: a piece of the text, a sign of life, or an error."""
-        at = At(ExchangePart.BODY, start, end)
         if recognises(event):
             self._read(event, At(ExchangePart.BODY, start, end, "/stop_reason"))
         elif (error := read_error(event, self.http_status)) is not None:
             self.fail(error, At(ExchangePart.BODY, start, end, "/error"))
         elif event.get("type") != "ping":
-            self.find(f"{API}.unknown_event", f"an event of type {event.get('type')!r} is not known", at)
+            self.find(f"{API}.unknown_event", f"an event of type {event.get('type')!r} is not known",
+                      At(ExchangePart.BODY, start, end))
 
     def on_body(self, body: Any) -> None:
         """A whole completion, or an error (which the base has read)."""
@@ -183,17 +196,6 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 
 # -- `Request` -> the body that Anthropic expects --------------------------------------------------------------------
 
-ASKING_LOSES: Mapping[str, str] = {
-    "message.role": "a prompt is one text: it says who speaks by its own words",
-    "message.grouping": "as message.role",
-    "text.grouping": "as message.role",
-    "reasoning": "as message.role",
-    "previous_id": "nothing is kept on the provider's side",
-    "continuation_token": "as previous_id",
-    "background": "as previous_id",
-}
-
-
 def path(request: Request) -> str:
     """Where the request goes, below `/v1`."""
     return "/complete"
@@ -206,12 +208,9 @@ def encode_request(request: Request) -> dict[str, Any]:
         EncodeError: it holds what the format cannot carry.
     """
     one_choice(request, API)
-    if request.tools or any(message.tool_calls or message.results for message in request.messages):
-        raise EncodeError("a completion has neither tools nor calls", api=API, what="tools")
-    # The text of an answer so far stands right behind its prompt: the model goes on with it.
-    prompt = "".join(message.text if message.role is Role.ASSISTANT else f"\n\n{message.text}"
-                     for message in request.messages).removeprefix("\n\n")
-    body = non_null(model=request.model, prompt=prompt or None, max_tokens_to_sample=request.max_tokens)
+    no_calls(request, API, "a completion has neither tools nor calls")
+    body = non_null(model=request.model, prompt=prompt_of(request.messages) or None,
+                    max_tokens_to_sample=request.max_tokens)
     if request.stream:
         body["stream"] = True
     return merge(body, request.extra)
@@ -229,7 +228,7 @@ FORMAT = Format(
     encode=encode,
     loses=LOSES,
     encode_request=encode_request,
-    asking_loses=ASKING_LOSES,
+    asking_loses=PROMPT_LOSES,
     path=path,
     home=Home("https://api.anthropic.com", "/v1", VERSION, "x-api-key", (("anthropic-version", "2023-06-01"),)),
     provider="anthropic",

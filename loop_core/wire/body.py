@@ -177,6 +177,37 @@ def one_choice(request: Request, api: str) -> None:
         raise EncodeError("only one answer can be asked for", api=api, what="n")
 
 
+# -- a prompt in place of a history ----------------------------------------------------------------------------------
+
+PROMPT_LOSES: Mapping[str, str] = {
+    "message.role": "a prompt is one text: it says who speaks only where its own words do",
+    "message.grouping": "as message.role",
+    "text.grouping": "as message.role",
+    "reasoning": "as message.role",
+    "previous_id": "nothing is kept on the provider's side",
+    "continuation_token": "as previous_id",
+    "background": "as previous_id",
+}
+"""What a request loses in a format that takes a prompt -> why."""
+
+
+def prompt_of(messages: Iterable[Message]) -> str:
+    """The texts of the messages, one after the other, so that an answer continues the last one."""
+    # The text of an answer so far stands right behind its prompt: the model goes on with it.
+    return "".join(message.text if message.role is Role.ASSISTANT else f"\n\n{message.text}"
+                   for message in messages).removeprefix("\n\n")
+
+
+def no_calls(request: Request, api: str, why: str) -> None:
+    """Refuses a request with tools, calls or results, where the format has no such thing.
+
+    Raises:
+        EncodeError: it has some.
+    """
+    if request.tools or any(message.tool_calls or message.results for message in request.messages):
+        raise EncodeError(why, api=api, what="tools")
+
+
 def forced_tool(choice: str | None) -> str | None:
     """The name in `tool:NAME`; None for the other choices."""
     return choice[5:] if choice is not None and choice.startswith("tool:") else None

@@ -1,7 +1,8 @@
 """Ollama's completion endpoint, `/api/generate`: newline-delimited JSON, or one JSON object.
 
-A line holds what a line of Ollama's chat holds in its message. Sources: ollama 0.6.3 _types.py (GenerateResponse), the
-server's llm/server.go (DoneReason), api/types.go, docs/api.md.
+A line holds what a line of Ollama's chat holds in its message, under the same stop words; `load` and `unload` answer a
+request without a prompt. Sources: ollama 0.6.3 _types.py (GenerateResponse), the server's llm/server.go (DoneReason),
+api/types.go, docs/api.md.
 """
 
 from __future__ import annotations
@@ -12,37 +13,28 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from loop_core.errors import EncodeError
-from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, Stop, TextPart
-from loop_core.wire.base import StopRow
-from loop_core.wire.body import dump, integer, list_of, mapping_of, merge, non_null, one_choice, opaque, rest, word
+from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, TextPart
+from loop_core.wire.body import (
+    PROMPT_LOSES,
+    dump,
+    integer,
+    list_of,
+    mapping_of,
+    merge,
+    no_calls,
+    non_null,
+    one_choice,
+    opaque,
+    rest,
+    word,
+)
 from loop_core.wire.format import Format, Home
 from loop_core.wire.ollama_chat.decode import Decoder as ChatDecoder
 from loop_core.wire.ollama_chat.encode import body_of, lines_of, losses
+from loop_core.wire.ollama_chat.table import LOSES, STOP_REASONS
 from loop_core.wire.reads import FactRow
 
 API = "ollama_generate"
-_SERVER = "ollama llm/server.go DoneReason; ollama/ollama#4235"
-
-STOP_REASONS: Mapping[str, StopRow] = {
-    "stop": StopRow(Stop.END_TURN, None, _SERVER),
-    "length": StopRow(Stop.MAX_TOKENS, None, _SERVER),
-    "load": StopRow(Stop.UNKNOWN, "load", _SERVER),
-    "unload": StopRow(Stop.UNKNOWN, "unload", _SERVER),
-}
-"""`length` says num_predict or num_ctx alike; `load` and `unload` answer a request without a prompt."""
-
-LOSES: Mapping[str, str] = {
-    "id": "a response has no id",
-    "call.form": "arguments are sent as an object",
-    "call.status": "a call has no status",
-    "call.item_id": "a call has one id",
-    "call.signature": "calls are not signed",
-    "reasoning.signature": "thinking is not signed",
-    "reasoning.item_id": "thinking has no id",
-    "usage.reasoning_tokens": "eval_count counts thinking and answer together",
-    "usage.cached_tokens": "the cache is not counted",
-}
-
 PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/api/generate/?(?=$|[?#])"),)
 
 
@@ -73,7 +65,6 @@ class Decoder(ChatDecoder):
     """One generated answer being read."""
 
     api: ClassVar[str] = API
-    stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
     calls_at: ClassVar[tuple[str, ...]] = ("tool_calls",)
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
@@ -150,17 +141,6 @@ def _messages(body: Mapping[str, Any]) -> Iterator[Message]:
 
 # -- `Request` -> the body that Ollama expects -----------------------------------------------------------------------
 
-ASKING_LOSES: Mapping[str, str] = {
-    "message.role": "a prompt is one text",
-    "message.grouping": "a prompt is one text",
-    "text.grouping": "a prompt is one text",
-    "reasoning": "a prompt is one text",
-    "previous_id": "nothing is kept on the provider's side",
-    "continuation_token": "as previous_id",
-    "background": "as previous_id",
-}
-
-
 def path(request: Request) -> str:
     """Where the request goes, below `/api`."""
     return "/generate"
@@ -173,8 +153,7 @@ def encode_request(request: Request) -> dict[str, Any]:
         EncodeError: it holds what the format cannot carry.
     """
     one_choice(request, API)
-    if request.tools or any(message.tool_calls or message.results for message in request.messages):
-        raise EncodeError("a generated answer has neither tools nor results", api=API, what="tools")
+    no_calls(request, API, "a generated answer has neither tools nor results")
     system = "\n\n".join(message.text for message in request.messages if message.role is Role.SYSTEM)
     others = [message for message in request.messages if message.role is not Role.SYSTEM]
     images = [opaque(part, API) for message in others for part in message.parts if isinstance(part, OpaquePart)]
@@ -198,7 +177,7 @@ FORMAT = Format(
     encode=encode,
     loses=LOSES,
     encode_request=encode_request,
-    asking_loses=ASKING_LOSES,
+    asking_loses=PROMPT_LOSES,
     path=path,
     home=Home("http://127.0.0.1:11434", "/api", re.compile(r"/api$"), "authorization"),
     provider="ollama",

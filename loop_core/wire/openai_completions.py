@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, Stop, TextPart
 from loop_core.wire.base import ForeignWord, StopRow
-from loop_core.wire.body import dump, integer, merge, non_null, pieces, rest, word
+from loop_core.wire.body import PROMPT_LOSES, dump, integer, merge, no_calls, non_null, pieces, prompt_of, rest, word
 from loop_core.wire.format import ANY_PATH, Format, Home
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
 from loop_core.wire.openai_chat.table import READS as CHAT_READS
@@ -208,17 +208,6 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 
 # -- `Request` -> the body that a completions server expects ---------------------------------------------------------
 
-ASKING_LOSES: Mapping[str, str] = {
-    "message.role": "a prompt is one text: it says who speaks only where its own words do",
-    "message.grouping": "as message.role",
-    "text.grouping": "as message.role",
-    "reasoning": "as message.role",
-    "previous_id": "nothing is kept on the provider's side",
-    "continuation_token": "as previous_id",
-    "background": "as previous_id",
-}
-
-
 def path(request: Request) -> str:
     """Where the request goes, below `/v1`."""
     return "/completions"
@@ -230,14 +219,10 @@ def encode_request(request: Request) -> dict[str, Any]:
     Raises:
         EncodeError: it holds what the format cannot carry.
     """
-    if request.tools or any(message.tool_calls or message.results for message in request.messages):
-        raise EncodeError("a completion has neither tools nor calls", api=API, what="tools")
+    no_calls(request, API, "a completion has neither tools nor calls")
     texts = [message.text for message in request.messages]
     several = len(texts) > 1 and request.n == len(texts) and all(m.role is Role.USER for m in request.messages)
-    # The text of an answer so far stands right behind its prompt: the model goes on with it.
-    joined = "".join(message.text if message.role is Role.ASSISTANT else f"\n\n{message.text}"
-                     for message in request.messages).removeprefix("\n\n")
-    prompt: Any = texts if several else joined
+    prompt: Any = texts if several else prompt_of(request.messages)
     body = non_null(model=request.model, prompt=prompt if texts else None, max_tokens=request.max_tokens,
                     n=request.n if request.n != 1 and not several else None)
     if request.stream:
@@ -257,7 +242,7 @@ FORMAT = Format(
     encode=encode,
     loses=LOSES,
     encode_request=encode_request,
-    asking_loses=ASKING_LOSES,
+    asking_loses=PROMPT_LOSES,
     path=path,
     home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
     provider="openai",
