@@ -55,8 +55,6 @@ def _fixed(template: str) -> bool:
     return last.end() == len(template) and last[3] is None
 
 
-
-
 _OWN_SHAPES: tuple[tuple[str, str], ...] = (
     ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,.-]|\\+[nr/])*?"
                     r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"),
@@ -82,7 +80,6 @@ _QUOTED = r"([^\"'\\\r\n]+)"
 VARIABLES: tuple[str, ...] = ("token", "key", "pat")
 """Last words of an environment variable in capitals (`SLACK_TOKEN=…`) whose value is a credential, where it looks
 random."""
-
 
 
 _CONTEXTS: tuple[tuple[str, str], ...] = (
@@ -136,36 +133,6 @@ def _shapes() -> tuple[Any, tuple[tuple[str, bool], ...]]:
 @cache
 def _context() -> tuple[Any, tuple[str, ...]]:
     return _compiled("|".join(f"(?:{pattern})" for _, pattern in _CONTEXTS)), tuple(kind for kind, _ in _CONTEXTS)
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 
 
 @cache
@@ -281,7 +248,6 @@ def _of_this_machine(data: bytes) -> Iterator[CredentialSpan]:
     if pattern is not None:
         for match in pattern.finditer(data):
             yield CredentialSpan(match.start(), match.end(), "a credential of this machine")
-
 
 
 VARIABLE = re.compile(r"(?:^|_)(?:(?:API)?KEY(?:_ID)?|TOKEN(?:_[A-Z]+)?|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)

@@ -199,7 +199,6 @@ FACTS = (
 """What is said of both turns, what changed first: its name, and how it is told."""
 
 
-
 # -- the JSON document -----------------------------------------------------------------------------------------------
 
 SCHEMA = "loop-inspector/compare/1"

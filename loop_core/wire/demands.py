@@ -129,11 +129,6 @@ def dots(where: Where) -> str:
     return ".".join(map(str, where))
 
 
-# -- What a rule about a whole request is, and what rules of several formats share -----------------------------------
-# Further down: calls and results that do not belong together, in histories whose results travel in the message after
-# the call.
-
-
 # -- Calls and results that do not belong together, in histories whose results travel in the message after the call --
 
 Ident = Callable[[Mapping[str, Any]], str | None]

@@ -26,7 +26,6 @@ __all__ = ["GENERIC", "PROFILES", "Prefill", "Profile", "ProfileChoice", "choose
            "native_word", "profile_named"]
 
 
-
 def _speaking(profile: Profile) -> Profile:
     """The profile with the formats that say of themselves that this server speaks them."""
     more = tuple(api for api, row in FORMATS.items() if profile.name in row.servers)

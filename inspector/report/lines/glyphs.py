@@ -37,7 +37,6 @@ STOP: Mapping[Stop, tuple[str, Role]] = {
 """Effective reason -> its glyph, and how grave it is."""
 
 
-
 def of_reason(stop: StopReason) -> tuple[str, Role]:
     """The glyph of a reason; one that was inferred, or that the file does not hold, is never shown as good."""
     if is_unrecorded(stop):

@@ -109,7 +109,6 @@ class KimiReader(TranscriptReader):
         self.reading.acts += [end for end in ends if end is not None]
 
 
-
 class KimiCliSession(KimiReader):
     """A file of Kimi CLI in Python: events of its wire, without words and caps."""
 

@@ -79,14 +79,6 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else content_text(value)
 
 
-
-
-
-
-
-
-
-
 # -- The parts of one message -----------------------------------------------------------------------------------------
 
 

@@ -157,9 +157,6 @@ def _choice(choice: Any) -> str | None:
     return kind if kind in ("auto", "any", "none") else None
 
 
-
-
-
 # -- Request -> the body that Messages expects -----------------------------------------------------------------------
 
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "any", "none": "none"}

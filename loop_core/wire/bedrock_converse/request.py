@@ -155,9 +155,6 @@ def _choice(choice: Any) -> str | None:
     return next((word for word in ("auto", "any") if word in choice), None)
 
 
-
-
-
 # -- Request -> the body that Converse expects -----------------------------------------------------------------------
 # Model and streaming stand in the path.
 

@@ -211,7 +211,6 @@ class Decoder(base.Decoder):
         return stop
 
 
-
 def _usage(counts: dict[str, Any] | None) -> Usage | None:
     """Tokens as counted here: thoughts stand beside the candidates' tokens, and both spend the limit."""
     if counts is None:

@@ -184,9 +184,6 @@ def _choice(config: Any) -> str | None:
     return mode
 
 
-
-
-
 # -- Request -> the body that generateContent expects ----------------------------------------------------------------
 # Model and streaming stand in the path.
 # A schema that Gemini does not take is refused with its place: see `table.problems`.

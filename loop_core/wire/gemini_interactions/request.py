@@ -181,7 +181,6 @@ def _choice(value: Any) -> str | None:
     return mode
 
 
-
 # -- Request -> the body that the Interactions API expects -----------------------------------------------------------
 # The history as steps, or what is new of it.
 

@@ -87,7 +87,6 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     return kind.startswith(("interaction.", "step.", "content.")) or (kind == "error" and "error" in value)
 
 
-
 # -- Which values of an interaction, or of an event of its stream, become which facts --------------------------------
 
 _INDEX = ("/index",)

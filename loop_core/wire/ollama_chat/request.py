@@ -102,8 +102,6 @@ def _tool(item: Any) -> Tool | None:
                 declaration=item)
 
 
-
-
 # -- Request -> the body that Ollama's chat expects ------------------------------------------------------------------
 
 CHOICES: Mapping[str, str | None] = {"auto": None, "any": None, "none": None}

@@ -189,8 +189,6 @@ def _text(content: Any) -> str:
     return ""
 
 
-
-
 # -- Request -> the body that Chat Completions expects ---------------------------------------------------------------
 # What the reader of requests takes out of a body goes back to where it stood. Knows no server: what one of them wants
 # spelled in another way is said by its profile.
@@ -261,7 +259,6 @@ def _messages(message: Message, kinds: Mapping[str | None, CallKind]) -> Iterato
     yield item
 
 
-
 def _thinking(parts: list[ReasoningPart]) -> dict[str, Any]:
     """Plain thinking as text; what is signed or encrypted in the form of routers, which hand it on (OpenRouter)."""
     if not any(part.signature or part.data for part in parts):
@@ -283,7 +280,6 @@ def _write_content(parts: list[MessagePart]) -> Iterator[dict[str, Any]]:
             yield {"type": "text", "text": part.text}
         elif type(part) is OpaquePart and not part.type.startswith("message."):
             yield opaque_object(part, API)
-
 
 
 def _write_call(call: ToolCall) -> dict[str, Any]:

@@ -289,7 +289,6 @@ def _index(value: Any) -> int:
     return value if type(value) is int else 0
 
 
-
 def _usage(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None

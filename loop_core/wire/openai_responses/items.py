@@ -122,7 +122,6 @@ def call_id(value: Mapping[str, Any]) -> str | None:
     return string(value.get("call_id")) or None
 
 
-
 def _message(item: GrowingItem) -> ItemReading:
     content = item.value.get("content")
     if isinstance(content, str):

@@ -304,7 +304,6 @@ def _write_message(role: Role, parts: list[TextPart | OpaquePart]) -> dict[str, 
     return {"type": "message", "role": word, **({"status": "completed"} if answered else {}), "content": blocks}
 
 
-
 def _write_reasoning(part: ReasoningPart) -> dict[str, Any]:
     summary = [{"type": "summary_text", "text": part.text}] if part.text else []
     data = non_null(encrypted_content=part.data)
