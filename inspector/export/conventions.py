@@ -130,12 +130,8 @@ INSTRUMENTS: Mapping[str, Instrument] = {
 """Name -> metric. The conventions' buckets for theirs; the last five are seed 000's."""
 
 
-# -- When the spans of a turn were: what the recording says, and where it says nothing the order and no length -------
-# No time is invented: a span whose times are not known says so (`Times`), and no duration is measured of it.
-
-
 # -- Spans and metric points as plain values -------------------------------------------------------------------------
-# Nothing here knows OpenTelemetry's own packages. Times are nanoseconds.
+# Nothing here knows OpenTelemetry's own packages. Times are nanoseconds; a span without a recorded time says so.
 
 Attribute = str | int | float | bool | tuple[str, ...]
 Attributes = Mapping[str, Attribute]
