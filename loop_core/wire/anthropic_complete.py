@@ -209,7 +209,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     """
     one_choice(request, API)
     no_calls(request, API, "a completion has neither tools nor calls")
-    body = non_null(model=request.model, prompt=prompt_of(request.messages) or None,
+    body = non_null(model=request.model, prompt=prompt_of(request.messages, API) or None,
                     max_tokens_to_sample=request.max_tokens)
     if request.stream:
         body["stream"] = True

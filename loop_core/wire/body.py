@@ -191,11 +191,28 @@ PROMPT_LOSES: Mapping[str, str] = {
 """What a request loses in a format that takes a prompt -> why."""
 
 
-def prompt_of(messages: Iterable[Message]) -> str:
-    """The texts of the messages, one after the other, so that an answer continues the last one."""
+def prompt_of(messages: Sequence[Message], api: str) -> str:
+    """The texts of the messages, one after the other, so that an answer continues the last one.
+
+    Raises:
+        EncodeError: one holds what is no text.
+    """
+    only_text(messages, api)
     # The text of an answer so far stands right behind its prompt: the model goes on with it.
     return "".join(message.text if message.role is Role.ASSISTANT else f"\n\n{message.text}"
                    for message in messages).removeprefix("\n\n")
+
+
+def only_text(messages: Iterable[Message], api: str) -> None:
+    """Refuses messages with images or other blocks, where the format takes texts.
+
+    Raises:
+        EncodeError: one has some.
+    """
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, OpaquePart):
+                raise EncodeError(f"a prompt is text, and there is a block of type {part.type}", api=api, what="opaque")
 
 
 def no_calls(request: Request, api: str, why: str) -> None:

@@ -24,6 +24,7 @@ from loop_core.wire.body import (
     no_calls,
     non_null,
     one_choice,
+    only_text,
     opaque,
     rest,
     word,
@@ -156,13 +157,22 @@ def encode_request(request: Request) -> dict[str, Any]:
     no_calls(request, API, "a generated answer has neither tools nor results")
     system = "\n\n".join(message.text for message in request.messages if message.role is Role.SYSTEM)
     others = [message for message in request.messages if message.role is not Role.SYSTEM]
-    images = [opaque(part, API) for message in others for part in message.parts if isinstance(part, OpaquePart)]
+    only_text([message for message in request.messages if message.role is Role.SYSTEM], API)
+    images = [_image(part) for message in others for part in message.parts if isinstance(part, OpaquePart)]
     body = non_null(model=request.model, system=system or None,
                     prompt="\n\n".join(message.text for message in others) if others else None, images=images or None)
     body["stream"] = request.stream  # it streams where nothing is said
     if request.max_tokens is not None:
         body["options"] = {"num_predict": request.max_tokens}
     return merge(body, request.extra)
+
+
+def _image(part: OpaquePart) -> str:
+    """An image as Ollama takes it, in base64."""
+    value = opaque(part, API)
+    if not isinstance(value, str):
+        raise EncodeError(f"beside its prompt there are images in base64, and no {part.type}", api=API, what="opaque")
+    return value
 
 
 FORMAT = Format(

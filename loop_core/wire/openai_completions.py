@@ -222,7 +222,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     no_calls(request, API, "a completion has neither tools nor calls")
     texts = [message.text for message in request.messages]
     several = len(texts) > 1 and request.n == len(texts) and all(m.role is Role.USER for m in request.messages)
-    prompt: Any = texts if several else prompt_of(request.messages)
+    prompt: Any = texts if several else prompt_of(request.messages, API)
     body = non_null(model=request.model, prompt=prompt if texts else None, max_tokens=request.max_tokens,
                     n=request.n if request.n != 1 and not several else None)
     if request.stream:

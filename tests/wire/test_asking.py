@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loop_core.errors import EncodeError
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS, PLAYED
 from loop_core.values import (
     ArgsForm,
     CallKind,
@@ -752,3 +752,14 @@ def test_the_sdks_types_take_the_body(api: str, module: str, name: str) -> None:
     assert set(body) <= set(params.__annotations__) | {
         field for base in params.__mro__ for field in getattr(base, "__annotations__", {})} | set(
         getattr(params, "__required_keys__", ())) | set(getattr(params, "__optional_keys__", ()))
+
+
+@pytest.mark.parametrize("api", [api for api in FORMATS if wire(api).history == "prompt"])
+@pytest.mark.parametrize("role", [Role.USER, Role.SYSTEM, Role.ASSISTANT])
+def test_a_prompt_refuses_what_is_no_text(api: str, role: Role) -> None:
+    """An image of another format, or a block that only its provider knows, is never left out without a word."""
+    block = OpaquePart("image_url", '{"type": "image_url", "image_url": {"url": "data:,x"}}')
+    said = Message(role, (TextPart("Look."), block))
+    with pytest.raises(EncodeError, match="image_url") as refused:
+        wire(api).encode_request(Request(api, (said,), "m", max_tokens=9))
+    assert refused.value.what == "opaque"
