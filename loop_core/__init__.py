@@ -1,4 +1,5 @@
-"""An engine for agent turns: reads any provider's answer, and decides, deterministically, what a loop does next.
+"""An engine for agent turns: it reads any provider's response and decides, deterministically, what an agent loop does
+next.
 
     reading = read("openai_chat", chunks, request=body)     # why it stopped, and which calls may run
     answer = ask(Server("openai_chat", key=key, model="gpt-4o-mini"), "Count to five.")

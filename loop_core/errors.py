@@ -1,4 +1,4 @@
-"""The errors of the engine: one base, and leaves that say whose fault it was.
+"""The errors of the engine: one base class, and subclasses that say whose fault it was.
 
 Nothing else may leave `loop_core` for bad input: a provider that sends rubbish and a caller that asks for the
 impossible are different things to the person who has to mend them.
@@ -34,4 +34,4 @@ class CallerError(LoopError):
 
 
 class TransitionError(CallerError):
-    """No row of the transition table joins this state and this signal."""
+    """The transition table has no row for this state and signal."""

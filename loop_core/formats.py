@@ -73,5 +73,5 @@ UNKNOWN_FORMAT = FormatEntry("")
 
 
 def format_entry(api: str) -> FormatEntry:
-    """The row of a format; of one that is unknown nothing is assumed."""
+    """The row of a format; an unknown format gets a row without any assumption."""
     return FORMATS.get(api, UNKNOWN_FORMAT)

@@ -1,4 +1,4 @@
-"""The parser of JSON: pydantic's, which is fast, refuses what is nested too deeply, and reads a beginning that is cut.
+"""The JSON parser: pydantic's, which is fast, limits nesting, and reads a JSON text that was cut.
 
 The package `jiter` is that parser alone. pydantic_core holds the same one and comes with every core schema of pydantic,
 19 ms of the start of `inspector explain`, a tenth. It stands in where jiter is not installed: the engine needs no more

@@ -36,7 +36,7 @@ class Reading:
 
     @property
     def mapped(self) -> Stop:
-        """What the provider's word means by itself, before anything else in the response was looked at."""
+        """The table's meaning of the provider's word, before the rest of the response is considered."""
         return self.judgement.mapped.normalized
 
     @property
@@ -61,12 +61,12 @@ class Reading:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is worth telling: quirks of the bytes, and words that do not agree with them."""
+        """Remarks on the response: quirks of its bytes, and words that contradict the bytes."""
         return (*self.response.findings, *self.judgement.findings)
 
     @property
     def event(self) -> ProviderResponse:
-        """The response as an event for `step`, for a loop or a source of the caller's own."""
+        """The response as an event for `step`, for the caller's own loop or source."""
         return ProviderResponse(self.response, self.judgement, live=True)
 
 

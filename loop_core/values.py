@@ -1,4 +1,4 @@
-"""The values that all of the engine shares: requests, messages, tool calls, responses, stop reasons, findings.
+"""The values that the whole engine shares: requests, messages, tool calls, responses, stop reasons, findings.
 
 Every value here is frozen and does nothing but read its own fields. Nothing in this module knows a wire format,
 a policy or a state. Text is `str`, offsets are bytes of the decoded body, token counts are whole tokens.
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class Stop(StrEnum):
-    """Why a response stopped, in one vocabulary (seed 000's seven words, and four that the field needs)."""
+    """Why a response stopped, in one vocabulary for all wire formats."""
 
     __hash__ = str.__hash__  # these are keys of hot tables, and Enum's own hash is a Python function
 
@@ -42,7 +42,7 @@ class Stop(StrEnum):
 
 
 class ExchangePart(StrEnum):
-    """Which part of an exchange a fact was read from."""
+    """The part of an exchange that a fact was read from."""
 
     BODY = "body"
     HEADERS = "headers"
@@ -67,7 +67,7 @@ class FactQuote(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """One observation that led to a stop reason: the rule that made it, and the bytes that it read."""
+    """One observation that led to a stop reason: the rule, and the bytes that it read."""
 
     rule: str
     at: At | None = None
@@ -78,7 +78,7 @@ class Evidence(NamedTuple):
 
 
 class StopReason(NamedTuple):
-    """A normalized word beside the provider's own, with the readings that led to it, in order."""
+    """A normalized word beside the provider's own, with the evidence that led to it, in order."""
 
     normalized: Stop
     raw: str | None = None
@@ -111,7 +111,7 @@ class Finding(NamedTuple):
 
 
 class CallKind(StrEnum):
-    """Who runs a tool call, and what its payload is."""
+    """Who runs a tool call, and the kind of its payload."""
 
     FUNCTION = "function"
     CUSTOM = "custom"
@@ -121,7 +121,7 @@ class CallKind(StrEnum):
 
 
 class ArgsForm(StrEnum):
-    """How arguments were sent: as a string, or as a JSON object in which a cut cannot be seen."""
+    """How arguments were sent: as a string, or as a JSON object, in which a cut cannot be seen."""
 
     STRING = "string"
     OBJECT = "object"
@@ -159,7 +159,7 @@ class TextPart(NamedTuple):
 
 
 class ReasoningPart(NamedTuple):
-    """Thinking, with what must go back with it."""
+    """Reasoning, with the data that must be sent back with it."""
 
     text: str
     signature: str | None = None
@@ -169,7 +169,7 @@ class ReasoningPart(NamedTuple):
 
 
 class OpaquePart(NamedTuple):
-    """A block that we do not interpret, kept as its verbatim JSON so that it can be echoed."""
+    """A block that is not interpreted, kept as verbatim JSON so that it can be echoed."""
 
     type: str
     json: str
@@ -187,12 +187,12 @@ class ToolResultPart(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many characters the text has."""
+        """The number of characters of the text."""
         return len(self.text)
 
     @property
     def text_key(self) -> Hashable:
-        """What is equal where the texts are: a text that is read on demand is not read for it."""
+        """A key that is equal for equal texts; a text that is read on demand is not read for it."""
         return self.text
 
 
@@ -211,7 +211,7 @@ class Usage(NamedTuple):
 
     @property
     def visible_tokens(self) -> int | None:
-        """Output that was not reasoning: what the answer and its calls took (seed 001).
+        """Output tokens without reasoning: the answer and its calls.
 
         None where the counts are absent, or contradict each other (more reasoning than output, seen in recordings).
         """
@@ -222,7 +222,7 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What the rate-limit headers said (seed 000 `quota_metadata`); raw header values by lower-case name."""
+    """The rate-limit headers of a response; raw header values by lower-case name."""
 
     limit_requests: int | None = None
     remaining_requests: int | None = None
@@ -234,7 +234,7 @@ class Quota:
 
 
 class TransportEnd(StrEnum):
-    """How the bytes ended: one of three facts beside `saw_stop_reason` and `saw_done`."""
+    """How the bytes ended; `saw_stop_reason` and `saw_done` stand beside it."""
 
     EOF = "eof"
     RESET = "reset"
@@ -283,7 +283,7 @@ class ChatResponse:
 
     @property
     def raw_stop_reason(self) -> str | None:
-        """The provider's own word (seed 000)."""
+        """The provider's own stop word."""
         return self.stop_reason.raw
 
     @property
@@ -294,13 +294,13 @@ class ChatResponse:
 
     @property
     def reasoning_content(self) -> str | None:
-        """All readable thinking in order; None where there was none."""
+        """All readable reasoning in order; None where there was none."""
         found = [part.text for part in self.parts if type(part) is ReasoningPart and part.text]
         return "".join(found) if found else None
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that we would have to run, in order."""
+        """The calls for the client to run, in order."""
         return tuple([p for p in self.parts if type(p) is ToolCall and p.kind is not CallKind.SERVER])
 
     @property
@@ -331,7 +331,7 @@ class Message(NamedTuple):
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that the message carries, those of the provider left out."""
+        """The calls of the message that the client runs; calls that the provider ran are left out."""
         return tuple([p for p in self.parts if type(p) is ToolCall and p.kind is not CallKind.SERVER])
 
     @property

@@ -1,1 +1,2 @@
-"""What asks a provider over HTTP: addresses, requests, retries, masking, the transport. The only input and output."""
+"""The HTTP client of the engine: addresses, requests, retries, masking of secrets, the transport. The only input and
+output."""

@@ -37,7 +37,7 @@ class Signer(Protocol):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never be shown, of every request that was signed so far."""
+        """All secrets used for the requests signed so far; none of them may be shown."""
 
     def __call__(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> Headers:
         """The headers to be added to a request that leaves exactly like this.
@@ -49,7 +49,8 @@ class Signer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server, and how to authenticate with it. Its secrets are in no `repr` and in no value that is passed on."""
+    """A server's address, and how to authenticate with it. Its secrets are in no `repr` and in no value that is passed
+    on."""
 
     api: str
     base: str = field(default="", repr=False)
@@ -76,7 +77,7 @@ class Server:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never be shown: the key, and what the base URL and the further headers hold of the kind."""
+        """The key, and all secrets in the base URL and the further headers; none of them may be shown."""
         parts = urlsplit(self.base)
         pairs = [pair.partition("=") for pair in parts.query.split("&")]
         query = [form for name, _, value in pairs if name not in _HARMLESS for form in (value, unquote_plus(value))]
@@ -101,7 +102,7 @@ def _reachable(base: str) -> bool:
 
 
 def loopback(host: str) -> bool:
-    """Whether a host, a name or an address without brackets, is this machine and nothing else."""
+    """Whether a host (a name or an address without brackets) is this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -109,13 +110,13 @@ def loopback(host: str) -> bool:
 
 
 def unencrypted(url: str) -> bool:
-    """Whether what is sent to this address crosses a network as plain text."""
+    """Whether requests to this address cross a network as plain text."""
     parts = urlsplit(url)
     return parts.scheme == "http" and not loopback(parts.hostname or "")
 
 
 def refuse_plain(server: Server) -> None:
-    """Refuses a server that credentials would be sent to as plain text, unless the operator named its host.
+    """Refuses a server that would receive credentials as plain text, unless the operator named its host.
 
     Raises:
         CallerError: it is one.
@@ -137,7 +138,7 @@ def _proves(server: Server) -> bool:
 
 
 def url_of(server: Server, path: str) -> str:
-    """The whole URL as it is sent, what is secret in it included."""
+    """The whole URL as it is sent, secrets included."""
     home = wire(server.api).home
     parts = urlsplit(server.base or home.base)
     base = parts.path.rstrip("/")
@@ -148,7 +149,7 @@ def url_of(server: Server, path: str) -> str:
 
 
 def public_url(url: str) -> str:
-    """The URL without user, password and the values of its query that may be secret."""
+    """The URL without user, password and possibly secret query values."""
     parts = urlsplit(url)
     pairs = [pair.partition("=") for pair in parts.query.split("&") if pair]
     query = "&".join(f"{name}={value if name in _HARMLESS else REDACTED}" for name, _, value in pairs)
@@ -156,7 +157,7 @@ def public_url(url: str) -> str:
 
 
 def headers_of(server: Server, profile: str, stream: bool) -> tuple[tuple[str, str], ...]:
-    """The headers as they are sent, but for the key."""
+    """The headers as they are sent, without the key."""
     form = wire(server.api)
     accept = form.stream_type if stream else "application/json"
     given = {name.lower() for name, _ in server.headers}
@@ -166,7 +167,7 @@ def headers_of(server: Server, profile: str, stream: bool) -> tuple[tuple[str, s
 
 
 def key_header(server: Server, profile: str) -> tuple[tuple[str, str], ...]:
-    """The header that carries the key; none where there is no key, or where requests are signed."""
+    """The header that carries the key; empty if there is no key or if requests are signed."""
     if not server.key or server.sign is not None:
         return ()
     name = KEY_HEADERS.get(profile, wire(server.api).home.key)
@@ -174,14 +175,14 @@ def key_header(server: Server, profile: str) -> tuple[tuple[str, str], ...]:
 
 
 def masked_proof(server: Server, profile: str) -> Headers:
-    """The header that says who asks, as it is shown."""
+    """The authentication header with its secret masked."""
     if server.sign is not None:
         return (("authorization", REDACTED),)
     return tuple((name, REDACTED) for name, _ in key_header(server, profile))
 
 
 def expected_speaker(server: Server, model: str | None) -> ProfileChoice:
-    """Who will answer, as far as the address and the model tell.
+    """The profile of the server that will answer, as far as the address and the model tell.
 
     Raises:
         CallerError: the server names a profile that does not exist.

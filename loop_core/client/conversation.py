@@ -46,7 +46,8 @@ def ask(
     line: Connection | None = None,
     observer: Observer | None = None,
 ) -> Answer:
-    """Asks a server and runs the turn to its end: tools, continuations of a cut answer, repair of a cut call, retries.
+    """Asks a server and runs the turn to its end, with tools, continuations of a cut answer, repair of a cut call and
+    retries.
 
     Args:
         server: whom to ask, with the key and the model. What it allows is known from its address.
@@ -97,7 +98,7 @@ def stream(
     line: Connection | None = None,
     observer: Observer | None = None,
 ) -> Stream:
-    """`ask`, whose text is read while it comes: `for piece in stream(…)`; see `Stream`. Tools run in a thread."""
+    """`ask` whose text can be read while it arrives: `for piece in stream(…)`; see `Stream`. Tools run in a thread."""
     return Stream(astream(server, prompt, tools=tools, limits=limits, policy=policy, max_tokens=max_tokens, line=line,
                           observer=observer))
 
@@ -119,7 +120,7 @@ def astream(
 
 
 class Answer:
-    """A turn that is over, and the conversation that it may go on with."""
+    """The result of a finished turn, from which the conversation can go on."""
 
     __slots__ = ("_chat", "_number", "trace")
 
@@ -133,18 +134,18 @@ class Answer:
 
     @property
     def turn(self) -> Turn:
-        """The turn at its end: state, what was spent, history, seams."""
+        """The turn at its end: state, spend, history, seams."""
         return self.trace.steps[-1].turn
 
     @property
     def text(self) -> str:
-        """The text of the last answer, its continuations joined; empty where there is none, or where the model asked by
-        a word that nothing be shown (`silent`)."""
+        """The text of the last answer, its continuations joined; empty if it has none, or if the model asked for
+        silence (`silent`)."""
         return "" if self.silent is not None else self.turn.joined_answer().text
 
     @property
     def silent(self) -> str | None:
-        """The word by which the model asked that nothing be shown; None where it did not."""
+        """The word by which the model asked that nothing be shown to the user; None where it did not."""
         ends = (effect for effect in self.trace.steps[-1].effects if isinstance(effect, Finish))
         return next((end.silent for end in ends), None)
 
@@ -156,7 +157,7 @@ class Answer:
 
     @property
     def notice(self) -> str | None:
-        """What the user should know about the end, in a sentence without the model's text; None where all is well."""
+        """A sentence for the user about how the turn ended, without the model's text; None where all is well."""
         return self.turn.notice
 
     @property
@@ -169,7 +170,7 @@ class Answer:
 
     @property
     def calls(self) -> tuple[Verdict, ...]:
-        """Every tool call of the turn, in order, each with what the gate said of it: only `ready` ones were run."""
+        """Every tool call of the turn, in order, each with the gate's verdict; only `ready` calls were run."""
         return tuple(verdict for step, _ in self._heard() if step.turn.evaluation for verdict in
                      step.turn.evaluation.verdicts)
 
@@ -192,15 +193,15 @@ class Answer:
         return self._chat.ask(self._number + 1, self._next(prompt))
 
     async def aask(self, prompt: str | Messages) -> Answer:
-        """The same on an event loop."""
+        """`ask` on an event loop."""
         return await self._chat.aask(self._number + 1, self._next(prompt))
 
     def stream(self, prompt: str | Messages) -> Stream:
-        """The same, whose text is read while it comes."""
+        """`ask` whose text can be read while it arrives."""
         return Stream(self.astream(prompt))
 
     def astream(self, prompt: str | Messages) -> AsyncStream:
-        """The same on an event loop."""
+        """`stream` on an event loop."""
         return AsyncStream(self._chat, self._number + 1, self._next(prompt))
 
     def _next(self, prompt: str | Messages) -> Request:
@@ -208,7 +209,7 @@ class Answer:
 
 
 class AsyncStream:
-    """The text of a turn, piece by piece, as far as it may be shown; `answer` once it is over. It is read once.
+    """The text of a turn in pieces that can be shown at once; `answer` once it is over. It is read once.
 
     What was given is not taken back: a continuation's text comes when it is decided how it goes on. The pieces together
     end with `answer.text`; before it may stand what the model said before it ran tools, and, after a blank line, a text
@@ -241,7 +242,7 @@ class AsyncStream:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Ends the turn, where it is not over."""
+        """Ends the turn if it is still running."""
         await self._pieces.aclose()
 
     async def _run(self, request: Request) -> AsyncGenerator[str, None]:
@@ -295,7 +296,7 @@ class Stream:
         self.close()
 
     def close(self) -> None:
-        """Ends the turn, where it is not over."""
+        """Ends the turn if it is still running."""
         self._pieces.close()
 
     def _run(self) -> Generator[str, None, None]:

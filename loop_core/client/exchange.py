@@ -1,4 +1,5 @@
-"""The answer to one HTTP request, without I/O: how it is read, reported to observers, and sent again. Pure.
+"""The answer to one HTTP request, without I/O: how it is read, reported to observers, and when its request is repeated.
+Pure.
 
 Every byte that comes in passes the mask first, so that a server that repeats the key it was sent cannot make it appear
 in a response, a report or a recording.
@@ -53,7 +54,7 @@ AT_ONCE = 4_096
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LiveResponse:
-    """The answer to one live request, as far as it arrived."""
+    """The answer to one live request, as far as it has arrived."""
 
     ask: LiveRequest
     response: ChatResponse
@@ -87,28 +88,28 @@ class Observer:
         """A request is about to leave."""
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
-        """The head of its answer is there."""
+        """The status and headers of its answer have arrived."""
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
-        """A piece of the body is there."""
+        """A piece of the body has arrived."""
 
     def on_end(self, answer: LiveResponse) -> None:
-        """The answer is over, or was given up."""
+        """The answer has ended, or the client gave it up."""
 
     def on_wait(self, number: int, seconds: float) -> None:
-        """The same request is sent again after this time."""
+        """The same request will be sent again after this time."""
 
     def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """The calls of this answer were run."""
 
     def on_interrupt(self, number: int, *, answered: bool) -> None:
-        """The keyboard interrupted the run, which says nothing more: while this request was under way, or after its
-        answer was taken in. -1: none had left.
+        """The keyboard interrupted the run, while this request was under way or after its answer was read; no further
+        event follows. -1: no request had left.
         """
 
 
 class Observers(Observer):
-    """Passes everything on to several observers."""
+    """An observer that passes every event on to several observers."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._each = tuple(observers)
@@ -119,22 +120,22 @@ class Observers(Observer):
             each.on_request(ask)
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
-        """The head of its answer is there."""
+        """The status and headers of its answer have arrived."""
         for each in self._each:
             each.on_head(number, status, headers)
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
-        """A piece of the body is there."""
+        """A piece of the body has arrived."""
         for each in self._each:
             each.on_data(number, data, ms)
 
     def on_end(self, answer: LiveResponse) -> None:
-        """The answer is over, or was given up."""
+        """The answer has ended, or the client gave it up."""
         for each in self._each:
             each.on_end(answer)
 
     def on_wait(self, number: int, seconds: float) -> None:
-        """The same request is sent again after this time."""
+        """The same request will be sent again after this time."""
         for each in self._each:
             each.on_wait(number, seconds)
 
@@ -171,19 +172,19 @@ class ResponseReader:
         observer.on_request(self.ask)
 
     def begin(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
-        """Takes status and headers."""
+        """Reads status and headers."""
         self._status = status
         self._headers = tuple((name, self._mask.text(value)) for name, value in headers)
         self._decoder = self._new_decoder()
         self._observer.on_head(self.ask.number, status, self._headers)
 
     def feed(self, data: bytes, ms: float) -> bool:
-        """Takes the next bytes, `ms` after the request was sent; False where nothing more is to be read."""
+        """Reads the next bytes, received `ms` after the request was sent; False where nothing more is to be read."""
         self._take(self._mask.feed(data), ms)
         return not self._decoder.saw_done and self._size <= MOST_BYTES
 
     def close(self, end: TransportEnd, ms: float, problem: str = "", left: bool = True) -> LiveResponse:
-        """The answer, as far as it came, judged; `left`: whether the request may have reached the server."""
+        """Judges the answer as far as it arrived; `left`: whether the request may have reached the server."""
         self._take(self._mask.flush(), ms)
         self._decode()
         if self._size > MOST_BYTES:
@@ -260,7 +261,7 @@ class ResponseReader:
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """When a request is sent again, and how often.
+    """When a request is repeated, and how often.
 
     It is sent again where no answer came, or where an answer broke before anything of it could be seen; what was cut
     later is for the machine to judge.
@@ -274,7 +275,7 @@ class Retries:
     """Seconds before the first retry where the server names no time; doubled each time."""
 
     def wait(self, answer: LiveResponse) -> float | None:
-        """Seconds until the request is sent again; None where it is not."""
+        """Seconds until the request is repeated; None where it is not."""
         attempt = answer.ask.attempt
         if attempt >= self.most or not retryable(answer):
             return None
@@ -284,7 +285,7 @@ class Retries:
 
 
 def retryable(answer: LiveResponse) -> bool:
-    """Whether the same request may get an answer, and nothing that anybody saw or ran would come twice."""
+    """Whether the request may be repeated: another attempt may succeed, and nothing is shown or run twice."""
     if answer.status is None:
         lost = answer.response.transport_end in (TransportEnd.RESET, TransportEnd.TIMEOUT)
         return lost and not (answer.may_have_arrived and is_stored(answer.ask.request))
@@ -294,7 +295,7 @@ def retryable(answer: LiveResponse) -> bool:
 
 
 def is_broken(answer: LiveResponse) -> bool:
-    """Whether an answer that was begun did not come to its end, by no will of ours."""
+    """Whether an answer began and did not reach its end, without the client giving it up."""
     response = answer.response
     if response.transport_end is TransportEnd.ABORTED:
         return False
@@ -316,7 +317,7 @@ def _is_json(body: bytes) -> bool:
 
 
 def showed_nothing(answer: LiveResponse) -> bool:
-    """Whether nothing of an answer could be seen, and no tool of the server was begun.
+    """Whether an answer produced no visible output and started no tool of the server.
 
     A body that came as a whole is seen once it is whole; but what it holds of the server's tools is not known then.
     """
@@ -332,13 +333,14 @@ def showed_nothing(answer: LiveResponse) -> bool:
 
 
 def is_stored(request: Request) -> bool:
-    """Whether the server keeps what it was asked for: the same request again would stand there twice."""
+    """Whether the server stores the request, so that repeating it would store it twice."""
     extra = request.extra
     return bool(request.background or request.previous_id or extra.get("store") is True or extra.get("conversation"))
 
 
 def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
-    """The seconds that a server asks to wait; None where it does not say. A date counts from the answer's own date."""
+    """The seconds that a server asks the client to wait; None where it does not say. A date counts from the answer's
+    own date."""
     seen = {name.lower(): value.strip() for name, value in headers}
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
@@ -369,7 +371,7 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How a server is reached: timeouts, retries and a proxy."""
+    """How to connect to a server: timeouts, retries and a proxy."""
 
     timeouts: Timeouts = field(default_factory=Timeouts)
     retries: Retries = field(default_factory=Retries)

@@ -1,4 +1,4 @@
-"""Masks secrets in received bytes by asterisks, before anything is decoded, recorded or shown. Pure.
+"""Masks secrets in received bytes with asterisks, before the bytes are decoded, recorded or shown. Pure.
 
 A server that repeats the key that it was sent cannot make it appear; the length stays, and so do the offsets.
 """
@@ -21,7 +21,7 @@ Redact = Callable[[bytes], bytes]
 
 
 class Mask:
-    """Puts asterisks for secrets in a stream of bytes, as many as they had, wherever the pieces are cut."""
+    """Replaces secrets in a stream of bytes by as many asterisks, wherever the chunks are cut."""
 
     __slots__ = ("_also", "_held", "_inside", "_secrets")
 
@@ -35,7 +35,7 @@ class Mask:
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
-        """The bytes so far without the secrets that are known; the end is kept back while it may begin one."""
+        """The bytes so far with known secrets masked; a tail that may begin a secret is kept for the next call."""
         if self._secrets:
             if self._held:
                 data, self._held = self._held + data, b""
@@ -47,17 +47,17 @@ class Mask:
         return data
 
     def mask_credentials(self, data: bytes) -> bytes:
-        """The same bytes without what else looks like a credential."""
+        """The same bytes with everything else masked that looks like a credential."""
         return data if self._also is None else self._also(data)
 
     def flush(self) -> bytes:
-        """What was kept back, at the end; asterisks where it is most of a secret, which the end only cut."""
+        """The bytes that were kept back; asterisks if they are most of a secret that the end cut."""
         held, self._held = self._held, b""
         most = any(len(held) * 2 > len(secret) and secret.startswith(held) for secret in self._secrets)
         return b"*" * len(held) if most else held
 
     def text(self, value: str) -> str:
-        """The same for a text that is whole."""
+        """A complete text with its secrets masked."""
         for secret in self._secrets:
             value = value.replace(secret.decode(), "*" * len(secret))
         if self._also is None:
@@ -65,7 +65,7 @@ class Mask:
         return self._also(value.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def response(self, value: ChatResponse) -> ChatResponse:
-        """The same for the texts of an answer: a secret that came in several frames is whole only there."""
+        """A response with its texts masked: a secret that arrived in several frames is complete only here."""
         if not self._secrets and self._also is None:
             return value
         error = value.error
@@ -87,7 +87,7 @@ class Mask:
         return TextPart(self.text(part.text)) if type(part) is TextPart else part
 
     def json(self, value: Any) -> Any:
-        """The same for all texts of a JSON value."""
+        """A JSON value with all of its texts masked."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What is sent: the machine's `Send` -> the next `Request` -> the HTTP request that one server wants. Pure.
+"""Builds requests: the machine's `Send` -> the next `Request` -> the HTTP request for one server. Pure.
 
 Stands above both the machine and the wire formats, which do not know each other. What a server or a model refuses is
 read from its profile: a prefill that it would answer with an error is never asked for.
@@ -44,7 +44,7 @@ MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
 
 
 def ability(profile: Profile, api: str) -> Ability:
-    """What a server allows in a format, as far as continuing goes; `profile` is resolved for the model."""
+    """Which methods of continuation a server supports in a format; `profile` is resolved for the model."""
     form = wire(api)
     return Ability(profile.prefill in form.prefills, profile.echoes, format_entry(api).late_system)
 
@@ -64,7 +64,7 @@ def _conversation(request: Request) -> bool:
 
 
 def outgoing(turn: Turn, send: Send) -> Request:
-    """The request that this effect asks for: the history so far, and what it adds.
+    """The request that a `Send` effect asks for: the history so far and the new messages.
 
     Where the server keeps the history it goes on from the last response by its id, with what is new and nothing else.
 
@@ -136,7 +136,7 @@ def _unrun(turn: Turn) -> tuple[Message, ...]:
 
 
 def body_of(request: Request, profile: Profile, method: Method = Method.FIRST) -> dict[str, Any]:
-    """The body of a request as this server wants it spelled.
+    """The body of a request in this server's spelling.
 
     Raises:
         EncodeError: the format cannot carry the request.
@@ -156,12 +156,12 @@ def body_of(request: Request, profile: Profile, method: Method = Method.FIRST) -
 
 
 def with_reduced_tools(request: Request) -> Request:
-    """The request with tools whose schemas the provider takes; they then allow more than the tools do."""
+    """The request with tool schemas that the provider accepts; they allow more than the tools' own schemas do."""
     return replace(request, tools=tuple(wire(request.api).reduced(tool) for tool in request.tools))
 
 
 def messages_of(prompt: str | Messages) -> tuple[Message, ...]:
-    """What is asked, as messages; a text is the user's.
+    """A prompt as messages; a plain text becomes a message of the user.
 
     Raises:
         CallerError: it is empty, or one of them is no message.
@@ -205,13 +205,13 @@ class LiveRequest:
 
 
 def known_ability(server: Server, request: Request) -> tuple[Ability, str]:
-    """What a server allows for the model of a request, as far as continuing goes, and who it is."""
+    """Which methods of continuation a server supports for a request's model, and the server's profile."""
     profile = expected_speaker(server, request.model).profile
     return ability(profile, server.api), profile.name
 
 
 def live_request_for(server: Server, send: Send, turn: Turn, number: int) -> LiveRequest:
-    """The HTTP request that an effect of a turn asks for, as it would leave now.
+    """The HTTP request that an effect of a turn asks for, as it would be sent now.
 
     Raises:
         LoopError: it cannot be sent in this format.
@@ -226,7 +226,7 @@ def live_request_for(server: Server, send: Send, turn: Turn, number: int) -> Liv
 
 
 def live_request(server: Server, request: Request, send: Send, number: int) -> LiveRequest:
-    """The HTTP request for a request of the machine.
+    """The HTTP request for a `Request`.
 
     Raises:
         EncodeError: the format cannot carry it.
@@ -246,7 +246,7 @@ def live_request(server: Server, request: Request, send: Send, number: int) -> L
 
 @dataclass(frozen=True, slots=True, repr=False)
 class HttpRequest:
-    """One HTTP request as it leaves, its credential included: for what carries it, and for nothing that shows it."""
+    """One HTTP request with its credential, for the code that sends it; it must never be shown."""
 
     method: str
     url: str
@@ -257,7 +257,7 @@ class HttpRequest:
 
 
 def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:
-    """The request with the key or the signature put in, here and here only.
+    """The request with its key or signature; no other function adds them.
 
     Raises:
         LoopError: there is nothing to sign with.
@@ -276,7 +276,7 @@ def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:
 
 
 def http_request(server: Server, turn: Turn, send: Send) -> HttpRequest:
-    """The HTTP request that an effect of a turn asks for, for a transport of the caller's own.
+    """The HTTP request that an effect of a turn asks for, for the caller's own transport.
 
     Raises:
         LoopError: it cannot be sent in this format, or a key would leave as plain text.

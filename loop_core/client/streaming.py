@@ -1,4 +1,4 @@
-"""The text of an answer while it comes: what of it can no longer change, and so may be shown. Pure.
+"""The text of an answer while it arrives: the part that can no longer change, and so may be shown. Pure.
 
 A continuation may turn out to repeat, to replace or to be thrown away, so its text waits until its seam is decided; and
 an answer may turn out to be a word that asks for nothing to be shown.
@@ -24,7 +24,7 @@ from loop_core.wire import following
 
 
 class MaskedText:
-    """Pieces of output, joined; what may begin a secret is kept back until it is known."""
+    """Pieces of output, joined; a tail that may begin a secret is kept back until it is decided."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         self._mask = Mask(secrets)
@@ -32,7 +32,7 @@ class MaskedText:
         self._text, self._taken = "", 0
 
     def of(self, pieces: Sequence[object]) -> str:
-        """The whole of it; what is no text where text should be is left out."""
+        """The whole text; pieces that are not text are left out."""
         if self._taken < len(pieces):
             fresh = "".join([piece for piece in pieces[self._taken :] if isinstance(piece, str)])
             self._taken = len(pieces)
@@ -41,7 +41,8 @@ class MaskedText:
 
 
 class PendingSeam:
-    """The seam before a segment that is still coming, as the machine will make it; decided once it cannot change."""
+    """The seam before a segment that is still arriving, as the machine will decide it; decided once it cannot change.
+    """
 
     def __init__(self, before: Sequence[Segment], coming: Segment, rule: SeamRule) -> None:
         self._before, self._coming, self._rule = tuple(before), coming, rule
@@ -80,9 +81,9 @@ def _added(joined: JoinedText, before: Sequence[Segment]) -> str:
 
 
 class ShownText(Observer):
-    """Gives the text of a turn to `show`, piece by piece, and takes nothing back: what was given always ends with the
-    text of the answer. Where a continuation replaced what was given, a blank line stands before the text that stands;
-    also between the answers of a turn that ran tools.
+    """Passes the text of a turn to `show`, piece by piece, and never withdraws any of it: all pieces together end with
+    the text of the answer. Where a continuation replaced what was given, a blank line stands before the text that
+    stands; also between the answers of a turn that ran tools.
     """
 
     def __init__(self, api: str, secrets: Sequence[str], policy: Policy, show: Callable[[str], None]) -> None:
@@ -98,7 +99,7 @@ class ShownText(Observer):
         self._broken = False
 
     def begin(self, turn: Turn, send: Send) -> None:
-        """This request leaves next."""
+        """Notes that this request is sent next."""
         if len(turn.answers) != self._answers:
             self._settle(turn.joined_answer(-2).text)
             self._more = self._more or bool(self._given)
@@ -109,12 +110,12 @@ class ShownText(Observer):
         self._joining = PendingSeam(turn.answers[-1], coming, self._policy.seam)
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
-        """The head of an answer is there; a request that was sent again is answered from the beginning."""
+        """The head of an answer arrived; the answer to a repeated request starts from the beginning."""
         self._decoder, self._found = following(self._api, headers)
         self._text, self._broken = MaskedText(self._secrets), False
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
-        """A piece of the body is there."""
+        """A piece of the body arrived."""
         if self._broken:
             return
         try:
@@ -127,7 +128,7 @@ class ShownText(Observer):
             self._grow(text)
 
     def finish(self, turn: Turn, silent: str | None) -> None:
-        """The turn is over; `silent` is the word by which nothing was to be shown."""
+        """Passes on the rest at the end of the turn; `silent` is the word by which nothing was to be shown."""
         if silent is None:
             self._settle(turn.joined_answer().text)
 
@@ -156,25 +157,25 @@ class ShownText(Observer):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ShowingSource:
-    """A source that tells `shown` of every request before it leaves."""
+    """A source that reports every request to `shown` before sending it."""
 
     source: AsyncTurnSource
     shown: ShownText
 
     async def respond(self, send: Send, turn: Turn) -> Event:
-        """The answer of the source."""
+        """The answer of the wrapped source."""
         self.shown.begin(turn, send)
         return await self.source.respond(send, turn)
 
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
-        """The results of the source."""
+        """The tool results of the wrapped source."""
         return await self.source.run_tools(effect, turn)
 
     async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
-        """What the user said while the turn ran."""
+        """The messages that the user wrote while the turn ran."""
         return await self.source.follow_up(turn)
 
     def knows(self, request: Request) -> tuple[Ability, str]:
-        """What the server allows, and who it is, where the source knows."""
+        """The server's abilities and its profile, if the wrapped source knows them."""
         return self.source.knows(request) if isinstance(self.source, ServerAware) else (default_ability(request.api),
                                                                                         "")

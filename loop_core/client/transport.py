@@ -1,4 +1,4 @@
-"""Live answers over HTTP: the one module with I/O and a clock, and the one that imports httpx.
+"""Live answers over HTTP: the one module with I/O and a clock, and the only one that imports httpx.
 
 `Live` and `AsyncLive` are sources for `run` and `arun`. Both send a request, pass the bytes of its answer to a
 `ResponseReader`, and report how the bytes ended. What is sent, what an answer means and when a request is repeated is
@@ -223,7 +223,7 @@ _RAISED = (httpx.TimeoutException, httpx.TransportError, httpx.DecodingError)
 
 
 class Live(_Source):
-    """Asks a server and waits, for one run at a time. Close it, or use it as a context.
+    """Sends requests to a server and waits for the answers, for one run at a time. Close it, or use it as a context.
 
     An interrupt from the keyboard goes through once the observer was told, which closes the recording.
     """
@@ -244,7 +244,7 @@ class Live(_Source):
                         else _without_credentials(client))
 
     def respond(self, send: Send, turn: Turn) -> Event:
-        """The server's answer; the end where what follows cannot be asked.
+        """The server's answer; ends the turn if the request cannot be sent.
 
         Raises:
             LoopError: the first request cannot be sent in this format.
@@ -290,7 +290,7 @@ class Live(_Source):
         return ()
 
     def close(self) -> None:
-        """Closes the connections, unless the client was handed in."""
+        """Closes the connections, unless the caller passed the HTTP client."""
         if self._own:
             self._client.close()
 
@@ -302,7 +302,7 @@ class Live(_Source):
 
 
 class AsyncLive(_Source):
-    """The same on an event loop, for any number of tasks of it; `cancel` ends the turns of all of them."""
+    """`Live` on an event loop, for any number of its tasks; `cancel` ends the turns of all of them."""
 
     def __init__(
         self, server: Server, observer: Observer | None = None, toolbox: ToolRunner | None = None,
@@ -321,7 +321,7 @@ class AsyncLive(_Source):
         self._cancelled = asyncio.Event()
 
     def cancel(self) -> None:
-        """Ends every turn: answers under way are given up, and `Cancel` is what the machine hears."""
+        """Cancels every turn: answers under way are given up, and the machine receives `Cancel`."""
         self._cancelled.set()
 
     async def respond(self, send: Send, turn: Turn, request: LiveRequest | None = None) -> Event:
@@ -381,7 +381,7 @@ class AsyncLive(_Source):
         return reading.answer()
 
     async def aclose(self) -> None:
-        """Closes the connections, unless the client was handed in."""
+        """Closes the connections, unless the caller passed the HTTP client."""
         if self._own:
             await self._client.aclose()
 

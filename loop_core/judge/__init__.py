@@ -1,1 +1,1 @@
-"""Why a response really stopped, with the evidence, and which of its tool calls may run."""
+"""Judges a response: why it really stopped, with the evidence, and which of its tool calls may run."""

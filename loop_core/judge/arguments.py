@@ -1,4 +1,4 @@
-"""Schemas of tools and arguments of calls: whether a value satisfies a schema, and how raw arguments are parsed.
+"""Checks the arguments of tool calls: parses raw arguments strictly, and validates values against a tool's schema.
 
 OpenAPI dialects (Gemini's `parameters`) are normalised first. A schema that cannot be compiled, or that refers to
 another document, is unusable: nothing is fetched. jsonschema-rs is imported when a complete call first meets a schema.
@@ -23,7 +23,7 @@ _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minPrope
 
 
 def schema_problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
-    """What is wrong with `value` under the tool's schema, a line each with its place; empty where nothing is.
+    """What is wrong with `value` under the tool's schema, one line per problem with its place; empty if it is valid.
 
     A tool without a schema, or with an unusable one, finds nothing wrong: `usable` tells the cases apart.
     """
@@ -37,7 +37,7 @@ def schema_problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, .
 
 
 def is_usable(tool: Tool | None) -> bool:
-    """Whether the tool's schema is known and can be checked against."""
+    """Whether the tool's schema is known and can be used for validation."""
     return tool is not None and _validator(tool) is not None
 
 
@@ -51,7 +51,7 @@ PARAMETERS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "i
 
 
 def takes_no_arguments(tool: Tool | None) -> bool:
-    """Whether no arguments can only mean `{}`: the tool is declared without any parameter.
+    """Whether missing arguments can only mean `{}`: the tool is declared without any parameter.
 
     An optional parameter is enough to say no: it may have been the one that was lost.
     """
@@ -66,7 +66,7 @@ def takes_no_arguments(tool: Tool | None) -> bool:
 
 
 def shortcoming(tool: Tool | None, value: Mapping[str, Any] | None) -> str:
-    """The required members that complete arguments do not have, as a phrase; empty where none is missing."""
+    """The required members that complete arguments lack, as a phrase; empty if none is missing."""
     if value is None:
         return ""
     if not value:
@@ -86,7 +86,7 @@ def _leaves_out(declared: Mapping[str, Any]) -> bool:
 
 
 def json_schema_of(schema: Any) -> Any:
-    """An OpenAPI-dialect schema as JSON Schema: lower-case types, `nullable` as a union with null."""
+    """A schema in OpenAPI's dialect as JSON Schema: lower-case types, and `nullable` as a union with null."""
     if isinstance(schema, list):
         return [json_schema_of(item) for item in schema]
     if not isinstance(schema, Mapping):
@@ -157,7 +157,7 @@ def _refuse(uri: str) -> Any:
 
 
 class ArgumentShape(StrEnum):
-    """How far the raw characters are a JSON object."""
+    """How much of a JSON object the raw characters are."""
 
     COMPLETE = "complete"
     """One JSON object and nothing else."""
@@ -171,7 +171,7 @@ class ArgumentShape(StrEnum):
 
 
 class Arguments(NamedTuple):
-    """The reading of one call's arguments; `stopped_at` counts characters."""
+    """The parsed arguments of one call; `stopped_at` counts characters."""
 
     shape: ArgumentShape
     value: dict[str, Any] | None = None
@@ -180,7 +180,7 @@ class Arguments(NamedTuple):
 
 
 def parse(raw: str | None) -> Arguments:
-    """Reads raw arguments strictly."""
+    """Parses raw arguments strictly."""
     if raw is None:
         return Arguments(ArgumentShape.ABSENT, problem="no arguments were sent")
     if not raw.strip():
@@ -208,12 +208,12 @@ def parse(raw: str | None) -> Arguments:
 
 
 def parse_call(call: ToolCall) -> Arguments:
-    """Reads the arguments of a call strictly; where no character of them was sent, they count as empty."""
+    """Parses the arguments of a call strictly; if no character of them was sent, they count as empty."""
     return parse("" if call.arguments_unsent else call.arguments)
 
 
 def parse_leniently(raw: str | None) -> Any:
-    """What a forgiving parser would make of cut arguments, for display only; None where nothing can be read."""
+    """What a lenient parser would read from cut arguments, for display only; None where nothing can be read."""
     if not raw or not raw.strip():
         return {}
     try:

@@ -33,21 +33,21 @@ from loop_core.values import (
 
 
 class Speaker(Protocol):
-    """What a profile knows of a server, as far as judging needs it."""
+    """The facts about a server that judging needs."""
 
     @property
     def name(self) -> str:
         """The profile's name."""
     @property
     def reasoning_under_cap(self) -> bool:
-        """Whether thinking is counted under the output cap."""
+        """Whether reasoning tokens count under the output cap."""
     @property
     def context_size(self) -> int | None:
-        """The context in tokens, where it is known."""
+        """The size of the context in tokens, if known."""
 
 
 class Judgement(NamedTuple):
-    """The mapped and the effective reason of one response, and what was noticed on the way."""
+    """The mapped and the effective reason of one response, and the findings of the judge."""
 
     mapped: StopReason
     stop: StopReason
@@ -62,7 +62,7 @@ class Judgement(NamedTuple):
 
 
 class JudgeCase(NamedTuple):
-    """The input of every rule: a response, its request, and what is known of the server."""
+    """The input of every rule: a response, its request, and the facts about its server."""
 
     response: ChatResponse
     request: Request | None
@@ -72,14 +72,14 @@ class JudgeCase(NamedTuple):
     """The calls whose arguments must be a JSON object, each with its reading; phantoms left out."""
 
     def tool(self, name: str) -> Tool | None:
-        """The declaration of a tool, if the request is known and has it."""
+        """The declaration of a tool, if the request is known and declares it."""
         if self.request is None:
             return None
         return next((tool for tool in reversed(self.request.tools) if tool.name == name), None)
 
 
 class Correction(NamedTuple):
-    """What a rule decided: another word, or only a remark."""
+    """The result of a rule: another stop reason, or only a remark."""
 
     stop: Stop | None
     detail: str | None = None
@@ -107,7 +107,7 @@ FAILING = frozenset({
 
 
 def ended_wordless(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """The answer came to its end, a whole body or a stream with its end mark, and holds no word about it."""
+    """The response ended properly (a whole body, or a stream with its end mark) without any stop word."""
     response = case.response
     absent = stop.normalized is Stop.INTERRUPTED and not stop.raw and stop.evidence[:1]
     if not absent or stop.evidence[0].rule != "absent" or any(seen.rule == "cut" for seen in stop.evidence):
@@ -124,7 +124,7 @@ NO_WORD = "no_stop_reason"
 
 
 def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """A router's native word, read through all tables, says that the answer was cut, filtered or failed."""
+    """The native word that a router passed on says that the answer was cut, filtered or failed."""
     native = case.native
     if native is None or stop.normalized not in WORDLESS:
         return None
@@ -137,7 +137,7 @@ def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def contradiction(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """The provider sent two texts of one call's arguments that are not the same JSON: nobody knows which is meant."""
+    """The provider sent two texts of one call's arguments that are different JSON, and nothing says which is meant."""
     if stop.normalized not in FINISHED:
         return None
     for call in case.response.tool_calls:
@@ -160,7 +160,7 @@ def cut_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def open_call(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """A call was begun and never closed, though the response says that it ended."""
+    """A call began and never closed, though the response says that it ended."""
     if stop.normalized not in FINISHED:
         return None
     for call in case.response.tool_calls:
@@ -174,7 +174,7 @@ LOST_FRAME_RULES = frozenset({"frame.invalid", "frame.shape"})
 
 
 def lost_frame(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """A frame could not be read: what it held of a call is missing, and arguments may parse without it."""
+    """A frame could not be read: a part of a call may be missing, and its arguments may parse without it."""
     if stop.normalized not in FINISHED or not any(not is_phantom(call) for call in case.response.tool_calls):
         return None
     for finding in case.response.findings:
@@ -185,7 +185,7 @@ def lost_frame(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def invalid_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """Arguments are no JSON object and no beginning of one."""
+    """The arguments are neither a JSON object nor the beginning of one."""
     if stop.normalized not in FINISHED:
         return None
     for call, reading in case.calls:
@@ -196,7 +196,7 @@ def invalid_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """Arguments are empty or absent where `{}` is not known to be meant (Zoo-Code #425: 24 of 24 were cut calls)."""
+    """Arguments are empty or absent where that may not mean `{}` (Zoo-Code #425: 24 of 24 were cut calls)."""
     if stop.normalized not in FINISHED:
         return None
     for call, reading in case.calls:
@@ -209,7 +209,7 @@ def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def spent_cap(response: ChatResponse, request: Request | None) -> tuple[int, int] | None:
-    """The output tokens and the cap, where as many came as were allowed; None where not, or where it is not known."""
+    """The output tokens and the cap, if the response used the whole cap; None where not, or where it is not known."""
     cap, usage = request.max_tokens if request else None, response.usage
     if cap is None or usage is None or usage.output_tokens is None or usage.output_tokens < cap:
         return None
@@ -219,8 +219,8 @@ def spent_cap(response: ChatResponse, request: Request | None) -> tuple[int, int
 
 
 def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """As many tokens came as were allowed: a sign of a cut, and with a text that stops in the middle, or a last call
-    without members that it must have, the proof."""
+    """The response used all allowed tokens: a sign of a cut. It is proof if the text stops in the middle, or if the
+    last call lacks required members."""
     spent = spent_cap(case.response, case.request)
     if spent is None:
         return None
@@ -251,7 +251,7 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
-    """What shows that a text which took all tokens that were allowed stops in the middle; None where nothing does.
+    """The sign that a text which used all allowed tokens stops in the middle; None where nothing does.
 
     A stop string stops a text anywhere, so that where one may have been hit nothing is shown.
     """
@@ -269,7 +269,7 @@ def _reasoned(response: ChatResponse) -> bool:
 
 
 def context_full(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """The context is full, not the budget: a continuation cannot succeed."""
+    """The context is full, not the output budget: a continuation cannot succeed."""
     if stop.normalized not in FINISHED | {Stop.MAX_TOKENS}:
         return None
     if case.response.native.get("truncated") == "true":
@@ -305,7 +305,7 @@ def judge(
     speaker: Speaker | None = None,
     native: StopReason | None = None,
 ) -> Judgement:
-    """The effective reason of a response, with the evidence of every correction."""
+    """Judges a response: its effective stop reason, with the evidence of every correction."""
     stop = response.stop_reason
     findings: list[Finding] = []
     cap_reached = False
@@ -345,7 +345,7 @@ def _noted(ending: Ending, sign: EndingSign, sure: bool) -> Finding:
 
 
 def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
-    """What is worth telling but changes no reason: an unknown word, a budget eaten by thinking."""
+    """Findings that change no reason: an unknown word, a budget spent on reasoning."""
     found: list[Finding] = []
     word = response.stop_reason
     if word.normalized is Stop.UNKNOWN and word.raw and word.detail is None:
@@ -371,7 +371,7 @@ def _readings(response: ChatResponse) -> tuple[tuple[ToolCall, Arguments], ...]:
 
 
 def means_empty_object(call: ToolCall, tool: Tool | None) -> bool:
-    """Whether no arguments mean `{}`: only where the tool is known to have no parameter at all."""
+    """Whether missing arguments mean `{}`: only if the tool is known to have no parameter."""
     return parse_call(call).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT) and arguments.takes_no_arguments(tool)
 
 

@@ -1,4 +1,4 @@
-"""Answers that look finished and are not: nothing visible, only thinking, a call left in the text, no call at all.
+"""Answers that look finished and are not: nothing visible, only reasoning, a call left in the text, no call at all.
 
 A table of rows, tried in order, over a response whose effective reason says that it ended in peace. Knows no wire
 format: what a decoder could not read it says in findings, and what it kept verbatim is an opaque part.
@@ -30,7 +30,7 @@ from loop_core.values import (
 
 
 class Ending(StrEnum):
-    """How an answer ended that only looks finished."""
+    """Why an answer that looks finished is not."""
 
     __hash__ = str.__hash__
 
@@ -63,7 +63,7 @@ UNREAD_RULES = frozenset({"frame.invalid", "frame.shape", "body.shape"})
 
 
 class EndingCase(NamedTuple):
-    """The input of a row: one response whose stop reason says that it is finished."""
+    """The input of a row: one response whose stop reason says that it finished."""
 
     response: ChatResponse
     request: Request | None
@@ -77,7 +77,7 @@ class EndingCase(NamedTuple):
 
 
 class EndingSign(NamedTuple):
-    """What shows an ending, in words, and where: a place of the body, or characters of a fact."""
+    """The sign of an ending, in words, and its place: a place of the body, or characters of a fact."""
 
     text: str
     at: At | None = None
@@ -85,7 +85,7 @@ class EndingSign(NamedTuple):
 
 
 class EndingRow(NamedTuple):
-    """One ending, and the test that finds it."""
+    """One ending, and the function that detects it."""
 
     ending: Ending
     holds: Callable[[EndingCase], EndingSign | None]
@@ -135,14 +135,15 @@ ENDINGS: tuple[EndingRow, ...] = (
 
 
 class EndingMatch(NamedTuple):
-    """An ending, and what showed it."""
+    """An ending, and the sign of it."""
 
     ending: Ending
     sign: EndingSign
 
 
 def ending_of(response: ChatResponse, request: Request | None, stop: StopReason) -> EndingMatch | None:
-    """How a response ended that only looks finished; None where it is what it looks like, or does not look finished."""
+    """Which ending a response has that looks finished and is not; None where it is what it looks like, or does not look
+    finished."""
     if stop.normalized not in (Stop.END_TURN, Stop.TOOL_CALL) or has_calls(response) or hit_stop_string(response):
         return None
     visible = has_content(response)
@@ -155,12 +156,13 @@ def ending_of(response: ChatResponse, request: Request | None, stop: StopReason)
 
 
 def has_calls(response: ChatResponse) -> bool:
-    """Whether a call came that we would have to run; one without a name and arguments is none."""
+    """Whether the response holds a call for the client to run; one without name and arguments does not count."""
     return any(call.name or (call.arguments or "").strip() for call in response.tool_calls)
 
 
 def has_content(response: ChatResponse) -> bool:
-    """Whether an answer holds anything for its reader: all but thinking, and what only belongs to other parts."""
+    """Whether an answer holds anything for its reader; reasoning and blocks that only belong to other parts do not
+    count."""
     if response.refusal or any(found.rule in UNREAD_RULES for found in response.findings):
         return True
     return any(part.text.strip() if type(part) is TextPart else _shows(part) for part in response.parts)
@@ -226,7 +228,7 @@ def stop_strings(request: Request | None) -> tuple[str, ...]:
 
 
 def hit_stop_string(response: ChatResponse) -> bool:
-    """Whether the answer says that a stop string ended it: then silence is what was asked for."""
+    """Whether the response says that a stop string ended it; an empty answer is then what was asked for."""
     raw = (response.stop_reason.raw or "").casefold()
     native = (response.native.get("native_finish_reason") or "").casefold()
     if "stop_sequence" in (raw, native):
@@ -236,7 +238,7 @@ def hit_stop_string(response: ChatResponse) -> bool:
 
 
 def stop_string_unknown(response: ChatResponse, request: Request | None) -> bool:
-    """Whether the request set stop strings and nothing in the answer can say whether one was hit."""
+    """Whether the request set stop strings and the response cannot say whether one was hit."""
     if format_entry(response.api).names_stop_strings or not stop_strings(request):
         return False
     return not any((response.native.get(name) or "").lstrip("-").isdigit() for name in HITS)

@@ -1,4 +1,4 @@
-"""The tool-call gate: what may run, what is held, what is rejected.
+"""The tool-call gate: which calls may run, which are held, which are rejected.
 
 Three words, never a fourth. `ready` needs the effective reason, a closed block, strict JSON and the schema. `held` is
 incomplete, or not authorised by the reason; then the whole batch waits, since a truncated batch is one unfinished
@@ -23,7 +23,7 @@ REMEDY = "raise the output limit, split the work into smaller parts, or simplify
 
 
 class Admission(StrEnum):
-    """The gate's three words."""
+    """The gate's three verdicts."""
 
     READY = "ready"
     HELD = "held"
@@ -31,7 +31,7 @@ class Admission(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """The gate's decision on one tool call; it has `arguments` only where the call is ready."""
+    """The gate's decision on one tool call; it has `arguments` only if the call is ready."""
 
     call: ToolCall
     admission: Admission
@@ -59,7 +59,7 @@ WHY_REASON: dict[Stop, str] = {
 
 
 def admit(call: ToolCall, judged: Judgement, tool: Tool | None = None, declared: Collection[str] = ()) -> Verdict:
-    """The verdict on one call, its siblings left out; `admit_all` adds the rule of the batch.
+    """The verdict on one call, without regard to its siblings; `admit_all` adds the rule of the batch.
 
     `declared` are the names of the request's tools, empty where they are not known.
     """
@@ -109,7 +109,7 @@ NAMELESS = "gate.nameless"
 
 
 def declared_names(tools: Sequence[Tool]) -> frozenset[str]:
-    """The names that a call may have; none where the request declares no tools, or loads some while it is answered."""
+    """The names that a call may have; None if the request declares no tools, or loads some during the response."""
     if any(tool.name in LOADING_TOOLS for tool in tools):
         return frozenset()
     return frozenset(tool.name for tool in tools if tool.kind is not CallKind.SERVER)
@@ -171,7 +171,7 @@ DistinctArguments = Mapping[str, Any]
 
 
 def held_calls(verdicts: Sequence[Verdict]) -> tuple[ToolCall, ...]:
-    """The calls that are held, phantoms left out, and of equal ones the first."""
+    """The calls that are held, without phantoms and repetitions."""
     found: dict[tuple[str, str | None], ToolCall] = {}
     for verdict in verdicts:
         call = verdict.call
@@ -193,7 +193,7 @@ def held_names(verdicts: Sequence[Verdict], siblings: Sequence[Verdict] = ()) ->
 def missing_calls(
     verdicts: Sequence[Verdict], received: Iterable[ToolCall], siblings: Sequence[Verdict] = ()
 ) -> tuple[Verdict, ...]:
-    """The held calls that are not among those that came; nameless ones are given up, since none can be known."""
+    """The held calls that were not sent again; nameless ones are given up, since they cannot be matched."""
     calls = held_calls(verdicts)
     marked = sorted(zip(calls, _marks(calls, held_calls(siblings)), strict=True), key=lambda each: -len(each[1]))
     left = list(received)

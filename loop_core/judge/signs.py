@@ -1,4 +1,4 @@
-"""Signs in a text: a tool call that a server's parser left there as markup, or an end in the middle of a sentence.
+"""Signs in a text: a tool call left there as markup by a server's parser, or an end in the middle of a sentence.
 
 Such markup is never read as a call; it is only pointed at. A mark counts outside code alone, since texts explain these
 formats, and where the tools of the request are known it must name one of them.
@@ -23,7 +23,7 @@ _IN_TAG = r'\s*[\w:.|\uff5c-]*\s*name="([^"<>]{1,200})"'
 
 
 class CallMark(NamedTuple):
-    """One format: what opens a call, and where the name of the tool stands."""
+    """One markup for calls: the text that opens a call, and where the name of the tool stands."""
 
     title: str
     opening: str
@@ -118,7 +118,7 @@ INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]+?\1(?!`)")
 
 
 class Fence(NamedTuple):
-    """A stretch of code between fences; one that is never closed reaches to the end of the text."""
+    """A block of code between fences; without a closing fence it reaches to the end of the text."""
 
     start: int
     end: int
@@ -126,7 +126,7 @@ class Fence(NamedTuple):
 
 
 def fences(text: str) -> Iterator[Fence]:
-    """The fenced code of a text, in order."""
+    """The fenced code blocks of a text, in order."""
     opened: re.Match[str] | None = None
     for line in _FENCE.finditer(text):
         if opened is None:
@@ -162,7 +162,7 @@ _EMPHASIS = " \t\r\n*_"
 
 
 class Sign(NamedTuple):
-    """What shows that a text stops in the middle, and the characters that show it."""
+    """The characters that show that a text stops in the middle, and the reason in words."""
 
     text: str
     start: int
@@ -298,6 +298,6 @@ SIGNS: tuple[Callable[[str, int], Sign | None], ...] = (_comma, _fence, _bracket
 
 
 def stops_in_the_middle(text: str) -> Sign | None:
-    """What shows that a text stops in the middle; None where nothing does."""
+    """The sign that a text stops in the middle; None where nothing does."""
     end = len(text.rstrip(_EMPHASIS))
     return next((seen for sign in SIGNS if end and (seen := sign(text, end)) is not None), None)

@@ -1,4 +1,5 @@
-"""Continuing a cut answer, as data: the texts that ask for it, how a model may begin instead, the segments and seams.
+"""Continuing a cut answer, as data: the prompts that ask for it, the openings that a model may use instead, segments
+and seams.
 
 Below the rules of `seam`, because nothing of a prompt may reach the merged text, also where a model repeats it.
 """
@@ -32,27 +33,27 @@ _BETWEEN = "Begin by repeating exactly the characters between "
 
 
 def mark_for(texts: Sequence[str]) -> str:
-    """The name of the tags that none of these texts holds; the last one where each is in some text."""
+    """A name for tags that none of these texts holds; the last candidate if each occurs."""
     return next((mark for mark in QUOTE_MARKS if not any(has_tags(text, mark) for text in texts)), QUOTE_MARKS[-1])
 
 
 def has_tags(text: str, mark: str) -> bool:
-    """Whether a text has tags of this name."""
+    """Whether a text contains tags of this name."""
     return f"<{mark}>" in text or f"</{mark}>" in text
 
 
 def quote_request(mark: str) -> str:
-    """The point that asks for words back, up to the words; `</mark>` follows them."""
+    """The point of the prompt that asks the model to quote the last words, up to the words; `</mark>` follows them."""
     return f"{_BETWEEN}<{mark}> and </{mark}>: <{mark}>"
 
 
 def repeats_request(text: str) -> bool:
-    """Whether a message is a hint of ours that asks for the words once more."""
+    """Whether a message is a hint of ours that asks for the quotation a second time."""
     return text.startswith(HINT_POINTS[0]) and f"\n{AGAIN}\n" in text
 
 
 def prompt_end(text: str, mark: str) -> int:
-    """Where the points of our own prompt end that a text begins with; 0 where it begins with none."""
+    """Where a text that begins with points of our own prompt leaves them; 0 if it begins with none."""
     points = (EMPTY, *HINT_POINTS, AGAIN, quote_request(mark).removesuffix(f"<{mark}>").rstrip())
     end = 0
     while True:
@@ -69,7 +70,7 @@ def prompt_end(text: str, mark: str) -> int:
 
 
 class OpeningKind(StrEnum):
-    """What a segment begins with instead of the continued text."""
+    """What a segment begins with in place of the continued text."""
 
     CHATTER = "chatter"
     """It speaks of the answer before it gives it."""
@@ -80,7 +81,7 @@ class OpeningKind(StrEnum):
 
 
 class Opening(NamedTuple):
-    """One row: what is looked for at the beginning of a segment, in lower case, white space and quotes folded."""
+    """One row: a pattern for the beginning of a segment, in lower case with white space and quotes folded."""
 
     kind: OpeningKind
     language: str
@@ -240,7 +241,7 @@ _MARKUP = "*_#>~`\"'([{- \t\r\n"
 
 
 def find_opening(text: str) -> Opening | None:
-    """The row that a text begins like; None where it begins like none. Markup before it is passed over."""
+    """The row that matches the beginning of a text; None where it begins like none. Markup before it is passed over."""
     folded = " ".join("".join([FOLDS.get(char, char) for char in text[:OPENING_CHARS]]).lower().lstrip(_MARKUP).split())
     return next((row for row in OPENINGS if re.match(row.pattern, folded)), None)
 
@@ -250,7 +251,7 @@ def find_opening(text: str) -> Opening | None:
 
 
 class Method(StrEnum):
-    """How a segment was asked for."""
+    """The way in which a segment was asked for."""
 
     FIRST = "first"
     """The request that the answer began with."""
@@ -277,7 +278,7 @@ class Method(StrEnum):
 
 
 class SeamRule(StrEnum):
-    """How a seam is decided."""
+    """A rule that decides a seam."""
 
     CAREFUL = "careful"
     """What was asked back or is too long to be chance is cut, and nothing else."""
@@ -288,7 +289,7 @@ class SeamRule(StrEnum):
 
 
 class SeamDecision(StrEnum):
-    """What was done at one seam."""
+    """The decision at one seam."""
 
     AS_SENT = "as_sent"
     """Joined byte for byte."""
@@ -331,7 +332,8 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Seam:
-    """One join: `at` is where segment `index` begins in the text, `cut` what was left out of its beginning."""
+    """The join of two segments: `at` is where segment `index` begins in the text, `cut` what was left out of its
+    beginning."""
 
     index: int
     at: int
@@ -344,7 +346,7 @@ class Seam:
     """What is left out of the segment behind `cut`, and where: what closes a wrapper, marks of our prompt."""
 
     def remainder(self, text: str) -> str:
-        """What the join leaves of the segment."""
+        """The part of the segment that the join keeps."""
         at = len(self.cut)
         pieces: list[str] = []
         for begin, left_out in self.removals:
@@ -354,12 +356,12 @@ class Seam:
 
 
 class JoinedText(NamedTuple):
-    """The merged text and its seams, one for every segment but the first."""
+    """The merged text with its seams, one for every segment but the first."""
 
     text: str
     seams: tuple[Seam, ...]
 
     @property
     def doubtful_seams(self) -> tuple[Seam, ...]:
-        """The seams of which nothing shows that they fit."""
+        """The seams without any sign that the two sides fit."""
         return tuple(seam for seam in self.seams if not seam.sure)

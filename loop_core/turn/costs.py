@@ -35,7 +35,7 @@ from loop_core.values import CallKind, Message, Request, Role, Stop, ToolCall
 
 
 def first_cap(request: Request, limits: Limits, policy: Policy) -> int | None:
-    """The output cap of the first request of a turn: its own, within the token bound."""
+    """The output cap of a turn's first request: the request's own, within the token bound."""
     bound = limits.continuation_max_total_completion_tokens
     if bound is None or not policy.lacks.isdisjoint(("tokens", "room")):
         return request.max_tokens  # a bound that is derived is no smaller
@@ -43,13 +43,14 @@ def first_cap(request: Request, limits: Limits, policy: Policy) -> int | None:
 
 
 def cap_within_bound(turn: Turn, cap: int | None) -> int | None:
-    """An output cap within what is left of the token bound; guards see to it that a request fits."""
+    """An output cap that fits into the rest of the token bound; guards ensure that a request fits at all."""
     room = turn.room
     return room if cap is None else cap if room is None else min(cap, room)
 
 
 class RefusalRow(NamedTuple):
-    """Something that we put into a request and a server may refuse with a 400, and the words of its error."""
+    """A field that the engine adds to a request and that a server may refuse with a 400, and the words of that error.
+    """
 
     name: str
     applies: Callable[[Turn, Send], bool]
@@ -68,7 +69,7 @@ REFUSED_STATUS = frozenset({400, 422})
 
 
 def current_refusal(turn: Turn) -> RefusalRow | None:
-    """What the server refused of what we put into the request; None where its answer is no such refusal."""
+    """The field of our request that the server has just refused; None where its answer is no such refusal."""
     seen, sent = turn.evaluation, turn.last_send
     if seen is None or sent is None or seen.response.http_status not in REFUSED_STATUS or not turn.policy.settles:
         return None
@@ -81,7 +82,7 @@ def current_refusal(turn: Turn) -> RefusalRow | None:
 
 
 def next_cap(turn: Turn, wanted: bool) -> tuple[int | None, int | None]:
-    """The cap of the next request, twice that of the last where that was too small; and the one to go back to."""
+    """The cap of the next request, doubled if the last one was too small; and the cap to return to."""
     sent = turn.last_send
     if sent is None or sent.max_tokens is None:
         return cap_within_bound(turn, None), None
@@ -96,7 +97,7 @@ def next_cap(turn: Turn, wanted: bool) -> tuple[int | None, int | None]:
 
 
 def is_refused(turn: Turn) -> bool:
-    """Whether the response at hand is a refusal of our own doing, that the next request leaves out."""
+    """Whether the response refuses a field that the engine added; the next request leaves it out."""
     seen = turn.evaluation
     return bool(turn.refusals) and seen is not None and seen.response.http_status in REFUSED_STATUS
 
@@ -109,7 +110,7 @@ Change = dict[str, Any]
 
 
 def cost(turn: Turn, event: Event, signal: Signal) -> Change:
-    """What this move takes in and spends."""
+    """The counters of a turn after this move: what it received and spent."""
     if isinstance(event, ProviderResponse):
         return _received(turn, event)
     if turn.state is State.EVALUATE_STOP:
@@ -146,7 +147,7 @@ def _received(turn: Turn, event: ProviderResponse) -> Change:
 
 
 def spend_after(turn: Turn, evaluation: Evaluation) -> Spend:
-    """What a turn has spent once it has taken in this answer."""
+    """The spend of a turn after it has received this answer."""
     spent, sent = turn.spend, turn.last_send
     truncated = is_budget_cut(evaluation, turn.policy)
     tokens, assumed = _tokens(evaluation, sent, truncated)
@@ -193,12 +194,12 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
 
 
 def is_cut(turn: Turn) -> bool:
-    """Whether the response at hand was cut by a budget, as the policy reads it."""
+    """Whether a budget cut the current response, as the policy reads it."""
     return turn.evaluation is not None and is_budget_cut(turn.evaluation, turn.policy)
 
 
 def is_budget_cut(evaluation: Evaluation, policy: Policy) -> bool:
-    """Whether a budget cut an answer, as a policy reads it."""
+    """Whether a budget cut a response, as a policy reads it."""
     if evaluation.word is Stop.MAX_TOKENS or not policy.cap_evidence:
         return evaluation.word is Stop.MAX_TOKENS
     if evaluation.word in (Stop.INTERRUPTED, Stop.UNKNOWN) and evaluation.judgement.cap_reached:
@@ -209,7 +210,7 @@ def is_budget_cut(evaluation: Evaluation, policy: Policy) -> bool:
 
 
 def is_text_whole(turn: Turn) -> bool:
-    """Whether an empty response says that the text before it was whole: asked to go on, the model had no more to say.
+    """Whether an empty response shows that the text before it was complete: asked to go on, the model added nothing.
 
     Where it was asked to quote the last words first, it has not even heard that; and a text that visibly stops in the
     middle is not whole.
@@ -225,7 +226,7 @@ _GOING_ON = frozenset({Method.PREFILL, Method.HINT})
 
 
 def misses_anchor(turn: Turn) -> bool:
-    """Whether the response at hand did not begin with the words that it was to quote, and is asked for once more."""
+    """Whether the current response did not begin with the requested quotation, and the quotation is asked for again."""
     return bool(turn.policy.methods) and should_ask_again(turn.answers[-1], turn.policy.seam)
 
 
@@ -284,7 +285,7 @@ def _ours(call: ToolCall, run_ids: Container[int]) -> bool:
 
 
 def batch_of(turn: Turn) -> RunTools:
-    """The batch that the policy takes for runnable: what may run of it, and what the rest is answered with."""
+    """The calls that the policy runs from this response, and the answers to the other calls."""
     released: list[Verdict] = []
     answers: list[CallAnswer] = []
     for place, verdict in enumerate(turn.would_run):

@@ -33,7 +33,7 @@ from loop_core.values import (
 
 
 class Ability(NamedTuple):
-    """What a server allows when a cut answer is continued."""
+    """The methods of continuation that a server supports."""
 
     prefill: bool = False
     """It continues an assistant message that ends the request."""
@@ -44,14 +44,14 @@ class Ability(NamedTuple):
 
 
 def default_ability(api: str) -> Ability:
-    """What any server of a format allows, where nothing is known of the one that is asked."""
+    """What any server of a format supports, if nothing is known about this server."""
     return Ability(system_hint=format_entry(api).late_system)
 
 
 def assistant_message(
     response: ChatResponse, verdicts: Sequence[Verdict] = (), text: str | None = None, word: Stop = Stop.UNKNOWN
 ) -> Message | None:
-    """The response as history, or None where nothing would be left.
+    """The response as a message of the history; None if nothing would be left of it.
 
     `verdicts` are the calls whose results follow, ready or rejected; every other call goes, one without a name too, and
     all of them do unless the effective `word` is `tool_call`. Opaque blocks and provider-run calls go back only with a
@@ -76,7 +76,7 @@ def assistant_message(
 
 
 def echo_message(response: ChatResponse, text: str | None = None) -> Message | None:
-    """A paused response, to be sent back as it was; None where there is nothing to send.
+    """A paused response, to be sent back unchanged; None where there is nothing to send.
 
     Only calls that we would have to answer are left out: a pause authorises none, and without results they are refused.
     """
@@ -113,7 +113,7 @@ def _with_arguments(call: ToolCall) -> ToolCall:
 
 
 def hint_message(anchor: str = "", system: bool = True, mark: str = QUOTE_MARKS[0], again: bool = False) -> Message:
-    """The message that asks to go on; with an anchor its last point asks for the quoted words first.
+    """The message that asks the model to go on; with an anchor its last point asks for the quoted words first.
 
     `mark` names the tags around them; `again` says that the last message did not begin with them.
     """
@@ -125,13 +125,13 @@ def hint_message(anchor: str = "", system: bool = True, mark: str = QUOTE_MARKS[
 
 
 def anchor_of_hint(message: Message) -> str:
-    """The words that a hint of ours asks to be quoted first; empty where it asks for none, or is no hint of ours."""
+    """The words that our hint asks the model to quote first; empty if it asks for none, or is no hint of ours."""
     mark = mark_of_hint(message)
     return message.text.rpartition(quote_request(mark))[2].removesuffix(f"</{mark}>") if mark else ""
 
 
 def mark_of_hint(message: Message) -> str:
-    """The name of the tags around the words that a hint of ours asks for; empty where it asks for none."""
+    """The name of the tags around the words that our hint asks for; empty if it asks for none."""
     said = message.text
     if not said.startswith((HINT_POINTS[0], EMPTY)):
         return ""
@@ -139,17 +139,17 @@ def mark_of_hint(message: Message) -> str:
 
 
 def repeats_hint(message: Message) -> bool:
-    """Whether a hint of ours asks for the words once more."""
+    """Whether our hint asks for the quotation a second time."""
     return continuation.repeats_request(message.text)
 
 
 def is_hint(message: Message) -> bool:
-    """Whether a message is our hint that asks to continue."""
+    """Whether a message is our hint to continue."""
     return message.text.startswith(HINT_POINTS[0])
 
 
 def anchor_of(text: str) -> str:
-    """The last characters of a text, as an anchor to quote; empty where there is no text.
+    """The last characters of a text, as an anchor to quote; empty if there is no text.
 
     Half of a character that was cut in two cannot be quoted.
     """
@@ -157,19 +157,19 @@ def anchor_of(text: str) -> str:
 
 
 def whole_characters(text: str) -> str:
-    """The text without half a character at either end: a server refuses JSON that holds one alone."""
+    """The text without half a surrogate pair at either end: a server refuses JSON with a lone surrogate."""
     begin = "\udc00" <= text[:1] <= "\udfff"
     return text[begin : len(text) - ("\ud800" <= text[-1:] <= "\udbff")]
 
 
 def prefill_message(text: str) -> tuple[Message, str]:
-    """The text so far as the beginning of the answer, and the white space that had to be stripped from its end."""
+    """The text so far as the beginning of the answer, and the white space that was stripped from its end."""
     sent = whole_characters(text).rstrip()
     return Message(Role.ASSISTANT, (TextPart(sent),)), text[len(sent) :]
 
 
 def repair_message(verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = ()) -> Message:
-    """The message that asks for every held call again, as distinguished from the `siblings` that came."""
+    """The message that asks for every held call again and tells it from its `siblings`."""
     names = gate.held_names(verdicts, siblings)
     if len(names) > 1:
         listed = "\n".join(f"- {name}" for name in names)
@@ -189,12 +189,12 @@ _CUT_BEFORE = "Your previous response was cut before "
 
 
 def is_repair(message: Message) -> bool:
-    """Whether it is a message of ours that asks for held calls."""
+    """Whether a message is ours and asks for held calls."""
     return message.text.startswith(_CUT_BEFORE)
 
 
 def repair_notice(verdicts: Sequence[Verdict], siblings: Sequence[Verdict] = ()) -> str:
-    """The notice for the operator when the repair budget is spent: every call that never came whole, by name."""
+    """The notice for the operator when the repair budget is spent: every call that never arrived complete, by name."""
     names = gate.held_names(verdicts, siblings)
     if len(names) > 1:
         return f"The tool calls {', '.join(names)} were not completed and were not run; {REMEDY}."
@@ -203,7 +203,7 @@ def repair_notice(verdicts: Sequence[Verdict], siblings: Sequence[Verdict] = ())
 
 
 def nudge_message(anchor: str = "", system: bool = True, mark: str = QUOTE_MARKS[0]) -> Message:
-    """The message that asks once more after an answer without content; with an anchor it asks for what is left."""
+    """The message that asks again after an answer without content; with an anchor it asks for the rest."""
     points = [EMPTY, "Answer the request now, or emit the tool call that it needs."]
     if anchor:
         points[1:] = [*HINT_POINTS[1:3], f"{quote_request(mark)}{anchor}</{mark}>"]
@@ -211,14 +211,15 @@ def nudge_message(anchor: str = "", system: bool = True, mark: str = QUOTE_MARKS
 
 
 def is_nudge(message: Message) -> bool:
-    """Whether it is a message of ours that asks once more after an empty answer."""
+    """Whether a message is ours and asks again after an empty answer."""
     return message.text.startswith(EMPTY)
 
 
 def not_run_note(
     verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = ()
 ) -> Message | None:
-    """The note to the model on calls that were never run, held or overtaken by the end; None where there are none."""
+    """The note to the model about calls that never ran, because they were held or the turn ended; None where there are
+    none."""
     real = [v for v in verdicts if not is_phantom(v.call)]
     if not real:
         return None
@@ -232,7 +233,7 @@ def not_run_note(
 
 
 def nameless_note(verdicts: Sequence[Verdict], system: bool = True) -> Message | None:
-    """The note to the model on calls without a name, which no history can hold; None where there are none."""
+    """The note to the model about calls without a name, which a history cannot hold; None where there are none."""
     found = [v.call for v in verdicts if v.rule == NAMELESS]
     if not found:
         return None
@@ -246,12 +247,12 @@ _SHOWN = 500
 
 
 def tool_result(call: ToolCall, text: str, is_error: bool = False) -> ToolResultPart:
-    """The result of a call, under the id that the provider gave it."""
+    """The result of a call, under the provider's id of the call."""
     return ToolResultPart(call.id, call.name, text, is_error)
 
 
 def results_for(calls: Sequence[ToolCall], results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
-    """One result for every call, in their order: its own by id, else the next of its name; an error where none came.
+    """One result for every call, in order: matched by id, else by the next of its name; an error if none exists.
 
     A result whose id no call has answers by its name: ids that came twice are not sent as they came.
     """
@@ -276,7 +277,7 @@ def tool_message(results: Sequence[ToolResultPart]) -> Message:
 
 
 def method_for(methods: Sequence[Method], text: str, ability: Ability) -> Method | None:
-    """The first method that the server allows and the text permits; None where the policy never continues."""
+    """The first method that the server supports and the text permits; None where the policy never continues."""
     for method in methods:
         if method is Method.PREFILL and not (ability.prefill and text.strip()):
             continue

@@ -1,4 +1,4 @@
-"""The hard limits of a turn, what was spent against them, and the guards that compare the two.
+"""The hard limits of a turn, what it has spent, and the guards that compare the two.
 
 `Limits` are values that an operator may set; their four first names are seed 000's, as they stand under `[agent]` in a
 configuration. `Spend` only grows. A guard is a row: where it looks, when it stops the turn, and the terminal reason.
@@ -64,13 +64,13 @@ class Limits:
             raise CallerError(f"attempts_scope: {self.attempts_scope!r} is none of {', '.join(SCOPES)}")
 
     def token_cap(self, initial_max_tokens: int | None) -> int | None:
-        """The bound on output tokens that is in force; None where there is none."""
+        """The bound on output tokens in force; None where there is none."""
         if self.continuation_max_total_completion_tokens is not None:
             return self.continuation_max_total_completion_tokens
         return None if initial_max_tokens is None else DEFAULT_TOKEN_FACTOR * initial_max_tokens
 
     def with_values(self, assignments: Mapping[str, str | int | None]) -> Limits:
-        """These limits with some set, from text as an operator types it (`1_000`, `1,000`, `none`).
+        """These limits with some values replaced, from text as an operator types it (`1_000`, `1,000`, `none`).
 
         Raises:
             CallerError: an unknown name, or a value out of range.
@@ -116,7 +116,7 @@ CONTINUATION_LIMITS = (
 
 
 class Spend(NamedTuple):
-    """What a turn has used so far; every count only grows, but `attempts` under the scope `response`, and by one where
+    """What a turn has used so far. Every count only grows, except `attempts` under the scope `response`, and by one if
     the server refused to make a continuation."""
 
     requests: int = 0
@@ -174,7 +174,7 @@ def least_cap(request: Request) -> int:
 
 
 def token_stop(cap: int | None, request: Request, lacks: Container[str] = frozenset()) -> int | None:
-    """The spend from which on no request fits under a token bound; None where there is no bound."""
+    """The spend from which no further request fits under a token bound; None where there is no bound."""
     return cap if cap is None or "room" in lacks else cap - least_cap(request) + 1
 
 
@@ -228,7 +228,8 @@ GUARDS: tuple[Guard, ...] = (
 def exceeded_guard(
     place: str, limits: Limits, spent: Spend, stop: int | None, lacks: Container[str] = frozenset()
 ) -> Guard | None:
-    """The first guard of `place` that stops the turn, those that the loop lacks left out; None where all hold."""
+    """The first guard of `place` that stops the turn; guards that the loop does not have are skipped. None where all
+    hold."""
     for guard in GUARDS:
         if guard.place == place and guard.name not in lacks and guard.exceeded(limits, spent, stop):
             return guard
@@ -249,7 +250,7 @@ def _number(name: str, value: str | int | None) -> int | str | None:
 
 
 def bound_result(part: ToolResultPart, limits: Limits, used: int) -> ToolResultPart:
-    """The result within `max_tool_result_chars` and what `context_guard_chars` leaves, with a note of what was cut.
+    """The result, cut to `max_tool_result_chars` and the rest of `context_guard_chars`, with a note about the cut.
 
     `used` is how many characters the results of the turn hold so far.
     """

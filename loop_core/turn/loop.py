@@ -44,11 +44,11 @@ class TurnSource(Protocol):
         """The results of the released calls, or `NotRecorded`, or `Cancel`."""
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
-        """What the user said while the turn ran; empty ends the conversation."""
+        """The messages that the user wrote while the turn ran; empty ends the conversation."""
 
 
 class AsyncTurnSource(Protocol):
-    """The same for an event loop."""
+    """`TurnSource` for an event loop."""
 
     async def respond(self, send: Send, turn: Turn) -> Event:
         """The provider's answer."""
@@ -57,20 +57,20 @@ class AsyncTurnSource(Protocol):
         """The results of the released calls."""
 
     async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
-        """What the user said while the turn ran."""
+        """The messages that the user wrote while the turn ran."""
 
 
 @runtime_checkable
 class ServerAware(Protocol):
-    """A source that knows which server it asks."""
+    """A source that knows its server."""
 
     def knows(self, request: Request) -> tuple[Ability, str]:
-        """What the server allows, as far as continuing goes, and who it is."""
+        """The server's methods of continuation, as far as known, and its profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedSource:
-    """A recorded turn: its answers in order, each with the place that it was recorded at, and its tool results."""
+    """A recorded turn: its answers in order, each with its place in the turn, and its tool results."""
 
     answers: tuple[tuple[RequestPlace, int, ProviderResponse], ...]
     results: Mapping[int, tuple[ToolResultPart, ...]] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class RecordedSource:
     """Whether the turn was ended by its operator after the last of the answers."""
 
     def respond(self, send: Send, turn: Turn) -> Event:
-        """The next answer, if it was recorded at the place that is asked for."""
+        """The next answer, if it was recorded at the requested place."""
         position = turn.spend.requests - 1
         if position < len(self.answers):
             place, ordinal, answer = self.answers[position]
@@ -90,7 +90,7 @@ class RecordedSource:
         return self._end(position)
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
-        """The results recorded for this round; without them the recording ends here."""
+        """The recorded results of this round; without them the recording ends here."""
         results = self.results.get(turn.spend.tool_steps)
         return self._end(turn.spend.requests) if results is None else ToolResults(results)
 
@@ -142,7 +142,7 @@ _TICK = Tick()
 
 
 class Plan(NamedTuple):
-    """How a turn is run."""
+    """The parameters of a run: policy, limits, abilities, server."""
 
     limits: Limits = Limits()
     policy: Policy = STRICT
@@ -157,12 +157,12 @@ class Plan(NamedTuple):
 
 
 def run(turn_id: str, request: Request, source: TurnSource, plan: Plan | None = None) -> Trace:
-    """Runs a turn to its end, follow-up messages included."""
+    """Runs a turn to its end, including follow-up messages."""
     return Trace(tuple(steps(turn_id, request, source, plan or Plan())))
 
 
 def steps(turn_id: str, request: Request, source: TurnSource, plan: Plan) -> Iterator[Step]:
-    """The steps of a run, each as soon as it is made; the next answer is asked for only when the next is wanted."""
+    """The steps of a run, one at a time; the next answer is requested only when the next step is."""
     asked = request
     plan = complete_plan(plan, asked, source)
     for follow in range(plan.limits.max_follow_ups + 1):
@@ -178,7 +178,7 @@ def steps(turn_id: str, request: Request, source: TurnSource, plan: Plan) -> Ite
 
 
 async def arun(turn_id: str, request: Request, source: AsyncTurnSource, plan: Plan | None = None) -> Trace:
-    """Runs a turn to its end on an event loop, follow-up messages included."""
+    """Runs a turn to its end on an event loop, including follow-up messages."""
     return Trace(tuple([step_ async for step_ in asteps(turn_id, request, source, plan or Plan())]))
 
 
@@ -201,14 +201,14 @@ async def asteps(turn_id: str, request: Request, source: AsyncTurnSource, plan: 
 
 
 def turn_steps(turn_id: str, request: Request, source: TurnSource, plan: Plan) -> Iterator[Step]:
-    """The steps of one turn, without follow-ups: what a replay needs."""
+    """The steps of one turn without follow-ups, as a replay needs them."""
     step_ = opening_step(turn_id, request, complete_plan(plan, request, source))
     yield step_
     yield from steps_from(step_, source)
 
 
 def steps_from(step_: Step, source: TurnSource) -> Iterator[Step]:
-    """The steps that follow one: a turn is a value, so it goes on from any of its steps."""
+    """The steps after a given one: a turn is a value, so a run can resume from any step."""
     turn = step_.turn
     while turn.state not in ENDED:
         effect = step_.effects[0] if step_.effects else None
@@ -223,7 +223,7 @@ def steps_from(step_: Step, source: TurnSource) -> Iterator[Step]:
 
 
 async def asteps_from(step_: Step, source: AsyncTurnSource) -> AsyncIterator[Step]:
-    """The steps that follow one, on an event loop."""
+    """`steps_from` on an event loop."""
     while not step_.turn.ended:
         effect = step_.effects[0] if step_.effects else None
         if isinstance(effect, Send):
@@ -237,7 +237,7 @@ async def asteps_from(step_: Step, source: AsyncTurnSource) -> AsyncIterator[Ste
 
 
 def complete_plan(plan: Plan, request: Request, source: TurnSource | AsyncTurnSource) -> Plan:
-    """The plan, completed by what the source knows of its server: what it allows, and who it is."""
+    """The plan, completed with the source's knowledge of its server: abilities and profile."""
     if plan.ability is not None or not isinstance(source, ServerAware):
         return plan
     ability, provider = source.knows(request)
@@ -245,16 +245,16 @@ def complete_plan(plan: Plan, request: Request, source: TurnSource | AsyncTurnSo
 
 
 def opening_step(turn_id: str, request: Request, plan: Plan) -> Step:
-    """The step that a turn begins with, its first request under way."""
+    """The first step of a turn, its first request under way."""
     turn, effects = begin(turn_id, request, plan.limits, plan.policy, plan.ability, plan.provider, plan.bound_by)
     return first_step(turn, effects, plan.fidelity, plan.run)
 
 
 def follow_up_id(turn_id: str, follow: int) -> str:
-    """The id of a turn that follows the first, made from its number."""
+    """The id of a follow-up turn, made from its number."""
     return f"{turn_id}+{follow}" if follow else turn_id
 
 
 def next_turn_request(request: Request, turn: Turn, messages: tuple[Message, ...]) -> Request:
-    """The request that begins the next turn: what the last one left, and what the user says now."""
+    """The first request of the next turn: the history of the last turn, and the user's new messages."""
     return replace(request, messages=(*moves.final_history(turn), *messages))

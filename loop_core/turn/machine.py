@@ -44,7 +44,7 @@ from loop_core.values import Request, Stop
 
 
 class Transition(NamedTuple):
-    """Where a signal leads; `terminal` is the reason it gives to the turn, None while the turn goes on."""
+    """The state that a signal leads to; `terminal` is the reason it gives to the turn, None while the turn goes on."""
 
     to: State
     terminal: str | None = None
@@ -125,7 +125,7 @@ def begin(
     provider: str = "",
     bound_by: int | None = None,
 ) -> tuple[Turn, tuple[Effect, ...]]:
-    """A turn in state Request, and its first effect; `bound_by` as in `Turn`."""
+    """A new turn in state Request, and its first effect; `bound_by` as in `Turn`."""
     limits = limits or _LIMITS
     cap = costs.first_cap(request, limits, policy)
     send = Send(RequestPlace.REQUEST, 0, Method.FIRST, (), cap, request.tool_choice, "", "")
@@ -137,7 +137,7 @@ def begin(
 
 
 def step(turn: Turn, event: Event = _TICK) -> tuple[Turn, tuple[Effect, ...]]:
-    """Makes one transition: the turn after it, and what is to be done next, if anything.
+    """Makes one transition: the turn after it, and the next effect, if any.
 
     Without an event the turn goes on by itself, where its last effects asked for nothing.
 
@@ -193,7 +193,7 @@ def _waits(turn: Turn) -> bool:
 
 
 def signal_of(turn: Turn) -> Signal:
-    """What the policy makes of the response at hand.
+    """The signal that the policy derives from the current response.
 
     Raises:
         TransitionError: there is none.

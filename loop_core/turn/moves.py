@@ -1,4 +1,4 @@
-"""What the state machine does when it enters a state, and what it tells the operator at the end of a turn.
+"""The actions of the state machine on entering a state, and its notices at the end of a turn.
 
 Pure functions from a turn to a turn; which move is made is decided in `machine`, by its table.
 """
@@ -49,7 +49,7 @@ def guard_signal(turn: Turn) -> Signal | None:
 
 
 def stopping_guard(turn: Turn) -> Guard | None:
-    """The guard that stops a turn in the state that it is in; None where none does."""
+    """The guard that stops a turn in its current state; None where none does."""
     place = GUARD_PLACES.get(turn.state)
     return None if place is None else _guard(place, turn)
 
@@ -59,7 +59,8 @@ def _guard(place: str, turn: Turn) -> Guard | None:
 
 
 def can_continue(turn: Turn) -> bool:
-    """Whether the policy continues at all, by a method that the server allows; blank text is simply asked for again."""
+    """Whether the policy continues, by a method that the server supports; an answer without text is simply requested
+    again."""
     methods, text = turn.policy.methods, turn.tail
     return bool(methods) and (not text.strip() or history.method_for(methods, text, _ability(turn)) is not None)
 
@@ -73,7 +74,7 @@ def _ability(turn: Turn) -> history.Ability:
 
 
 def enter(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    """What a state does when it is entered: the effects, and the turn that they are noted in."""
+    """Enters a state: the effects to carry out, and the turn with them noted."""
     move = _ENTER.get(turn.state)
     return (turn, ()) if move is None else move(turn)
 
@@ -145,7 +146,7 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 
 
 def unsettled_calls(turn: Turn) -> tuple[Verdict, ...]:
-    """The calls that were begun and neither ran nor were rejected: those of the response at hand, and earlier ones."""
+    """The calls that began and neither ran nor were rejected, in the current response and in earlier ones."""
     verdicts = turn.evaluation.verdicts if turn.evaluation else ()
     return (*verdicts,
             *gate.missing_calls(turn.unrepaired, (verdict.call for verdict in verdicts), turn.repaired_siblings))
@@ -222,7 +223,7 @@ _ENTER: Mapping[State, Callable[[Turn], tuple[Turn, tuple[Effect, ...]]]] = {
 
 
 def final_history(turn: Turn) -> tuple[Message, ...]:
-    """The history after the turn: its last answer without its calls, and a note to the model where one was not run."""
+    """The history after the turn: its last answer without its calls, and a note to the model if a call did not run."""
     seen = turn.evaluation
     if seen is None or not turn.answers[-1]:
         return turn.history  # the last response is in it, with its results

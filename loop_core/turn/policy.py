@@ -22,7 +22,7 @@ from loop_core.values import CallKind, ChatResponse, Stop, ToolCall
 
 
 class Signal(StrEnum):
-    """What moves the machine from one state to the next."""
+    """A signal that moves the machine from one state to the next."""
 
     __hash__ = str.__hash__  # these are keys of hot tables, and Enum's own hash is a Python function
 
@@ -62,7 +62,7 @@ class Signal(StrEnum):
 
 
 class Dispatch(StrEnum):
-    """Which calls a loop takes for runnable."""
+    """Which calls a loop considers runnable."""
 
     READY = "ready"
     """Those that the gate released."""
@@ -75,7 +75,7 @@ class Dispatch(StrEnum):
 
 
 class BatchRule(StrEnum):
-    """What one call that may not run means for its siblings."""
+    """What a call that may not run means for its siblings."""
 
     WHOLE = "whole"
     """A truncated batch is one unfinished batch: nothing runs."""
@@ -84,7 +84,7 @@ class BatchRule(StrEnum):
 
 
 class ReasonSource(StrEnum):
-    """Which stop reason a loop follows."""
+    """Which of the stop reasons (raw, mapped, effective) a loop follows."""
 
     EFFECTIVE = "effective"
     MAPPED = "mapped"
@@ -92,7 +92,7 @@ class ReasonSource(StrEnum):
 
 
 class Promotion(NamedTuple):
-    """One row: under `word` the calls of a response make it a tool call."""
+    """One row: calls in a response with this word turn it into a tool call."""
 
     api: str
     """The wire format; `*` for any."""
@@ -138,7 +138,7 @@ ENDING_SIGNALS: Mapping[Ending, Signal] = MappingProxyType({
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How one agent loop reads a response, and what it does about it."""
+    """How one agent loop reads a response, and how it reacts."""
 
     name: str
     title: str
@@ -188,7 +188,7 @@ STRICT = Policy(
 
 
 def word_of(policy: Policy, response: ChatResponse, judged: Judgement, provider: str = "") -> Stop:
-    """The word that a policy goes by; `provider` is the profile's name."""
+    """The stop word that a policy follows; `provider` is the profile's name."""
     if policy.reads is ReasonSource.EFFECTIVE:
         read = judged.stop.normalized
         return policy.reason_map.get(read, read)
@@ -200,8 +200,8 @@ def word_of(policy: Policy, response: ChatResponse, judged: Judgement, provider:
 
 
 def policy_ending(policy: Policy, judged: Judgement) -> Ending | None:
-    """How the answer ended where it only looks finished, as a policy reads it: one that goes by the provider's words
-    does not look, and silence may be what was asked for."""
+    """How the answer ended if it only looks finished, as a policy reads it. A policy that follows the provider's words
+    does not look, and an empty answer may be what was asked for."""
     if policy.reads is not ReasonSource.EFFECTIVE or (policy.allow_silence and judged.ending in SILENT):
         return None
     return judged.ending
@@ -226,7 +226,7 @@ def _fits(row: Promotion, response: ChatResponse) -> bool:
 
 
 def is_complete(call: ToolCall) -> bool:
-    """Whether the arguments of a call are there as they should be, whatever became of the response."""
+    """Whether the arguments of a call are complete, whatever the response says."""
     if call.kind is CallKind.CUSTOM:
         return call.arguments is not None
     return parse_call(call).shape is ArgumentShape.COMPLETE
@@ -249,12 +249,12 @@ MAY_RUN: Mapping[Dispatch, Callable[[Verdict], bool]] = {
 
 
 def dispatched_calls(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """The calls that a loop runs or answers when it runs the batch; a phantom gets no result but under `present`."""
+    """The calls that a loop runs or answers in a batch; a phantom gets no result except under `present`."""
     return tuple([verdict for verdict in verdicts if MAY_RUN[policy.dispatch](verdict)])
 
 
 def is_runnable(policy: Policy, verdicts: Sequence[Verdict]) -> bool:
-    """Whether a loop takes a batch for one that it may run."""
+    """Whether a loop runs this batch."""
     real = [verdict for verdict in verdicts if verdict.rule != "gate.phantom"]
     may = dispatched_calls(policy, real)
     return bool(may) and (policy.batch is BatchRule.EACH or len(may) == len(real))

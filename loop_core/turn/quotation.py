@@ -1,4 +1,4 @@
-"""Finds the quoted anchor at the beginning of a continuation, also where a model sent more than the bare quotation.
+"""Finds the quoted anchor at the beginning of a continuation, even if the model wrote more around the quotation.
 
 Models put chatter before the quotation, tags, quotes or a code fence around it, fold its white space, or quote its last
 line alone. Everything up to its end is to be cut, with the end of what wrapped it. Where it is not sure that something
@@ -20,7 +20,7 @@ SHORT = 8
 
 
 class Quotation(NamedTuple):
-    """Where the words were found, or what of our prompt has to go where they were not."""
+    """Where the quoted words are, or which part of our prompt has to be removed if they are absent."""
 
     cut: int
     """So many characters of the segment's beginning are left out."""
@@ -32,7 +32,7 @@ class Quotation(NamedTuple):
 
 
 class Wrapper(NamedTuple):
-    """Something that stood before the words, and what closes it."""
+    """A text before the quotation, and the text that closes it."""
 
     kind: str
     opener: str
@@ -54,7 +54,7 @@ _FENCES = re.compile(r"^[^\S\r\n]*(?:`{3,}|~{3,})", re.MULTILINE)
 
 
 def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation:
-    """Where a segment quotes `anchor`, the end of `text`; `mark` is the name of the tags that asked for it."""
+    """Finds where a segment quotes `anchor`, the end of `text`; `mark` is the name of the tags that asked for it."""
     start = prompt_end(segment, mark)
     at = (_at_once(segment, start, anchor) or _anywhere(text, segment, start, anchor)
           or _last_line(text, segment, start, anchor))
@@ -116,7 +116,7 @@ def _last_line(text: str, segment: str, start: int, anchor: str) -> tuple[int, i
 
 
 def folded_pattern(words: str) -> re.Pattern[str]:
-    """What finds the words, runs of white space being equal, and typographic quotation marks like plain ones."""
+    """A pattern for the words that ignores the length of white space and the style of quotation marks."""
     return re.compile(r"\s+".join("".join(map(_either, word)) for word in words.split()))
 
 

@@ -1,4 +1,4 @@
-"""Joining the segments of one answer without corrupting its text.
+"""Joins the segments of one answer without corrupting its text.
 
 An overlap is never dropped merely because two ends match: `10` + `000` is `10000`, `book` + `keeper` has both
 its k's. What is cut is a quoted anchor that was asked for, a prefill that the server echoed, or an
@@ -28,7 +28,7 @@ ECHO_CHARS = 24
 
 
 def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> JoinedText:
-    """The text of an answer from its segments, and what was decided at every seam."""
+    """Joins segments: the text of the answer, and the decision at every seam."""
     if not segments:
         return JoinedText("", ())
     text = base = segments[0].text
@@ -71,7 +71,7 @@ def _high(char: str) -> str:
 
 
 def added_chars(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> int:
-    """How many characters the last segment adds to the answer; what it repeats or replaces is not counted."""
+    """How many characters the last segment adds to the answer, without what it repeats or replaces."""
     whole = join(segments, rule)
     replaced = len(whole.seams) > 1 and whole.seams[-2].decision is SeamDecision.LEFT_OUT
     if replaced and segments[-1].method is Method.AGAIN:
@@ -80,7 +80,7 @@ def added_chars(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) 
 
 
 def should_ask_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> bool:
-    """Whether the words are to be asked for once more: chatter, a refusal or a restart came in their place."""
+    """Whether to ask for the quotation again: chatter, a refusal or a restart came in its place."""
     if len(segments) < 2 or not segments[-1].anchor or segments[-1].method in (Method.AGAIN, Method.REPAIR):
         return False
     if rule is not SeamRule.CAREFUL or not segments[-1].text.strip():

@@ -21,7 +21,7 @@ from loop_core.values import ChatResponse, Message, Request, Stop, ToolResultPar
 
 
 class State(StrEnum):
-    """Seed 000's states by name, and six that the field needs."""
+    """The states of the machine."""
 
     __hash__ = str.__hash__  # these are keys of hot tables, and Enum's own hash is a Python function
 
@@ -46,7 +46,7 @@ ENDED = frozenset({State.ABORT, State.COMPLETE, State.UNRECORDED})
 
 
 class RequestPlace(StrEnum):
-    """Which place in a turn a request has: a recording answers by place, not by text."""
+    """The place of a request within a turn: a recording answers by place, not by text."""
 
     __hash__ = str.__hash__  # these are keys of hot tables, and Enum's own hash is a Python function
 
@@ -76,7 +76,7 @@ class Send(NamedTuple):
 
 
 class CallAnswer(NamedTuple):
-    """What a call that may not run is answered with; the result is ready and says why."""
+    """The answer to a call that may not run; `result` says why."""
 
     verdict: Verdict
     result: ToolResultPart
@@ -97,14 +97,14 @@ class RunTools(NamedTuple):
 
     @property
     def batch(self) -> tuple[Verdict, ...]:
-        """Every call of the batch in its order, to be shown: those of `answers` are not to be run."""
+        """Every call of the batch in order, for display: those in `answers` must not run."""
         found = list(self.released)
         for answer in self.answers:
             found.insert(answer.place, answer.verdict)
         return tuple(found)
 
     def all_results(self, results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
-        """The results of the whole batch: those of the released calls, in their order, and the answers between them.
+        """The results of the whole batch: those of the released calls, in their order, with the answers between them.
 
         Results that are one for every call already, as a recording holds them, stay as they are.
         """
@@ -117,7 +117,7 @@ class RunTools(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """Effect: the turn is over; `notice` is for the operator and never assistant text."""
+    """Effect: end the turn; `notice` is for the operator and never assistant text."""
 
     terminal: str
     notice: str | None = None
@@ -130,7 +130,7 @@ Effect = Send | RunTools | Finish
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Recut:
-    """How a simulated answer was made: the output that a recording holds, cut again at another budget."""
+    """How a simulated answer was made: recorded output, cut again at another budget."""
 
     basis: str
     """What told where tokens end, as the simulation that made it has it."""
@@ -151,7 +151,7 @@ class Recut:
 
     @property
     def between(self) -> str:
-        """Where a cut may lie that is not exact, in words; empty where it is exact."""
+        """The range of an inexact cut, in words; empty if the cut is exact."""
         return "" if self.apart is None else f"cut after {self.apart[0]:,} to {self.apart[1]:,} characters"
 
 
@@ -181,13 +181,14 @@ class ProviderResponse:
 
     @property
     def cut_unseen(self) -> bool:
-        """Whether a simulated budget cut it and nothing in it shows that: its server calls cut answers finished."""
+        """Whether a simulated budget cut the answer and nothing in it shows that, because its server reports cut
+        answers as finished."""
         cut = self.recut is not None and self.recut.cut
         return cut and self.judgement.stop.normalized is not Stop.MAX_TOKENS and not self.judgement.cap_reached
 
 
 class ToolResults(NamedTuple):
-    """Event: the tools ran, and what the user said meanwhile (steering)."""
+    """Event: the tools ran, and what the user wrote meanwhile (steering)."""
 
     results: tuple[ToolResultPart, ...]
     """One for every released call, in order; or one for every call of the batch, as a recording holds them."""
@@ -196,7 +197,7 @@ class ToolResults(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Event: go on; for states that wait for nothing."""
+    """Event: continue, for states that wait for nothing."""
 
 
 class Cancel(NamedTuple):
@@ -207,7 +208,7 @@ class Cancel(NamedTuple):
 
 
 class NotRecorded(NamedTuple):
-    """Event: the recording has no answer for the place that was asked."""
+    """Event: the recording has no answer for this place."""
 
     why: str = ""
     """What is missing, for the operator; empty: that the recording ends."""
@@ -218,7 +219,7 @@ Event = ProviderResponse | ToolResults | Tick | Cancel | NotRecorded
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The latest response of a turn: judged, gated, and with the word that the policy reads in it."""
+    """The latest response of a turn, with its judgement, its verdicts and the word that the policy follows."""
 
     response: ChatResponse
     judgement: Judgement
@@ -233,7 +234,7 @@ _GOES_ON = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
 
 
 class Turn(NamedTuple):
-    """One turn, as a value: where it is, what it has, what it spent."""
+    """One turn as a value: state, request, history, spend, answers."""
 
     id: str
     request: Request
@@ -272,27 +273,28 @@ class Turn(NamedTuple):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing can follow."""
+        """Whether the turn is in a terminal state."""
         return self.state in ENDED
 
     @property
     def token_cap(self) -> int | None:
-        """The bound on output tokens that is in force; None where there is none."""
+        """The bound on output tokens in force; None where there is none."""
         return self.cap_under(self.limits, self.policy)
 
     def cap_under(self, limits: Limits, policy: Policy) -> int | None:
-        """The same under other limits and another policy."""
+        """The bound on output tokens under other limits and another policy."""
         initial = self.request.max_tokens if self.bound_by is None else self.bound_by or None
         return None if "tokens" in policy.lacks else limits.token_cap(initial)
 
     @property
     def would_run(self) -> tuple[Verdict, ...]:
-        """The calls of the response that the policy takes for runnable, held ones too: to be shown, never to be run."""
+        """The calls of the response that the policy considers runnable, held ones included: for display, never to be
+        run."""
         return dispatched_calls(self.policy, self.evaluation.verdicts) if self.evaluation is not None else ()
 
     @property
     def token_stop(self) -> int | None:
-        """The spend from which on no request fits under the bound; None where there is none."""
+        """The spend from which no further request fits under the bound; None where there is none."""
         return token_stop(self.token_cap, self.request, self.policy.lacks)
 
     @property
@@ -307,13 +309,13 @@ class Turn(NamedTuple):
 
     @property
     def doubtful_seams(self) -> tuple[Seam, ...]:
-        """The seams of all answers of which nothing shows that they fit."""
+        """The seams of all answers without any sign that the two sides fit."""
         several = (answer for answer in self.answers if len(answer) > 1)
         return tuple(seam for answer in several for seam in join(answer, self.policy.seam).doubtful_seams)
 
     @property
     def tail(self) -> str:
-        """The text that the history does not hold yet: the last segment, with those that it goes on from unsaid."""
+        """The text that the history does not hold yet: the last segment, with the earlier ones that it continues."""
         segments = self.answers[-1]
         if not segments or segments[-1].method not in _GOES_ON:
             return segments[-1].text if segments else ""

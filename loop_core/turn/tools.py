@@ -1,4 +1,4 @@
-"""Running a batch of calls for a driver: in order, bounded, and stopped when the user speaks.
+"""Runs a batch of calls: in order, with bounded results, and stopped when the user writes.
 
 Only the released calls of the effect are run; the others bring their answers. A tool that fails answers with an error,
 a skipped call with a result that says so, and a result that would fill the context is cut and says so too (seed 002,
@@ -22,7 +22,7 @@ from loop_core.values import Message, Tool, ToolResultPart
 
 
 class ToolError(LoopError):
-    """What a tool raises to say in its own words that it failed: the model reads them, and the turn goes on.
+    """A tool raises it to report a failure in its own words: the model reads them, and the turn goes on.
 
     Any other exception becomes an error result as well, with its type before its message.
     """
@@ -34,7 +34,7 @@ stands, anything else as JSON."""
 
 
 class ToolRunner(Protocol):
-    """What runs a batch of calls."""
+    """Runs a batch of calls."""
 
     def run(self, effect: RunTools, turn: Turn) -> Event:
         """The results, or `NotRecorded` where a call of the batch has none."""
@@ -42,7 +42,7 @@ class ToolRunner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """The tools of an agent, and where its user speaks."""
+    """The tools of an agent, and a function for messages of its user."""
 
     tools: Mapping[str, ToolFunction] = field(default_factory=dict)
     steering: Callable[[], Sequence[Message]] = tuple
@@ -64,7 +64,7 @@ class Toolbox:
         return ToolResults(effect.all_results(results), said)
 
     def run_call(self, verdict: Verdict) -> ToolResultPart:
-        """The result of one released call, unbounded; an error where its tool fails, or there is none."""
+        """The unbounded result of one released call; an error if its tool fails or does not exist."""
         call = verdict.call
         if verdict.admission is not Admission.READY:  # whoever made the effect: the gate has the last word
             return tool_result(call, f"Not run: {verdict.why}", is_error=True)
@@ -99,7 +99,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def declare(functions: Iterable[Function]) -> tuple[tuple[Tool, ...], dict[str, ToolFunction]]:
-    """The declarations of some functions, and what runs them by their names, for `Request.tools` and `Toolbox`.
+    """Declares functions as tools: the declarations for `Request.tools`, and the functions by name for `Toolbox`.
 
     Raises:
         CallerError: one of them cannot be a tool, or two have one name.
@@ -118,7 +118,7 @@ def declare(functions: Iterable[Function]) -> tuple[tuple[Tool, ...], dict[str, 
 
 
 def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]:
-    """The declaration of one function under a name, and what runs it.
+    """The declaration of one function under a name, and the callable that runs it.
 
     What runs it gives the function what its annotations say: a date for a date, a dataclass for an object.
 

@@ -1,4 +1,4 @@
-"""The trace of a run: its steps, the structured events of each step (seed 000), and metrics over many turns.
+"""The trace of a run: its steps, the structured records of each step, and metrics over many turns.
 
 An event is a flat record (a dict of plain values) that any logger takes. Records come out of moves of the machine;
 nothing here has a clock: where times are not given, latency is absent and reported as not recorded.
@@ -40,7 +40,7 @@ NOT_RECORDED = "not recorded"
 
 
 def move_records(before: Turn, event: Event, after: Turn, effects: Sequence[Effect]) -> tuple[Record, ...]:
-    """The records of one move."""
+    """The structured records of one move."""
     if type(event) is Tick and not effects and before.state is not State.REPAIR_PENDING and not before.repairing:
         return ()  # most moves: nothing was received, asked for or ended
     records: list[Record] = []
@@ -111,7 +111,7 @@ def _repair(turn: Turn, attempted: bool, success: bool) -> Record:
 
 
 def unknown_words(records: Iterable[Record]) -> list[Record]:
-    """The observations of unknown reasons, one for each provider, model and word: what a caller logs once."""
+    """The unknown stop words, one for each provider, model and word, as a caller logs them once."""
     seen: dict[tuple[str, str, str], Record] = {}
     for record in records:
         if record["event"] == "stop_reason_observed" and record["normalized_reason"] == Stop.UNKNOWN.value:
@@ -125,7 +125,7 @@ Labels = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Seed 000's two counters and two histograms; values of a histogram are kept, so that any bucket can be made."""
+    """Two counters and two histograms; histograms keep their values, so that any bucket can be made."""
 
     continuations: Mapping[Labels, int] = field(default_factory=dict)
     """Continuations triggered."""
@@ -177,7 +177,7 @@ def fold_metrics(records: Iterable[Record], latencies: Mapping[str, float] | Non
 
 
 def limit_usage(turn: Turn) -> tuple[tuple[str, str, int, int | None], ...]:
-    """Spent against each of the four limits: name, short name, spent, limit (None where there is no bound)."""
+    """The usage of each of the four limits: name, short name, spent, limit (None if unbounded)."""
     spent: Spend = turn.spend
     limits = turn.limits
     return (
@@ -203,7 +203,7 @@ class Fidelity(StrEnum):
 
 
 class Step(NamedTuple):
-    """One move: the state that was entered, what led there, and the turn after it."""
+    """One move: the state that was entered, the signal that led there, and the turn after it."""
 
     turn: Turn
     effects: tuple[Effect, ...] = ()
@@ -218,7 +218,7 @@ class Step(NamedTuple):
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """The structured events of this move; derived when they are asked for."""
+        """The structured records of this move, computed on access."""
         if self.before is None or self.event is None:
             return ()
         return move_records(self.before, self.event, self.turn, self.effects)
@@ -230,12 +230,12 @@ class Step(NamedTuple):
 
     @property
     def signal(self) -> Signal | None:
-        """What led into it; None for the first step of a turn."""
+        """The signal that led into the state. None for the first step of a turn."""
         return self.turn.signal if self.previous_state is not None else None
 
     @property
     def estimated(self) -> Recut | None:
-        """The answer that this step took in, where a budget cut it at a place that is not known to the character."""
+        """The answer of this step, if a budget cut it at a place that is not known to the character."""
         event = self.event
         if type(event) is not ProviderResponse or event.recut is None or event.recut.apart is None:
             return None
@@ -243,7 +243,7 @@ class Step(NamedTuple):
 
     @property
     def response(self) -> int | None:
-        """The response at hand, by its index; None before the first."""
+        """The current response, by its index; None before the first."""
         return self.turn.evaluation.index if self.turn.evaluation else None
 
 
@@ -283,7 +283,7 @@ def next_step(previous: Step, event: Event, fidelity: Fidelity | None = None) ->
 
 
 class StepIdentity(NamedTuple):
-    """What makes two steps of two runs the same."""
+    """The fields by which two steps of two runs are the same."""
 
     turn: str
     run: int
@@ -303,7 +303,7 @@ class StepIdentity(NamedTuple):
 
 
 def step_key(step_: Step) -> StepIdentity:
-    """What makes two steps of two runs the same: state, signal, response, spent, effects and what the model is given.
+    """The identity of a step when two runs are compared: state, signal, response, spend, effects and the model's input.
 
     Two servers that were asked live have each its own answers, whatever number those have in their runs.
     """

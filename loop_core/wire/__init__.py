@@ -1,4 +1,4 @@
-"""The wire formats: what each provider's bytes mean, and the bytes each would send.
+"""The wire formats: how each provider's bytes are decoded and encoded.
 
 One package a format (a module, where it is small), and one row of the registry (`loop_core.formats`); everything else
 is in its `Format`. It is imported when first used, so that reading one format does not pay for all of them.
@@ -64,7 +64,7 @@ def decode_response(
     words: Mapping[str, StopRow] | None = None,
     end: TransportEnd = TransportEnd.EOF,
 ) -> ChatResponse:
-    """Reads one response, whole or in chunks of any size; `words` are a profile's own stop words.
+    """Decodes one response, from a whole body or from chunks of any size; `words` are a profile's own stop words.
 
     Raises:
         CallerError: there is no such API.
@@ -81,8 +81,8 @@ decode = decode_response
 
 
 def encode_response(api: str, response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The bytes that a provider of this format would send: one piece, or with `stream` one for each event, with
-    `chunk` characters of text in each. The response may have been read in another format.
+    """The bytes that a provider of this format would send for a response. It is one piece, or with `stream` one for
+    each event, with `chunk` characters of text in each. The response may have been read in another format.
 
     Raises:
         CallerError: there is no such API.
@@ -92,7 +92,7 @@ def encode_response(api: str, response: ChatResponse, *, stream: bool = False, c
 
 
 def decode_request(api: str, body: Mapping[str, Any] | bytes, *, url: str = "") -> Request:
-    """What the body of a request asks for; `body` is JSON, parsed or as bytes. Some formats say the model in the URL.
+    """Decodes the body of a request; `body` is JSON, parsed or as bytes. Some formats say the model in the URL.
 
     Raises:
         CallerError: there is no such API.
@@ -113,8 +113,8 @@ def _object(api: str, body: bytes) -> Mapping[str, Any]:
 
 
 def encode_request(api: str, request: Request) -> dict[str, Any]:
-    """The body that a provider of this format expects. A request of another format is carried over, unless it holds
-    fields that only its own provider knows (`Request.extra`, `Tool.declared`).
+    """The body of a request in this format. A request of another format is carried over, unless it holds fields that
+    only its own provider knows (`Request.extra`, `Tool.declared`).
 
     Raises:
         CallerError: there is no such API.
@@ -130,7 +130,7 @@ def encode_request(api: str, request: Request) -> dict[str, Any]:
 
 
 def following(api: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[Decoder, Pieces]:
-    """A decoder to be fed a stream as it comes, and the pieces of output that it fills meanwhile.
+    """A decoder for a stream that is still arriving, and the pieces of output that it fills.
 
     Raises:
         CallerError: there is no such API.
@@ -142,7 +142,7 @@ def following(api: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[Decode
 
 
 def deltas(api: str, body: bytes) -> Pieces:
-    """The pieces of output that a recorded stream carries; none where the body is one JSON value.
+    """The pieces of output that a recorded stream carries; none if the body is one JSON value.
 
     Raises:
         CallerError: there is no such API.
