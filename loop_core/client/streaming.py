@@ -128,7 +128,8 @@ class ShownText(Observer):
             self._grow(text)
 
     def finish(self, turn: Turn, silent: str | None) -> None:
-        """Passes on the rest at the end of the turn; `silent` is the word by which nothing was to be shown."""
+        """Passes on the rest at the end of the turn; `silent` is the word by which the model asked that nothing be
+        shown."""
         if silent is None:
             self._settle(turn.joined_answer().text)
 

@@ -209,7 +209,8 @@ def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def spent_cap(response: ChatResponse, request: Request | None) -> tuple[int, int] | None:
-    """The output tokens and the cap, if the response used the whole cap; None where not, or where it is not known."""
+    """The output tokens and the cap, if the response used the whole cap; None if it did not, or if either is unknown.
+    """
     cap, usage = request.max_tokens if request else None, response.usage
     if cap is None or usage is None or usage.output_tokens is None or usage.output_tokens < cap:
         return None

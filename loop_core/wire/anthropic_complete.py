@@ -1,4 +1,4 @@
-"""Anthropic's legacy text completions, `POST /v1/complete`: one prompt, one text, no counts of tokens.
+"""Anthropic's legacy text completions, `POST /v1/complete`: one prompt, one text, no token counts.
 
 A stream is server-sent events, each of which is a whole completion with the next piece of the text; the last one holds
 the reason. Source: the anthropic SDK 2.12.0 (types/completion.py, resources/completions.py).
@@ -74,7 +74,7 @@ READS: tuple[FactRow, ...] = (
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON object is a completion, or an event of the stream of one."""
+    """Whether a JSON object is a completion or an event of its stream."""
     return (event in (None, "completion") and value.get("type") == "completion"
             and isinstance(value.get("completion"), str))
 
@@ -82,7 +82,7 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
 # -- Bytes, whole or streamed -> `ChatResponse` ----------------------------------------------------------------------
 
 class Decoder(base.Decoder):
-    """One completion being read."""
+    """The decoder of one completion."""
 
     api = API
     stop_reasons = STOP_REASONS
@@ -95,7 +95,7 @@ class Decoder(base.Decoder):
         self._stop: str | None = None
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One event: a piece of the text, a sign of life, or an error."""
+        """Reads one event: a piece of the text, a ping, or an error."""
         if recognises(event):
             self._read(event, At(ExchangePart.BODY, start, end, "/stop_reason"))
         elif (error := read_error(event, self.http_status)) is not None:
@@ -105,7 +105,7 @@ class Decoder(base.Decoder):
                       At(ExchangePart.BODY, start, end))
 
     def on_body(self, body: Any) -> None:
-        """A whole completion, or an error (which the base has read)."""
+        """Reads a whole completion or an error (already read by the base class)."""
         if isinstance(body.get("completion"), str):
             self._read(body, self.body_at("/stop_reason"))
         elif self.error is None:
@@ -121,7 +121,7 @@ class Decoder(base.Decoder):
             self.raw, self.raw_at = str(completion["stop_reason"]), at
 
     def build(self) -> ChatResponse:
-        """The response as far as it came."""
+        """The response, as far as it arrived."""
         text = "".join(self._texts)
         return ChatResponse(
             api=API,
@@ -137,7 +137,7 @@ class Decoder(base.Decoder):
 # -- `ChatResponse` -> the bytes that Anthropic would send for it ----------------------------------------------------
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one item an event when streamed, with `chunk` characters of text in each.
+    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each.
 
     Raises:
         EncodeError: the response holds what a completion cannot carry; `what` names it.
@@ -182,7 +182,8 @@ def _event(value: Mapping[str, Any]) -> bytes:
 # -- Body of a recorded request -> `Request` -------------------------------------------------------------------------
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
-    """What a recorded request asks for; the prompt, with its own words for who speaks, is one message of the user."""
+    """The `Request` for a recorded body; the prompt, with its own marks of who speaks, becomes one message of the user.
+    """
     prompt = word(body.get("prompt"))
     return Request(
         api=API,
@@ -197,12 +198,12 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 # -- `Request` -> the body that Anthropic expects --------------------------------------------------------------------
 
 def path(request: Request) -> str:
-    """Where the request goes, below `/v1`."""
+    """The path of the request below `/v1`."""
     return "/complete"
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request: its texts one after the other, so that an answer continues the last one.
+    """The body of the request: its texts in one prompt, so that an answer continues the last one.
 
     Raises:
         EncodeError: it holds what the format cannot carry.

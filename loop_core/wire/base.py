@@ -39,7 +39,7 @@ from loop_core.wire.reads import See
 
 
 class StopRow(NamedTuple):
-    """One row of a stop-reason table: what a native word means, and where that is written."""
+    """One row of a stop-reason table: the meaning of a native word, and its source."""
 
     stop: Stop
     detail: str | None = None
@@ -47,7 +47,7 @@ class StopRow(NamedTuple):
 
 
 class ForeignWord(NamedTuple):
-    """A word before a colon: what follows is read through the table of `api`, and `least` holds whatever it says."""
+    """A word before a colon: the rest is read through the table of `api`, and `least` holds whatever the rest says."""
 
     api: str
     least: StopRow
@@ -70,7 +70,7 @@ _LENIENT = frozenset({"frame.lenient", "body.lenient"})
 
 
 class Decoder:
-    """One response being read: `feed` bytes as they come, `close` when they end."""
+    """The decoder of one response: `feed` bytes as they come, `close` when they end."""
 
     api: ClassVar[str] = ""
     stop_reasons: ClassVar[Mapping[str, StopRow]] = {}
@@ -127,7 +127,7 @@ class Decoder:
         raise NotImplementedError
 
     def on_body(self, body: Any) -> None:
-        """A whole JSON body. `self.slice_bytes` gives the bytes it was parsed from."""
+        """Reads a whole JSON body. `self.slice_bytes` gives the bytes it was parsed from."""
         raise NotImplementedError
 
     def build(self) -> ChatResponse:
@@ -137,7 +137,7 @@ class Decoder:
     # -- what callers use ----------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
-        """Takes the next bytes of the body, any number of them.
+        """Reads the next bytes of the body, any number of them.
 
         Raises:
             DecodeError: the body is neither JSON, nor SSE, nor a framing of this format.
@@ -153,7 +153,7 @@ class Decoder:
         self._take(framing, data)
 
     def close(self, end: TransportEnd = TransportEnd.EOF) -> ChatResponse:
-        """The response, as far as the bytes went.
+        """The response, as far as the bytes arrived.
 
         Raises:
             DecodeError: what was fed is no body of this format.
@@ -178,7 +178,7 @@ class Decoder:
         return self._with_transport(response)
 
     def watch(self, body: bytes, see: See) -> None:
-        """Gives every JSON value of a whole stream to `see`, with its name and place, in order, and reads none itself.
+        """Passes every JSON value of a whole stream to `see`, with its name and place, in order, without decoding any.
 
         Raises:
             DecodeError: the body is no body of this format.
@@ -194,19 +194,19 @@ class Decoder:
                 continue  # no JSON, such as `[DONE]`, or a value of another shape
 
     def seeing(self, see: See) -> None:
-        """From now on every JSON value of a stream that is fed goes to `see`, and none is read here."""
+        """From this call on, every JSON value of a stream goes to `see`, and none is decoded."""
         self.on_event, self.on_body = see, lambda body: None  # type: ignore[method-assign, assignment]
 
     # -- what formats call ---------------------------------------------------------------------------------------
 
     def find(self, rule: str, message: str, at: At | None = None, severity: Severity = Severity.WARNING) -> None:
-        """Notes a quirk of the bytes, once per rule and message."""
+        """Reports a quirk of the bytes, once per rule and message."""
         finding = Finding(rule, severity, message, at)
         if all((f.rule, f.message) != (rule, message) for f in self.findings):
             self.findings.append(finding)
 
     def mapped(self, raw: str | None, at: At | None, *, rule: str | None = None) -> StopReason:
-        """What the table says of a native word; an absent or empty one is `interrupted`, an unknown one `unknown`."""
+        """The table's meaning of a native word; an absent or empty word is `interrupted`, an unknown one `unknown`."""
         if not raw:
             where = At(ExchangePart.BODY, self.size, self.size)
             return StopReason(Stop.INTERRUPTED, raw, None, (Evidence("absent", at or where),))
@@ -234,16 +234,16 @@ class Decoder:
         return row, f"{known.api}.stop_reasons"
 
     def slice_bytes(self) -> bytes:
-        """The bytes of a whole JSON body (not of a stream)."""
+        """The bytes of a value in a whole JSON body (not of a stream)."""
         return self._whole or b""
 
     def body_at(self, pointer: str) -> At:
-        """The place of a value of a whole JSON body."""
+        """The place of a value in a whole JSON body."""
         span = byte_span(self.slice_bytes(), 0, *path_of(pointer))
         return At(ExchangePart.BODY, span[0], span[1], pointer) if span else At(ExchangePart.BODY, None, None, pointer)
 
     def fail(self, error: ProviderError, at: At | None) -> None:
-        """Notes an error that the provider reported; the first one stays."""
+        """Records an error that the provider reported; the first one is kept."""
         if self.error is None:
             self.error, self.error_at = error, at
 

@@ -77,7 +77,7 @@ METRICS = "amazon-bedrock-invocationMetrics"
 
 
 class TextShape(NamedTuple):
-    """A maker's answer that is one text: where its fields stand in a body, or in a chunk."""
+    """A model maker's text answer: where its fields are in a body or in a chunk."""
 
     holder: str
     """The list whose first item holds text and reason; empty where they stand in the body itself."""
@@ -100,7 +100,7 @@ TEXTS: tuple[TextShape, ...] = (
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a value is a chunk of a stream; a whole body is of its maker's format, and only its address tells."""
+    """Whether a value is a chunk of a stream; a whole body has its maker's format, so only the address tells."""
     return event == "chunk" and isinstance(value.get("bytes"), str)
 
 
@@ -130,7 +130,7 @@ READS: tuple[FactRow, ...] = tuple(dict.fromkeys((
 
 
 class Decoder(ConverseDecoder):
-    """One InvokeModel response being read."""
+    """The decoder of one InvokeModel response."""
 
     api: ClassVar[str] = API
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
@@ -144,7 +144,7 @@ class Decoder(ConverseDecoder):
         self._read_text = False
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One frame: a chunk, or an exception."""
+        """Reads one frame: a chunk, or an exception."""
         if name != "chunk":
             super().on_event(event, name, start, end)
             return
@@ -166,7 +166,7 @@ class Decoder(ConverseDecoder):
             self._usage = Usage(integer(metrics.get("inputTokenCount")), integer(metrics.get("outputTokenCount")))
 
     def on_body(self, body: Any) -> None:
-        """A whole body, or an error."""
+        """Reads a whole body or an error."""
         shape = self._shape(body)
         if self.error is not None or "output" in body:
             super().on_body(body)
@@ -178,7 +178,7 @@ class Decoder(ConverseDecoder):
             maker.on_body(body)
 
     def build(self) -> ChatResponse:
-        """The response as far as it came."""
+        """The response, as far as it arrived."""
         if self._maker is None:
             response = super().build()
             if self._read_text:
@@ -196,11 +196,11 @@ class Decoder(ConverseDecoder):
         return replace(made, api=API, id=made.id or None, model=made.model or None, usage=made.usage or self._usage)
 
     def watch(self, body: bytes, see: See) -> None:
-        """Gives the events inside the chunks to `see`."""
+        """Passes the events inside the chunks to `see`."""
         super().watch(body, _seen_inside(see))
 
     def seeing(self, see: See) -> None:
-        """From now on the events inside the chunks go to `see`."""
+        """From this call on, the events inside the chunks go to `see`."""
         super().seeing(_seen_inside(see))
 
     # -- inside --------------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def _counts_named(event: dict[str, Any]) -> dict[str, Any]:
 # A message, or its events in chunks.
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one frame an event when streamed.
+    """The body: one item when whole, one frame per event when streamed.
 
     Raises:
         EncodeError: the response holds what a message of Claude cannot carry; `what` names it.
@@ -299,7 +299,7 @@ _CAPS = ("max_gen_len", "max_tokens", "max_tokens_to_sample")
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
-    """What a recorded request asks for; the model and the streaming stand in `url`."""
+    """The `Request` for a recorded body; the model and whether it streams are in `url`."""
     place = PATHS[0].search(url)
     model = unquote(place["model"]) if place else None
     return replace(_read(body, model or ""), api=API, model=model, stream=bool(place and place["stream"]))
@@ -334,7 +334,7 @@ ASKING_LOSES: Mapping[str, str] = MESSAGES_LOSE
 
 
 def path(request: Request) -> str:
-    """Where the request goes."""
+    """The path of the request."""
     way = "invoke-with-response-stream" if request.stream else "invoke"
     return f"/model/{quote(request.model or '', safe='')}/{way}"
 

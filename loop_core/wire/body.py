@@ -1,4 +1,5 @@
-"""Request bodies, as far as all formats are alike: what a reader leaves over, and what a writer has to ensure.
+"""Request bodies, as far as all formats are alike: the fields that a reader ignores, and the rules that a writer
+follows.
 
 A body is JSON as Python values. Knows no format.
 
@@ -34,7 +35,7 @@ from loop_core.values import (
 
 
 def word(value: Any) -> str | None:
-    """A string that says something; None for an empty one, and for anything else."""
+    """A non-empty string; None for anything else."""
     return value if isinstance(value, str) and value else None
 
 
@@ -62,7 +63,7 @@ def mapping_of(value: Any) -> Mapping[str, Any]:
 
 
 def rest(body: Mapping[str, Any], *taken: str) -> dict[str, Any]:
-    """The fields of a body that are not read; `a.b` is a field of an object, which goes with its last one."""
+    """The fields of a body that no reader uses; `a.b` is a field of an object, which goes with its last one."""
     left = {name: value for name, value in body.items() if name not in taken}
     for path in taken:
         outer, _, inner = path.partition(".")
@@ -75,7 +76,7 @@ def rest(body: Mapping[str, Any], *taken: str) -> dict[str, Any]:
 
 
 def merge(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """A body and what else it is to hold; where both name a field, objects are joined and `body` goes first."""
+    """A body with further fields; where both name a field, objects are joined and `body` wins."""
     whole = dict(body)
     for name, value in extra.items():
         there = whole.get(name)
@@ -87,7 +88,7 @@ def merge(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_is(tool: Tool) -> Tool:
-    """The tool: its schema is taken as it stands."""
+    """The tool with its schema unchanged."""
     return tool
 
 
@@ -121,7 +122,7 @@ def opaque_object(part: OpaquePart, api: str) -> dict[str, Any]:
 
 
 def content(part: ToolResultPart, api: str) -> Any:
-    """What a result holds beside text, as JSON values.
+    """The JSON values that a result holds beside its text.
 
     Raises:
         EncodeError: it is no JSON.
@@ -130,7 +131,7 @@ def content(part: ToolResultPart, api: str) -> Any:
 
 
 def arguments(call: ToolCall, api: str) -> dict[str, Any]:
-    """The arguments of a call as the object that a format without argument strings sends.
+    """The arguments of a call as the object that formats without argument strings send.
 
     Raises:
         EncodeError: they are none. A call that was cut has no place in a history.
@@ -145,7 +146,7 @@ def arguments(call: ToolCall, api: str) -> dict[str, Any]:
 
 
 def object_text(call: ToolCall, api: str) -> str | None:
-    """The arguments as the JSON value that a whole body sends, character for character; None where there are none.
+    """The arguments as the JSON value of a whole body, character for character; None where there are none.
 
     Raises:
         EncodeError: they are no JSON, or a text.
@@ -167,12 +168,12 @@ def _no_constant(word: str) -> Any:
 
 
 def refuse(call: ToolCall, api: str) -> EncodeError:
-    """The error for a call of a kind that the format does not have."""
+    """The error for a kind of call that the format does not have."""
     return EncodeError(f"{call.name}: there are no {call.kind} calls", api=api, what=f"{call.kind} call")
 
 
 def one_choice(request: Request, api: str) -> None:
-    """Refuses a request for several choices, where the format has no such thing."""
+    """Refuses a request for several choices in a format without them."""
     if request.n != 1:
         raise EncodeError("only one answer can be asked for", api=api, what="n")
 
@@ -192,7 +193,7 @@ PROMPT_LOSES: Mapping[str, str] = {
 
 
 def prompt_of(messages: Sequence[Message], api: str) -> str:
-    """The texts of the messages, one after the other, so that an answer continues the last one.
+    """The texts of the messages in one prompt, so that an answer continues the last one.
 
     Raises:
         EncodeError: one holds what is no text.
@@ -216,7 +217,7 @@ def only_text(messages: Iterable[Message], api: str) -> None:
 
 
 def no_calls(request: Request, api: str, why: str) -> None:
-    """Refuses a request with tools, calls or results, where the format has no such thing.
+    """Refuses a request with tools, calls or results in a format without them.
 
     Raises:
         EncodeError: it has some.
@@ -241,18 +242,18 @@ def custom(name: str, tools: Iterable[Tool]) -> bool:
 
 
 def calls_of(messages: Iterable[Message]) -> Iterator[ToolCall]:
-    """Every call of a history that waits for a result of ours."""
+    """Every call of a history that needs a result from the client."""
     return (call for message in messages for call in message.tool_calls)
 
 
 def split_system(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
-    """The system messages that a history begins with, and the rest: formats that have a place of their own for them."""
+    """The leading system messages of a history, and the rest, for formats with a separate field for them."""
     count = next((at for at, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
     return messages[:count], messages[count:]
 
 
 def with_names(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The history with the tool's name in every result, where the call that it answers is there."""
+    """The history with the tool's name in every result whose call is in the history."""
     names = {call.id: call.name for call in calls_of(messages) if call.id is not None}
     return tuple(
         _mapped(message, lambda part: part._replace(name=part.name or names.get(part.call_id)))
@@ -262,7 +263,7 @@ def with_names(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def with_ids(messages: Sequence[Message], *, missing: bool = True) -> tuple[Message, ...]:
-    """The history with an id of its own in every call, and in its result: formats that pair them refuse it otherwise.
+    """The history with a unique id in every call and its result, for formats that refuse it otherwise.
 
     An id that the provider gave stays where it is the first of its kind. One that is missing, or that an earlier call
     has (servers count from 0 in every answer), is made: `call00000`, of the form that the strictest servers ask for. A
@@ -313,18 +314,18 @@ _COMPACT, _SORTED = (
 
 
 class RawJSON(str):
-    """JSON that is written as it stands."""
+    """JSON that is written unchanged."""
 
     __slots__ = ()
 
 
 def compact(value: Any, *, sort: bool = False) -> str:
-    """JSON text without blanks, characters as they are."""
+    """JSON text without blanks, characters not escaped."""
     return (_SORTED if sort else _COMPACT)(value)
 
 
 def dump(value: Any) -> str:
-    """Compact JSON, characters as they are; `RawJSON` values stand verbatim."""
+    """Compact JSON, characters not escaped; `RawJSON` values stand verbatim."""
     kind = type(value)
     if kind is str:
         text = encode_basestring(value)
@@ -351,7 +352,7 @@ def _name(key: str) -> str:
 
 
 def mend(text: str) -> str:
-    """A text whose surrogate pairs are characters again, also where pieces split them.
+    """A text whose surrogate pairs are joined to characters, even if two pieces split them.
 
     Half a character at either end stays: the other half may come with the next response. One in the middle is lost.
     """
@@ -368,7 +369,7 @@ def mend(text: str) -> str:
 
 
 def mend_parts(parts: Iterable[ResponsePart]) -> tuple[ResponsePart, ...]:
-    """The parts of a response with whole characters in texts and thinking."""
+    """The parts of a response with surrogate pairs joined in texts and reasoning."""
     return tuple([part._replace(text=mend(part.text)) if isinstance(part, (TextPart, ReasoningPart)) else part
                   for part in parts])
 
@@ -383,5 +384,5 @@ def read_object(text: str) -> dict[str, Any] | None:
 
 
 def pieces(text: str, size: int) -> list[str]:
-    """`text` in pieces of `size` characters; none where it is empty."""
+    """`text` in pieces of `size` characters; no piece if it is empty."""
     return [text[start : start + size] for start in range(0, len(text), size)]

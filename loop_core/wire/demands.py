@@ -1,4 +1,4 @@
-"""What a server demands of a request, as rows: the members of its body, and rules that no single member breaks.
+"""A server's checks of a request, as rows: the members of its body, and rules over several members.
 
 A path names a member: `messages[].role`. `[]` goes through a list, `[name=value]` through those elements of a list (or
 the one object) whose member is so, `[!name]` through those that have none of that name. Knows no format, and does not
@@ -24,7 +24,7 @@ Spellings = Callable[[str], Sequence[str]]
 
 
 class RequestError(CallerError):
-    """A request that is refused: the words, and what a format that has a place for it says beside them."""
+    """A refused request: the message, and further fields for formats that have a place for them."""
 
     def __init__(
         self, message: str, status: int = 400, *, code: str | None = None, param: str | None = None
@@ -35,7 +35,7 @@ class RequestError(CallerError):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member."""
+    """One member of a request body, and the values that it may have."""
 
     path: str
     types: str = ""
@@ -55,7 +55,7 @@ class Member:
 
 
 class Rule(NamedTuple):
-    """A rule that no single member breaks."""
+    """A check that concerns more than one member."""
 
     name: str
     find: Callable[[Body], RequestError | None]
@@ -64,12 +64,12 @@ class Rule(NamedTuple):
 
 
 def plain(name: str) -> Sequence[str]:
-    """Names that are spelled in one way."""
+    """Names that have one spelling."""
     return (name,)
 
 
 class Telling(StrEnum):
-    """How a server names the member that is at fault."""
+    """How a server names the wrong member."""
 
     DOTS = "dots"
     """`messages.0.role`, in the message."""
@@ -81,7 +81,7 @@ class Telling(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Demands:
-    """All that a server demands of a request."""
+    """All checks of a server on a request."""
 
     members: tuple[Member, ...] = ()
     """The first one that is not met is told."""
@@ -94,7 +94,7 @@ class Demands:
 
 
 class JSONShape(NamedTuple):
-    """The JSON that a request asks of the text."""
+    """The JSON that a request demands as the text of the answer."""
 
     at: str
     """The member that asks for it."""
@@ -104,14 +104,14 @@ class JSONShape(NamedTuple):
 
 
 def items(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The objects of a list, with their numbers."""
+    """The objects of a list, with their indices."""
     for number, item in enumerate(value if isinstance(value, list) else ()):
         if isinstance(item, Mapping):
             yield number, item
 
 
 def inside(value: Any, *names: str, spellings: Spellings = plain) -> Any:
-    """The member at the end of these names; None where one is missing."""
+    """The member at the end of this path; None where one is missing."""
     for name in names:
         known = value if isinstance(value, Mapping) else {}
         value = next((each for spelled in spellings(name) if (each := known.get(spelled)) is not None), None)
@@ -119,13 +119,13 @@ def inside(value: Any, *names: str, spellings: Spellings = plain) -> Any:
 
 
 def first_ids(ids: Iterable[str]) -> str:
-    """Ids in a message, the first few."""
+    """The first few call ids in a message."""
     names = [name[:80] for name in ids]
     return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
 
 
 def dots(where: Where) -> str:
-    """A place in a request with its keys joined by dots: `messages.0.role`."""
+    """A path in a request with its keys joined by dots: `messages.0.role`."""
     return ".".join(map(str, where))
 
 
@@ -152,7 +152,7 @@ class Unpaired(NamedTuple):
 
 
 def turns(messages: Any, *, joined: bool) -> list[RoleTurn]:
-    """The messages of the user and of the model, those of one role that follow each other `joined` or not."""
+    """The messages of the user and the model; with `joined`, consecutive ones of one role are one turn."""
     made: list[RoleTurn] = []
     for number, message in enumerate(messages if isinstance(messages, list) else ()):
         if not isinstance(message, Mapping) or message.get("role") not in ("user", "assistant"):
@@ -173,7 +173,7 @@ def _blocks(content: Any, where: Where) -> Iterable[tuple[Where, Mapping[str, An
 
 
 def unpaired(history: Sequence[RoleTurn], call: Ident, result: Ident) -> Unpaired | None:
-    """The first turn whose calls the next one does not begin with the results of, or that answers what was not called.
+    """The first turn whose calls the next turn does not answer, or that answers a call that was not made.
 
     Calls that end the history are unanswered too.
     """

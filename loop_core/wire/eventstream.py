@@ -72,7 +72,7 @@ class EventStream:
         self._width = 0  # of the last head: the next one is likely as long
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Takes bytes; returns the frames that they completed."""
+        """Reads bytes; returns the frames that they completed."""
         frames: list[Frame] = []
         if self._broken:
             return frames
@@ -145,7 +145,7 @@ class EventStream:
         return head
 
     def flush(self) -> list[Frame]:
-        """A broken frame where the bytes ended inside one; nothing where they ended between two."""
+        """A broken frame if the bytes ended inside one; nothing if they ended between two."""
         if self._broken or not self._held:
             return []
         return [self._break("cut", self._offset, self._offset + self._held)]
@@ -156,7 +156,7 @@ class EventStream:
 
 
 def read_headers(block: bytes) -> Mapping[str, str | bytes] | None:
-    """The headers of a frame: strings as text, any other value as its bytes; None where they do not fit the block."""
+    """The headers of a frame: strings as text, any other value as raw bytes; None where they do not fit the block."""
     headers: dict[str, str | bytes] = {}
     position, size = 0, len(block)
     while position < size:
@@ -182,7 +182,7 @@ def read_headers(block: bytes) -> Mapping[str, str | bytes] | None:
 
 
 def encode_frame(payload: bytes, headers: Iterable[tuple[str, str]]) -> bytes:
-    """One frame with string headers, both checksums in place."""
+    """One frame with string headers and both checksums."""
     block = b"".join(
         bytes((len(name.encode()),)) + name.encode() + b"\x07" + len(value.encode()).to_bytes(2, "big") + value.encode()
         for name, value in headers
@@ -224,7 +224,8 @@ def _read_kind(block: bytes) -> _Kind:
 
 
 def reseal(data: bytes, before: bytes) -> bytes:
-    """A stream in which bytes were replaced one for one, its checksums made to fit again; `before` is how it was.
+    """A stream in which bytes were replaced one for one, with new checksums; `before` is the stream before the
+    replacement.
 
     A frame whose checksum did not fit before keeps the one that it has: it was damaged, and stays so.
     """

@@ -1,4 +1,4 @@
-"""Errors as providers report them: any error body -> ProviderError -> mapped reason.
+"""Errors as providers report them: any error body -> ProviderError -> mapped stop reason.
 
 The shapes and the marks are tables. An error is `error` unless its words name a content filter or the context length;
 retryable is read from the error's own type and code, and else from the HTTP status.
@@ -16,7 +16,7 @@ from loop_core.values import ProviderError, Quota, Stop
 
 
 class ErrorMark(NamedTuple):
-    """One row: where the pattern is found in code, type or message, the error is this."""
+    """One row: a pattern in code, type or message, and the stop reason that it means."""
 
     rule: str
     pattern: str
@@ -96,7 +96,7 @@ REDIRECTS = range(301, 309)
 
 
 def redirect(status: int | None, headers: Iterable[tuple[str, str]]) -> tuple[ProviderError, str] | None:
-    """The error of an answer that only names another address, and the header that shows it; None under any other."""
+    """The error of a response that only redirects, and the header that shows it; None under any other."""
     if status not in REDIRECTS:
         return None
     location = next((value for name, value in headers if name.lower() == "location"), None)
@@ -105,7 +105,7 @@ def redirect(status: int | None, headers: Iterable[tuple[str, str]]) -> tuple[Pr
 
 
 def classify(error: ProviderError) -> tuple[Stop, str, str]:
-    """The mapped reason of an error, its detail, and the rule that read it."""
+    """The mapped stop reason of an error, its detail, and the rule that read it."""
     words = " ".join(word for word in (error.code, error.type, error.message) if word)
     for mark in MARKS:
         if re.search(mark.pattern, words, re.IGNORECASE):
@@ -177,7 +177,7 @@ _NUMBERS = ("limit_requests", "remaining_requests", "limit_tokens", "remaining_t
 
 
 def read_quota(headers: Iterable[tuple[str, str]]) -> Quota | None:
-    """The quota that the headers state; None where none of them is a rate-limit header."""
+    """The quota in the rate-limit headers; None where none of them is a rate-limit header."""
     numbers: dict[str, int] = {}
     words: dict[str, str] = {}
     seen: dict[str, str] = {}

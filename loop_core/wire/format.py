@@ -1,4 +1,4 @@
-"""The two values by which the tables of `wire` describe who speaks: a wire format, and a server that speaks it.
+"""The values by which `wire` describes a wire format and a server that speaks it.
 
 Each format's package exports one `Format` as `FORMAT`; the rows of `servers` are `Profile`s, of which `profiles`
 chooses one. Nothing here knows a format or a server.
@@ -20,7 +20,7 @@ from loop_core.wire.reads import FactRow
 
 
 class Prefill(StrEnum):
-    """How a server can be made to go on from the text that a response already has."""
+    """How a server can be asked to continue the text of a response."""
 
     NONE = "none"
     """It cannot, or that is not known: ask in a message."""
@@ -35,7 +35,7 @@ class Prefill(StrEnum):
 
 
 class BodyMark(NamedTuple):
-    """A value of the body (or of the first event of a stream) that gives a server away."""
+    """A value of the body (or of the first event of a stream) that identifies a server."""
 
     path: tuple[str | int, ...]
     pattern: re.Pattern[str] = re.compile("")
@@ -43,13 +43,13 @@ class BodyMark(NamedTuple):
 
 
 def mark(*path: str | int, like: str = "") -> BodyMark:
-    """A mark at this path, whose text holds the pattern."""
+    """A mark at this path whose text matches the pattern."""
     return BodyMark(path, re.compile(like))
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One server, or one kind of server, with what it is known by and what it is known for."""
+    """One server, or one kind of server: how it is recognised, and how it differs from others."""
 
     name: str
     apis: tuple[str, ...]
@@ -104,7 +104,7 @@ if TYPE_CHECKING:
 
 
 class Home(NamedTuple):
-    """Where a format is served by its own provider."""
+    """The address at which a format's own provider serves it."""
 
     base: str
     version: str
@@ -120,21 +120,21 @@ ANY_PATH, VERSION = re.compile(r"^/."), re.compile(r"/v\d\w*(?:/|$)")
 
 
 class Encode(Protocol):
-    """Writes a response as the provider would send it."""
+    """Encodes a response as the provider would send it."""
 
     def __call__(self, response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
         """The bytes; `chunk` is the text characters in one delta."""
 
 
 class ReadRequest(Protocol):
-    """Reads the body of a recorded request."""
+    """Decodes the body of a recorded request."""
 
     def __call__(self, body: Mapping[str, Any], url: str = "") -> Request:
         """What the body asks for; some formats keep a part of it in the URL."""
 
 
 class Recognise(Protocol):
-    """Tells whether a JSON value is of the format."""
+    """Whether a JSON value is of the format."""
 
     def __call__(self, value: Mapping[str, Any], event: str | None = None) -> bool:
         """Whether it is a whole body, or the event of this name of a stream."""
@@ -150,7 +150,7 @@ def _nobody(parts: Sequence[Any]) -> Sequence[tuple[int, str]]:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Format:
-    """Everything that is particular to one wire format."""
+    """Everything that is specific to one wire format."""
 
     id: str
     # -- reading ------------------------------------------------------------------------------------------------
@@ -204,11 +204,11 @@ class Format:
 
     @property
     def polls(self) -> bool:
-        """Whether a response that is still being made can be fetched by its id."""
+        """Whether an unfinished response can be fetched by its id."""
         return any(row.detail == "poll" for row in self.stop_reasons.values())
 
     @property
     def serving(self) -> Serving:
-        """How a server of the format is played; loaded when one is."""
+        """How the scripted provider plays a server of the format; loaded when it is needed."""
         value: Serving = import_module(f"loop_core.wire.{self.id}.serving").SERVING
         return value

@@ -1,4 +1,4 @@
-"""How the bytes of a body become frames: what every framing offers, and the one of a single JSON value.
+"""Splits the bytes of a body into frames: the interface of every framing, and the framings of text.
 
 Further down: server-sent events; JSON texts in a row, each between a record separator and a line break (RFC 7464).
 """
@@ -32,7 +32,8 @@ _DONE = b"[DONE]"
 
 
 class SSE:
-    """An incremental splitter; `feed` returns the frames that are complete, `flush` what is left at the end.
+    """An incremental splitter of server-sent events; `feed` returns the frames that are complete, `flush` what is left
+    at the end.
 
     A frame reaches from the first byte of its first line to the end of its last one, line break excluded.
     """
@@ -50,7 +51,7 @@ class SSE:
         self._names: dict[bytes, str] = {}
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Takes bytes; returns the events that they completed."""
+        """Reads bytes; returns the events that they completed."""
         pending = self._pending
         if pending:
             pending += data
@@ -189,13 +190,13 @@ def _as_error(line: bytes) -> bytes:
 
 
 class Framing(Protocol):
-    """Bytes in, complete frames out."""
+    """An incremental splitter: bytes in, complete frames out."""
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that these bytes complete."""
 
     def flush(self) -> list[Frame]:
-        """What is left at the end."""
+        """The rest at the end."""
 
 
 class Whole:
@@ -207,7 +208,7 @@ class Whole:
         self._chunks: list[bytes] = []
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Keeps the bytes; a JSON value is complete only at the end."""
+        """Stores the bytes; a JSON value is complete only at the end."""
         self._chunks.append(data)
         return []
 
@@ -225,12 +226,12 @@ SEPARATOR = b"\x1e"
 
 
 def text_sequence(messages: list[bytes]) -> bytes:
-    """Messages as one body."""
+    """Texts encoded as one body."""
     return b"".join(SEPARATOR + message + b"\n" for message in messages)
 
 
 class TextSequence:
-    """An incremental splitter; a text is complete where the next one begins."""
+    """An incremental splitter of such a body; a text is complete where the next one begins."""
 
     __slots__ = ("_held", "_offset")
 
@@ -239,7 +240,7 @@ class TextSequence:
         self._offset = 0  # of its first byte in the body
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Takes bytes; returns the texts that they completed."""
+        """Reads bytes; returns the texts that they completed."""
         if SEPARATOR not in data:
             self._held.append(data)
             return []
@@ -273,7 +274,8 @@ def framing_of(
     head: bytes, object_framing: type[Framing], array_framing: type[Framing], binary_framing: type[Framing] | None, *,
     final: bool, failed: bool,
 ) -> Framing | None:
-    """The framing of a body with these first bytes, which are all of it if `final`; None while they are too few.
+    """The framing of a body that begins with these bytes, which are the whole body if `final`; None while they are too
+    few.
 
     Bodies that begin with `{`, with `[` and with no text are framed as the format says. One of any other text is kept
     whole if the response `failed`: a proxy's HTML page is the text of the error.

@@ -1,4 +1,4 @@
-"""JSON values in bytes, with their places: where a value stands inside a text, and values one after another.
+"""JSON values in bytes, with their places: a value inside a text, and values one after another.
 
 The first half finds a value by its pointer, where the exact characters matter (arguments sent as an object, byte
 provenance), never in the hot path. It skips values with the standard library's C scanner, so a look-up costs one pass
@@ -26,7 +26,7 @@ _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 
 def char_span(text: str, *path: str | int, begin: int = 0) -> tuple[int, int] | None:
-    """First character and end of the value at `path` in `text`, from `begin` on; None where there is no such value."""
+    """First and last character of the value at `path` in `text`, from `begin` on; None where there is no such value."""
     try:
         start, end = _SPACE.match(text, begin).end(), None  # type: ignore[union-attr]
         for key in path:
@@ -46,7 +46,8 @@ def slice_of(text: str, *path: str | int) -> str | None:
 
 
 def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | None:
-    """The same in bytes: `body` is one JSON text that begins at byte `base` of the whole body."""
+    """First and last byte of the value at `path`: `body` is one JSON text that begins at byte `base` of the whole body.
+    """
     if body.startswith(_BOM):
         body, base = body[len(_BOM) :], base + len(_BOM)
     begun, path = _nearest(body, path)
@@ -107,7 +108,7 @@ def pointer(*path: str | int) -> str:
 
 @lru_cache(maxsize=1024)
 def path_of(text: str) -> tuple[str | int, ...]:
-    """The path of a JSON pointer; array indices become numbers (which find a member of that name in an object, too)."""
+    """The path of a JSON pointer; array indices become numbers (which also find a member of that name in an object)."""
     keys = [key.replace("~1", "/").replace("~0", "~") for key in text.split("/")[1:]]
     return tuple(int(key) if _INDEX.fullmatch(key) else key for key in keys)
 
@@ -211,11 +212,11 @@ class JSONArray:
         self.closed = False
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Takes bytes; returns the values that they completed."""
+        """Reads bytes; returns the values that they completed."""
         return [(payload, None, start, end) for payload, _, start, end in self.values(data)]
 
     def values(self, data: bytes) -> Iterator[tuple[bytes, dict[str, Any] | None, int, int]]:
-        """The same as `feed` one by one, and instead of a name the value, where the parser was asked for it.
+        """The values of `feed` one by one; the parsed value takes the place of a name if the parser was asked for it.
 
         Everything has to be taken before the next bytes.
         """
@@ -237,7 +238,7 @@ class JSONArray:
         self._forget()
 
     def flush(self) -> list[Frame]:
-        """What there is of a value that was never closed; it will not parse, and says so by its place."""
+        """The rest of a value that never closed; it does not parse, and its place shows that."""
         if self._start < 0:
             return []
         return [(bytes(self._buffer), None, self._offset, self._offset + len(self._buffer))]
@@ -314,7 +315,7 @@ class JSONArray:
 
 
 class JSONSequence(JSONArray):
-    """An incremental splitter of values that stand one after another."""
+    """An incremental splitter of consecutive values."""
 
     __slots__ = ()
     level = 0
@@ -340,7 +341,7 @@ class NDJSON:
         self._values: JSONSequence | None = None
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Takes bytes; returns the lines that they completed."""
+        """Reads bytes; returns the lines that they completed."""
         if self._values is not None:
             return self._values.feed(data)
         held = self._held

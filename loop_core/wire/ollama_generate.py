@@ -63,17 +63,17 @@ READS: tuple[FactRow, ...] = (
 # -- Bytes -> `ChatResponse` -----------------------------------------------------------------------------------------
 
 class Decoder(ChatDecoder):
-    """One generated answer being read."""
+    """The decoder of one generated answer."""
 
     api: ClassVar[str] = API
     calls_at: ClassVar[tuple[str, ...]] = ("tool_calls",)
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One line."""
+        """Reads one line."""
         super().on_event(_as_chat(event), name, start, end)
 
     def on_body(self, body: Any) -> None:
-        """A body that no line could be made of: an error page that is JSON after all."""
+        """Reads a body that is not lines of JSON: an error page, for example."""
         super().on_body(_as_chat(body))
 
     def build(self) -> ChatResponse:
@@ -92,7 +92,7 @@ def _as_chat(line: Mapping[str, Any]) -> dict[str, Any]:
 # The objects are those of a chat with the message's fields beside the others.
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one item a line when streamed, with `chunk` characters of text in each.
+    """The body: one item when whole, one item per line when streamed, with `chunk` characters of text in each.
 
     Raises:
         EncodeError: the response holds what Ollama cannot carry; `what` names it.
@@ -119,7 +119,7 @@ def _flat(line: dict[str, Any]) -> dict[str, Any]:
 # A system prompt and a prompt stand instead of a history.
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
-    """What a recorded request asks for; a request that does not say so is streamed."""
+    """The `Request` for a recorded body; Ollama streams unless the request says otherwise."""
     cap = integer(mapping_of(body.get("options")).get("num_predict"))
     return Request(
         api=API,
@@ -143,7 +143,7 @@ def _messages(body: Mapping[str, Any]) -> Iterator[Message]:
 # -- `Request` -> the body that Ollama expects -----------------------------------------------------------------------
 
 def path(request: Request) -> str:
-    """Where the request goes, below `/api`."""
+    """The path of the request below `/api`."""
     return "/generate"
 
 

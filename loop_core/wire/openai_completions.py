@@ -1,4 +1,4 @@
-"""OpenAI's legacy completions, `POST /v1/completions`, as other servers speak them too.
+"""OpenAI's legacy completions, `POST /v1/completions`, as other servers implement them too.
 
 A choice holds its text where a chat completion holds a message or a delta. Everything else is as in Chat Completions,
 whose decoder reads it: reasons, usage, filters, errors, several choices.
@@ -47,7 +47,7 @@ PATHS: tuple[re.Pattern[str], ...] = (
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON object is a text completion or one chunk of it: the text stands in the choice itself."""
+    """Whether a JSON object is a text completion or a chunk of one, whose text is in the choice itself."""
     choices = value.get("choices")
     if event or not isinstance(choices, list):
         return False
@@ -69,18 +69,18 @@ READS: tuple[FactRow, ...] = (*CHAT_READS, _TEXT)
 # Mistral's `/fim/completions` and Portkey's `/prompts/ID/completions` answer with messages, which are read as such.
 
 class Decoder(ChatDecoder):
-    """One text completion being read."""
+    """The decoder of one text completion."""
 
     api: ClassVar[str] = API
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
     foreign_reasons: ClassVar[Mapping[str, ForeignWord]] = {}
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One chunk."""
+        """Reads one chunk."""
         super().on_event(_as_chat(event, "delta"), name, start, end)
 
     def on_body(self, body: Any) -> None:
-        """A whole completion, or an error."""
+        """Reads a whole completion or an error."""
         super().on_body(_as_chat(body, "message"))
 
     def build(self) -> ChatResponse:
@@ -106,7 +106,7 @@ _NATIVE = ("stop_reason",)
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one item an event when streamed, with `chunk` characters of text in each.
+    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each.
 
     Raises:
         EncodeError: the response holds what a completion cannot carry; `what` names it.
@@ -187,7 +187,7 @@ def _error(response: ChatResponse) -> dict[str, Any]:
 # A prompt stands instead of a history; one of token ids is kept beside the messages as it was sent.
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
-    """What a recorded request asks for; of several prompts each is a message of the user."""
+    """The `Request` for a recorded body; each of several prompts becomes a message of the user."""
     prompt, taken = body.get("prompt"), ["model", "max_tokens", "stream", "n"]
     texts = [prompt] if isinstance(prompt, str) else prompt if isinstance(prompt, list) else []
     if texts and all(isinstance(text, str) for text in texts):
@@ -209,12 +209,12 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 # -- `Request` -> the body that a completions server expects ---------------------------------------------------------
 
 def path(request: Request) -> str:
-    """Where the request goes, below `/v1`."""
+    """The path of the request below `/v1`."""
     return "/completions"
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request: its texts one after the other, so that an answer continues the last one.
+    """The body of the request: its texts in one prompt, so that an answer continues the last one.
 
     Raises:
         EncodeError: it holds what the format cannot carry.

@@ -1,4 +1,4 @@
-"""Who speaks a format: choosing a profile, with the evidence, and reading a router's native word.
+"""Which server speaks a format: chooses a profile, with the evidence, and reads a router's native word.
 
 The rows are data in `servers`. A format's table is imported only when a native word has to be read through it.
 """
@@ -38,7 +38,7 @@ _LOOSE = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN})
 
 
 class ProfileChoice(NamedTuple):
-    """A profile, resolved for the model, and why it was chosen."""
+    """A profile, resolved for the model, and the evidence for it."""
 
     profile: Profile
     evidence: tuple[Evidence, ...] = ()
@@ -62,7 +62,7 @@ def choose(
     body: bytes | dict[str, Any] | None = None,
     model: str | None = None,
 ) -> ProfileChoice:
-    """Who answered: by host, else by response headers, else by marks of the body, the port, the model.
+    """The profile of a server: by host, else by response headers, else by marks of the body, the port, the model.
 
     `body` is the response: its bytes, or its JSON (of a stream any event).
     """
@@ -92,7 +92,7 @@ def for_model(profile: Profile, model: str | None) -> Profile:
 
 
 def native_word(word: str) -> StopRow | None:
-    """What a router's native word means, through the tables of all formats and the words of all profiles.
+    """The meaning of a router's native word, by the tables of all formats and the words of all profiles.
 
     Where they disagree, a word that says cut, filtered or failed outranks one that says ended. None: no table has it.
     """
@@ -101,7 +101,7 @@ def native_word(word: str) -> StopRow | None:
 
 
 def native_reading(response: ChatResponse, profile: Profile) -> StopReason | None:
-    """What the word that a router passed on means; None where there is none, or no table knows it."""
+    """The meaning of the word that a router passed on; None where there is none, or no table knows it."""
     for name in profile.native_fields:
         word = response.native.get(name)
         if not word:
@@ -245,7 +245,7 @@ _EVENT = re.compile(rb"(?:\A|(?<=[\r\n]))\x1e?(?:data:|\{)[^\r\n]*")
 
 
 def event_lines(text: bytes) -> list[bytes]:
-    """The first two and the last three lines of a stream that hold an event; most of it is never looked at."""
+    """The first two and the last three lines of a stream that hold an event; the rest is never read."""
     first = [*islice(_EVENT.finditer(text), 2)]
     after, end = first[-1].end() if first else len(text), len(text)
     last: list[bytes] = []

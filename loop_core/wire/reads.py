@@ -1,5 +1,5 @@
-"""Which values of a format's JSON become which facts: the rows of such tables, the walk that finds their bytes, and the
-one that follows a stream.
+"""Maps the values of a format's JSON to facts: the rows of such tables, the search for their bytes, and the observer of
+a stream.
 
 A format states what it reads as rows of a pattern and a fact; this walk over one JSON text gives the bytes of every
 value that a row names. Skips all others with the standard library's C scanner. Knows no format and no response.
@@ -26,7 +26,7 @@ from loop_core.wire.json_values import pointer
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The pieces of output that a stream carries, as they were sent, each kind in its order."""
+    """The pieces of output in a stream, as sent, each kind in its order."""
 
     text: list[str] = field(default_factory=list)
     thinking: list[str] = field(default_factory=list)
@@ -39,7 +39,7 @@ See = Callable[[Any, str | None, int, int], None]
 
 
 class FactRow(NamedTuple):
-    """One reading: values at `pattern`, a JSON pointer in which `*` is any index, become `fact`."""
+    """One row: values at `pattern`, a JSON pointer in which `*` is any index, become `fact`."""
 
     fact: str
     pattern: str
@@ -54,7 +54,7 @@ class FactRow(NamedTuple):
 
 
 class FactValue(NamedTuple):
-    """A value that a row names: its text (a string's characters, the JSON of anything else) and where it stands."""
+    """A value that a row matches: its text (a string's characters, the JSON of anything else) and its place."""
 
     row: FactRow
     text: str
@@ -85,7 +85,7 @@ class _Node:
 def find(
     rows: tuple[FactRow, ...], payload: bytes, event: Mapping[str, Any], name: str | None = None, base: int = 0
 ) -> list[FactValue]:
-    """Every value of `payload` that a row names, with places counted from `base`, in the order of the bytes.
+    """Every value of `payload` that a row matches, with places counted from `base`, in the order of the bytes.
 
     `event` is what the payload was parsed to, `name` that of its frame. An event whose only member has the name of an
     event type is that event wrapped.

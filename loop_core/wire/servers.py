@@ -1,4 +1,4 @@
-"""The servers that are known, one row each: where they are, what they are known by, and what they are known for.
+"""The known servers, one row each: their addresses, how they are recognised, and how they differ from others.
 
 Data only; `profiles` reads it. A fact has its source beside it; "recorded" means seen in recorded traffic. Where
 nothing is known of a server but its address, it has no row and the generic profile speaks for it.

@@ -1,4 +1,4 @@
-"""How a server that speaks a format is played: what it says at the end of an answer, and where its frames say it.
+"""How a server of a format is played: its stop words at the end of an answer, and their places in its frames.
 
 Knows no format. A format's package says it in its module `serving`, which is loaded when a dialect is written or the
 scripted provider answers; reading an answer does without.
@@ -19,7 +19,7 @@ Event = dict[str, Any]
 
 
 class Moment(StrEnum):
-    """How an answer ended, as it truly was."""
+    """How an answer really ended."""
 
     ENDED = "ended"
     """All of it came, and it asks for nothing."""
@@ -47,7 +47,7 @@ class Moment(StrEnum):
 
 
 class CutCallForm(StrEnum):
-    """What a server sends of a call in which the answer ended."""
+    """What a server sends of a call that was cut."""
 
     PREFIX = "prefix"
     """Its characters, as far as they came; where calls are blocks or items, the block is ended."""
@@ -67,7 +67,7 @@ class CutCallForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """What is sent at one moment."""
+    """What a server sends at one moment."""
 
     raw: str | None
     """The native stop word; None where none is sent."""
@@ -84,18 +84,18 @@ class Spelling:
 
 
 def say(raw: str | None, carried: CutCallForm | None = None, **native: str) -> Spelling:
-    """A stop word, how the call is carried under it, and other words beside it."""
+    """A stop word, the form of the call under it, and further fields."""
     return Spelling(raw, native, carried=carried)
 
 
 def fails(raw: str | None, message: str, type_: str | None = None, code: str | None = None,
           retryable: bool = True) -> Spelling:
-    """An error that comes after the answer was begun."""
+    """An error in the middle of an answer."""
     return Spelling(raw, error=ProviderError(message, type_, code, retryable))
 
 
 def spent(word: str, full: str | None = None) -> dict[Moment, Spelling]:
-    """One word for every budget that was spent, and one for a full context."""
+    """One word for every spent budget, and one for a full context."""
     says = {moment: say(word) for moment in (Moment.CUT, Moment.CUT_CALL, Moment.CUT_AFTER)}
     return says if full is None else {**says, Moment.FULL: say(full)}
 
@@ -105,7 +105,7 @@ Says = Mapping[Moment, Spelling | None]
 
 
 class CallFraming(StrEnum):
-    """What a call is in the frames of a stream."""
+    """The form of a call in the frames of a stream."""
 
     PIECES = "pieces"
     """Pieces of a string, or an object; nothing but the end of the answer ends it."""
@@ -127,7 +127,7 @@ class OwnServer(NamedTuple):
 
 
 class StopPlace(NamedTuple):
-    """Where the stop reason stands."""
+    """The place of the stop reason."""
 
     holders: Callable[[Event], Sequence[Event]]
     """The objects that may hold it, in a body or an event."""
@@ -139,12 +139,12 @@ class StopPlace(NamedTuple):
 
 
 def itself(value: Event) -> Sequence[Event]:
-    """The value itself holds the reason."""
+    """The place is the value itself."""
     return (value,)
 
 
 class RequestRefusal(NamedTuple):
-    """A request that is refused."""
+    """The HTTP error that answers an invalid request."""
 
     status: int
     message: str
@@ -171,13 +171,13 @@ GOOGLE_ERRORS: Mapping[int, str] = {
 
 
 def openai_error(refused: RequestRefusal) -> Event:
-    """The body of an error of OpenAI's."""
+    """The body of an OpenAI error."""
     code = refused.code or OPENAI_CODES.get(refused.status)
     return {"error": {"message": refused.message, "type": refused.kind, "param": refused.param, "code": code}}
 
 
 def google_error(refused: RequestRefusal) -> Event:
-    """The body of an error of Google's (google.rpc.Status)."""
+    """The body of a Google error (google.rpc.Status)."""
     error: Event = {"code": refused.status, "message": refused.message, "status": refused.kind}
     if refused.param is not None:
         violation = {"field": refused.param, "description": refused.message}
@@ -193,13 +193,13 @@ same bytes."""
 
 
 def count_in(value: Any, name: str) -> int:
-    """The whole number in an object's member; 0 where there is none."""
+    """The whole number in an object's member; 0 if there is none."""
     number = value.get(name) if isinstance(value, dict) else None
     return number if type(number) is int else 0
 
 
 class RequestId(NamedTuple):
-    """The header in which a provider names a request."""
+    """The header in which a provider sends the id of a request."""
 
     header: str
     spell: Callable[[str], str]
@@ -213,7 +213,7 @@ def _itself(body: Body) -> Any:
 
 
 class TokenCount(NamedTuple):
-    """Where a server is asked how many tokens a request has, and how it answers."""
+    """The endpoint that counts the tokens of a request, and the form of its answer."""
 
     path: re.Pattern[str]
     answer: Callable[[int], Event]
@@ -245,7 +245,7 @@ def _nothing(value: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Serving:
-    """What only somebody has to know who speaks for a server of the format."""
+    """The facts of a format that only a played server needs."""
 
     own: OwnServer
     base: str

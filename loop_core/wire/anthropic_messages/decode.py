@@ -54,18 +54,19 @@ Remark = tuple[str, str, At]
 
 
 def worth_keeping(iterations: Any) -> bool:
-    """Whether usage per iteration says more than usage as a whole."""
+    """Whether usage per iteration differs from the total usage."""
     return isinstance(iterations, list) and (len(iterations) > 1 or bool(_served(iterations)))
 
 
 def declined_calls(parts: Sequence[ResponsePart]) -> list[ToolCall]:
-    """The calls of models that gave way: they are not to be answered, so they are none of the answer's."""
+    """The calls of models that handed over to another model; they must not be answered, so they are not calls of the
+    response."""
     last = max((i for i, part in enumerate(parts) if _is_seam(part)), default=0)
     return [part for part in parts[:last] if type(part) is ToolCall and part.kind is CallKind.FUNCTION]
 
 
 def answer_parts(parts: Sequence[ResponsePart]) -> list[ResponsePart]:
-    """The parts without those calls, and without the fields that belong to them."""
+    """The parts without declined calls and without the fields that belong to them."""
     gone = {id(call) for call in declined_calls(parts)}
     kept: list[ResponsePart] = []
     for before, part in zip((None, *parts), parts, strict=False):
@@ -76,7 +77,9 @@ def answer_parts(parts: Sequence[ResponsePart]) -> list[ResponsePart]:
 
 
 def remarks(parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At], end: At) -> Iterator[Remark]:
-    """Which model made which part: one remark a seam, each at its block; `end` stands for an answer without one."""
+    """Which model wrote which part: one remark per handover, each at its block; `end` is the place used for an answer
+    without blocks.
+    """
     seams = [i for i, part in enumerate(parts) if _is_seam(part)]
     for number, (at, place) in enumerate(zip(seams, places, strict=False)):
         block = _value(parts[at])
@@ -94,7 +97,7 @@ def remarks(parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At]
 
 
 def handovers(parts: Sequence[ResponsePart]) -> list[tuple[int, str]]:
-    """The seams inside one answer: the character at which another model goes on, and who gave way to whom."""
+    """The handovers inside one answer: the character at which another model goes on, and the two models."""
     found: list[tuple[int, str]] = []
     said = 0
     for part in parts:
@@ -148,7 +151,7 @@ _MESSAGE_NATIVE = ("stop_sequence", "stop_details", "container", "context_manage
 
 
 class Decoder(base.Decoder):
-    """One Messages response being read."""
+    """The decoder of one Messages response."""
 
     api = API
     stop_reasons = STOP_REASONS
@@ -170,7 +173,7 @@ class Decoder(base.Decoder):
         self._iterations: Any = None
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One SSE event; the name says nothing that `type` does not."""
+        """Reads one SSE event; its name repeats its `type`."""
         kind = event.get("type")
         if kind == "content_block_delta":
             delta = event["delta"]
@@ -198,7 +201,7 @@ class Decoder(base.Decoder):
             self._quirk("unknown_event", f"an event of type {kind!r} is not known", start, end)
 
     def on_body(self, body: Any) -> None:
-        """The whole message, or an error (which the base has read)."""
+        """Reads a whole message or an error (already read by the base class)."""
         self._read_message(body)
         if isinstance(body.get("request_id"), str):
             self._native["request_id"] = body["request_id"]
@@ -212,7 +215,7 @@ class Decoder(base.Decoder):
                       Severity.ERROR)
 
     def build(self) -> ChatResponse:
-        """The response as far as it came."""
+        """The response, as far as it arrived."""
         limit = self.size if self._tail is None else self._tail
         parts = self._parts + [part for block in self._order for part in block.parts(limit)]
         if self._seams or self._iterations or any(block.type == BLOCK for block in self._order):

@@ -41,7 +41,7 @@ class _Block:
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The bytes of this response, one item an event; `chunk` is the characters in one delta.
+    """The bytes of this response, one item per event; `chunk` is the characters in one delta.
 
     Raises:
         EncodeError: the format cannot carry it; `what` says which part.

@@ -1,4 +1,4 @@
-"""A Messages request body -> Request: what was asked, in the field's words.
+"""A Messages request body -> `Request`, and back.
 
 Reads what a recording holds and never complains: an odd block is kept opaque, an odd message is skipped.
 
@@ -51,7 +51,7 @@ _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_to
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
-    """What a recorded request asks for. On Vertex the model and the streaming stand in `url`."""
+    """The `Request` for a recorded body. On Vertex the model and the streaming stand in `url`."""
     model = body.get("model")
     stream = body.get("stream") is True
     hosted = PATHS[1].search(url)
@@ -179,7 +179,7 @@ _CALLS = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}
 
 
 def path(request: Request) -> str:
-    """Where the request goes, below the version of the API."""
+    """The path of the request below the API version."""
     return "/messages"
 
 

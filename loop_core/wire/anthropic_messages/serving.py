@@ -1,4 +1,4 @@
-"""How a server of Messages is played: its words, and what it demands of a request."""
+"""How the scripted provider plays a Messages server: its stop words, and its checks of a request."""
 
 from __future__ import annotations
 

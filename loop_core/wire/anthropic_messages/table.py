@@ -1,4 +1,5 @@
-"""Anthropic Messages as data: stop words, blocks and their parts, paths, what is lost, and how its JSON is recognised.
+"""Anthropic Messages as data: stop words, blocks and their parts, paths, fields that cannot be carried, and how its
+JSON is recognised.
 
 Knows no events. Sources: the anthropic SDK 2.12.0 (types/stop_reason.py, types/content_block.py and their beta twins),
 the API documentation, and the rows of the project's stop-reason facts that name this API.
@@ -64,7 +65,7 @@ PATHS: tuple[re.Pattern[str], ...] = (
 
 
 class BlockKind(NamedTuple):
-    """How one type of content block streams: the delta that carries its characters, and where."""
+    """How one type of content block streams: the delta that carries its characters, and their place."""
 
     delta: str
     field: str
@@ -100,7 +101,7 @@ _MESSAGE_EVENTS = frozenset({
 
 
 def worth_keeping(field: str, value: Any) -> bool:
-    """Whether a field without a place of its own says anything; a `direct` caller is the API's default."""
+    """Whether a field without a place of its own is informative; a `direct` caller is the API's default."""
     return value not in (None, [], {}) and not (field == "caller" and value == {"type": "direct"})
 
 
@@ -114,7 +115,7 @@ def completes(stop: StopReason) -> bool:
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON value is a Messages body, one event of its stream, or its error."""
+    """Whether a JSON value is a Messages body, an event of its stream, or its error."""
     kind = value.get("type")
     if kind == "message":
         return isinstance(value.get("content"), list) and "status" not in value
@@ -133,7 +134,7 @@ _JSON = frozenset({"stop_details.fallback_has_prefill_claim", "container.skills"
 
 
 def flatten(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Every word below `value`, with its dotted path."""
+    """Every leaf below `value`, with its dotted path."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from flatten(f"{name}.{key}", inner)
@@ -144,7 +145,7 @@ def flatten(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def unflatten(native: Mapping[str, str], name: str) -> str | None:
-    """The JSON of the value called `name`, put together from its words; None where there are none."""
+    """The JSON of the value called `name`, rebuilt from its leaves; None where there are none."""
     if name in native:
         return compact(native[name])
     members: dict[str, str] = {}
@@ -200,7 +201,7 @@ READS: tuple[FactRow, ...] = (
 
 
 class MessageBlock:
-    """A block of a stream while it grows. `delta`, `field` and `append` serve the hot path."""
+    """A block of a stream while it arrives. `delta`, `field` and `append` serve the hot path."""
 
     __slots__ = ("append", "chunks", "citations", "closed", "delta", "end", "field", "fields", "grown", "orphan",
                  "source", "start", "type")
@@ -222,11 +223,12 @@ class MessageBlock:
             self.append(first)  # a gateway that sends the beginning, or all, with the block itself
 
     def close(self, end: int) -> None:
-        """The provider ended the block. A call whose beginning never came stays open: nobody knows what it asks."""
+        """Marks the block as ended by the provider. A call whose beginning never arrived stays open, since its name is
+        unknown."""
         self.closed, self.end = not self.orphan, end
 
     def extend(self, delta: Mapping[str, Any]) -> bool:
-        """Takes a delta that is not the block's own kind of characters; False where it does not belong here."""
+        """Reads a delta that does not carry the block's own characters; False where it does not belong here."""
         kind = delta.get("type")
         if self.type == "thinking" and kind == "signature_delta":
             self.fields["signature"] = delta.get("signature")
@@ -244,7 +246,7 @@ class MessageBlock:
         return True
 
     def parts(self, limit: int) -> list[ResponsePart]:
-        """What the block became; a call that was never closed reaches to `limit`."""
+        """The parts of the block; a call that never closed reaches to `limit`."""
         fields, text = self.fields, "".join(self.chunks)
         if self.citations:
             before = fields.get("citations")

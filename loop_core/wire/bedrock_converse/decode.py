@@ -1,4 +1,4 @@
-"""Bedrock Converse bytes -> ChatResponse: the binary event stream, JSON lines of its events, and the whole body.
+"""Bedrock Converse bytes -> ChatResponse: the binary event stream, its events as JSON lines, and the whole body.
 
 Owns the order of events: usage comes after the stop reason, and exceptions are frames. Checksums and lengths belong to
 `eventstream`, blocks to `blocks`.
@@ -47,7 +47,7 @@ _INNER = {"toolUse": "input", "reasoningContent": "text"}
 
 
 class GrowingBlock:
-    """A block of a stream while it grows. `kind`, `inner` and `append` serve the hot path."""
+    """A block of a stream while it arrives. `kind`, `inner` and `append` serve the hot path."""
 
     __slots__ = ("append", "chunks", "citations", "closed", "data", "end", "fields", "inner", "kind", "orphan",
                  "signature", "start")
@@ -64,11 +64,12 @@ class GrowingBlock:
         self.end: int | None = None
 
     def close(self, end: int) -> None:
-        """The provider ended the block. A call whose beginning never came stays open: nobody knows what it asks."""
+        """Marks the block as ended by the provider. A call whose beginning never arrived stays open, since its name is
+        unknown."""
         self.closed, self.end = not self.orphan, end
 
     def extend(self, kind: str, value: Any) -> bool:
-        """Takes a delta of any kind; False where it does not belong in this block."""
+        """Reads a delta of any kind; False where it does not belong in this block."""
         if kind == "citation" and self.kind == "text":
             self.citations.append(value)
         elif kind != self.kind:
@@ -97,7 +98,7 @@ class GrowingBlock:
                 self.data = (self.data or "") + piece
 
     def parts(self, limit: int) -> list[ResponsePart]:
-        """What the block became; a call that was never closed reaches to `limit`."""
+        """The parts of the block; a call that never closed reaches to `limit`."""
         text = "".join(self.chunks)
         if self.kind == "text":
             return _text(text, self.citations, self.fields)
@@ -172,7 +173,7 @@ _BROKEN = {
 
 
 class Decoder(base.Decoder):
-    """One Converse response being read."""
+    """The decoder of one Converse response."""
 
     api: ClassVar[str] = API
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
@@ -190,7 +191,7 @@ class Decoder(base.Decoder):
         self._stopped = False
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One frame, its name the `:event-type`; or one JSON line, its name the only key."""
+        """Reads one frame, named by its `:event-type`, or one JSON line, named by its only key."""
         if name is None:
             name, event = unwrap(event)
         if name == "contentBlockDelta":
@@ -216,7 +217,7 @@ class Decoder(base.Decoder):
             self._no_event(event, name or "", start, end)
 
     def on_body(self, body: Any) -> None:
-        """The whole response, or an error (which the base has read; its type stands in a header)."""
+        """Reads a whole response or an error (already read by the base class; its type is in a header)."""
         if self.error is not None:
             if self.error.type is None:
                 self._type_from_headers(self.error)
@@ -236,7 +237,7 @@ class Decoder(base.Decoder):
                       Severity.ERROR)
 
     def build(self) -> ChatResponse:
-        """The response as far as it came."""
+        """The response, as far as it arrived."""
         limit = self.size if self._tail is None else self._tail
         parts = self._parts + [part for block in self._order for part in block.parts(limit)]
         calls = [part for part in parts if type(part) is ToolCall and part.kind is CallKind.FUNCTION]

@@ -1,4 +1,4 @@
-"""ChatResponse -> the bytes that Converse would send: a whole body, or frames of the binary event stream.
+"""ChatResponse -> the bytes of Converse: a whole body, or frames of the binary event stream.
 
 The stop word is the recorded one, also when it is absent: such a stream ends without `messageStop`. Nothing is mended:
 what the format cannot carry is an `EncodeError`.
@@ -41,7 +41,7 @@ class _Block:
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The bytes of this response, one item a frame; `chunk` is the characters in one delta.
+    """The bytes of this response, one item per frame; `chunk` is the characters in one delta.
 
     Raises:
         EncodeError: the format cannot carry it; `what` says which part.

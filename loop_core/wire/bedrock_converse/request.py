@@ -1,4 +1,4 @@
-"""A Converse request body -> Request: what was asked, in the field's words.
+"""A Converse request body -> `Request`, and back.
 
 Reads what a recording holds and never complains: an odd block is kept opaque, an odd message is skipped.
 
@@ -50,7 +50,7 @@ _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
-    """What a recorded request asks for; the model and the streaming stand in `url`."""
+    """The `Request` for a recorded body; the model and whether it streams are in `url`."""
     place = PATHS[0].search(url)
     model = unquote(place["model"]) if place else string(body.get("modelId"))
     limits = mapping_of(body.get("inferenceConfig"))
@@ -177,7 +177,7 @@ _ROLE_WORDS: Mapping[Role, str] = {
 
 
 def path(request: Request) -> str:
-    """Where the request goes."""
+    """The path of the request."""
     word = "converse-stream" if request.stream else "converse"
     return f"/model/{quote(request.model or '', safe='')}/{word}"
 

@@ -1,4 +1,5 @@
-"""Bedrock Converse as data: stop words, event names, paths, what is lost, and how its JSON is told from others'.
+"""Bedrock Converse as data: stop words, event names, paths, fields that cannot be carried, and how its JSON is
+recognised.
 
 Knows no bytes. Sources: botocore 1.44.5 (bedrock-runtime/2023-09-30/service-2.json: StopReason, ConverseStreamOutput,
 ContentBlock), recorded traffic, and the rows of the project's stop-reason facts that name this API.
@@ -63,7 +64,8 @@ SERVER_TOOL = "server_tool_use"
 
 
 def completes(stop: StopReason) -> bool:
-    """Whether the last call of a whole body is complete under this reason: a cut one arrives there as an object too."""
+    """Whether the last call of a whole body is complete under this reason: a cut call arrives there as an object too.
+    """
     return stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN) and stop.raw != "stop_sequence"
 
 
@@ -77,7 +79,7 @@ def unwrap(event: Mapping[str, Any]) -> tuple[str | None, Any]:
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON value is a Converse body or one event of its stream; `event` is the `:event-type`."""
+    """Whether a JSON value is a Converse body or an event of its stream; `event` is the `:event-type`."""
     if event in EVENTS or "contentBlockIndex" in value:
         return True
     output = value.get("output")

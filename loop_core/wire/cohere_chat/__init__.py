@@ -1,4 +1,4 @@
-"""Cohere's chat, `POST /v2/chat`, and the answers of `/v1/chat`."""
+"""Cohere's chat: `POST /v2/chat`, and the responses of `/v1/chat`."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _KINDS: Mapping[str, type[TextPart] | type[ReasoningPart]] = {"text": TextPart, 
 
 
 class GrowingPart:
-    """A text, thinking or a call of a stream while it grows."""
+    """A text, reasoning or a call of a stream while it arrives."""
 
     __slots__ = ("at", "closed", "id", "kind", "name", "pieces")
 
@@ -49,7 +49,7 @@ class GrowingPart:
         self.closed = False
 
     def part(self) -> ResponsePart:
-        """What it became."""
+        """The finished part."""
         text = "".join(self.pieces)
         if self.kind is not None:
             return self.kind(text)
@@ -57,7 +57,7 @@ class GrowingPart:
 
 
 class Decoder(base.Decoder):
-    """One chat response being read."""
+    """The decoder of one chat response."""
 
     api = API
     stop_reasons = STOP_REASONS
@@ -72,7 +72,7 @@ class Decoder(base.Decoder):
         self._id: str | None = None
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One event of either version."""
+        """Reads one event of either version."""
         at = At(ExchangePart.BODY, start, end)
         kind = string(event.get("type")) or string(event.get("event_type"))
         self._id = self._id or word(event.get("id")) or word(event.get("generation_id"))
@@ -100,7 +100,7 @@ class Decoder(base.Decoder):
             self.find(f"{API}.unknown_event", f"an event of type {kind!r} is not known", at)
 
     def on_body(self, body: Any) -> None:
-        """A whole answer, or an error (which the base has read)."""
+        """Reads a whole answer or an error (already read by the base class)."""
         if self.error is not None:
             return
         self._id = word(body.get("id")) or word(body.get("generation_id"))
@@ -125,7 +125,7 @@ class Decoder(base.Decoder):
         self._old_calls(body, self.slice_bytes(), 0)
 
     def build(self) -> ChatResponse:
-        """The response as far as it came."""
+        """The response, as far as it arrived."""
         grown = [part for growing in self._order if (part := growing.part()) not in (TextPart(""), ReasoningPart(""))]
         return ChatResponse(
             api=API,

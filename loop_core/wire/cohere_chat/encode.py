@@ -1,4 +1,4 @@
-"""`ChatResponse` -> the bytes that Cohere's second version would send for it, whole or as events."""
+"""`ChatResponse` -> the bytes of Cohere's version 2, whole or as events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loop_core.wire.cohere_chat.table import API
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one item an event when streamed, with `chunk` characters of text in each.
+    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each.
 
     Raises:
         EncodeError: the response holds what Cohere cannot carry; `what` names it.

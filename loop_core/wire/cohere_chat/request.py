@@ -1,4 +1,4 @@
-"""Body of a recorded Cohere request -> Request: as in Chat Completions, with words of its own; v1 says one message.
+"""A Cohere request body -> `Request`, and back: like Chat Completions with other words; v1 has a single message.
 
 Further down: request -> the body that the second version expects.
 """
@@ -33,7 +33,7 @@ _ROLES: Mapping[str, Role] = {"SYSTEM": Role.SYSTEM, "USER": Role.USER, "CHATBOT
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
-    """What a recorded request asks for."""
+    """The `Request` for a recorded body."""
     if "messages" not in body and isinstance(body.get("message"), str):
         return _read_first(body)
     request = read_chat(rest(body, "tool_choice"))
@@ -82,7 +82,7 @@ ASKING_LOSES: Mapping[str, str] = {
 
 
 def path(request: Request) -> str:
-    """Where the request goes, below `/v2`."""
+    """The path of the request below `/v2`."""
     return "/chat"
 
 

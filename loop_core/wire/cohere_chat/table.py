@@ -1,4 +1,5 @@
-"""Cohere chat as data: stop words, paths, what is lost, how its JSON is told from others', which values become facts.
+"""Cohere chat as data: stop words, paths, fields that cannot be carried, how its JSON is recognised, which values
+become facts.
 
 Sources: cohere 7.3.1 types/chat_finish_reason.py (v2), types/finish_reason.py (v1), the v2 streaming events.
 """
@@ -55,7 +56,7 @@ FIRST_EVENTS = frozenset({
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON value is an event of a stream or a whole answer, of either version."""
+    """Whether a JSON value is an event of a stream or a whole response, of either version."""
     kind = value.get("type")
     if isinstance(kind, str) and kind in EVENTS - {"debug"} and event in (None, kind):
         return True

@@ -1,4 +1,4 @@
-"""Gemini generateContent: the Gemini API and Vertex AI, whole, as server-sent events or as a streamed array."""
+"""Gemini generateContent (Gemini API and Vertex AI): whole, as server-sent events, or as a streamed array."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _COUNTED = frozenset(_COUNTS) | {SNAKE[name] for name in _COUNTS}
 
 
 class Decoder(base.Decoder):
-    """One generateContent response being read."""
+    """The decoder of one generateContent response."""
 
     api = API
     stop_reasons = STOP_REASONS
@@ -48,7 +48,8 @@ class Decoder(base.Decoder):
         self._span: tuple[int, int] | None = None  # of the event that is read; None for a whole body
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One chunk. Nearly all of them go on with a text, a thought or a streamed argument and bring nothing else."""
+        """Reads one chunk. Nearly all of them go on with a text, a thought or a streamed argument and bring nothing
+        else."""
         parts = self._parts
         append = parts.append
         if append is not None and "promptFeedback" not in event and "error" not in event:
@@ -77,7 +78,7 @@ class Decoder(base.Decoder):
         self._read(event)
 
     def on_body(self, body: Any) -> None:
-        """One whole answer."""
+        """Reads one whole response."""
         self._span = None
         self._read(body)
 
@@ -106,12 +107,12 @@ class Decoder(base.Decoder):
     # -- what `Parts` asks ---------------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """The JSON that is being read."""
+        """The JSON text that is being read."""
         source = self.slice_bytes() if self._span is None else self.payload
         return source.decode("utf-8", "replace").lstrip("\ufeff")
 
     def place(self, *path: str | int) -> At:
-        """Where a value of it stands."""
+        """The place of a value in that text."""
         if self._span is None:
             return self.body_at(pointer(*path))
         return At(ExchangePart.BODY, *self._span, pointer(*path))

@@ -1,4 +1,4 @@
-"""`ChatResponse` -> the bytes that Gemini would send for it: one JSON body, or server-sent events.
+"""`ChatResponse` -> the bytes of Gemini: one JSON body, or server-sent events.
 
 Owns nothing but the writing: what `decode` reads from these bytes is the response again, `LOSES` left out. Verbatim
 JSON (arguments, parts that are not interpreted) goes out as it came.
@@ -27,7 +27,7 @@ from loop_core.wire.gemini_generate.table import API, NATIVE
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one item an event when streamed, with `chunk` characters of text in each.
+    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each.
 
     Raises:
         EncodeError: the response holds what generateContent cannot carry; `what` names it.

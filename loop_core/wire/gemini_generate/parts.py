@@ -1,4 +1,4 @@
-"""Parts of a candidate's content -> parts of the response, in the order in which they came.
+"""Parts of a candidate's content -> parts of the response, in order of arrival.
 
 Owns which pieces belong together: text that follows text, values of one streamed call, a signature and what it signs.
 Whatever is no text, thought or function call (executableCode, inlineData, toolCall, …) stays verbatim, because it has
@@ -61,7 +61,7 @@ class PartialArgs:
         return not self._open and not self.broken
 
     def add(self, value: Mapping[str, Any]) -> None:
-        """Takes one element of `partialArgs`."""
+        """Reads one element of `partialArgs`."""
         path = get(value, "jsonPath")
         if path == self._where and self._text.open:
             self._grow(self._text, value)
@@ -81,15 +81,15 @@ class PartialArgs:
 
     @property
     def growing(self) -> tuple[Callable[[str], None], str] | None:
-        """What takes the next piece of the string that grew last, and its path; None where it is finished."""
+        """The string that receives the next piece, and its path; None where it is finished."""
         return (self._text.chunks.append, self._where) if self._text.open and self._where is not None else None
 
     def text(self) -> str:
-        """The object as JSON."""
+        """The arguments as JSON."""
         return _render(self._root, False)
 
     def prefix(self) -> str:
-        """The object as far as it came: JSON that stops in the middle."""
+        """The arguments as far as they arrived: JSON that stops in the middle."""
         return _render(self._root, True)
 
     def _place(self, steps: list[str | int]) -> tuple[Any, str | int]:
@@ -129,7 +129,7 @@ class PartialArgs:
 
 
 def string_piece(call: Mapping[str, Any], path: str) -> Any:
-    """What one more piece of a call adds to the string at `path`; None where it brings or ends anything else.
+    """The piece that a chunk adds to the string at `path`; None where it brings or ends anything else.
 
     Raises:
         KeyError, TypeError, ValueError: it has another shape.
@@ -203,16 +203,16 @@ _BESIDE = frozenset({"text", "thought", "thoughtSignature", "thought_signature"}
 
 
 class PartSource(Protocol):
-    """The JSON that is being read, and where its readers note quirks."""
+    """The JSON that is being read, and where its readers report quirks."""
 
     def text(self) -> str:
-        """The JSON that is being read."""
+        """The JSON text that is being read."""
 
     def place(self, *path: str | int) -> At:
-        """Where a value of it stands."""
+        """The place of a value in that text."""
 
     def find(self, rule: str, message: str, at: At | None = None, severity: Severity = Severity.WARNING) -> None:
-        """Notes a quirk."""
+        """Reports a quirk."""
 
 
 class _Run:
@@ -276,7 +276,7 @@ class Parts:
         """Which string of a call it goes to; None for text and thoughts."""
 
     def read(self, wire_call: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
-        """Takes one element of `content.parts`."""
+        """Reads one element of `content.parts`."""
         signature = get(wire_call, "thoughtSignature")
         signature = signature if isinstance(signature, str) and signature else None
         call = get(wire_call, "functionCall")
@@ -295,7 +295,7 @@ class Parts:
             self._items.append(OpaquePart(kind, json.dumps(wire_call) if source is None else source))
 
     def end_calls(self) -> None:
-        """A finish reason arrived: what was begun before it and promises no more is complete."""
+        """Notes that a finish reason arrived: calls that began before it and announce no further piece are complete."""
         for call in self._calls:
             call.ended = True
         if self.path is not None:

@@ -1,4 +1,4 @@
-"""A generateContent request body -> Request: what was asked, in the field's words.
+"""A generateContent request body -> `Request`, and back.
 
 Reads what a recording holds and never complains: an odd part is kept opaque, an odd message is skipped.
 
@@ -61,7 +61,7 @@ _TAKEN = tuple(
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
-    """What a recorded request asks for; the model and the streaming stand in `url`."""
+    """The `Request` for a recorded body; the model and whether it streams are in `url`."""
     served = PATHS[0].search(url)
     inner = body.get("config")
     # The client's own arguments, as SDK recordings keep them, hold everything else in `config`.
@@ -206,7 +206,7 @@ DECLARED_AS: Mapping[str, str] = {"json_schema": "parametersJsonSchema", "openap
 
 
 def path(request: Request) -> str:
-    """Where the request goes, below the version of the API."""
+    """The path of the request below the API version."""
     word = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
     return f"/models/{quote(request.model or '', safe='')}:{word}"
 

@@ -1,4 +1,4 @@
-"""How a server of generateContent is played: its words, and what it demands of a request."""
+"""How the scripted provider plays a generateContent server: its stop words, and its checks of a request."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def snake(name: str) -> str:
 
 
 def spellings(name: str) -> Sequence[str]:
-    """A name in both spellings."""
+    """A name in camel case and in snake case."""
     return (name, snake(name))
 
 

@@ -1,4 +1,5 @@
-"""Gemini generateContent as data: stop words, their numbers, block reasons, spellings, paths, schemas, what is lost.
+"""Gemini generateContent as data: stop words, their numbers, block reasons, spellings, paths, schemas, fields that
+cannot be carried.
 
 Knows no bytes. Sources: google-genai 3.4.0 (types.py: FinishReason, BlockedReason, Part), the proto files of
 google.cloud.aiplatform.v1 and google.ai.generativelanguage.v1beta, and the rows of the project's stop-reason facts
@@ -132,12 +133,12 @@ def get(value: Mapping[str, Any], name: str) -> Any:
 
 
 def key_of(value: Mapping[str, Any], name: str) -> str:
-    """How a field is spelled here."""
+    """The spelling of a field in this object."""
     return name if name in value else SNAKE[name]
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON value is a generateContent body, one element of its stream, or Google's error."""
+    """Whether a JSON value is a generateContent body, an element of its stream, or Google's error."""
     if event:
         return False
     candidates = value.get("candidates")
@@ -226,7 +227,7 @@ _NUMBER = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minPrope
 
 
 class RefusedKeyword(NamedTuple):
-    """A keyword that is not taken: the tool, and the JSON pointer inside its schema."""
+    """A schema keyword that Gemini refuses: the tool, and the JSON pointer inside its schema."""
 
     tool: str
     pointer: str
@@ -237,14 +238,14 @@ class RefusedKeyword(NamedTuple):
 
 
 def problems(tool: Tool) -> tuple[RefusedKeyword, ...]:
-    """What Gemini does not take in this tool's schema, in the order in which it stands there."""
+    """The keywords of this tool's schema that Gemini refuses, in order."""
     if tool.schema is None:
         return ()
     return tuple(RefusedKeyword(tool.name, pointer, word) for pointer, word in _wrong(tool.schema, tool.dialect, ""))
 
 
 def reduce_schema(tool: Tool) -> Tool:
-    """The tool with a schema that Gemini takes: what cannot be said is left out, so that it allows more.
+    """The tool with a schema that Gemini accepts: refused keywords are dropped, so the schema allows more.
 
     `const` becomes an enum of one, alternatives that are all constants an enum, a union with null `nullable`, and a
     `$ref` what it refers to.

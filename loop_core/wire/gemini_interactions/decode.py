@@ -52,7 +52,7 @@ Slice = Callable[..., str | None]
 
 
 class GrowingStep:
-    """A step of a stream while it grows; `append` serves the hot path."""
+    """A step of a stream while it arrives; `append` serves the hot path."""
 
     __slots__ = ("append", "closed", "end", "fields", "grown", "holder", "notes", "orphan", "signature", "source",
                  "start", "texts", "type")
@@ -71,7 +71,7 @@ class GrowingStep:
         self.end: int | None = None
 
     def extend(self, delta: Mapping[str, Any]) -> bool:
-        """Takes a delta; False where it does not belong to such a step."""
+        """Reads a delta; False where it does not belong to such a step."""
         kind, text = delta.get("type"), delta.get("text")
         if kind == "text" and self.type in (OUTPUT, "text") and isinstance(text, str):
             self.append(text)
@@ -110,7 +110,7 @@ class GrowingStep:
             holder[name] = before + value if joined else value
 
     def parts(self, limit: int) -> list[ResponsePart]:
-        """What the step became; a call that was never ended reaches to `limit`."""
+        """The parts of the step; a call that never ended reaches to `limit`."""
         text = "".join(self.texts)
         if self.type == CALL:
             return [self._call(text, limit)]
@@ -201,7 +201,7 @@ IMPLIED: Mapping[str, str] = {
 
 
 class Decoder(base.Decoder):
-    """One interaction being read."""
+    """The decoder of one interaction."""
 
     api = API
     stop_reasons = STOP_REASONS
@@ -221,7 +221,7 @@ class Decoder(base.Decoder):
     # -- events --------------------------------------------------------------------------------------------------
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One event; its name says nothing that `event_type` does not."""
+        """Reads one event; its name repeats its `event_type`."""
         kind = event.get("event_type") or name or ""
         if kind in DELTAS:
             delta = event["delta"]
@@ -276,7 +276,7 @@ class Decoder(base.Decoder):
     # -- interactions --------------------------------------------------------------------------------------------
 
     def on_body(self, body: Any) -> None:
-        """A whole interaction, or an error (which the base has read)."""
+        """Reads a whole interaction or an error (already read by the base class)."""
         if self.error is None and not any(name in body for name in ("status", "steps", "outputs", "id")):
             whole = At(ExchangePart.BODY, 0, self.size)
             self.find(f"{API}.no_interaction", "the body is no interaction", whole, Severity.ERROR)

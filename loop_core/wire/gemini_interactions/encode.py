@@ -1,4 +1,4 @@
-"""ChatResponse -> the bytes that the Interactions API would send, whole or as server-sent events.
+"""ChatResponse -> the bytes of the Interactions API, whole or as server-sent events.
 
 The status is the recorded one, also when it is absent: such a stream ends without its last interaction object. Nothing
 is mended: what the format cannot carry is an `EncodeError`.
@@ -28,7 +28,7 @@ from loop_core.wire.gemini_interactions.table import API, CALL, FINISHED, INSIDE
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The bytes of this response, one item an event; `chunk` is the characters in one delta.
+    """The bytes of this response, one item per event; `chunk` is the characters in one delta.
 
     Raises:
         EncodeError: the format cannot carry it; `what` says which part.

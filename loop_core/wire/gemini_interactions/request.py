@@ -1,4 +1,4 @@
-"""An Interactions request body -> Request: what was asked, in the field's words.
+"""An Interactions request body -> `Request`, and back.
 
 Reads what a recording holds and never complains: an odd step is kept opaque, an odd member is skipped.
 
@@ -58,7 +58,7 @@ _TAKEN = (
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
-    """What a recorded request asks for."""
+    """The `Request` for a recorded body."""
     settings = body.get("generation_config")
     settings = settings if isinstance(settings, Mapping) else {}
     system = tuple(_contents(body.get("system_instruction")))
@@ -196,7 +196,7 @@ ASKING_LOSES: Mapping[str, str] = {
 
 
 def path(request: Request) -> str:
-    """Where the request goes, below the version of the API."""
+    """The path of the request below the API version."""
     return "/interactions"
 
 

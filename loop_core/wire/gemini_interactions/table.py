@@ -1,4 +1,4 @@
-"""The Interactions format as data: statuses, kinds of steps, names of events, paths, and what it cannot carry.
+"""The Interactions format as data: statuses, kinds of steps, names of events, paths, fields that cannot be carried.
 
 Knows no bytes. Sources: google-genai 3.4.0 (_gaos/types/interactions, _interactions_continuation.py) and recordings;
 until its general availability the same API said `outputs` for `steps` and `content.*` for `step.*`, which are read too.
@@ -70,12 +70,12 @@ PATHS: tuple[re.Pattern[str], ...] = (
 
 
 def chained(request: Request) -> bool:
-    """Whether the server keeps the history of these requests, so that each goes on from the interaction before it."""
+    """Whether the server keeps the history, so that each request continues the interaction before it."""
     return request.previous_id is not None or request.background or request.extra.get("store") is True
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON object is an interaction, or one event of its stream.
+    """Whether a JSON object is an interaction or an event of its stream.
 
     A bare error body is nobody's: several formats share its shape.
     """

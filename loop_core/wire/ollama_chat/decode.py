@@ -1,4 +1,4 @@
-"""Ollama chat bytes -> ChatResponse: one JSON object a line, or one object, printed on one line or on many.
+"""Ollama chat bytes -> ChatResponse: one JSON object per line, or one object, on one line or on many.
 
 Owns what a line adds and what its `done` means. A call arrives whole or not at all, so only `done_reason` tells whether
 the model was cut; where it is absent there was no end (llm/server.go DoneReasonConnectionClosed: the runner was lost).
@@ -37,7 +37,7 @@ def _nowhere(_: str) -> None: ...
 
 
 class Decoder(base.Decoder):
-    """One chat response being read."""
+    """The decoder of one chat response."""
 
     api: ClassVar[str] = API
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
@@ -58,7 +58,7 @@ class Decoder(base.Decoder):
         self._span = (0, 0)
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One line. Nearly all of them carry one piece of text, or of thinking, and nothing new besides."""
+        """Reads one line. Nearly all of them carry one piece of text, or of thinking, and nothing new besides."""
         try:
             message = event["message"]
             if not event["done"] and "role" in message and "error" not in event:
@@ -74,7 +74,7 @@ class Decoder(base.Decoder):
         self._read(event)
 
     def on_body(self, body: Any) -> None:
-        """A body that no line could be made of: an error page that is JSON after all."""
+        """Reads a body that is not lines of JSON: an error page, for example."""
         self._read(body)
 
     def build(self) -> ChatResponse:

@@ -1,4 +1,4 @@
-"""`ChatResponse` -> the bytes that Ollama would send for it: one object, or one object a line.
+"""`ChatResponse` -> the bytes of Ollama: one object, or one object per line.
 
 Owns nothing but the writing: what `decode` reads from these bytes is the response again, `LOSES` left out.
 """
@@ -20,7 +20,7 @@ _DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_d
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one item a line when streamed, with `chunk` characters of text in each.
+    """The body: one item when whole, one item per line when streamed, with `chunk` characters of text in each.
 
     Raises:
         EncodeError: the response holds what Ollama cannot carry; `what` names it.
@@ -38,7 +38,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 
 
 def losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
-    """What of the response Ollama cannot carry, and why."""
+    """The parts of the response that Ollama cannot carry, with the reason."""
     stop = response.stop_reason
     if stop.raw is None and response.error is None and stop.normalized is not Stop.INTERRUPTED:
         yield "stop_reason", f"{stop.normalized} has no done_reason to be told by"
@@ -78,7 +78,7 @@ def _part_losses(part: ResponsePart, stopped: bool, stream: bool) -> Iterator[tu
 
 
 def body_of(response: ChatResponse) -> dict[str, Any]:
-    """The one object of a whole body."""
+    """The object of a whole body."""
     error = _error(response)
     if error and not response.parts and response.stop_reason.raw is None and response.usage is None:
         return error

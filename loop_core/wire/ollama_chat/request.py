@@ -1,4 +1,4 @@
-"""An Ollama chat request body -> Request: what was asked, in the field's words.
+"""An Ollama chat request body -> `Request`, and back.
 
 Reads what a recording holds and never complains: odd messages and tools are skipped.
 
@@ -46,7 +46,7 @@ _ROLES: Mapping[str, Role] = {role.value: role for role in Role}
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
-    """What a recorded request asks for; a request that does not say so is streamed."""
+    """The `Request` for a recorded body; Ollama streams unless the request says otherwise."""
     options = body.get("options")
     cap = options.get("num_predict") if isinstance(options, Mapping) else None
     model = body.get("model")
@@ -125,7 +125,7 @@ ASKING_LOSES: Mapping[str, str] = {
 
 
 def path(request: Request) -> str:
-    """Where the request goes, below `/api`."""
+    """The path of the request below `/api`."""
     return "/chat"
 
 

@@ -1,4 +1,4 @@
-"""Ollama chat as data: stop words, paths, what is lost, and how its JSON is told from others'.
+"""Ollama chat as data: stop words, paths, fields that cannot be carried, and how its JSON is recognised.
 
 Knows no bytes. Sources: ollama 0.6.3 (_types.py), the server's llm/server.go (DoneReason) and docs/api.md, and the rows
 of the project's stop-reason facts that name this API.
@@ -43,7 +43,8 @@ PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/api/chat/?(?=$|[?#])"),)
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON value is a line of a chat stream or a whole answer; its error (one string) could be anybody's."""
+    """Whether a JSON value is a line of a chat stream or a whole answer; its error (one string) does not identify it.
+    """
     return not event and isinstance(value.get("message"), dict) and isinstance(value.get("done"), bool)
 
 

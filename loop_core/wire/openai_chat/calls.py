@@ -1,4 +1,4 @@
-"""Which call a tool delta belongs to, and the calls that come of it.
+"""Assigns the tool deltas of Chat Completions to calls, and builds the calls.
 
 Owns the assembly of streamed calls over the servers' ways of counting them; does not know framing, choices or reasons.
 A delta that names its call by a known index and nothing else goes straight there. All others are looked at:
@@ -32,14 +32,14 @@ from loop_core.wire.openai_chat.table import API
 
 
 class QuirkNote(Protocol):
-    """How a quirk is reported."""
+    """Reports a quirk of the bytes."""
 
     def __call__(self, rule: str, message: str, at: At | None = None) -> None:
         """Notes it, once."""
 
 
 class GrowingCall:
-    """One call being received."""
+    """One call while it arrives."""
 
     __slots__ = ("at", "form", "id", "kind", "late", "name", "pieces", "signature", "wanders")
 
@@ -58,7 +58,7 @@ class GrowingCall:
 
     @property
     def arguments(self) -> str | None:
-        """The characters received; None where no arguments were sent at all."""
+        """The characters received so far; None where no arguments were sent at all."""
         return None if self.pieces is None else "".join(self.pieces)
 
     @property
@@ -73,7 +73,7 @@ class GrowingCall:
             return False
 
     def grow(self, piece: str) -> None:
-        """Takes a piece of the arguments; an empty one says that there are some."""
+        """Adds a piece of the arguments; an empty piece shows that arguments exist."""
         if self.pieces is None:
             self.pieces = []
         if piece:
@@ -91,7 +91,7 @@ Text = Callable[[], str | None]
 
 
 class CallAssembly:
-    """The calls of one choice, in the order in which they were opened."""
+    """The calls of one choice, in order of their beginning."""
 
     __slots__ = ("_by_index", "_growing", "_last", "_note", "_sealed", "opened")
 
@@ -105,14 +105,14 @@ class CallAssembly:
         self._sealed = False
 
     def seal(self) -> None:
-        """A stop reason has come: the calls so far are ended, and whatever is taken from now on comes late."""
+        """Notes that a stop reason arrived: the calls so far are ended, and later pieces are late."""
         self._sealed = True
         self._growing.clear()
         for call in self.opened:
             call.late = False
 
     def append(self, delta: Mapping[str, Any]) -> bool:
-        """The hot path: a known index with a piece of arguments and nothing else; False for any other delta."""
+        """The hot path: adds a known index with a piece of arguments and nothing else; False for any other delta."""
         try:
             function = delta["function"]
             pieces, text = self._growing[delta["index"]], function["arguments"]
@@ -124,13 +124,13 @@ class CallAssembly:
         return True
 
     def add(self, value: Any, at: At | None, verbatim: Slice) -> None:
-        """One whole call of a message, which never goes on with another one."""
+        """Adds a whole call of a message; it never continues another one."""
         kind, payload, holder, key = _payload(value)
         call = self._open(None, kind, at)
         self._fill(call, value, _word(payload.get("name")), payload.get(key), lambda: verbatim(holder, key))
 
     def take(self, delta: Mapping[str, Any], at: At | None, verbatim: Slice) -> None:
-        """Any element of `tool_calls` of a chunk."""
+        """Reads any element of `tool_calls` of a chunk."""
         kind, payload, holder, key = _payload(delta)
         index, given = delta.get("index"), payload.get(key)
         ident, name = _word(delta.get("id")), _word(payload.get("name"))

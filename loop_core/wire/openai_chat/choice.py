@@ -1,4 +1,4 @@
-"""One choice being received: text, thinking, refusal, calls, and the words about its end.
+"""One choice of a Chat Completions response while it arrives: text, reasoning, refusal, calls, and its stop words.
 
 Owns what a message or a delta holds, in every form that compatible servers send it. Does not know framing or offsets:
 places and verbatim JSON come from the decoder.
@@ -34,13 +34,13 @@ class ReasoningBlock:
         self.id: Any = None
 
     def freeze(self) -> ReasoningPart:
-        """The block as received; what is no text counts as absent."""
+        """The finished block; a value that is not text counts as absent."""
         kept = [word if type(word) is str else None for word in (self.signature, self.data, self.id)]
         return ReasoningPart(join_pieces(self.text), *kept)
 
 
 class GrowingChoice:
-    """What one choice has said so far."""
+    """One choice while it arrives."""
 
     __slots__ = ("_length", "blocks", "calls", "deprecated_call", "earlier", "filtered", "filtered_at", "index", "note",
                  "opaque", "raw", "raw_at", "reasoning", "refusal", "refusal_at", "text", "whole", "words")
@@ -69,7 +69,7 @@ class GrowingChoice:
         self._length = 0
 
     def stop(self, word: str, at: At) -> None:
-        """A finish reason has come; the last one counts, but an empty one never replaces another."""
+        """Notes a finish reason; the last one counts, but an empty one never replaces another."""
         if self.raw and word and word != self.raw:
             self.earlier.append((self.raw, self.raw_at or at))
             self.note(f"{API}.stop_reason_changes", f"the finish reason changes from {self.raw!r} to {word!r}", at)
@@ -81,12 +81,12 @@ class GrowingChoice:
 
     @property
     def late(self) -> bool:
-        """Whether text or a piece of a call came after the finish reason."""
+        """Whether text or a piece of a call arrived after the finish reason."""
         return bool(self.raw) and (len(self.text) > self._length or any(call.late for call in self.calls.opened))
 
     @property
     def progress(self) -> int:
-        """How many pieces have come."""
+        """The number of pieces received."""
         grown = sum(len(call.pieces or ()) + 1 for call in self.calls.opened)
         return len(self.text) + len(self.reasoning) + sum(len(b.text) for b in self.blocks.values()) + grown
 
@@ -98,7 +98,8 @@ class GrowingChoice:
         return frozenset(name for name, value in found.items() if value)
 
     def parts(self, finished: bool) -> list[ResponsePart]:
-        """Thinking, text, blocks kept verbatim, calls: a message has one of each, whatever order the pieces came in."""
+        """The parts of the message: reasoning, text, verbatim blocks, calls, at most one run of each, whatever the
+        order of the pieces."""
         parts: list[ResponsePart] = []
         plain = join_pieces(self.reasoning)
         blocks = [block.freeze() for block in self.blocks.values()]
@@ -115,7 +116,7 @@ class GrowingChoice:
     # -- what a message or a delta holds -------------------------------------------------------------------------
 
     def append(self, delta: Mapping[str, Any]) -> bool:
-        """The hot path: a piece of one call's arguments, or of thinking, and nothing else; False for any other."""
+        """The hot path: adds a piece of one call's arguments or of reasoning, and nothing else; False for any other."""
         try:
             if len(delta) == 4 and "reasoning_details" in delta:
                 return self._thought(delta)
@@ -144,7 +145,7 @@ class GrowingChoice:
         return True
 
     def take(self, message: Mapping[str, Any], base: Path, place: Place, verbatim: Verbatim, *, whole: bool) -> None:
-        """Everything but plain text: `base` is the path of `message` inside the frame."""
+        """Reads everything except plain text: `base` is the path of `message` inside the frame."""
         thinking = False
         for key, value in message.items():
             if not value:
@@ -259,7 +260,7 @@ def _holds(value: list[Any] | dict[str, Any]) -> bool:
 
 
 def join_pieces(pieces: list[str]) -> str:
-    """The pieces as one text; a surrogate pair that was split over two of them becomes its character again."""
+    """The pieces as one text; a surrogate pair that two of them split becomes its character again."""
     return mend("".join(pieces))
 
 

@@ -1,4 +1,4 @@
-"""Chat Completions, whole or streamed -> `ChatResponse`, for OpenAI and the family that imitates it.
+"""Chat Completions, whole or streamed -> `ChatResponse`, for OpenAI and the servers that imitate it.
 
 Owns which choice is read, the mapped reason and its place, and what stands beside the choices (usage, errors, words of
 routers and filters). What a message holds is `choice`, how deltas make calls is `calls`.
@@ -54,7 +54,7 @@ Remark = tuple[str, str, At | None, Severity]
 
 
 def pick(choices: Collection[GrowingChoice], n: int) -> list[GrowingChoice]:
-    """The first choice; with it those that hold other kinds of content, where one answer was asked for (Copilot)."""
+    """The first choice; with it those with other kinds of content, if one answer was requested (Copilot)."""
     ordered = sorted(choices, key=lambda choice: choice.index if type(choice.index) is int else len(choices))
     first = ordered[:1]
     if n != 1 or len(ordered) < 2:
@@ -67,7 +67,7 @@ def pick(choices: Collection[GrowingChoice], n: int) -> list[GrowingChoice]:
 
 
 def settle(read: Sequence[GrowingChoice], mapped: Read, rows: Mapping[str, StopRow]) -> tuple[StopReason, str | None]:
-    """The mapped reason, and an earlier word that it had to be tightened by.
+    """The mapped stop reason, and the earlier word if a contradiction replaced it.
 
     Of several choices the first that is not cleanly finished speaks for all. A clean word gives way to a cut or failure
     that was reported before it, to a refusal (whose reason is `stop`), and to a filter that removed something.
@@ -97,7 +97,7 @@ def _signs(choice: GrowingChoice) -> Iterator[tuple[str, bool, At | None]]:
 
 
 def words(read: Sequence[GrowingChoice], earlier: str | None) -> dict[str, str]:
-    """What the choices say about the end besides their reason."""
+    """The further words of the choices about the end, besides their finish reason."""
     found = {name: word for choice in reversed(read) for name, word in choice.words.items()}
     filtered = {name for choice in read for name in choice.filtered}
     if filtered:
@@ -110,7 +110,7 @@ def words(read: Sequence[GrowingChoice], earlier: str | None) -> dict[str, str]:
 def remarks(
     read: Sequence[GrowingChoice], parts: Sequence[ResponsePart], usage: Usage | None, empty: At | None
 ) -> Iterator[Remark]:
-    """What is strange about the complete response; `empty` is the place of an empty `choices` that ended it."""
+    """Findings about the complete response; `empty` is the place of an empty `choices` that ended it."""
     if empty is not None:
         yield (f"{API}.empty_end", "the answer ends with an empty list of choices and without a finish reason", empty,
                Severity.WARNING)
@@ -146,7 +146,7 @@ _QUIRKS: Mapping[str, Severity] = {
 
 
 class Decoder(Base):
-    """One Chat Completions response being read."""
+    """The decoder of one Chat Completions response."""
 
     api: ClassVar[str] = API
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
@@ -170,7 +170,7 @@ class Decoder(Base):
     # -- streams -------------------------------------------------------------------------------------------------
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One chunk; nearly all hold a piece of one known choice and nothing else."""
+        """Reads one chunk; nearly all hold a piece of one known choice and nothing else."""
         try:
             (choice,) = event["choices"]
             delta = choice["delta"]
@@ -236,7 +236,7 @@ class Decoder(Base):
     # -- whole bodies --------------------------------------------------------------------------------------------
 
     def on_body(self, body: Any) -> None:
-        """A whole completion, or an error."""
+        """Reads a whole completion or an error."""
         self._identity(body)
         self._end = len(self.slice_bytes())
         usage = body.get("usage")
@@ -340,7 +340,7 @@ class Decoder(Base):
     # -- the response --------------------------------------------------------------------------------------------
 
     def build(self) -> ChatResponse:
-        """The response of the first choice, or of several that are one answer in pieces."""
+        """The response of the first choice, or of several that are pieces of one answer."""
         read = pick(self._choices, self.n)
         if len(read) > 1:
             self._note(f"{API}.choices_merged", "one answer came in several choices and is read as one", read[1].raw_at)

@@ -1,4 +1,4 @@
-"""`ChatResponse` -> the bytes that a Chat Completions server would send for it, whole or as an event stream.
+"""`ChatResponse` -> the bytes of a Chat Completions server, whole or as an event stream.
 
 Owns nothing but the writing: what `decode` reads from these bytes is the response again, `LOSES` left out. Verbatim
 JSON (object arguments, blocks that are not interpreted) goes out as it came.
@@ -38,7 +38,7 @@ _LISTS = frozenset(MESSAGE_BLOCKS) - {"audio"}
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one item an event when streamed, with `chunk` characters of text in each.
+    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each.
 
     Raises:
         EncodeError: the response holds what Chat Completions cannot carry; `what` names it.

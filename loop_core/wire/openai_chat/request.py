@@ -57,7 +57,7 @@ _DEPLOYMENT = re.compile(r"/deployments/([^/?#]+)/")
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
-    """What the body asks for; Azure names the model's deployment in the URL only."""
+    """The `Request` for a recorded body; Azure names the model's deployment in the URL only."""
     deployment = _DEPLOYMENT.search(url)
     model = word(body.get("model")) or (unquote(deployment.group(1)) if deployment else None)
     messages = body.get("messages")
@@ -211,7 +211,7 @@ ASKING_LOSES: Mapping[str, str] = {
 
 
 def path(request: Request) -> str:
-    """Where the request goes, below the version of the API."""
+    """The path of the request below the API version."""
     return "/chat/completions"
 
 

@@ -1,4 +1,4 @@
-"""Chat Completions as data: stop words, where other words about the end stand, paths, what the format cannot carry.
+"""Chat Completions as data: stop words, other words about the end, paths, fields that cannot be carried.
 
 Owns no reading of bytes. Words of single servers (Mistral's `model_length`, vLLM's `repetition`) are in profiles.
 
@@ -89,7 +89,7 @@ PATHS: tuple[re.Pattern[str], ...] = (
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON object is a chat completion or one chunk of it.
+    """Whether a JSON object is a chat completion or one of its chunks.
 
     A bare error body is nobody's: several formats share its shape.
     """
@@ -137,7 +137,7 @@ def read_usage(counts: Mapping[str, Any]) -> Usage | None:
 
 
 def write_usage(usage: Usage) -> dict[str, Any]:
-    """The `usage` object that says the same."""
+    """The `usage` object for these counts."""
     counts: dict[str, Any] = {}
     if usage.input_tokens is not None:
         counts["prompt_tokens"] = usage.input_tokens

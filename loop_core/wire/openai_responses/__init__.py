@@ -1,4 +1,4 @@
-"""OpenAI Responses, and those who imitate it."""
+"""OpenAI Responses, and the servers that imitate it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from loop_core.wire.openai_responses.table import (
 
 
 class Decoder(BaseDecoder):
-    """One Responses answer being read."""
+    """The decoder of one Responses answer."""
 
     api = API
     stop_reasons = STOP_REASONS
@@ -51,7 +51,7 @@ class Decoder(BaseDecoder):
     # -- events --------------------------------------------------------------------------------------------------
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One event; the pieces of a text or a payload are only appended."""
+        """Reads one event; the pieces of a text or a payload are only appended."""
         kind = event.get("type") or name or ""
         delta = DELTAS.get(kind)
         if delta is not None:
@@ -164,7 +164,7 @@ class Decoder(BaseDecoder):
     # -- whole bodies --------------------------------------------------------------------------------------------
 
     def on_body(self, body: Any) -> None:
-        """A whole response."""
+        """Reads a whole response."""
         if body.get("background") is True:
             self.background = True
         self._last, self._ended = body, True

@@ -1,4 +1,4 @@
-"""ChatResponse -> the bytes that a Responses provider would send, whole or streamed.
+"""ChatResponse -> the bytes of a Responses provider, whole or streamed.
 
 Owns the shape of events and items on the way out. Ids and times that a response does not hold are constants. What the
 format cannot say is refused: a call that is open although its status and its response's status say that it is whole.

@@ -1,4 +1,4 @@
-"""Output items -> parts: one item as far as it was received, and what it means.
+"""Output items -> parts: one item while it arrives, and its meaning.
 
 Owns the reading of items only: which events bring them, and how a response ends, is `decode`'s. An item that we do not
 interpret keeps its verbatim JSON.
@@ -30,7 +30,7 @@ _SHOWN = 80
 
 
 class GrowingItem:
-    """One output item: its latest JSON, the pieces that its deltas brought, and whether it was ended."""
+    """One output item: its latest JSON, the pieces of its deltas, and whether it ended."""
 
     __slots__ = ("at", "done", "finals", "frame", "path", "pieces", "value")
 
@@ -46,16 +46,16 @@ class GrowingItem:
         self.finals: dict[tuple[str, int], str] = {}
 
     def replace(self, value: Mapping[str, Any], frame: bytes, path: tuple[str | int, ...], at: At) -> None:
-        """Takes the ended item in the place of the announced one."""
+        """Replaces the announced item by the ended one."""
         self.value, self.frame, self.path, self.at, self.done = value, frame, path, at, True
 
     def streamed(self, *fields: str) -> list[tuple[int, str, str]]:
-        """What the events brought for these fields, as (index, field, text) in order; a repeated whole wins."""
+        """The streamed values of these fields, as (index, field, text) in order; a repeated whole value wins."""
         keys = sorted({key for key in (*self.pieces, *self.finals) if key[0] in fields}, key=lambda key: key[1])
         return [(key[1], key[0], self.finals.get(key, "".join(self.pieces.get(key, ())))) for key in keys]
 
     def verbatim(self, *more: str | int) -> str:
-        """The JSON characters of the item, or of a value inside it, as they came."""
+        """The JSON characters of the item, or of a value inside it, as received."""
         text = self.frame.decode("utf-8", "replace").lstrip("\ufeff")
         found = slice_of(text, *self.path, *more)
         if found is not None:
@@ -67,7 +67,7 @@ class GrowingItem:
 
 
 class ItemReading(NamedTuple):
-    """What one item said."""
+    """The meaning of one item."""
 
     parts: Sequence[ResponsePart] = ()
     refusal: str = ""
@@ -76,7 +76,7 @@ class ItemReading(NamedTuple):
 
 
 def closes(value: Mapping[str, Any], ended: bool) -> bool:
-    """Whether the status of an ended item says that a call is whole; `ended`: the response's status is completed.
+    """Whether the status of an ended item means that a call is complete; `ended`: the response's status is completed.
 
     An item without a status is whole in a completed response. `in_progress` there means that the item waits for its
     output: a call that a program makes, and the provider's own tools that the client runs (OpenAI's guide shows a
@@ -118,7 +118,7 @@ def read(item: GrowingItem, ended: bool, answered: frozenset[str]) -> ItemReadin
 
 
 def call_id(value: Mapping[str, Any]) -> str | None:
-    """The id that a result has to name; an empty one is none (xAI sends such)."""
+    """The id that a result has to name; an empty one counts as none (xAI sends such ids)."""
     return string(value.get("call_id")) or None
 
 

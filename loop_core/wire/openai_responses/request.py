@@ -1,4 +1,4 @@
-"""A recorded Responses request -> Request.
+"""A Responses request body -> `Request`, and back.
 
 Owns the reading of input items, tools and options. What is odd is skipped; what is not interpreted is kept as JSON.
 """
@@ -68,7 +68,7 @@ CAPS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
-    """What a recorded request body asks for; the URL says nothing more in this format."""
+    """The `Request` for a recorded body; the URL adds nothing in this format."""
     caps = [body.get(key) for key in CAPS]
     return Request(
         api=API,
@@ -235,7 +235,7 @@ _IDS: Mapping[str, str] = {"mcp_approval_response": "approval_request_id", "loca
 
 
 def path(request: Request) -> str:
-    """Where the request goes, below the version of the API."""
+    """The path of the request below the API version."""
     return "/responses"
 
 

@@ -1,4 +1,4 @@
-"""The Responses format as data: stop words, which items the client must answer, paths, and what it cannot carry.
+"""The Responses format as data: stop words, which items the client must answer, paths, fields that cannot be carried.
 
 Owns no reading of bytes. The native word is the status, with its reason if it has one: `incomplete:max_output_tokens`.
 
@@ -124,13 +124,14 @@ PATHS: tuple[re.Pattern[str], ...] = (
 
 
 def chained(request: Request) -> bool:
-    """Whether the server keeps the history of these requests, so that each goes on from the response before it."""
+    """Whether the server keeps the history, so that each request continues the response before it."""
     stored = request.extra.get("store") is True or request.extra.get("conversation") is not None
     return stored or request.background or request.previous_id is not None
 
 
 def runs_itself(item: Mapping[str, Any], answered: frozenset[str]) -> bool:
-    """Whether the provider ran an item that could also be the client's; `answered` are the call ids with an output."""
+    """Whether the provider ran an item of a type that the client can run too; `answered` are the call ids with an
+    output."""
     call_id = item.get("call_id")
     if call_id and isinstance(call_id, str) and call_id in answered:
         return True
@@ -141,7 +142,7 @@ def runs_itself(item: Mapping[str, Any], answered: frozenset[str]) -> bool:
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON object is a response of this format or one event of its stream.
+    """Whether a JSON object is a response of this format or an event of its stream.
 
     A bare error body is nobody's: several formats share its shape.
     """
