@@ -1,4 +1,4 @@
-"""The command line: argument parsing and exit codes, nothing else.
+"""The command line: parses arguments and sets exit codes, and does nothing else.
 
     inspector [PATH…]            opens the app; without a path, a table of your sessions and the samples
     inspector serve [PATH…]      the same app in a browser, on this machine only
@@ -80,10 +80,10 @@ def _refuse_misspelt(word: str) -> None:
 
 
 class Inspector(click.Group):
-    """Takes `inspector PATH…` for `inspector view PATH…`: a first word that is no command is a path."""
+    """The top command; it reads `inspector PATH…` as `inspector view PATH…`, if the first word is no command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Puts `view` before arguments that begin with a path, or with nothing at all."""
+        """Inserts `view` before arguments that begin with a path, and if there are none."""
         own = {name for param in self.params for name in param.opts} | {"--help", "-h", "--version"}
         first = next((arg for arg in args if not arg.startswith("-") or arg == "-"), None)
         if ctx.resilient_parsing and not args:
@@ -94,7 +94,7 @@ class Inspector(click.Group):
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Commands, files and the options of `view`: the first word may be any of them."""
+        """Completes commands, files and the options of `view`: the first word may be any of them."""
         from click.shell_completion import CompletionItem
 
         view = self.get_command(ctx, "view")
@@ -105,7 +105,7 @@ class Inspector(click.Group):
                 *view.shell_complete(unnamed, incomplete)]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of the table."""
+        """The names of the commands, in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -131,7 +131,7 @@ def main() -> None:
 
 
 def run() -> None:
-    """The entry point: every expected failure is one line and exit code 2."""
+    """The entry point: prints every expected failure as one line, with exit code 2."""
     try:
         main(standalone_mode=True)
     except LoopError as why:

@@ -1,4 +1,5 @@
-"""`inspector check`: a verdict on recorded sessions that CI, a fleet of machines and an agent can rely on.
+"""`inspector check`: checks recorded sessions by rules, with exit codes and report formats for CI, fleets of machines
+and agents.
 
 `check_file` looks at one file, or its bytes, and returns a `Report`; it can be pickled and sent to another process or
 machine, and reports merge with `merge`. The rules stand in `rules`.

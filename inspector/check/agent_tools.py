@@ -1,4 +1,5 @@
-"""What an agent may ask of recorded sessions, as plain values: the tools of `inspector mcp`, without its protocol.
+"""The tools of `inspector mcp` as plain functions, without its protocol: questions that an agent may ask about recorded
+sessions.
 
 Read-only. Every answer is masked, and bounded: texts and lists are cut, and say how much more there is.
 """
@@ -77,7 +78,7 @@ TextLength = Annotated[int, Field(ge=1, le=LONGEST_TEXT, description="Characters
 
 
 def list_sessions(paths: Paths = (), most: RowCount = 50) -> dict[str, Any]:
-    """The newest sessions in these files and folders; without paths, those that agents wrote on this machine.
+    """The newest sessions in these files and folders; without paths, the newest that agents wrote on this machine.
 
     Raises:
         CallerError: a path cannot be read.
@@ -101,7 +102,7 @@ def list_sessions(paths: Paths = (), most: RowCount = 50) -> dict[str, Any]:
 
 
 def why_did_it_stop(path: SessionPath, most: RowCount = MOST_ROWS) -> dict[str, Any]:
-    """The headline of a session, and of each turn, the worst first: verdict, what happened, what to change, reasons.
+    """The headline of a session, and of each turn, worst first: verdict, cause, what to change, stop reasons.
 
     Raises:
         CallerError: the file cannot be read.
@@ -128,7 +129,7 @@ def _turn(shown: View, at: int) -> dict[str, Any]:
 
 
 def findings(paths: Paths, rules: RuleIds = (), most: RowCount = MOST_ROWS) -> dict[str, Any]:
-    """What the rules of `inspector check` find in files and folders, the errors first.
+    """The problems that the rules of `inspector check` find in files and folders, errors first.
 
     Raises:
         CallerError: there is no such rule, or none of the files can be read.
@@ -155,7 +156,7 @@ def response(
                                         "a long text is given by its beginning and its end.")] = None,
     characters: TextLength = MOST_TEXT,
 ) -> dict[str, Any]:
-    """One response: its reasons with their evidence, its text, and each call with whether it may run.
+    """One response: its stop reasons with their evidence, its text, and each call with its verdict.
 
     Raises:
         CallerError: the file cannot be read, or has no such response or call.
@@ -197,7 +198,8 @@ def what_if(
     turn: Annotated[int | None, Field(ge=1, description="Only this turn, from 1; without it, all that change.")] = None,
     most: RowCount = MOST_ROWS,
 ) -> dict[str, Any]:
-    """How each turn would have ended under other limits or another policy, and whether that is recorded or simulated.
+    """How each turn would have ended under other limits or another policy, and whether that end is recorded or
+    simulated.
 
     Raises:
         CallerError: the file cannot be read, or there is no such limit or turn.
@@ -244,7 +246,7 @@ TOOLS: Mapping[str, Callable[..., dict[str, Any]]] = {
 
 
 def tool_descriptions() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Name, description and the JSON Schema of the arguments of each tool."""
+    """Name, description and argument schema of each tool."""
     for name, tool in TOOLS.items():
         yield name, (tool.__doc__ or "").split("\n\n")[0], _arguments(tool).json_schema()
 
@@ -255,7 +257,7 @@ def _arguments(tool: Any) -> TypeAdapter[Any]:
 
 
 def answer_of(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of a tool.
+    """Runs a tool and returns its answer.
 
     Raises:
         CallerError: there is no such tool, an argument is missing, unknown or out of range, or the tool refuses.

@@ -1,4 +1,4 @@
-"""A baseline: the problems that are known already, by fingerprints that survive moved lines and renamed files."""
+"""Baselines: the known problems as fingerprints, which stay the same if lines move or files are renamed."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def read(path: str) -> frozenset[str]:
 
 
 def baseline_text(report: Report) -> str:
-    """A baseline that knows all problems of a report; what each is stands beside its fingerprint, for people."""
+    """A baseline of all problems of a report, with a description beside each fingerprint for people."""
     known = {problem.fingerprint: {"rule": problem.rule, "message": problem.message, "file": problem.file}
              for problem in sorted(report.problems, key=lambda each: (each.file, each.turn, each.rule))}
     return json.dumps({"schema": SCHEMA, "problems": known}, ensure_ascii=False, indent=1) + "\n"
 
 
 def is_new(known: frozenset[str], problem: Problem) -> bool:
-    """Whether a baseline does not know a problem."""
+    """Whether a problem is not in the baseline."""
     return problem.fingerprint not in known

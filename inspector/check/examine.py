@@ -1,4 +1,4 @@
-"""Files -> reports: which rules fire in which turns, where, and how many turns ended in which way.
+"""Runs the rules over files: which rules find problems in which turns, and how many turns ended in which way.
 
 A report is plain values, without bytes of the session, so it is small, can be pickled and merges with others.
 """
@@ -29,7 +29,7 @@ LONGEST = 400
 
 
 class Problem(NamedTuple):
-    """Something that a rule found."""
+    """A problem that a rule found, with its place."""
 
     rule: str
     severity: str
@@ -72,12 +72,12 @@ class TurnEnd(NamedTuple):
 
     @property
     def lost(self) -> bool:
-        """Whether its answer was lost: cut, broken or empty, or with a call that was held or run in half."""
+        """Whether the answer of the turn was lost: cut, broken or empty, or with a held call or one that ran cut."""
         return self.severity == "error"
 
 
 class FileProblems(NamedTuple):
-    """What was found in one file."""
+    """The problems and turns of one file."""
 
     path: str
     problems: tuple[Problem, ...] = ()
@@ -89,7 +89,7 @@ class FileProblems(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What was found in files, in the order of their paths."""
+    """The problems and turns of several files, ordered by path."""
 
     files: tuple[FileProblems, ...] = ()
     skipped: int = 0
@@ -109,22 +109,22 @@ class Report(NamedTuple):
 
     @property
     def unread(self) -> Counter[str]:
-        """Formats that are known and not read -> exchanges in them."""
+        """Known formats that cannot be read -> number of exchanges in them."""
         return sum((Counter(dict(file.unread)) for file in self.files), Counter())
 
     @property
     def errors(self) -> list[str]:
-        """What could not be read."""
+        """The files that could not be read, with the reason."""
         return [file.error for file in self.files if file.error]
 
     def keep(self, wanted: Callable[[Problem], bool]) -> Report:
-        """The same without the problems that are not wanted."""
+        """The report with only the wanted problems."""
         return self._replace(files=tuple(
             file._replace(problems=tuple(filter(wanted, file.problems))) for file in self.files))
 
 
 def merge(reports: Iterable[Report]) -> Report:
-    """One report of several; of a file that stands in more than one of them, the first is taken."""
+    """Merges reports; if a file is in several of them, its first result is used."""
     found: dict[str, FileProblems] = {}
     skipped = 0
     for report in reports:
@@ -138,7 +138,7 @@ def check_file(
     path_or_bytes: str | os.PathLike[str] | bytes, rules: Sequence[str] | None = None, *, name: str = "",
     api: str | None = None, profile: str | None = None, wanted: str = "",
 ) -> Report:
-    """What the rules find in one file, or in the bytes of one, with the files that belong to its session.
+    """Checks one file, or its bytes, together with the files of its session.
 
     `rules` are ids of `inspector.check.rules.RULES`; None: all. `name` is what bytes are called. `wanted` is an
     expression of the filter language: only turns with an answer that it finds are looked at.
@@ -159,7 +159,8 @@ def check_paths_together(
     paths: Sequence[str], ids: Sequence[str], *, name: str = "", api: str | None = None, profile: str | None = None,
     wanted: str = "", stdin: bytes | None = None, listed: bool = False,
 ) -> Report:
-    """The same for files that are one session. One that a folder listed, and that is no session, is only counted."""
+    """Checks several files as one session. A file that only a folder listed and that is no session is counted, not
+    reported."""
     if wanted:
         from inspector.report import filters  # its words are made into a table, which most runs do not need
 

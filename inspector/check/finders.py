@@ -1,4 +1,4 @@
-"""What the rules of `inspector check` look for: functions of a session and one of its turns.
+"""The functions behind the rules of `inspector check`: each examines one turn of a session.
 
 Findings and verdicts that other views show are taken over by name, so that `check` and `explain` never disagree; the
 functions further down look at what no single answer shows. None speaks unless bytes, or rows of a recorder, show it.
@@ -20,7 +20,7 @@ from loop_core.values import At, ReasoningPart, Severity, Stop
 
 
 class RuleHit(NamedTuple):
-    """Something that a rule found: in words, and where."""
+    """A match of a rule: its description and its place."""
 
     message: str
     response: int | None = None
@@ -37,7 +37,8 @@ Finder = Callable[[View, TurnFacts], Iterator[RuleHit]]
 
 
 def from_findings(*rules: str, but: Sequence[str] = ()) -> Finder:
-    """Finds the findings of these rules; one that ends in a dot stands for all that begin so, warnings and errors.
+    """A finder for findings of these rules; a name that ends in a dot stands for all rules with that prefix, of
+    severity warning or error.
 
     A rule is never worse than the finding it takes over.
     """
@@ -69,7 +70,7 @@ _OWN_LIMIT = re.compile(r"; \w+ \([\d,]+(?: of [\d,]+)?\) ended the turn(?=$|, a
 
 
 def from_verdict(*words: str) -> Finder:
-    """Finds turns with one of these verdicts."""
+    """A finder for turns with one of these verdicts."""
 
     def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         verdict = turn.verdict
@@ -83,7 +84,7 @@ def from_verdict(*words: str) -> Finder:
 
 
 def cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds turns that end with a held call; it is no error where the call came without arguments that it may lack."""
+    """Finds turns that end with a held call; it is no error if the call has no arguments and may need none."""
     facts = deciding(view, turn)
     for hit in from_verdict("CALL HELD", "CALL NOT RUN")(view, turn):
         yield hit._replace(sure=hit.sure and (facts is None or not _may_lack_arguments(facts)))
@@ -100,7 +101,7 @@ def _may_lack_arguments(facts: ResponseFacts) -> bool:
 
 
 def first_of(*finders: Finder) -> Finder:
-    """Finds what the first of these finds that finds anything."""
+    """A finder that returns the result of the first finder with a match."""
 
     def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         yield from next((hits for finder in finders if (hits := list(finder(view, turn)))), [])
@@ -109,7 +110,7 @@ def first_of(*finders: Finder) -> Finder:
 
 
 def unless(other: Finder, finder: Finder) -> Finder:
-    """Finds what a finder finds in turns in which another one finds nothing."""
+    """A finder whose matches count only in turns where another finder has none."""
 
     def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         if next(other(view, turn), None) is None:
@@ -119,7 +120,7 @@ def unless(other: Finder, finder: Finder) -> Finder:
 
 
 def deciding(view: View, turn: TurnFacts) -> ResponseFacts | None:
-    """The response that decided a turn's verdict, else its last; None where it has none."""
+    """The response that decided a turn's verdict; else its last response; None where it has none."""
     index = view.steps[view.deciding_step(turn)].response
     if index is None and turn.responses:
         index = turn.responses[-1]
@@ -142,7 +143,7 @@ SAME = 20
 
 
 def repeated_cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds a call that was cut, asked for again and cut again at the same beginning."""
+    """Finds a call that was cut, requested again and cut again with the same beginning."""
     before: dict[str, str] = {}
     count = 1
     for facts in responses_of(view, turn):
@@ -163,7 +164,7 @@ _OPEN_THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>(?!.*</\1>)", re.DOT
 
 
 def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds cut answers of whose tokens reasoning took nearly all; it is no error where the turn is complete.
+    """Finds cut responses whose tokens were nearly all reasoning; it is no error if the turn is complete.
 
     A server without a reasoning parser leaves the reasoning in the text, between marks (`_OPEN_THOUGHT`).
     """
@@ -186,7 +187,7 @@ def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 def budget_shrank(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds a request for the rest of a cut answer that has a smaller cap than the one that was cut."""
+    """Finds a continuation request whose cap is smaller than that of the cut response."""
     before: ResponseFacts | None = None
     for facts in responses_of(view, turn):
         asks_on = facts.link.place not in (TurnPlace.REQUEST, TurnPlace.TOOL_RESULT)
@@ -209,7 +210,7 @@ Sources: OpenAI's API reference; the classes' own signatures."""
 
 
 def small_default_cap(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds cut answers whose cap is a library's default, or whose request sets none; of a turn the first."""
+    """Finds cut responses whose cap is a library's default, or whose request sets none; at most one per turn."""
     cuts = [(facts, why) for facts in responses_of(view, turn) if (why := _unchosen_cap(facts))]
     if cuts:
         first, why = cuts[0]
@@ -232,7 +233,7 @@ def _unchosen_cap(facts: ResponseFacts) -> str:
 
 
 def pause_as_end(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds a pause after which the user's next message was sent instead of the paused answer."""
+    """Finds a pause after which the client sent the user's next message in place of the paused response."""
     every = responses_of(view, turn)
     if not every or every[-1].judged.stop.normalized is not Stop.PAUSED:
         return
@@ -243,7 +244,7 @@ def pause_as_end(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 def context_as_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds a full context that was answered by asking for the rest, which cannot fit."""
+    """Finds a full context after which the client asked for the rest, which cannot fit."""
     before: ResponseFacts | None = None
     for facts in responses_of(view, turn):
         full = before is not None and before.judged.stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
@@ -258,7 +259,7 @@ CACHED = 1_024
 
 
 def cache_prefix_rewritten(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds a request that changed messages which the one before had sent, where the cache was lost with them."""
+    """Finds a request that changed earlier messages, so that the provider's cache no longer matched."""
     for facts in responses_of(view, turn):
         parent = facts.link.parent
         if parent is None or parent >= len(view.responses) or parent < 0:
@@ -277,7 +278,7 @@ def _cached(facts: ResponseFacts) -> int | None:
 
 
 def history_refused(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds requests whose history a strict server of their format refuses, though this one took it."""
+    """Finds requests whose history a strict server of their format would refuse, although this server accepted it."""
     for facts in responses_of(view, turn):
         exchange = facts.exchange
         if exchange.profile.name in request_changes.OWN_SERVERS:
@@ -289,7 +290,7 @@ def history_refused(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds text of a continued answer that the agent's own history lost or doubled, or that began anew."""
+    """Finds text of a continued answer that the agent's history lost or repeated, or that started anew."""
     pieces = [facts for facts in responses_of(view, turn) if facts.link.place in (TurnPlace.REQUEST,
                                                                                   TurnPlace.CONTINUATION)]
     for before, after in pairwise(pieces):

@@ -1,4 +1,4 @@
-"""Many files over the cores of this machine: each is looked at in a process of its own, and the reports merge.
+"""Checks many files on all cores: a pool of processes takes them, and the reports are merged.
 
 A file that belongs to another one's session (the transcript of a subagent) is looked at with it. Exchanges that a
 logger spread over the files of a folder are looked at together, in the end.
@@ -27,7 +27,7 @@ AHEAD = 4
 
 
 class FileTask(NamedTuple):
-    """What a process is given."""
+    """The input of one task for a process."""
 
     paths: tuple[str, ...]
     ids: tuple[str, ...]
@@ -41,7 +41,7 @@ class FileTask(NamedTuple):
 
 
 class FileResult(NamedTuple):
-    """What comes back of it."""
+    """The result of one task."""
 
     report: Report
     alone: bool = False
@@ -52,7 +52,7 @@ def check_paths(
     paths: Sequence[str], ids: Sequence[str], *, api: str | None = None, profile: str | None = None, wanted: str = "",
     jobs: int | None = None, stdin: bytes | None = None, progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Report:
-    """What the rules of these ids find in files and folders; `-` is standard input, whose bytes are given.
+    """Checks files and folders with these rules; `-` is standard input, whose bytes are an argument.
 
     `jobs` processes share the work; None: as many as there are cores, and one where there is little. `progress` is told
     how many files are done.
@@ -87,7 +87,7 @@ def _jobs(tasks: Sequence[FileTask]) -> int:
 
 
 def examine(task: FileTask) -> FileResult:
-    """Looks at the files of one task: what each process runs."""
+    """Checks the files of one task; it runs in a worker process."""
     intake.bound(task.most)
     report = check_paths_together(task.paths, task.ids, api=task.api, profile=task.profile, wanted=task.wanted,
                                   listed=task.listed)

@@ -1,4 +1,4 @@
-"""A report as text, JSON, JUnit, SARIF, lines for GitHub's log, and Markdown.
+"""A check report as text, JSON, JUnit, SARIF, GitHub annotations, and Markdown.
 
 Sources: SARIF 2.1.0 (OASIS standard); JUnit as Jenkins and GitLab read it; GitHub's workflow commands. Everything in a
 report is masked and without control characters already.
@@ -29,7 +29,7 @@ _COMMANDS: Mapping[str, str] = {"error": "error", "warning": "warning", "info": 
 
 
 def place(problem: Problem) -> str:
-    """Where a problem is: the file, its line or record, the turn, the byte."""
+    """The place of a problem: the file, its line or record, the turn, the byte."""
     where = "" if problem.record is None else (
         f":{problem.line}" if problem.line is not None else f" record {problem.record}")
     byte = f", byte {problem.start:,}" if problem.start is not None else ""
@@ -37,7 +37,7 @@ def place(problem: Problem) -> str:
 
 
 def counted(report: Report) -> str:
-    """The sum of a report in a line."""
+    """The totals of a report in one line."""
     counts = Counter(problem.severity for problem in report.problems)
     turns, lost = report.turns, sum(not turn.complete for turn in report.turns)
     found = ", ".join(f"{counts[severity]:,} {severity}{'s' if counts[severity] != 1 and severity != 'info' else ''}"
@@ -51,7 +51,7 @@ def counted(report: Report) -> str:
 
 
 def unread(report: Report) -> str:
-    """What a report does not speak of: exchanges in formats that are not read."""
+    """The exchanges that a report leaves out, because their formats are not read."""
     names = ", ".join(f"{name} ({count:,})" for name, count in report.unread.most_common())
     return f", {report.unread.total():,} exchanges are in formats that are not read: {names}" if names else ""
 
@@ -65,7 +65,7 @@ def _wrap(line: str, indent: int) -> str:
 
 
 def text(report: Report) -> str:
-    """For people: each problem with its place and rule, then the sum."""
+    """The report for people: each problem with its place and rule, then the totals."""
     lines = []
     for problem in report.problems:
         lines.append(_wrap(f"{GLYPHS[problem.severity]} {problem.severity:<8}{problem.rule}  {problem.message}", 6))
@@ -90,12 +90,13 @@ def document(report: Report) -> dict[str, Any]:
 
 
 def as_json(report: Report) -> str:
-    """The same as text."""
+    """The document of `--format json` as text."""
     return json.dumps(document(report), ensure_ascii=False, indent=1) + "\n"
 
 
 def junit(report: Report) -> str:
-    """A suite for each file, with a case for each turn: it fails by each error or warning that was found in it."""
+    """JUnit XML: a suite for each file with a case for each turn, which fails if an error or warning was found in it.
+    """
     suites = []
     for file in report.files:
         cases, failed = [], 0
@@ -132,7 +133,7 @@ def _attribute(value: str) -> str:
 
 
 def sarif(report: Report) -> str:
-    """SARIF 2.1.0, with every rule, and a result for each problem."""
+    """SARIF 2.1.0: every rule, and a result for each problem."""
     used = list(RULES)
     rules = [{
         "id": rule.id, "shortDescription": {"text": rule.title}, "fullDescription": {"text": rule.about},
@@ -174,7 +175,7 @@ def _uri(path: str) -> str:
 
 
 def github(report: Report) -> str:
-    """GitHub's workflow commands, a line each: annotations of a run."""
+    """GitHub workflow commands, one line each: annotations of a run."""
     lines = []
     for problem in report.problems:
         inside = os.path.relpath(problem.file)
@@ -201,7 +202,7 @@ MOST_ROWS = 500
 
 
 def markdown(report: Report) -> str:
-    """A summary for people: the sum, then a table of problems, errors first."""
+    """A summary for people: the totals, then a table of problems, errors first."""
     lines = ["## Loop Inspector", "", _md(counted(report)), ""]
     if report.problems:
         shown = sorted(report.problems, key=lambda each: list(GLYPHS).index(each.severity))[:MOST_ROWS]

@@ -1,4 +1,4 @@
-"""What two requests, or a request and the answers before it, show of a history: pure functions for the rules."""
+"""Compares requests: what an agent's history changed, lost or repeated. Pure functions for the rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TELLING = 40
 
 
 def changed_at(before: Any, after: Any) -> str | None:
-    """The first part of a request, sent once more as the beginning of the next, that is not the same; None: none."""
+    """The first part of a request that differs when the next request sends it again; None if none does."""
     if not isinstance(before, dict) or not isinstance(after, dict):
         return None
     for name in LISTS:
@@ -65,13 +65,13 @@ def refusal(api: str, body: Any) -> str | None:
 
 
 def begins_anew(first: str, second: str) -> bool:
-    """Whether a second text begins as the first did, and not with its end."""
+    """Whether a second text repeats the beginning of the first instead of continuing its end."""
     start = second.lstrip()[:TELLING]
     return len(start) == TELLING and first.lstrip().startswith(start) and not first.rstrip().endswith(start)
 
 
 def text_after(view: View, turn: TurnFacts) -> str | None:
-    """What a later request, which begins as the turn's own, says that the model answered in it; None: there is none."""
+    """The text of the model in a later request whose history begins like the turn's own; None if it has none."""
     own = [link.index for link in turn.run.record.links]
     opening = view.responses[own[0]].exchange.request if own else None
     if opening is None or not opening.messages or opening.previous_id:
@@ -100,13 +100,13 @@ def _sent(view: View, index: int) -> Sequence[Message]:
 
 
 def lost(text: str, taken: str) -> bool:
-    """Whether a text of some length is nowhere in what the history holds of the answer."""
+    """Whether a text of some length is missing from the answer in the history."""
     begins = text.strip()[:TELLING]
     return len(begins) == TELLING and bool(taken.strip()) and begins not in taken
 
 
 def doubled(overlap: str, taken: str) -> str | None:
-    """The text that two segments share where the history holds it twice in a row; None where it does not."""
+    """The text that two segments share, if the history holds it twice in a row; None where it does not."""
     text = overlap.strip()
     if len(text) < TELLING // 2:
         return None

@@ -1,4 +1,4 @@
-"""The rules of `inspector check`: a table. `inspector rule` and `docs/check.md` are made of it."""
+"""The rules of `inspector check`, as a table. `inspector rule` and `docs/check.md` are generated from it."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ RULES: Mapping[str, CheckRule] = {rule.id: rule for rule in _EVERY}
 
 
 def rule_named(name: str) -> CheckRule:
-    """The rule of this id.
+    """The rule with this id.
 
     Raises:
         CallerError: there is none; the nearest is named.
@@ -248,7 +248,7 @@ def rule_named(name: str) -> CheckRule:
 
 
 def selected_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequence[str]:
-    """The ids of the rules that are selected and not ignored; a pattern may hold `*`. Without `select`, all.
+    """The ids of the rules that are selected and not ignored; patterns may contain `*`. Without `select`, all.
 
     Raises:
         CallerError: a pattern finds no rule.

@@ -1,4 +1,5 @@
-"""How turns ended: by model, by agent, by day, and the tokens of turns that were lost; as text, JSON, CSV and a page.
+"""Statistics of how turns ended: by model, by agent, by day, with the tokens of lost turns; as text, JSON, CSV and
+HTML.
 
 A turn is lost where its verdict is an error: its answer was cut, broken or empty, or a call of it was held or run in
 half. What was filtered, or of which the end is not known, is neither complete nor lost. The page is one file without
@@ -26,7 +27,7 @@ BAR = 30
 
 
 class GroupRow(NamedTuple):
-    """The turns of one group: of a model, an agent, or a day."""
+    """The turns of one group: a model, an agent, or a day."""
 
     dimension: str
     name: str
@@ -50,7 +51,7 @@ DIMENSIONS: Mapping[str, Callable[[TurnEnd], str]] = {
 
 
 def groups(turns: Sequence[TurnEnd], dimension: str) -> list[GroupRow]:
-    """The groups of one dimension: days in their order, others the most frequent first."""
+    """The groups of one dimension: days in order, others by frequency."""
     found: dict[str, list[TurnEnd]] = {}
     for turn in turns:
         found.setdefault(DIMENSIONS[dimension](turn) or UNKNOWN, []).append(turn)
@@ -66,7 +67,7 @@ def _row(dimension: str, name: str, turns: Sequence[TurnEnd]) -> GroupRow:
 
 
 def document(report: Report) -> dict[str, Any]:
-    """The numbers as plain values."""
+    """The statistics as plain values."""
     turns = report.turns
     whole = _row("all", "all", turns)
     return {
@@ -79,12 +80,12 @@ def document(report: Report) -> dict[str, Any]:
 
 
 def as_json(report: Report) -> str:
-    """The same as text."""
+    """The statistics as JSON text."""
     return json.dumps(document(report), ensure_ascii=False, indent=1) + "\n"
 
 
 def as_csv(report: Report) -> str:
-    """A row for each group and ending."""
+    """The statistics as CSV: a row for each group and ending."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("by", "name", "ending", "turns", "complete", "lost", "output_tokens", "lost_tokens"))
@@ -110,7 +111,7 @@ def _by_name(turns: Sequence[TurnEnd], dimension: str) -> list[tuple[str, list[T
 
 
 def text(report: Report) -> str:
-    """The numbers with bars, for a terminal."""
+    """The statistics with bars, for a terminal."""
     turns = report.turns
     whole = _row("all", "all", turns)
     lines = [f"{whole.turns:,} turns in {len(report.files):,} files: {whole.complete:,} complete, {whole.lost:,} lost, "
@@ -153,7 +154,7 @@ _STYLE = (
 
 
 def page(report: Report) -> str:
-    """A page with the charts, each with its numbers as a table below."""
+    """An HTML page with the charts, each with its numbers in a table below."""
     turns = report.turns
     whole = _row("all", "all", turns)
     order = _order(turns)

@@ -1,4 +1,4 @@
-"""The commands, by their groups, and what all of them share: options, reading what was named, writing, exit codes."""
+"""The parts that all commands share: options, reading of inputs, output, exit codes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def names(listed: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Completes an option's value by these names; they are asked for when a shell wants them."""
+    """Completes an option's value by these names, which are computed when a shell asks."""
     return lambda _context, _option, begun: [name for name in listed() if name.startswith(begun)]
 
 
@@ -66,7 +66,7 @@ def _bounded(context: click.Context, _option: click.Parameter, most: int | None)
 
 
 def reading(command: Command) -> Command:
-    """How what is named is read: `--api`, `--profile`, `--max-bytes`."""
+    """The options that say how inputs are read: `--api`, `--profile`, `--max-bytes`."""
     for option in (
         click.option("--max-bytes", type=click.IntRange(1), metavar="N", expose_value=False, callback=_bounded,
                      help="Read inputs of up to N bytes, unpack as many; 268435456 without it, but for transcripts."),
@@ -87,7 +87,7 @@ INSECURE = click.option("--insecure-http", multiple=True, metavar="HOST",
 
 
 def configured(policy: str | None) -> tuple[Config, Settings]:
-    """The configuration, and the settings that a replay starts from: the flag goes over the configuration."""
+    """The configuration, and the initial settings of a replay: options override the configuration."""
     from dataclasses import replace
 
     from inspector import config
@@ -98,7 +98,7 @@ def configured(policy: str | None) -> tuple[Config, Settings]:
 
 
 def stdin_of(paths: Sequence[str]) -> bytes | None:
-    """What stands on standard input, where `-` is among the paths."""
+    """The bytes of standard input, if `-` is among the paths."""
     from inspector.sessions import intake
 
     return intake.standard_input() if "-" in paths else None
@@ -108,7 +108,7 @@ def stdin_of(paths: Sequence[str]) -> bytes | None:
 def open_view(
     paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, stdin: bytes | None = None
 ) -> tuple[Loaded, View]:
-    """What was read, and the view of its replay under these settings."""
+    """The recording, and the view of its replay under these settings."""
     from inspector.replay import replay
     from inspector.report.facts import view
 
@@ -120,7 +120,7 @@ def open_view(
 def read_case(
     paths: Sequence[str], api: str | None, profile: str | None, stdin: bytes | None = None
 ) -> tuple[Loaded, Case]:
-    """What was read, and judged."""
+    """The recording with every response judged."""
     from inspector.replay.case import open_case
     from inspector.sessions import open_paths
 
@@ -135,7 +135,7 @@ LOOK = 0.05
 
 
 def check_followed(paths: Sequence[str]) -> None:
-    """What can be followed: files that are named.
+    """Checks that the paths can be followed: only files can.
 
     Raises:
         UsageError: no path, a folder, or standard input.
@@ -146,7 +146,7 @@ def check_followed(paths: Sequence[str]) -> None:
 
 
 def follow(paths: Sequence[str], shown: View, read: Callable[[], View]) -> None:
-    """Writes a line for each turn that is new or has another verdict, whenever a file has grown; ends with Ctrl-C."""
+    """Writes a line for each turn that is new or whose verdict changed, whenever a file grows, until Ctrl-C."""
     from time import monotonic, sleep
 
     from inspector.sessions.following import FileState, files_watched, states_of
@@ -186,7 +186,7 @@ def _verdicts(shown: View) -> dict[int, str]:
 
 
 def located_all(paths: Sequence[str]) -> list[str]:
-    """The paths, samples by their names among them."""
+    """The paths, with sample names replaced by the paths of the samples."""
     if not any(path.startswith("sample:") for path in paths):
         return list(paths)
     from inspector.sessions.agents import located
@@ -195,7 +195,7 @@ def located_all(paths: Sequence[str]) -> list[str]:
 
 
 def saved_runs(loaded: Loaded, original: View, stdin: bytes | None) -> tuple[Tree, Store]:
-    """The saved runs of what was read, and where they are kept; what cannot be used of them is said."""
+    """The saved runs of a recording, and their store; reports those that cannot be used."""
     import os
 
     from inspector.whatif.branch_report import restored
@@ -208,14 +208,14 @@ def saved_runs(loaded: Loaded, original: View, stdin: bytes | None) -> tuple[Tre
 
 
 def without_credentials(text: str) -> str:
-    """The same text, as long, without credentials: everything that is written passes here."""
+    """The text with credentials masked, of the same length; all output passes through it."""
     from inspector.sessions import redact  # not for `--help` and completion, which read nothing
 
     return redact.text(text)
 
 
 def say(notices: Iterable[str]) -> None:
-    """Tells something on standard error, a line each."""
+    """Writes lines to standard error."""
     for notice in notices:
         from inspector.report.lines.spans import one_line  # mostly there is nothing to tell
 
@@ -223,14 +223,14 @@ def say(notices: Iterable[str]) -> None:
 
 
 def complain(loaded: Loaded) -> int:
-    """Says on standard error what could not be read; the exit code."""
+    """Reports on standard error what could not be read; returns the exit code."""
     errors = [given.error for given in loaded.inputs if given.error]
     say(errors)
     return UNREADABLE if errors else READ
 
 
 def has_terminal() -> bool:
-    """Whether standard output is a terminal, or Textual was given another place to draw in: a browser."""
+    """Whether the app can be drawn: standard output is a terminal, or Textual uses another driver, as in a browser."""
     return sys.stdout.isatty() or "TEXTUAL_DRIVER" in os.environ
 
 
@@ -250,7 +250,7 @@ def write_json(value: Any) -> None:
 
 
 def write_pieces(pieces: Iterable[str]) -> None:
-    """Writes the text of a document, made while it is written, and a line break."""
+    """Writes a document piece by piece as it is made, then a line break."""
     gathered, size = list[str](), 0
     for piece in pieces:
         gathered.append(piece)
@@ -266,11 +266,11 @@ _PIECE = 1 << 16
 
 
 class UnwrittenError(Exception):
-    """Standard output did not take what was said; says why."""
+    """Standard output could not be written; the text says why."""
 
 
 def write_address(address: str) -> None:
-    """Writes the address of a server of ours, whose token is meant for the reader."""
+    """Writes the address of our server with its token, which the reader needs."""
     _put(f"{address}\n")
 
 

@@ -1,4 +1,4 @@
-"""A verdict on recorded sessions for CI, and what its rules mean."""
+"""`inspector check` and `inspector rule`: a verdict on recorded sessions for CI, and the meaning of its rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The tools for agents over the Model Context Protocol, on standard input and output; alone knows the SDK."""
+"""`inspector mcp`: tools for agents over the Model Context Protocol on standard input and output; the only module that
+imports the SDK."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def mcp() -> None:
 
 
 def run_tool(name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
-    """The answer of a tool as JSON, or why there is none in one line, and whether that is so."""
+    """The answer of a tool as JSON, or its error in one line; and whether it failed."""
     from inspector.check.agent_tools import answer_of
 
     try:

@@ -1,4 +1,4 @@
-"""How much of a long piece of work is done, in one line of a terminal, and the key that stops it."""
+"""The progress of long work in one line of a terminal, and Ctrl-C to stop it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERY = 0.1
 
 @contextmanager
 def bar(stream: TextIO) -> Iterator[Callable[[int, int], None]]:
-    """Draws how much is done, where `stream` is a terminal, and takes it away at the end."""
+    """Draws a progress bar if `stream` is a terminal, and erases it at the end."""
     drawn = time.monotonic()
     length = 0
 
@@ -41,7 +41,7 @@ def bar(stream: TextIO) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C is remembered instead of raised; a second one is raised as ever."""
+    """Records Ctrl-C instead of raising it; a second Ctrl-C raises as usual."""
     asked = False
 
     def remember(number: int, frame: FrameType | None) -> None:

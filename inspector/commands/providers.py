@@ -1,4 +1,4 @@
-"""Providers: one that is asked live, one that plays scenarios, and all of them beside each other."""
+"""The commands about providers: `run` asks one live, `provider` plays scenarios, `providers` compares all dialects."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def provider(
 
 
 def provider_lists() -> str:
-    """Every scenario that comes with the program, and every fault."""
+    """Every built-in scenario and every fault."""
     from inspector.provider.faults import FAULTS
     from inspector.provider.reading import shipped
 
@@ -156,7 +156,7 @@ def provider_lists() -> str:
 
 
 def tools_of(story: Story) -> list[dict[str, Any]]:
-    """The tools of a scenario, each with its result, as `inspector run --tools` takes them."""
+    """The tools of a scenario, each with its result, in the form that `inspector run --tools` reads."""
     return [{"name": each.tool.name, "description": each.tool.description, "parameters": each.tool.schema,
              "result": each.result} for each in story.tools]
 

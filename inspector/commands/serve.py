@@ -1,4 +1,4 @@
-"""The app in a browser: what is refused before anything listens, and the address that is printed."""
+"""`inspector serve`: checks its options before it listens, and prints the address of the app."""
 
 from __future__ import annotations
 

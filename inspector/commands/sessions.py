@@ -1,4 +1,5 @@
-"""Recorded sessions: opened in the app, explained, exported, and the samples that come along.
+"""The commands on recorded sessions: opening them in the app, explaining, exporting and searching them, and the
+samples.
 
 Further down: what is configured, where things are kept, and the schemas of documents and files.
 """

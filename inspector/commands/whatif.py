@@ -1,4 +1,4 @@
-"""What-ifs: a re-run, every policy, a grid of limits, and the runs that were kept."""
+"""The what-if commands: a replay under other settings, every policy, a grid of limits, and the saved runs."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json
 
 
 class Way(NamedTuple):
-    """How it is asked, where not as it was recorded."""
+    """How a turn is asked live, if not as it was recorded."""
 
     base: str
     model: str | None
@@ -259,7 +259,7 @@ def run_live_branch(
     tree: Tree, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]], from_step: int | None,
     turn: int | None, way: Way, store: Store, save: bool, yes: bool,
 ) -> tuple[Node, int]:
-    """The branch that was asked live, and the exit code of its end.
+    """Runs a branch live; returns the branch and its exit code.
 
     Raises:
         LoopError: it cannot be asked; nothing was sent then.

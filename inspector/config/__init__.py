@@ -1,4 +1,5 @@
-"""What the operator has settled for good: limits, policy, theme, keys. Flags go over the environment, over files.
+"""The configuration: limits, policy, theme and keys, from files and environment variables. Options override the
+environment, which overrides files.
 
 Each value knows where it came from. Without a file and without a variable nothing is read and pydantic stays unloaded.
 """
@@ -36,7 +37,7 @@ DEFAULT = "default"
 
 
 class Value(NamedTuple):
-    """One value and where it came from: a file, a variable, or `default`."""
+    """One configured value and its source: a file, a variable, or `default`."""
 
     value: object
     origin: str
@@ -44,13 +45,13 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything that was settled, by dotted name."""
+    """All configured values, by dotted name."""
 
     values: Mapping[str, Value] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
-        """The settings that every replay starts from."""
+        """The initial settings of every replay."""
         limits = {name: str(each.value) for name in _limit_names() if (each := self.values.get(f"{AGENT}.{name}"))}
         chosen = {name: CHOICES[name].read(str(each.value)) for name in CHOICES if (each := self.values.get(name))}
         return Settings(
@@ -58,7 +59,7 @@ class Config:
 
     @property
     def prices(self) -> PriceTable:
-        """What the operator pays for tokens."""
+        """The configured prices of tokens."""
         models = {name.removeprefix(f"{PRICES}."): each.value for name, each in self.values.items()
                   if name.startswith(f"{PRICES}.") and isinstance(each.value, Mapping)}
         currency = self.values.get("currency")
@@ -66,25 +67,25 @@ class Config:
 
     @property
     def theme(self) -> str | None:
-        """The theme that was asked for."""
+        """The configured theme."""
         found = self.values.get("theme")
         return None if found is None else str(found.value)
 
     @property
     def ascii(self) -> bool:
-        """Whether only ASCII is drawn."""
+        """Whether the app and the reports use only ASCII."""
         found = self.values.get("ascii")
         return found is not None and found.value in (True, "1", "true", "yes", "on")
 
     @property
     def keys(self) -> Mapping[str, str]:
-        """Binding -> its keys, comma-separated, in place of its own."""
+        """Binding id -> its keys, comma-separated, in place of the default keys."""
         return {name.removeprefix(f"{KEYS}."): str(each.value) for name, each in self.values.items()
                 if name.startswith(f"{KEYS}.")}
 
 
 def load(environment: Mapping[str, str] | None = None) -> Config:
-    """Files and variables, read in their order; a later one goes before an earlier.
+    """Reads files and variables in order; later ones override earlier ones.
 
     Raises:
         CallerError: a file cannot be read, or holds what it may not; the text names file, value and what was expected.
@@ -105,7 +106,7 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
 
 
 def every(config: Config) -> list[tuple[str, Value]]:
-    """Each value that there is, those that nobody set with their defaults."""
+    """Every value, with the default for those that are not configured."""
     plain = Settings()
     rows: dict[str, object] = {f"{AGENT}.{name}": getattr(plain.limits, name) for name in _limit_names()}
     rows |= {name: plain.policy.name if name == "policy" else None for name in NAMES}

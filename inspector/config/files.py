@@ -1,4 +1,4 @@
-"""Files and folders of ours: how they are written, where they are kept, and what a tab of a browser may open.
+"""The program's own files and folders: how they are written, where they are, and which paths a browser tab may open.
 
 What is kept is for its owner alone; files are written beside their place, then renamed. The bounds of a tab stand in an
 environment variable as JSON. Without it, in a terminal, everything may be opened; where it is damaged, nothing.
@@ -25,7 +25,8 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 
 def private_folder(path: Path) -> None:
-    """Makes a folder of ours, and what is missing above it, for its owner alone; one that is there is closed too.
+    """Makes one of our folders and its missing parents accessible to their owner alone; an existing folder is
+    restricted too.
 
     Raises:
         OSError: it cannot be made.
@@ -37,7 +38,7 @@ def private_folder(path: Path) -> None:
 
 
 def new_folder(path: Path) -> None:
-    """Makes a folder, and what is missing above it, for its owner alone; one that is there stays as it is.
+    """Makes a folder and its missing parents, accessible to their owner alone; an existing folder stays unchanged.
 
     Raises:
         OSError: it cannot be made.
@@ -49,7 +50,7 @@ def new_folder(path: Path) -> None:
 
 
 def private_file(path: str | Path) -> None:
-    """Makes a file for its owner alone where there is none.
+    """Makes a file, accessible to its owner alone, if it does not exist.
 
     Raises:
         OSError: it cannot be made.
@@ -58,7 +59,7 @@ def private_file(path: str | Path) -> None:
 
 
 def replace_all(files: Mapping[Path, bytes], mode: int = 0o666) -> None:
-    """Writes all of the files beside their places, then renames them: a full disk leaves what was there whole.
+    """Writes all files under temporary names, then renames them: if the disk is full, the old files stay intact.
 
     Raises:
         OSError: one cannot be written; no file is new then, unless a rename failed between two others.
@@ -108,7 +109,7 @@ CACHE_VARIABLE = "LOOP_INSPECTOR_CACHE"
 
 
 def user_file(environment: Mapping[str, str]) -> Path | None:
-    """The operator's configuration, whether it is there or not; None where they want none."""
+    """The path of the user's configuration file, whether it exists or not; None if the user disabled it."""
     given = environment.get(CONFIG_VARIABLE)
     if given is not None:
         return Path(given) if given else None
@@ -130,7 +131,7 @@ def _config_home(environment: Mapping[str, str]) -> Path:
 
 
 def project_file(start: Path | None = None) -> Path | None:
-    """The project's configuration: the nearest above the working directory, up to its repository's root."""
+    """The project's configuration file: the nearest one in or above the working directory, within its repository."""
     here = start or Path.cwd()
     for folder in (here, *here.parents):
         if (folder / PROJECT_FILE).is_file():
@@ -141,7 +142,7 @@ def project_file(start: Path | None = None) -> Path | None:
 
 
 def config_files(environment: Mapping[str, str]) -> list[Path]:
-    """The configurations that are there, in the order in which they are read."""
+    """The existing configuration files, in the order in which they are read."""
     user = user_file(environment)
     if user is None and environment.get(CONFIG_VARIABLE) == "":
         return []
@@ -151,7 +152,7 @@ def config_files(environment: Mapping[str, str]) -> list[Path]:
 
 
 def data_folder(environment: Mapping[str, str]) -> Path:
-    """Where branches, marks and notes are kept."""
+    """The folder of branches, marks and notes."""
     given = environment.get(DATA_VARIABLE)
     if given:
         return Path(given)
@@ -161,7 +162,7 @@ def data_folder(environment: Mapping[str, str]) -> Path:
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path | None:
-    """Where the index of transcripts is kept; None where the operator wants none."""
+    """The folder of the index of transcripts; None if the operator disabled it."""
     given = environment.get(CACHE_VARIABLE)
     if given is not None:
         return Path(given) if given else None
@@ -171,7 +172,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path | None:
 
 
 def state_folder() -> Path:
-    """Where recent files and the last theme are remembered."""
+    """The folder of recent files and the last theme."""
     from platformdirs import user_state_path
 
     return user_state_path(APP, appauthor=False)
@@ -184,7 +185,7 @@ OUTSIDE = "outside of what was served: a tab opens the paths given to `inspector
 
 
 class Bounds(NamedTuple):
-    """What may be opened, all of it as real paths."""
+    """The paths that may be opened, as real paths."""
 
     anything: bool = True
     files: frozenset[str] = frozenset()
@@ -196,7 +197,7 @@ class Bounds(NamedTuple):
     """Whether Python callables may be imported and run."""
 
     def holds(self, path: str) -> bool:
-        """Whether a file or a folder may be opened; links are followed first."""
+        """Whether a file or folder may be opened, after following links."""
         if self.anything:
             return True
         real = os.path.realpath(path)
@@ -208,7 +209,7 @@ class Bounds(NamedTuple):
 
 
 def bounds_text(paths: Sequence[str], tools: bool, environment: Mapping[str, str]) -> str:
-    """The value for a tab on these paths; without any it may open everything."""
+    """The bounds of a browser tab with these paths, as text; without paths it may open everything."""
     trees = [str(path) for path in paths if os.path.isdir(path)]
     files = [path for path in paths if path not in trees]
     return json.dumps({
@@ -237,7 +238,7 @@ def _read(text: str | None) -> Bounds:
 
 
 def check_bounds(path: str) -> None:
-    """Lets pass what may be opened.
+    """Checks that a path may be opened.
 
     Raises:
         PermissionError: it may not.
@@ -247,7 +248,7 @@ def check_bounds(path: str) -> None:
 
 
 def check_tools(name: str) -> None:
-    """Lets Python tools pass where they may be run.
+    """Checks that Python tools may be run.
 
     Raises:
         CallerError: they may not.

@@ -1,4 +1,4 @@
-"""The form of a configuration file, as pydantic models; imported only where there is a file."""
+"""The schema of a configuration file as pydantic models; imported only if a file exists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loop_core.turn.limits import RANGES, SCOPES
 
 
 class Strict(BaseModel):
-    """A table that holds what it may hold, and nothing else."""
+    """A model that refuses unknown keys."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -31,7 +31,7 @@ Amount = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 
 
 class PriceModel(Strict):
-    """The prices of one model, for a million tokens."""
+    """The prices of one model, per million tokens."""
 
     input: Amount
     output: Amount

@@ -1,4 +1,4 @@
-"""What the operator pays for tokens, by the name of a model. No price ships; what the table does not name has no price.
+"""The configured prices of tokens, by model. No prices are built in; a model without a configured price has none.
 
 A name that ends in `*` holds for every model that begins with the rest; the longest such name goes before shorter ones,
 and an exact name before all of them.
@@ -13,7 +13,7 @@ MILLION = 1_000_000
 
 
 class Price(NamedTuple):
-    """The price of a million tokens of a model, by what they are."""
+    """The prices of one model per million tokens, by kind of token."""
 
     input: float
     output: float
@@ -39,7 +39,7 @@ class PriceTable(NamedTuple):
         return max(fitting, key=lambda pair: (not pair[0].endswith("*"), len(pair[0])))[1] if fitting else None
 
     def amount_text(self, amount: float) -> str:
-        """An amount of money, as a screen or a report writes it."""
+        """An amount of money, as screens and reports write it."""
         digits = 4 if amount >= 0.001 or not amount else 6
         return f"{amount:,.{digits}f} {self.currency}".rstrip()
 
@@ -52,5 +52,5 @@ def _names(name: str, model: str) -> bool:
 
 
 def price_table(models: Mapping[str, Mapping[str, float]], currency: str = "") -> PriceTable:
-    """The table of a configuration."""
+    """The price table of a configuration."""
     return PriceTable(tuple((name, Price(**values)) for name, values in models.items()), currency)

@@ -1,4 +1,4 @@
-"""What a replay may change, as a value; how an operator writes it, and the command line that says the same.
+"""The settings of a replay as a value: how they are typed, and the command line that gives the same replay.
 
 One table, `CHOICES`, holds the settings beside the limits: how each is read, and how it is written.
 """
@@ -27,7 +27,7 @@ EDIT = "edit."
 
 
 class TurnEdit(NamedTuple):
-    """Another text for an input of a turn: for a message of its first request, or for the result of a tool."""
+    """Another text for one input of a turn: a message of its first request, or the result of a tool."""
 
     turn: int
     """From 1."""
@@ -37,12 +37,12 @@ class TurnEdit(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The turn's id."""
+        """The id of the turn."""
         return f"t{self.turn}"
 
     @property
     def name(self) -> str:
-        """What it is called among the settings."""
+        """The name of this edit among the settings."""
         return f"{EDIT}{self.turn}.{self.input}"
 
 
@@ -52,7 +52,7 @@ REPLAYED = Limits(max_empty_retries=0)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a replay may change."""
+    """The values that a replay may change."""
 
     limits: Limits = field(default_factory=lambda: REPLAYED)
     policy: Policy = STRICT
@@ -81,7 +81,7 @@ class Settings:
 
     @property
     def belief(self) -> Policy:
-        """The policy in force, with the seam rule and the method that were asked for."""
+        """The policy in force, with the configured seam rule and method of continuation."""
         policy = self.policy
         if self.seam is not None:
             policy = replace(policy, seam=self.seam)
@@ -112,7 +112,7 @@ _RUN = re.compile(r"\d{8}-\d{6}-\d{6}")
 
 
 def live_run(text: str) -> str:
-    """The name of a live run, which a file is called by.
+    """The name of a live run, which is also the name of its file.
 
     Raises:
         CallerError: it is none.
@@ -151,7 +151,7 @@ SPEAKERS: Mapping[str, str] = {name: name for name in sorted(PROFILES)}
 
 
 class SettingChoice(NamedTuple):
-    """A setting beside the limits: how what is typed is read, and how a value is written."""
+    """A setting other than a limit: how typed text is parsed, and how a value is written."""
 
     read: Callable[[str], Any]
     """Raises CallerError for what it does not take."""
@@ -161,7 +161,7 @@ class SettingChoice(NamedTuple):
 
 
 def live_limits(settings: Settings, limits: Limits | None = None) -> Limits:
-    """The limits of a live run: as the operator set them, and else the engine's own."""
+    """The limits of a live run: the operator's, else the engine's defaults."""
     limits = limits or settings.limits
     if "max_empty_retries" in settings.explicit | settings.configured:
         return limits
@@ -183,7 +183,8 @@ CHOICES: Mapping[str, SettingChoice] = {
 
 
 def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
-    """`base` with `NAME=VALUE` assignments: any limit, the names of `CHOICES`, and edited inputs (`edit.TURN.INPUT`).
+    """`base` changed by `NAME=VALUE` assignments: any limit, the names of `CHOICES`, and edited inputs
+    (`edit.TURN.INPUT`).
 
     Raises:
         CallerError: an unknown name, or a value out of range.
@@ -199,7 +200,7 @@ def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
 
 
 def settings_asked(assignments: Mapping[str, str], base: Settings) -> Settings:
-    """The same for a live run: the provider answers at any max_tokens, so nothing is simulated for it.
+    """`settings_of` for a live run: the provider answers at any max_tokens, so nothing is simulated.
 
     Raises:
         CallerError: an unknown name, or a value out of range.
@@ -218,7 +219,7 @@ def _answered(others: dict[str, Any], base: Settings) -> dict[str, Any]:
 
 
 def parse_assignments(assignments: Sequence[str]) -> dict[str, str]:
-    """`NAME=VALUE` as it stands on a command line.
+    """Parses `NAME=VALUE` words of a command line.
 
     Raises:
         CallerError: one of them has no `=`.
@@ -233,7 +234,7 @@ def parse_assignments(assignments: Sequence[str]) -> dict[str, str]:
 
 
 def name_of(before: Settings, after: Settings) -> str:
-    """What differs between two settings, short; `unchanged` where nothing does."""
+    """The difference of two settings as a short name; `unchanged` if they are equal."""
     words = [
         f"{_short(name)}={value}" for name, value in _limits(after)
         if getattr(before.limits, name) != value or name in after.explicit - before.explicit
@@ -253,7 +254,7 @@ def name_of(before: Settings, after: Settings) -> str:
 
 
 def assignments(settings: Settings, before: Settings | None = None) -> dict[str, str]:
-    """What has to be set to come from `before` (the defaults) to these settings, as an operator writes it."""
+    """The assignments that turn `before` (the defaults) into these settings, as an operator types them."""
     before = before or Settings()
     found = {name: str(value) for name, value in _limits(settings)
              if name in settings.explicit - before.explicit or value != getattr(before.limits, name)}
@@ -269,7 +270,7 @@ def command(
     paths: Sequence[str], settings: Settings, api: str | None = None, profile: str | None = None, since: int = 0,
     earlier: Sequence[tuple[int, Settings]] = (), verb: str = "replay",
 ) -> str:
-    """The command line that gives the same replay headless, read as it was read here.
+    """The command line that gives the same replay without the app.
 
     `since` is the step from which the settings hold, by its index; `earlier` are the steps and settings before.
     """
@@ -300,7 +301,7 @@ def command(
 def parse_stretches(
     assignments: Sequence[str], from_step: int | None = None
 ) -> list[tuple[int | None, dict[str, str]]]:
-    """`NAME=VALUE` and `NAME=VALUE@STEP` as they stand on a command line: from which step (its index) what is set.
+    """Parses `NAME=VALUE` and `NAME=VALUE@STEP` words of a command line: the step index from which each setting holds.
 
     None where no step is given.
 
@@ -319,7 +320,7 @@ def parse_stretches(
 
 
 def record_of(settings: Settings) -> dict[str, Any]:
-    """The settings as plain values, for a file; what is as by default is left out."""
+    """The settings as plain values for a file, without defaults."""
     every = assignments(settings)
     inherited = {name: every.pop(name) for name in [*every]
                  if name not in CHOICES and name not in settings.explicit and not name.startswith(EDIT)}
@@ -327,7 +328,7 @@ def record_of(settings: Settings) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any]) -> Settings:
-    """The settings that `record_of` wrote.
+    """The settings from the values that `record_of` wrote.
 
     Raises:
         CallerError: what it holds is no such settings.

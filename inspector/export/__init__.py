@@ -1,4 +1,4 @@
-"""What leaves the program: a session as a document, an exchange for other tools, a bug report. Masked once more.
+"""Exports: a session as a document, an exchange for other tools, a bug report. Credentials are masked once more.
 
 `FORMS` is the list of forms; each makes texts by file name, and opens no file itself. `chosen` makes those that an
 operator named, `write` puts files into a folder and writes over none.
@@ -20,7 +20,7 @@ from loop_core.errors import CallerError
 
 
 class ExportScope(NamedTuple):
-    """What is exported: a view, and where the operator stands in it."""
+    """The input of an export: a view, and the operator's place in it."""
 
     view: View
     turn: TurnFacts | None = None
@@ -31,7 +31,7 @@ class ExportScope(NamedTuple):
 
 
 class Form(NamedTuple):
-    """One form: what it is, and how its files are made."""
+    """One form of export: its description, and the function that makes its files."""
 
     about: str
     make: Callable[[ExportScope], Mapping[str, str]]
@@ -176,7 +176,7 @@ def chosen(view: View, form: str, turn: int | None = None, response: int | None 
 
 
 def name_of(view: View) -> str:
-    """What the files of a session are called: after the file that it was read from."""
+    """The base name of a session's exported files, after the file that it was read from."""
     return stem_of(view.inputs[0].path) if len(view.inputs) == 1 else "sessions"
 
 
@@ -185,7 +185,7 @@ OWN = "session.jsonl"
 
 
 def stem_of(path: str) -> str:
-    """The name of a file without dots; no two that differ behind the first one have the same."""
+    """A file name without dots; names that differ only after the first dot stay different."""
     head, _, rest = Path(path).name.partition(".")
     stem = _word(head) or "session"
     if rest in ("", OWN):
@@ -200,12 +200,12 @@ def _word(text: str) -> str:
 
 
 def encoded(content: str) -> bytes:
-    """The bytes of a file, without credentials; what UTF-8 cannot hold is written as an escape."""
+    """The bytes of a file, with credentials masked; lone surrogates are written as escapes."""
     return redact.text(content).encode("utf-8", "backslashreplace")
 
 
 def write(files: Mapping[str, str], folder: str, force: bool = False) -> list[str]:
-    """Writes the files; the paths that were written.
+    """Writes the files; returns their paths.
 
     Raises:
         CallerError: one is there already, or the folder cannot be written; what was there is whole.

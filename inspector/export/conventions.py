@@ -1,4 +1,4 @@
-"""Telemetry: the names of OpenTelemetry's conventions, and spans and points as plain values with their times.
+"""OpenTelemetry's conventions for generative AI: their names, and spans and points as plain values with times.
 
 Data only. Names that begin with `gen_ai.`, `server.`, `error.` and `http.` are those of the semantic conventions for
 generative AI (tests hold them against the package opentelemetry-semantic-conventions); all others are ours.
@@ -53,7 +53,7 @@ OURS = "loop_inspector."
 
 
 class Operation(StrEnum):
-    """What a span is about, in the conventions' words."""
+    """The operation of a span, in the conventions' words."""
 
     CHAT = "chat"
     EXECUTE_TOOL = "execute_tool"
@@ -61,7 +61,7 @@ class Operation(StrEnum):
 
 
 class Times(StrEnum):
-    """What a span's times are worth: `loop_inspector.times`."""
+    """How reliable a span's times are: `loop_inspector.times`."""
 
     RECORDED = "recorded"
     """Start and end are those of a clock."""
@@ -83,14 +83,14 @@ PROVIDERS: Mapping[str, str] = {
 
 
 def provider(profile: str, api: str) -> str:
-    """The provider of an answer, as the conventions name it."""
+    """The provider's name in the conventions."""
     if profile.startswith("generic"):
         return wire(api).provider if api in FORMATS else api  # nobody knows who answered: the conventions go by the API
     return PROVIDERS.get(profile, profile)
 
 
 class Instrument(NamedTuple):
-    """One metric."""
+    """One metric of the conventions."""
 
     unit: str
     about: str
@@ -138,7 +138,7 @@ Attributes = Mapping[str, Attribute]
 
 
 class OtelKind(StrEnum):
-    """On which side of a call a span stands."""
+    """The kind of a span: client side or internal."""
 
     INTERNAL = "internal"
     CLIENT = "client"
@@ -146,7 +146,7 @@ class OtelKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SpanEvent:
-    """Something at one moment of a span."""
+    """An event within a span."""
 
     name: str
     at: int
@@ -155,7 +155,7 @@ class SpanEvent:
 
 @dataclass(frozen=True, slots=True)
 class OtelSpan:
-    """One operation. Those of a turn are a trace; the turn's own comes first."""
+    """One span. Those of a turn are a trace; the turn's own comes first."""
 
     name: str
     kind: OtelKind
@@ -174,7 +174,7 @@ class OtelSpan:
 
 @dataclass(frozen=True, slots=True)
 class OtelPoint:
-    """One measurement of an instrument of `names.INSTRUMENTS`."""
+    """One measurement of an instrument of `INSTRUMENTS`."""
 
     name: str
     value: int | float
@@ -182,7 +182,7 @@ class OtelPoint:
 
 
 def compact(attributes: Mapping[str, Attribute | None]) -> dict[str, Attribute]:
-    """The attributes that have a value: what is not known is absent, never empty."""
+    """The attributes that have a value; unknown ones are left out."""
     return {name: value for name, value in attributes.items() if value is not None and value not in ("", ())}
 
 STEP = 1_000
@@ -201,7 +201,7 @@ class When(NamedTuple):
 
 
 class Clock:
-    """Places spans one after the other, from a moment on."""
+    """Places spans one after another on a time line."""
 
     __slots__ = ("at",)
 
@@ -209,7 +209,7 @@ class Clock:
         self.at = at
 
     def exchange(self, exchange: Exchange) -> When:
-        """The times of the next answer."""
+        """The times of the next exchange."""
         start, took = moment(exchange.started), length(exchange)
         if start is not None and took is not None:
             return self._moved(When(start, start + took, Times.RECORDED))
@@ -220,7 +220,7 @@ class Clock:
         return self._moved(When(self.at, self.at, Times.ORDER))
 
     def tool(self, since: int | None, until: str | None) -> When:
-        """The times of a tool that ran after `since`, where that is known, and was over at `until`."""
+        """The times of a tool run, after `since` and before `until`, as far as these are known."""
         end = moment(until)
         if end is None:
             return self._moved(When(self.at, self.at, Times.ORDER))

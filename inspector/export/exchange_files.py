@@ -1,4 +1,4 @@
-"""One exchange for other tools: a curl command, a test of the engine, and the records of a session file.
+"""One exchange for other tools: a curl command, a test of the engine, a session file.
 
 Credentials were masked when it was read; where one stood, the command names an environment variable.
 
@@ -35,7 +35,7 @@ _OWN = frozenset({"host", "content-length", "connection", "accept-encoding", "tr
 
 
 def curl(facts: ResponseFacts) -> str:
-    """The request as a curl command, for a POSIX shell; it prints the bytes as they arrive.
+    """The request as a curl command for a POSIX shell; its output is unbuffered.
 
     Raises:
         CallerError: the recording holds no request, or no address to send it to.
@@ -64,7 +64,7 @@ def _shell(text: str) -> str:
 
 
 def fixture(facts: ResponseFacts) -> str:
-    """The response as a test of the engine: its bytes, and the facts that they were read to.
+    """The response as a test of the engine: its bytes, and the facts that were decoded from them.
 
     Raises:
         CallerError: the body was not recorded, or holds an agent's rows.
@@ -102,7 +102,7 @@ def _pieces(body: bytes) -> str:
 
 
 def records(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
-    """The records of a session file that holds these exchanges, with the times at which their bytes came.
+    """The records of a session file with these exchanges and the arrival times of their bytes.
 
     Raises:
         CallerError: one of them holds an agent's rows.
@@ -163,7 +163,7 @@ Shows = Callable[[View], bool]
 
 
 def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
-    """File name -> content: the report and the session that it speaks of.
+    """The files of a bug report: the report and its session; name -> content.
 
     Raises:
         CallerError: what is shown does not come back when the turn is read alone.
@@ -185,7 +185,8 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
 
 
 def symptom(view: View, turn: TurnFacts) -> tuple[str, Shows]:
-    """What the report is about: the gravest finding of the turn, else its verdict; and whether a session shows it."""
+    """The subject of a bug report: the gravest finding of the turn, else its verdict; and a test whether a session
+    still shows it."""
     order = list(Severity)
     grave = [note.finding for note in view.findings
              if note.turn == turn.id and note.finding.severity is not Severity.INFO]
@@ -203,12 +204,12 @@ def session_of(exchanges: Sequence[Exchange], title: str) -> bytes:
 
 
 def reread(exchanges: Sequence[Exchange], settings: Settings) -> View:
-    """The exchanges, written as a session file and read again."""
+    """The exchanges after writing them to a session file and reading that."""
     return view(replay(open_case(open_paths(["-"], stdin=session_of(exchanges, ""))), settings))
 
 
 def shrink(exchanges: Sequence[Exchange], holds: Callable[[Sequence[Exchange]], bool]) -> list[Exchange]:
-    """The fewest exchanges, found by leaving out ever smaller pieces, for which `holds` is still true."""
+    """A minimal subset of exchanges for which `holds` is true, found by leaving out ever smaller parts."""
     kept, trials = list(exchanges), 0
     size = max(1, len(kept) // 2)
     while len(kept) > 1 and trials < MOST_TRIALS:

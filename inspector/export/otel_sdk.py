@@ -1,4 +1,4 @@
-"""Spans and points handed to OpenTelemetry's SDK: the one module that imports it.
+"""Sends spans and points through OpenTelemetry's SDK; the only module that imports it.
 
 `emit` and `measure` take a tracer and a meter of whoever calls; `Sink` is the program's own, set up by the standard
 OTEL_* environment variables as the specification of the SDK names them.
@@ -37,7 +37,7 @@ BATCH = 512
 
 
 def emit(spans: Sequence[OtelSpan], tracer: Tracer, context: Context | None = None) -> None:
-    """Makes the spans, each with its own times; a turn's own belongs to what `context` holds."""
+    """Creates the spans with their recorded times; the turn's span is a child of `context`."""
     made: list[Any] = []
     for span in spans:
         above = context if span.parent is None else set_span_in_context(made[span.parent], context)
@@ -52,7 +52,7 @@ def emit(spans: Sequence[OtelSpan], tracer: Tracer, context: Context | None = No
 
 
 def measure(points: Sequence[OtelPoint], meter: Meter) -> None:
-    """Adds the points to instruments of this meter."""
+    """Records the points with instruments of this meter."""
     counters: dict[str, Any] = {}
     histograms: dict[str, Any] = {}
     for name in dict.fromkeys(point.name for point in points):
@@ -81,7 +81,7 @@ class _Ended(SpanProcessor):
 
 
 class Sink:
-    """Where telemetry of this process goes."""
+    """The destination of this process's telemetry."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         """Finds the exporters that the environment names.
@@ -99,7 +99,7 @@ class Sink:
         self._meters = MeterProvider(readers, resource, shutdown_on_exit=False)
 
     def send(self, spans: Sequence[OtelSpan], points: Sequence[OtelPoint]) -> str | None:
-        """Hands everything on and waits until it is taken; what went wrong, in a line, or None."""
+        """Sends everything and waits until it is accepted; returns an error in one line, or None."""
         emit(spans, self._tracers.get_tracer(SERVICE, __version__))
         measure(points, self._meters.get_meter(SERVICE, __version__))
         with _warnings() as said:

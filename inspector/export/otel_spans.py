@@ -1,4 +1,4 @@
-"""From a session as it is viewed to spans: a trace for each turn, in it an answer or a tool's run a span.
+"""Converts the view of a session to spans: one trace per turn, with a span for each answer and each tool run.
 
 Pure. A turn is `invoke_agent`, an exchange `chat`, a result that went back to the model `execute_tool`. The provider's
 own word is the finish reason; what it means, what the gate and the machine said stands beside it under our own names.
@@ -56,7 +56,7 @@ from loop_core.values import (
 
 
 def of_answer(exchange: Exchange) -> dict[str, Attribute | None]:
-    """The messages of a request, and the answer."""
+    """The messages of a request and its answer, as the conventions write them."""
     asked, response = exchange.request, exchange.response
     said: Mapping[str, Any] = {"role": "assistant", "parts": _parts(response.parts),
                                "finish_reason": response.raw_stop_reason or ""}
@@ -72,7 +72,7 @@ def of_answer(exchange: Exchange) -> dict[str, Attribute | None]:
 
 
 def of_tool(part: ToolResultPart, verdict: Verdict | None) -> dict[str, Attribute | None]:
-    """What a tool was asked, as it came, and what it answered."""
+    """The arguments and the result of a tool run, as the conventions write them."""
     return {conventions.TOOL_ARGUMENTS: verdict.call.arguments if verdict else None, conventions.TOOL_RESULT: part.text}
 
 
@@ -169,7 +169,7 @@ def _turn(
 
 
 def failure(turn: TurnFacts) -> str | None:
-    """Why a turn is no success: its verdict, in one word, or the reason that ended it; None where it is one.
+    """Why a turn failed: its verdict in one word, or its terminal reason; None if it succeeded.
 
     An agent that ran a cut call may well have completed its turn; a recording that ends early is nobody's failure.
     """
@@ -205,7 +205,7 @@ def _events(view: View, turn: TurnFacts, ends: Mapping[int, int], last: int) -> 
 
 
 def who(exchange: Exchange) -> dict[str, Attribute | None]:
-    """Who answered, and where."""
+    """The provider and the server of an answer."""
     address, port = server(exchange.url)
     return {conventions.PROVIDER: conventions.provider(exchange.profile.name, exchange.api),
             conventions.SERVER_ADDRESS: address, conventions.SERVER_PORT: port}
@@ -223,7 +223,7 @@ def server(url: str) -> tuple[str | None, int | None]:
 
 
 def error_type(facts: ResponseFacts) -> str | None:
-    """Why an answer is an error: the provider's own type or code, else the status, else how the bytes ended."""
+    """The error type of an answer: the provider's own type or code, else the HTTP status, else how the bytes ended."""
     response, word = facts.exchange.response, facts.judged.stop.normalized
     if word not in FAILED:
         return None
@@ -237,7 +237,7 @@ def error_type(facts: ResponseFacts) -> str | None:
 
 
 def operation(facts: ResponseFacts) -> dict[str, Attribute | None]:
-    """What the conventions ask of a span and of a measurement alike."""
+    """The attributes that spans and measurements share."""
     exchange = facts.exchange
     return {
         conventions.OPERATION: Operation.CHAT.value, **who(exchange), conventions.REQUEST_MODEL: _model(exchange),

@@ -1,4 +1,4 @@
-"""A session as a document: headings, lines, tables and quotations, made once for Markdown and HTML alike.
+"""A session as a document of headings, lines, tables and quotations, rendered as Markdown or HTML.
 
 Texts here are as they were recorded, well-known keys masked once more; making them harmless for its own syntax is each
 renderer's.
@@ -50,7 +50,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class TableBlock:
-    """Rows below a head."""
+    """Rows with a header."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -58,7 +58,7 @@ class TableBlock:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Text of a transcript, as it stands."""
+    """Verbatim text of a transcript."""
 
     text: str
     label: str = ""
@@ -66,7 +66,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class QuotedBytes:
-    """Bytes of a body with their offsets, a row each; and which rows decided."""
+    """Bytes of a body with offsets, one row each, and which rows decided."""
 
     rows: tuple[tuple[str, bool], ...]
     label: str
@@ -203,7 +203,7 @@ pre { margin: .2rem 0; padding: .7rem .9rem; background: var(--quote); white-spa
 
 
 def html(blocks: Iterable[Block], title: str = "Loop Inspector report") -> str:
-    """The page."""
+    """The document as an HTML page."""
     body = "\n".join(_html_block(block) for block in blocks)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -249,17 +249,17 @@ _GRAVE = {Severity.ERROR: "**✖** ", Severity.WARNING: "**!** ", Severity.INFO:
 
 
 def markdown(blocks: Iterable[Block]) -> str:
-    """The document."""
+    """The document as Markdown."""
     return "\n\n".join(_markdown_block(block) for block in blocks) + "\n"
 
 
 def escaped(text: str) -> str:
-    """`text` on one line, without a character that Markdown would take for its own."""
+    """`text` on one line, with Markdown's special characters escaped."""
     return _SPECIAL.sub(r"\\\1", one_line(text))
 
 
 def fenced(text: str) -> str:
-    """`text` in a fence longer than any run of backticks in it."""
+    """`text` in a fence that is longer than any run of backticks in it."""
     plain = inert(text)
     longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
     fence = "`" * max(3, longest + 1)

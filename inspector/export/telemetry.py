@@ -1,4 +1,4 @@
-"""Telemetry: turns as OpenTelemetry's spans and metrics, by its conventions for generative AI.
+"""Telemetry: turns as OpenTelemetry spans and metrics, by its conventions for generative AI.
 
 `points` folds a session into measurements (seed 000's come from the same events that a log gets), `spans` into spans;
 `traces` and `metrics` write them as OTLP/JSON without any package, `otel_sdk` hands them to OpenTelemetry's SDK, and
@@ -116,12 +116,12 @@ __all__ = ["RunMemory", "points", "sink", "spans", "view_of_run"]
 
 
 def view_of_run(memory: RunMemory, trace: Trace, name: str = "live") -> View:
-    """One turn of a loop of one's own, as every report sees it: what its observer kept, and its steps."""
+    """The view of one turn of a caller's own loop, from its observer's exchanges and its steps."""
     return view(replay_of(memory, trace.steps, Settings(), name))
 
 
 def sink(environment: Mapping[str, str]) -> Sink:
-    """Where telemetry goes, as the standard variables say.
+    """The destination of telemetry, by OpenTelemetry's environment variables.
 
     Raises:
         CallerError: the extra is not installed, or an exporter cannot be made.
@@ -146,7 +146,7 @@ _ERROR = 2
 
 
 def traces(spans: Sequence[OtelSpan]) -> str:
-    """`ExportTraceServiceRequest` on one line."""
+    """An `ExportTraceServiceRequest` as one line of JSON."""
     ids = _ids(spans)
     made = [_span(span, ids[at], None if span.parent is None else ids[span.parent][1])
             for at, span in enumerate(spans)]
@@ -154,7 +154,7 @@ def traces(spans: Sequence[OtelSpan]) -> str:
 
 
 def metrics(points: Sequence[OtelPoint], start: int, end: int) -> str:
-    """`ExportMetricsServiceRequest` on one line; what was measured between two moments, as deltas."""
+    """An `ExportMetricsServiceRequest` as one line of JSON; counts are deltas between two moments."""
     span = {"startTimeUnixNano": str(start), "timeUnixNano": str(end)}
     series: dict[str, dict[tuple[Any, ...], list[OtelPoint]]] = defaultdict(lambda: defaultdict(list))
     for point in points:

@@ -1,4 +1,4 @@
-"""How the calls of a live turn are answered: from a recording, by a tool, by hand, or not at all.
+"""Where the results of a live turn's calls come from: a recording, a tool, the operator, or nowhere.
 
 `TurnResults` answers a turn that is asked live again: each call gets the result that was recorded for it in the same
 turn, with equal arguments and as often as it was recorded. Where there is none the turn stops and says so; nothing is
@@ -33,7 +33,7 @@ CallKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class TurnResults:
-    """What answers the calls of a live run."""
+    """The results for the calls of a live run."""
 
     recorded: Mapping[CallKey, Sequence[ToolResultPart]]
     """The results that were recorded for each call, in order."""
@@ -49,11 +49,11 @@ class TurnResults:
 
     @property
     def chars(self) -> int:
-        """Characters of all recorded results."""
+        """The number of characters of all recorded results."""
         return sum(len(part.text) for parts in self.recorded.values() for part in parts)
 
     def run(self, effect: RunTools, turn: Turn) -> Event:
-        """A result for every released call, or the end of the turn where one has none."""
+        """A result for every released call; ends the turn if a call has none."""
         used = _counted(turn.history[self.opened :])
         before = turn.spend.result_chars
         found: list[ToolResultPart] = []
@@ -86,7 +86,7 @@ def _missing(call: ToolCall) -> str:
 
 
 def recorded_results(exchanges: Iterable[Exchange], opened: int) -> dict[CallKey, list[ToolResultPart]]:
-    """The results in the requests of one turn, by their calls; each once, though every later request repeats it.
+    """The results in the requests of one turn, by call; each once, though later requests repeat it.
 
     `opened` is how many messages the turn began with.
     """
@@ -137,7 +137,7 @@ def _asked(call: ToolCall) -> CallKey:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One call of a recording, and its result."""
+    """One recorded call and its result."""
 
     name: str
     arguments: str
@@ -145,7 +145,7 @@ class RecordedCall:
 
 
 class RecordedResults:
-    """What a recording answered, in its order; counts how often each tool was asked for here."""
+    """The results of a recording, in order; counts the requests for each tool."""
 
     def __init__(self, path: str, found: Sequence[RecordedCall]) -> None:
         self.path = path
@@ -156,7 +156,7 @@ class RecordedResults:
         return len(self._found)
 
     def result_for(self, call: ToolCall, before: Sequence[ToolCall] = ()) -> tuple[ToolResultPart, str] | None:
-        """The result for a call, and why it is this one; None where the recording holds none for it.
+        """The result for a call, and the reason for the choice; None if the recording holds none.
 
         The same arguments come first, the k-th time the k-th of them; else the k-th call of that tool. `before` are the
         calls that will have been answered by then.
@@ -172,13 +172,13 @@ class RecordedResults:
         return own[place].result, f"call {place + 1} of {call.name}, with other arguments"
 
     def took(self, call: ToolCall) -> None:
-        """Notes that a call was answered, so that the next call of its tool gets the next result."""
+        """Notes that a call was answered, so that the tool's next call gets the next result."""
         self._asked[call.name] += 1
         self._asked[_key(call)] += 1
 
 
 def results_of(path: str) -> RecordedResults:
-    """The tool results of a recording, in any form that is read.
+    """The tool results of a recording in any readable format.
 
     Raises:
         CallerError: it cannot be read, or holds no tool result.
@@ -224,7 +224,7 @@ def _key(call: ToolCall) -> str:
 
 
 class How(StrEnum):
-    """Where a result comes from."""
+    """The source of a result."""
 
     RUN = "run"
     """The Python callable, or the `result` beside the declaration."""
@@ -244,7 +244,7 @@ ABOUT: Mapping[How, str] = {
 
 @dataclass(frozen=True, slots=True)
 class CallDecision:
-    """How one call is answered."""
+    """The decision how one call is answered."""
 
     how: How
     text: str = ""
@@ -254,7 +254,7 @@ class CallDecision:
 
 @dataclass(slots=True)
 class Answers:
-    """The tools of a live turn and what was decided of the calls that wait; runs a batch as `Toolbox` does."""
+    """The tools of a live turn, and the decisions about the calls that wait; runs a batch like `Toolbox`."""
 
     toolbox: Toolbox = field(default_factory=Toolbox)
     results: RecordedResults | None = None
@@ -282,21 +282,22 @@ class Answers:
         return ToolResults(effect.all_results(made))
 
     def ways(self, effect: RunTools, place: int) -> tuple[How, ...]:
-        """How a call can be answered, what would be done by itself first; none where the gate did not release it."""
+        """The possible sources of a call's result, the default first; none if the gate did not release the call."""
         return self._ways(effect.batch[place], [verdict.call for verdict in effect.batch[:place]])
 
     def planned(self, effect: RunTools, place: int) -> CallDecision | None:
-        """What will be done with a call as things stand; None where nothing answers it by itself."""
+        """The source that will be used for a call unless the operator changes it; None if the operator has to decide.
+        """
         before = [verdict.call for verdict in effect.batch[:place]]
         return self.decided.get(place) or self._by_itself(effect.batch[place], before)
 
     def recorded(self, effect: RunTools, place: int) -> tuple[ToolResultPart, str] | None:
-        """What the recording holds for a call, and why it is this."""
+        """The recorded result for a call, and the reason for the choice."""
         before = [verdict.call for verdict in effect.batch[:place]]
         return None if self.results is None else self.results.result_for(effect.batch[place].call, before)
 
     def decide(self, effect: RunTools, place: int, decision: CallDecision) -> None:
-        """Settles how a call is answered.
+        """Sets how a call is answered.
 
         Raises:
             CallerError: the gate did not release it, or it cannot be answered so.

@@ -1,4 +1,4 @@
-"""AWS Signature Version 4 for Bedrock, with botocore's own signer and its own search for credentials.
+"""AWS Signature Version 4 for Bedrock, with botocore's signer and its search for credentials.
 
 The one module that imports botocore (the extra `bedrock`), and only where requests are to be signed.
 """
@@ -48,7 +48,7 @@ class AwsSigner:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Keys, tokens and signatures that were used so far."""
+        """All keys, tokens and signatures used so far."""
         return tuple(self._words)
 
     def __call__(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> Headers:
@@ -80,7 +80,7 @@ class AwsSigner:
 
 
 def region_of(url: str) -> str | None:
-    """The region that a Bedrock host names; None where it names none."""
+    """The region in a Bedrock host name; None where it names none."""
     found = _REGION.match(url)
     return found[1].lower() if found else None
 

@@ -1,4 +1,4 @@
-"""The request with which a recorded turn is asked again live, from one of its steps on: address, key and cost.
+"""The request that asks a recorded turn again live from one of its steps: address, key and cost.
 
 Nothing is sent here. The lines that are shown before a request is asked are sober and inert.
 """
@@ -30,7 +30,7 @@ from loop_core.wire import wire
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BranchRequest:
-    """The request, and what it may cost."""
+    """The request, and its maximum cost."""
 
     settings: Settings
     since: int
@@ -57,7 +57,7 @@ def branch_request(
     model: str | None = None, variable: str | None = None, toolbox: Toolbox | None = None,
     insecure_http: Sequence[str] = (),
 ) -> BranchRequest:
-    """The request that asking the turn again from this step on would send; nothing is sent.
+    """The request that asks the turn again from this step; sends nothing.
 
     Raises:
         LoopError: it cannot be asked again; the text says why.
@@ -144,7 +144,7 @@ def _counted(parent: Replay, start: BranchStart, target: Target, model: str | No
 
 
 def announcement(wanted: BranchRequest, turn: int) -> list[str]:
-    """The lines, for people; `turn` is the number of the turn."""
+    """The description of the request, as lines for people. `turn` is the number of the turn."""
     target = wanted.target
     who = f"{target.server.api}, model {one_line(target.model or '') or 'not named'}, profile {target.profile.name}"
     lines = [
@@ -161,7 +161,7 @@ NOT_ENCRYPTED = "not encrypted: whoever is on the way reads the request and the 
 
 
 def cost_lines(wanted: BranchRequest) -> list[str]:
-    """The greatest possible cost in tokens, and what it rests on, a line each."""
+    """The greatest possible cost in tokens and its derivation, one line each."""
     found = wanted.cost
     if found.requests is None or found.output is None or found.input is None:
         return [f"no bound: {found.unbounded}"]
@@ -174,7 +174,7 @@ def cost_lines(wanted: BranchRequest) -> list[str]:
 
 
 def tools_line(wanted: BranchRequest) -> str:
-    """Who answers the tool calls."""
+    """Who answers the tool calls, in one line."""
     given, recorded = wanted.results.given, wanted.results.recorded
     parts = []
     if given is not None and given.tools:

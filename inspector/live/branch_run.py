@@ -1,4 +1,4 @@
-"""A live run from a step of a recording: asked, recorded as it happens, and read again from its file.
+"""Runs a recorded turn again live from one of its steps, records it, and reads the recording.
 
 `run_branch` and `BranchRun` send: each request and every byte of its answers is in a session file of its own before the
 machine sees it. `recall` reads such a file, so that the branch can be made again without asking anybody.
@@ -55,17 +55,17 @@ FOLDER = "live"
 
 
 def new_name() -> str:
-    """The name of a live run that begins now."""
+    """A name for a live run that starts now."""
     return f"{datetime.now():%Y%m%d-%H%M%S-%f}"
 
 
 def file_of(folder: Path, name: str) -> Path:
-    """Where in the data folder a live run is recorded."""
+    """The path of a live run's recording in the data folder."""
     return folder / FOLDER / f"{name}.jsonl"
 
 
 class BranchRecorder(Recorder):
-    """Records a live run, and keeps what it hears."""
+    """Records a live run, and keeps its responses."""
 
     def __init__(self, path: Path, wanted: BranchRequest) -> None:
         with suppress(OSError):  # it is told where the file cannot be begun
@@ -87,17 +87,17 @@ class BranchRecorder(Recorder):
         super().on_request(ask)
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
-        """A piece of an answer."""
+        """A piece of an answer arrived."""
         self._body += data
         super().on_data(number, data, ms)
 
     def on_end(self, answer: Answer) -> None:
-        """An answer is over."""
+        """An answer ended."""
         self.answers.append(answer)
         super().on_end(answer)
 
     def on_wait(self, number: int, seconds: float) -> None:
-        """It is sent again."""
+        """The request will be sent again."""
         self.again.add(number)
         super().on_wait(number, seconds)
 
@@ -107,10 +107,10 @@ class BranchRecorder(Recorder):
         super().on_tools(number, results)
 
     def on_interrupt(self, number: int, *, answered: bool) -> None:
-        """Nothing yet: `conclude` writes how the run ended."""
+        """Does nothing yet: `conclude` writes how the run ended."""
 
     def progress(self) -> tuple[int, int]:
-        """How many requests have left, and how many characters of text have arrived."""
+        """The number of requests sent, and of characters of text received."""
         done = sum(len(each.response.text or "") for each in self.answers)
         if self._asked > len(self.answers) and self._body:
             with suppress(DecodeError):  # too little of it may be there
@@ -128,7 +128,7 @@ class BranchRecorder(Recorder):
         self._end, self._told = end, told or ""
 
     def branch_answers(self, name: str, wanted: BranchRequest) -> BranchAnswers:
-        """What was heard, once the run is over.
+        """The responses of the finished run.
 
         Raises:
             CallerError: nothing was asked; there is no recording then.
@@ -145,7 +145,7 @@ class BranchRecorder(Recorder):
 
 
 def silent_of(exchanges: Sequence[Exchange], again: set[int], end: str) -> frozenset[int]:
-    """The exchanges without an answer: sent again, or given up when the run was cancelled or killed."""
+    """The exchanges without an answer: repeated, or given up when the run was cancelled or killed."""
     last = len(exchanges) - 1
     broken = (TransportEnd.ABORTED, TransportEnd.CUT)
     given_up = end in ("cancelled", "") and last >= 0 and exchanges[last].response.transport_end in broken
@@ -153,7 +153,7 @@ def silent_of(exchanges: Sequence[Exchange], again: set[int], end: str) -> froze
 
 
 def after_of(end: str, text: str) -> Event:
-    """What follows the last answer, by the end state that was recorded; empty: the recording was cut."""
+    """The event after the last answer, from the recorded end; None if the recording was cut."""
     if end == "cancelled":
         return Cancel(live=True)
     if end == "unrecorded":
@@ -179,7 +179,7 @@ def _listening(wanted: BranchRequest, path: Path) -> Iterator[BranchRecorder]:
 def run_branch(
     wanted: BranchRequest, name: str, folder: Path, line: Connection | None = None
 ) -> tuple[BranchAnswers, str | None]:
-    """Asks, to the end of the turn; what was heard, and why the recording stopped where it did.
+    """Runs to the end of the turn; returns the responses, and why the recording failed, if it did.
 
     Raises:
         CallerError: the recording cannot be begun, or the turn ends before anything is asked.
@@ -197,7 +197,7 @@ def run_branch(
 
 
 class BranchRun:
-    """The same on an event loop: it can be cancelled, and tells how far it is."""
+    """A live run on an event loop: it can be cancelled, and reports its progress."""
 
     def __init__(self, wanted: BranchRequest, name: str, folder: Path, line: Connection | None = None) -> None:
         self.wanted, self.name = wanted, name
@@ -207,17 +207,17 @@ class BranchRun:
         self._listening: BranchRecorder | None = None
 
     def cancel(self) -> None:
-        """Gives up the answer under way; the run ends as cancelled."""
+        """Gives up the current answer; the run ends as cancelled."""
         self._cancelled = True
         if self._source is not None:
             self._source.cancel()
 
     def progress(self) -> tuple[int, int]:
-        """How many requests have left, and how many characters have arrived."""
+        """The number of requests sent, and of characters received."""
         return (0, 0) if self._listening is None else self._listening.progress()
 
     async def run(self) -> tuple[BranchAnswers, str | None]:
-        """Asks, to the end of the turn.
+        """Runs to the end of the turn.
 
         Raises:
             CallerError: the recording cannot be begun, or the turn ends before anything is asked.
@@ -241,7 +241,7 @@ class BranchRun:
 
 
 def recall(name: str, folder: Path) -> BranchAnswers:
-    """What a live run heard.
+    """The responses of a recorded live run.
 
     Raises:
         CallerError: it is no name of one, or its recording is not there, or cannot be read.

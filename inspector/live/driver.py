@@ -1,4 +1,4 @@
-"""Carries out the effects of a live turn one by one, as its operator says, and records what is sent, heard and done.
+"""Runs the effects of a live turn one by one, as its operator decides, and records the traffic and the decisions.
 
 Owns the connection, the recording and what is under way; `stepper` owns where the turn stands. Knows no screen: it
 tells whoever watches that something has changed. httpx is imported when the first request leaves.
@@ -48,7 +48,7 @@ class Acts:
         self._start, self._settings = start, start.settings
 
     def begin(self) -> None:
-        """Begins the file, unless it was begun.
+        """Creates the file, if it does not exist yet.
 
         Raises:
             CallerError: it is there already, or cannot be written.
@@ -60,18 +60,18 @@ class Acts:
             self.recorder.settings(self._settings)
 
     def limits(self, limits: Limits, names: Sequence[str]) -> None:
-        """Limits were set."""
+        """Records limits that the operator set."""
         self._settings = replace(self._settings, limits=limits, explicit=self._settings.explicit | set(names))
         if self.recorder is not None:
             self.recorder.limits(self._settings)
 
     def edited(self, number: int, what: Sequence[str]) -> None:
-        """The request was changed before it left."""
+        """Records that the operator changed the request before it was sent."""
         if what and self.recorder is not None:
             self.recorder.note(f"edited by the operator: {' and '.join(what)}", number)
 
     def answered(self, number: int, done: Sequence[tuple[Verdict, str]]) -> None:
-        """The calls of an answer got results, and where those came from."""
+        """Records the results of calls, and their sources."""
         if self.recorder is None:
             return
         for verdict, whence in done:
@@ -79,12 +79,12 @@ class Acts:
             self.recorder.note(f"{call.name or 'a call'}{f' ({call.id})' if call.id else ''}: {whence}", number)
 
     def cancelled(self, number: int, *, answered: bool) -> None:
-        """The turn was ended while this request, the last, was under way or after its answer was taken in."""
+        """Records that the turn was cancelled, while this last request was under way or after its answer was read."""
         if self.recorder is not None:
             self.recorder.cancelled(number, answered=answered)
 
     def ended_as(self, terminal: str) -> None:
-        """The end was accepted."""
+        """Records that the operator accepted the end."""
         if self.recorder is not None:
             self.recorder.ended_as(terminal)
 
@@ -95,7 +95,7 @@ class Acts:
 
 
 class Driver(Observer):
-    """One live run under its operator."""
+    """One live run, controlled by its operator."""
 
     def __init__(
         self, start: LiveStart, changed: Callable[[], None] | None = None, line: Connection | None = None
@@ -119,24 +119,24 @@ class Driver(Observer):
 
     @property
     def path(self) -> str | None:
-        """The recording, once it was begun."""
+        """The path of the recording, once it exists."""
         return self.acts.recorder.path if self.acts.recorder is not None else None
 
     @property
     def stepper(self) -> Stepper:
-        """Where the turn stands."""
+        """The current state of the turn."""
         return self.live.stepper
 
     # -- what the operator does ----------------------------------------------------------------------------------
 
     async def act(self) -> None:
-        """Carries out the effect that waits, and those that follow where the turn was set to run."""
+        """Runs the effect that waits, and the following ones if the turn runs freely."""
         if self.live.phase is Phase.WAITING:
             await self._one()
             await self._go_on()
 
     async def again(self) -> None:
-        """Sends a request again whose answer was none.
+        """Sends a request again that got no answer.
 
         Raises:
             CallerError: there is none.
@@ -149,7 +149,7 @@ class Driver(Observer):
         await self._go_on()
 
     async def run(self) -> None:
-        """Carries out what follows without waiting, to the end or until `pause`; also after what is under way."""
+        """Runs the effects without waiting, to the end or until `pause`; continues after the effect under way."""
         self.live.running = True
         self._changed()
         await self.act()
@@ -176,7 +176,7 @@ class Driver(Observer):
             self._finish()
 
     def pause(self) -> None:
-        """Waits again once the effect under way is done."""
+        """Waits again after the effect under way."""
         self.live.running = False
         self._changed()
 
@@ -196,7 +196,7 @@ class Driver(Observer):
             self._to(Phase.WAITING, live.stepper.cancelled(self._sent))
 
     def say(self, text: str) -> None:
-        """A message of the user after the end: the next turn begins with it.
+        """Adds a message of the user after the end: the next turn begins with it.
 
         Raises:
             CallerError: the turn has not ended, or it cannot be said.
@@ -209,7 +209,7 @@ class Driver(Observer):
         self._to(Phase.WAITING, stepper)
 
     def edit(self, limits: Limits, names: Sequence[str], cap: int | None) -> None:
-        """Other limits, and another budget for the request that waits.
+        """Sets other limits, and another budget for the request that waits.
 
         Raises:
             LoopError: one of them cannot be; then nothing is changed.
@@ -224,7 +224,7 @@ class Driver(Observer):
             self.acts.limits(limits, names)
 
     def edit_body(self, body: dict[str, Any]) -> None:
-        """Another body for the request that waits.
+        """Replaces the body of the request that waits.
 
         Raises:
             LoopError: it is no request of this format, or holds the key.
@@ -239,7 +239,7 @@ class Driver(Observer):
             await self._moved.wait()
 
     async def close(self) -> None:
-        """Closes the connection and the recording; a turn that has not ended must have been cancelled."""
+        """Closes the connection and the recording; an unfinished turn must be cancelled first."""
         if self._source is not None:
             await self._source.aclose()
             self._source = None
@@ -323,32 +323,32 @@ class Driver(Observer):
     # -- what the source tells -----------------------------------------------------------------------------------
 
     def on_request(self, ask: LiveRequest) -> None:
-        """A request leaves."""
+        """A request is sent."""
         self.acts.told.on_request(ask)
         self.acts.edited(ask.number, self._edited)
         self.live.flow = Flow(ask.request.api, ask.number, self.start.server.secrets)
         self._to(Phase.ASKING)
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
-        """The head of its answer is there."""
+        """The head of its answer arrived."""
         self.acts.told.on_head(number, status, headers)
         if self.live.flow is not None:
             self.live.flow.begun(status, headers)
         self._to(Phase.STREAMING)
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
-        """A piece is there."""
+        """A piece of the answer arrived."""
         self.acts.told.on_data(number, data, ms)
         if self.live.flow is not None:
             self.live.flow.came(data, ms)
 
     def on_end(self, answer: LiveResponse) -> None:
-        """The answer is over."""
+        """The answer ended."""
         self.acts.told.on_end(answer)
         self.live.heard[-1].append(answer)
 
     def on_wait(self, number: int, seconds: float) -> None:
-        """The same request is sent again after this time."""
+        """The same request will be sent again after this time."""
         self.acts.told.on_wait(number, seconds)
         self.live.until = monotonic() + seconds
         self._to(Phase.RETRYING)

@@ -1,4 +1,4 @@
-"""The views of an answer that is still coming: its text after the seam to come, parsed, and its bytes.
+"""The sheets of an answer that is still arriving: its text after the coming seam, parsed, and its bytes.
 
 Each is made when it is first looked at and grows from then on; a frame costs what has come since the last one.
 
@@ -31,7 +31,7 @@ GUTTER = "┃ "
 
 
 class Growing(Listed):
-    """Lines that stand, a text that grows, and a few lines about it that change."""
+    """Fixed lines, a growing text, and a few changing lines about it."""
 
     def __init__(self, head: Sequence[Line], gutter: str = GUTTER) -> None:
         super().__init__(list(head))
@@ -62,7 +62,7 @@ class Growing(Listed):
         self.focus = max(0, len(self._made) - 1)
 
     def section(self, title: Line) -> None:
-        """What grows from here on stands under a title of its own."""
+        """Starts a section with a title; the following text grows there."""
         self.stable = min(self.stable, self._settled)
         if self._tail:
             self._settled += 1
@@ -71,16 +71,16 @@ class Growing(Listed):
         self._settled, self._tail, self._begun = len(self._made), "", False
 
     def laid(self) -> None:
-        """The sheet was laid out as it is now."""
+        """Notes that the sheet was laid out in its current form."""
         self.stable = len(self._made)
 
     def copied(self) -> str:
-        """The text as it came."""
+        """The text as received."""
         return self.text
 
 
 class Streams:
-    """The sheets of one answer under way."""
+    """The sheets of one answer while it arrives."""
 
     def __init__(self, flow: Flow, view: View, block: Block) -> None:
         self.flow = flow
@@ -100,7 +100,7 @@ class Streams:
         self.sheets: dict[str, Growing] = {}
 
     def sheet(self, tab: str) -> Growing:
-        """The sheet of a tab as far as the answer has come."""
+        """The sheet of a tab, as far as the answer has arrived."""
         self.flow.read()
         if tab not in self.sheets:
             self.sheets[tab] = _MAKERS[tab](self)

@@ -1,4 +1,5 @@
-"""`inspector run`: what was typed -> what a live turn begins with. Owns the defaults: whose key, which file.
+"""`inspector run`: builds a live turn from command line options, runs and records it. The defaults are here: which key,
+which file.
 
 `run_live` runs a live turn from its first request to its end state, without a person.
 """
@@ -53,7 +54,7 @@ EXITS: Mapping[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class LiveResult:
-    """A run that is over."""
+    """The result of a finished run."""
 
     replay: Replay
     terminal: str
@@ -76,7 +77,7 @@ class _Observer(RunMemory, Recorder):
 
 
 def planned(request: Request, server: Server, settings: Settings) -> tuple[Request, Plan]:
-    """The first request as the settings want it, and how the turn is run.
+    """The first request under these settings, and the plan of the run.
 
     Raises:
         LoopError: it cannot be sent in this format, or holds the key.
@@ -128,7 +129,7 @@ def run_live(
 
 
 def refuse_secrets(body: object, server: Server) -> None:
-    """Refuses a request that would carry its own key in its body.
+    """Refuses a request whose body contains its own key.
 
     Raises:
         CallerError: it does.
@@ -141,7 +142,7 @@ def refuse_secrets(body: object, server: Server) -> None:
 
 
 def took(steps: Sequence[Step], number: int) -> bool:
-    """Whether the machine has taken in the answer to a request."""
+    """Whether the machine has received the answer to a request."""
     return any(step.response == number for step in steps)
 
 
@@ -169,7 +170,7 @@ class LiveOptions:
 
 @dataclass(frozen=True, slots=True)
 class LiveStart:
-    """What a live turn begins with."""
+    """The start values of a live turn."""
 
     request: Request
     server: Server
@@ -180,7 +181,7 @@ class LiveStart:
 
 
 def start(typed: LiveOptions, settings: Settings) -> LiveStart:
-    """What was typed, read and checked; nothing is sent or written.
+    """The start values from checked options; sends and writes nothing.
 
     Raises:
         LoopError: something cannot be used.
@@ -208,7 +209,7 @@ def start(typed: LiveOptions, settings: Settings) -> LiveStart:
 
 
 def run_options(typed: LiveOptions, settings: Settings) -> LiveResult:
-    """Runs one turn to its end.
+    """Runs one turn to its end, from options.
 
     Raises:
         LoopError: something that was typed cannot be used; nothing was sent then.
@@ -221,7 +222,7 @@ def server_of(
     api: str, model: str, base: str, profile: str | None, key_env: str | None, sign: str | None,
     insecure_http: Sequence[str] = (),
 ) -> Server:
-    """Whom to ask, and with which key or signature."""
+    """The server of a live turn, with its key or signer."""
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     form = wire(api)
     at_home = bool(form.region) and not base
@@ -255,6 +256,6 @@ def _aws(region: str | None) -> AwsSigner:
 
 
 def new_recording(api: str) -> str:
-    """The path of a recording that is about to be made."""
+    """The path for a new recording."""
     name = f"{datetime.now():%Y%m%d-%H%M%S-%f}-{api}.jsonl"
     return str(data_folder(os.environ) / "live" / name)

@@ -1,4 +1,4 @@
-"""What a live turn begins with: a prompt, a file of messages or a request body, the key, and the tools.
+"""The inputs of a live turn: a prompt, a file of messages or a request body, the key, and the tools.
 
 A key goes to the server that it belongs to, and to no other. Tools are declarations from a file, which may hold the
 `result` of every call, or Python callables by the name of their module, which are run.
@@ -56,7 +56,7 @@ def _history(api: str, messages: Any) -> Request:
 
 
 def json_file(path: str, option: str) -> Any:
-    """The JSON of a file.
+    """The parsed JSON of a file.
 
     Raises:
         CallerError: it cannot be read, or is no JSON.
@@ -98,7 +98,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
 
 
 def key_for(address: str, environment: Mapping[str, str], variable: str | None = None) -> str:
-    """The key for the server that the address alone shows; empty where there is none.
+    """The key for a server, found by its address; empty if there is none.
 
     Raises:
         CallerError: the named variable is not set.
@@ -108,7 +108,7 @@ def key_for(address: str, environment: Mapping[str, str], variable: str | None =
 
 
 def variable_for(address: str, environment: Mapping[str, str], variable: str | None = None) -> str | None:
-    """The variable that holds the key for the server that the address alone shows; None where none does.
+    """The environment variable of the key for a server, found by its address; None if none is set.
 
     `address` is a profile's name that was found by the host: a name that the operator gave proves nothing about where
     the key would go. `variable` is one that the operator named.
@@ -124,7 +124,7 @@ def variable_for(address: str, environment: Mapping[str, str], variable: str | N
 
 
 def wanted(address: str) -> tuple[str, ...]:
-    """The variables that are looked at for a server, first one first."""
+    """The environment variables that may hold a server's key, in order."""
     return (ANY, *VARIABLES.get(address, ()))
 
 
@@ -132,7 +132,8 @@ _IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@:]*:([^\s/?#@]+)@", re.IG
 
 
 def secrets_of(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The values that look like keys by their variables' names, and the passwords of addresses (proxies, databases)."""
+    """The environment values that look like keys by their names, and the passwords in addresses (proxies, databases).
+    """
     named = [value.strip() for name, value in environment.items() if VARIABLE.search(name)]
     passwords = [form for value in environment.values() for word in _IN_ADDRESS.findall(value)
                  for form in (word, unquote(word))]
@@ -150,7 +151,7 @@ Made = tuple[tuple[Tool, ...], Mapping[str, ToolFunction]]
 
 
 def tools_of(spec: str) -> Made:
-    """The declared tools, and those of them that can be run; `spec` is a file or MODULE:ATTR.
+    """The declared tools, and the functions of those that can be run; `spec` is a file or MODULE:ATTR.
 
     Raises:
         CallerError: there is no such file, module or attribute, or what is there are no tools.

@@ -1,4 +1,4 @@
-"""What a live run leaves: its session file, written as it happens, and the same run as a replay.
+"""Records a live run in a session file as it happens, and builds its replay.
 
 Each record is flushed as it is written. A recording that cannot go on (a full disk) ends with one line about it, and
 the turn goes on.
@@ -39,7 +39,7 @@ from loop_core.values import Request, Role, ToolResultPart
 
 
 class RequestClock(Observer):
-    """Reads the clock once for each request, so that the recording of a run and the run itself have the same times."""
+    """Reads the clock once per request, so that a run and its recording have the same times."""
 
     def __init__(self) -> None:
         self.started: dict[int, str] = {}
@@ -51,12 +51,12 @@ class RequestClock(Observer):
         self.left_at(ask)
 
     def left_at(self, ask: LiveRequest) -> str:
-        """When a request left: the time of the first call for it."""
+        """When a request was sent: the time of the first call for it."""
         return self.started.setdefault(ask.number, _now())
 
 
 class Recorder(RequestClock):
-    """Appends to one new session file."""
+    """Writes one new session file."""
 
     def __init__(self, path: str | Path, **about: str) -> None:
         """Begins the file.
@@ -78,7 +78,7 @@ class Recorder(RequestClock):
             raise CallerError(f"--record {path}: {why.strerror or why}") from None
 
     def on_request(self, ask: LiveRequest) -> None:
-        """A request record."""
+        """Writes a request record."""
         super().on_request(ask)
         body: dict[str, Any] = {} if ask.body is None else {"body": ask.body}
         if ask.repeats is not None:
@@ -88,12 +88,12 @@ class Recorder(RequestClock):
                     "place": ask.place.value, "ordinal": ask.ordinal, "at": self.left_at(ask)})
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
-        """A response record."""
+        """Writes a response record."""
         self.write({"type": "response", "request": _id(number), "status": status,
                     "headers": [list(pair) for pair in headers], "at": _now()})
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
-        """A bytes record."""
+        """Writes a bytes record."""
         if self.failure is None and not self.closed:
             try:
                 self._writer.append_bytes(_id(number), data, ms)
@@ -101,36 +101,36 @@ class Recorder(RequestClock):
                 self._stop(why)
 
     def on_end(self, answer: LiveResponse) -> None:
-        """An end record, with what went wrong on the way."""
+        """Writes an end record, with any errors."""
         told = {"problem": answer.problem} if answer.problem else {}
         self.write({"type": "end", "request": _id(answer.ask.number), "end": answer.response.transport_end.value,
                     "ms": answer.ms, **told})
 
     def on_wait(self, number: int, seconds: float) -> None:
-        """A note."""
+        """Writes a note."""
         self.note(f"{AGAIN} {seconds:g} s", number)
 
     def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
-        """A record for every result."""
+        """Writes a record for every result."""
         for part in results:
             self.write({"type": "tool_result", "request": _id(number), "call_id": part.call_id, "name": part.name,
                         "text": part.text, "is_error": part.is_error, "at": _now()})
 
     def on_interrupt(self, number: int, *, answered: bool) -> None:
-        """The end: the turn was cancelled, and the file is closed."""
+        """Records that the turn was cancelled, and closes the file."""
         if number >= 0:
             self.cancelled(number, answered=answered)
         self.ended_as("cancelled")
         self.close()
 
     def settings(self, settings: Settings) -> None:
-        """What the run begins under: the limits that were set, the policy, and whether silence is wanted."""
+        """Records the initial settings of the run: limits, policy, and whether silence is wanted."""
         self.limits(settings)
         silent = {} if settings.allow_silence is None else {"allow_silence": settings.allow_silence}
         self.write({"type": "policy", "name": settings.policy.name, **silent})
 
     def limits(self, settings: Settings) -> None:
-        """The limits that were set, and what a live run has otherwise than a replay; no record where there is none."""
+        """Records limits that were set or that differ from a replay's; no record without any."""
         names = set(settings.explicit)
         if settings.limits.max_empty_retries != REPLAYED.max_empty_retries:
             names.add("max_empty_retries")
@@ -138,19 +138,19 @@ class Recorder(RequestClock):
             self.write({"type": "limits", "values": {name: getattr(settings.limits, name) for name in sorted(names)}})
 
     def cancelled(self, number: int, *, answered: bool) -> None:
-        """The turn was ended while this request, the last, was under way or after its answer was taken in."""
+        """Records that the turn was cancelled, while this last request was under way or after its answer was read."""
         self.write({"type": "cancel", "request": _id(number), "answered": answered})
 
     def note(self, text: str, number: int | None = None) -> None:
-        """A remark on a request, or on the run."""
+        """Records a remark on a request or on the run."""
         self.write({"type": "note", **({} if number is None else {"request": _id(number)}), "text": text})
 
     def ended_as(self, terminal: str) -> None:
-        """How the turn ended, which is the last record."""
+        """Records how the turn ended; the last record."""
         self.write({"type": "about", "end_state": terminal})
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Appends one record, as long as the recording goes on."""
+        """Writes one record, unless the file is closed."""
         if self.failure is None and not self.closed:
             try:
                 self._writer.append(record)
@@ -161,7 +161,7 @@ class Recorder(RequestClock):
         self.failure = f"{self.path}: the recording stopped: {why.strerror or why}"
 
     def close(self) -> None:
-        """Closes the file; later events are not written."""
+        """Closes the file; later events are ignored."""
         self.closed = True
         try:
             self._writer.close()
@@ -182,7 +182,8 @@ def _now() -> str:
 
 
 class RunMemory(RequestClock):
-    """Keeps the events of a live source, and passes them on to the observer that a class inherits from beside it."""
+    """Keeps the events of a live source in memory, and passes them to the next observer class in the inheritance order.
+    """
 
     def __init__(self, *beside: Any, **named: Any) -> None:
         super().__init__(*beside, **named)  # what the observer beside it takes
@@ -196,13 +197,13 @@ class RunMemory(RequestClock):
         self.heard.append(answer)
 
     def on_wait(self, number: int, seconds: float) -> None:
-        """Notes why a request is sent again, and when."""
+        """Notes why and when a request is repeated."""
         super().on_wait(number, seconds)
         last = next(heard for heard in reversed(self.heard) if heard.ask.number == number)
         self.notices.append(sent_again(number, last.status, last.problem, f"{AGAIN} {seconds:g} s"))
 
     def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
-        """Keeps the results, and when they were there."""
+        """Keeps the results, and their times."""
         super().on_tools(number, results)
         at = _now()
         self.answers += [ToolAnswer(number, part, at) for part in results]
@@ -212,7 +213,7 @@ NAME = "c1"
 
 
 class LiveTurn(NamedTuple):
-    """One live turn: what was heard in it, and its steps."""
+    """One live turn: its responses and its steps."""
 
     heard: Sequence[LiveResponse]
     steps: Sequence[Step]
@@ -221,7 +222,7 @@ class LiveTurn(NamedTuple):
 def replay_of(
     memory: RunMemory, steps: Sequence[Step], settings: Settings, path: str, notices: Sequence[str] = ()
 ) -> Replay:
-    """One live turn as a replay: its exchanges, judged as they were, and its steps."""
+    """One live turn as a replay: its exchanges as judged during the run, and its steps."""
     return replay_of_turns((LiveTurn(memory.heard, steps),), settings, path, (*memory.notices, *notices), memory)
 
 
@@ -229,7 +230,7 @@ def replay_of_turns(
     turns: Sequence[LiveTurn], settings: Settings, path: str, notices: Sequence[str] = (),
     memory: RunMemory | None = None,
 ) -> Replay:
-    """Live turns as a replay; those in which nothing was heard yet are left out with their steps.
+    """Live turns as a replay; turns without any response are left out.
 
     `memory` tells when requests left and what the tools said.
     """
@@ -256,7 +257,8 @@ def replay_of_turns(
 
 
 def exchange_of(answer: LiveResponse, path: str, started: str | None = None) -> Exchange:
-    """A live response as an exchange of the recording at a path, masked; `started` is when its request left."""
+    """A live response as an exchange of the recording at a path, with secrets masked; `started` is when its request was
+    sent."""
     ask = answer.ask
     made = Exchange(
         path, ask.number, ask.request.api, ask.url, answer.speaker.profile, tuple(answer.speaker.evidence), ask.request,

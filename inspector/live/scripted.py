@@ -1,4 +1,4 @@
-"""A live turn against the scripted provider: a server on a free port of this machine that lives as long as the turn.
+"""A live turn against the scripted provider: its server uses a free local port and lives as long as the turn.
 
 No key is needed and nothing leaves the machine. What is played is a scenario, or a row of the table of dialects, whose
 bytes are the first answer as they stand in the table.
@@ -32,7 +32,7 @@ PACE = 0.1
 
 
 class ScriptedServer:
-    """A scripted provider that runs until it is closed, at the latest until the program ends."""
+    """A scripted provider that runs until `close`, or until the program ends."""
 
     def __init__(self, story: Story, dialect: str | None = None) -> None:
         from inspector.provider.server import serving
@@ -44,13 +44,13 @@ class ScriptedServer:
         """Wire format -> base URL."""
 
     def close(self) -> None:
-        """Ends it; once is enough."""
+        """Stops the server; further calls do nothing."""
         self._stack.close()
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedTurn:
-    """What a turn begins with, and the server that it asks."""
+    """The start values of a turn, and its server."""
 
     start: LiveStart
     server: ScriptedServer
@@ -59,14 +59,14 @@ class ScriptedTurn:
 
 
 def formats_of(story: Story) -> tuple[str, ...]:
-    """The wire formats in which every fault of a scenario has a meaning."""
+    """The wire formats in which every fault of a scenario is possible."""
     from inspector.provider.faults import FAULTS
 
     return tuple(api for api in PLAYED if not any(FAULTS[each.name].refused(api, True) for each in story.faults))
 
 
 def scenario_turn(story: Story, typed: LiveOptions, settings: Settings) -> ScriptedTurn:
-    """A turn over a scenario; `typed.profile` says which server it behaves as.
+    """A turn that plays a scenario; `typed.profile` says which server it behaves as.
 
     Raises:
         LoopError: something that was typed cannot be used; no server runs then.
@@ -94,7 +94,7 @@ def scenario_turn(story: Story, typed: LiveOptions, settings: Settings) -> Scrip
 
 
 def row_turn(row: DialectRow, settings: Settings) -> ScriptedTurn:
-    """A turn that begins with the request of a row, whose answer is that row.
+    """A turn that begins with a row's request and gets the row as its first answer.
 
     Raises:
         LoopError: it cannot be begun; no server runs then.

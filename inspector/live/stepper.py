@@ -1,4 +1,4 @@
-"""A live turn as a value that waits at each effect: what is about to happen, and what the operator may change of it.
+"""A live turn as a value that waits before each effect, and the operator's changes to that effect.
 
 Pure: it opens no connection and knows no screen. A driver carries the effect out and reports what came; the machine
 decides. A change is refused where the turn as it went would have gone another way, so that the recording read again is
@@ -33,7 +33,7 @@ from loop_core.wire import wire
 
 
 class Flow:
-    """One answer while it streams: a piece is appended, and `read` decodes what came since it was last called.
+    """One answer while it streams: `came` appends a piece, and `read` decodes the new pieces.
 
     A screen that draws twelve times a second pays twelve times a second and not for each event.
     """
@@ -55,19 +55,19 @@ class Flow:
         self._kinds = {kind: MaskedText(secrets) for kind in ("text", "thinking", "call")}
 
     def begun(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
-        """The head of the answer has arrived."""
+        """Notes that the head of the answer arrived."""
         self.status, self.headers = status, headers
         self._decoder, self._found = stream_reader(self._api, headers)
 
     def came(self, data: bytes, ms: float) -> None:
-        """A piece of the answer has arrived."""
+        """Notes that a piece of the answer arrived."""
         self.bytes.append(data)
         self.size += len(data)
         self.pieces += 1
         self.ms = ms
 
     def read(self) -> bool:
-        """Decodes what came since the last time; whether anything did."""
+        """Decodes the new pieces; returns whether there were any."""
         fresh, self._read = self.bytes[self._read :], len(self.bytes)
         if fresh and not self._broken:
             try:
@@ -78,17 +78,17 @@ class Flow:
 
     @property
     def text(self) -> str:
-        """The visible text, as far as it was read."""
+        """The visible text decoded so far."""
         return self._kinds["text"].of(self._found.text)
 
     @property
     def thinking(self) -> str:
-        """The thinking."""
+        """The reasoning decoded so far."""
         return self._kinds["thinking"].of(self._found.thinking)
 
     @property
     def call(self) -> str:
-        """The arguments of its calls, one after the other."""
+        """The arguments of all calls so far, joined."""
         return self._kinds["call"].of(self._found.call)
 
 
@@ -100,7 +100,7 @@ ALONE = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
 
 @dataclass(frozen=True, slots=True)
 class Stepper:
-    """Where a live turn stands."""
+    """The state of a live turn."""
 
     server: Server
     plan: Plan
@@ -126,7 +126,7 @@ class Stepper:
 
     @property
     def waiting(self) -> Effect:
-        """The effect that waits to be carried out."""
+        """The effect that waits to be run."""
         return self.last.effects[0]
 
     @property
@@ -141,21 +141,21 @@ class Stepper:
         return _settled(replace(self, steps=(*self.steps, next_step(self.last, event))), count)
 
     def after_answer(self, answer: LiveResponse, count: int, cancelled: bool = False) -> Stepper:
-        """The turn after an answer, or after one that the operator gave up."""
+        """The turn after an answer, even one that the operator gave up."""
         judged = given_up(answer.judgement) if cancelled else answer.judgement
         verdicts = admit_all(answer.response.tool_calls, judged, answer.ask.request.tools)
         return self.after_event(replace(answer.event, judgement=judged, verdicts=verdicts), count)
 
     def cancelled(self, count: int) -> Stepper:
-        """The turn, ended by the operator while nothing was under way."""
+        """The turn, cancelled by the operator while nothing was under way."""
         return self.after_event(Cancel(), count)
 
     def accepted(self) -> Stepper:
-        """The turn whose end was accepted."""
+        """The turn after the operator accepted its end."""
         return replace(self, over=True)
 
     def following(self, text: str, count: int) -> Stepper:
-        """The next turn: what the last one left, and a message of the user.
+        """The next turn: the history of the last one, and a message of the user.
 
         Raises:
             CallerError: there is nothing to say, or `max_follow_ups` is reached.
@@ -174,7 +174,7 @@ class Stepper:
     # -- what the operator changes -------------------------------------------------------------------------------
 
     def with_limits(self, limits: Limits) -> Stepper:
-        """The turn under other limits.
+        """The turn with other limits.
 
         Raises:
             CallerError: under them it would have gone another way before now.
@@ -197,7 +197,7 @@ class Stepper:
         return None
 
     def with_cap(self, cap: int | None) -> Stepper:
-        """The request that waits under another budget.
+        """The turn with another budget for the request that waits.
 
         Raises:
             LoopError: the format needs one, or the body was edited into something that cannot be written again.
@@ -212,7 +212,7 @@ class Stepper:
         return self._changed(send._replace(max_tokens=cap), asked, request, body, "max_tokens")
 
     def with_body(self, body: Mapping[str, Any]) -> Stepper:
-        """The request that waits with another body, sent as it stands.
+        """The turn with another body for the request that waits, sent unchanged.
 
         Raises:
             LoopError: it is no request of this format.
@@ -261,7 +261,7 @@ class Stepper:
 
 
 def begun(turn_id: str, request: Request, server: Server, plan: Plan) -> Stepper:
-    """A turn whose first request waits to be sent.
+    """A new turn whose first request waits to be sent.
 
     Raises:
         LoopError: it cannot be sent in this format.
@@ -283,7 +283,7 @@ def _made_under(plan: Plan, step: Step, opening: Request) -> Step:
 
 
 def replace_cap(request: Request, cap: int | None) -> Request:
-    """The request with another budget."""
+    """The request with another cap."""
     return replace(request, max_tokens=cap)
 
 
@@ -308,7 +308,7 @@ def _settled(stepper: Stepper, count: int | None, request: LiveRequest | None = 
 
 
 class Phase(StrEnum):
-    """What is under way."""
+    """The activity of a live run."""
 
     WAITING = "waiting"
     """Nothing: the operator decides."""
@@ -327,7 +327,7 @@ BUSY = frozenset({Phase.ASKING, Phase.STREAMING, Phase.RETRYING, Phase.RUNNING})
 
 @dataclass(slots=True)
 class RunState:
-    """What is seen of the run from outside."""
+    """The state of a live run, as screens see it."""
 
     stepper: Stepper
     phase: Phase = Phase.WAITING
@@ -346,7 +346,7 @@ class RunState:
 
     @property
     def pending(self) -> Send | RunTools | Finish:
-        """The effect that waits, or is carried out."""
+        """The effect that waits or is under way."""
         return self.stepper.waiting
 
     @property

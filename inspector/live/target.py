@@ -1,4 +1,4 @@
-"""Where a recorded request would go if it were sent again: the address, who answers there, and whose key.
+"""The target of a recorded request when it is sent again: the address, the server's profile, the key.
 
 A recording's own credentials are masked in it and are sent nowhere; a key comes from the environment. A recording is
 no operator: an address that stands in one gets a provider's key by its host alone, never by what its path looks like.
@@ -32,7 +32,7 @@ KEPT_HEADERS = frozenset({"anthropic-version", "anthropic-beta", "openai-beta"})
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a request goes; the key is within `server`, and nowhere else."""
+    """The server of a request; its key is only within `server`."""
 
     server: Server
     profile: Profile
@@ -46,17 +46,17 @@ class Target:
 
     @property
     def host(self) -> str:
-        """The host, with its port where one is given."""
+        """The host, with its port if given."""
         return urlsplit(self.url).netloc
 
     @property
     def open(self) -> bool:
-        """Whether everything, the key too, would cross a network unencrypted."""
+        """Whether everything, including the key, would cross a network unencrypted."""
         return unencrypted(self.url)
 
     @property
     def key(self) -> str:
-        """Where the key comes from, in words; never the key."""
+        """The source of the key, in words; never the key itself."""
         if self.variable is not None:
             also = ", which goes to any server" if self.variable == ANY else ""
             return f"key from {self.variable}{also}"
@@ -78,7 +78,7 @@ def target_of(
     exchange: Exchange, environment: Mapping[str, str], *, base: str = "", model: str | None = None,
     variable: str | None = None, insecure_http: Sequence[str] = (),
 ) -> Target:
-    """Where the request of a recorded exchange goes; `base` and `model` go before what was recorded.
+    """The target for the request of a recorded exchange; `base` and `model` override the recorded values.
 
     Raises:
         CallerError: it cannot be sent again, the recording does not say where to, or a key would go there as plain
@@ -112,12 +112,12 @@ def target_of(
 
 
 def replace_model(request: Request, model: str) -> Request:
-    """The request for another model."""
+    """The request with another model."""
     return replace(request, model=model)
 
 
 def base_of(url: str, api: str, request: Request) -> str:
-    """The base URL that leads to a recorded address, without what is masked in it.
+    """The base URL of a recorded address, without its masked parts.
 
     Raises:
         CallerError: there is no address, or none that leads there.
@@ -159,7 +159,7 @@ ASKED_TOKENS = 120
 
 @dataclass(frozen=True, slots=True)
 class RequestsLeft:
-    """What a run may still ask for."""
+    """The requests and tokens that a run may still use."""
 
     first: bool
     """Whether a request is about to leave; else the machine decides first whether one does."""
@@ -195,7 +195,7 @@ class Cost:
 
 
 def left_of(turn: Turn, pending: bool, answered: bool) -> RequestsLeft:
-    """What a turn may still ask for; `answered` says whether any tool call could get a result."""
+    """The requests and tokens that a turn may still use; `answered` says whether any tool call could get a result."""
     limits, spent, policy = turn.limits, turn.spend, turn.policy
     cap = turn.last_send.max_tokens if turn.last_send is not None else turn.request.max_tokens
     budget = turn.token_cap
@@ -232,7 +232,8 @@ def _attempts(limits: Limits, spent: Spend, policy: Policy, turn: Turn) -> int |
 
 
 def cost_of(left: RequestsLeft, first_input: int, results: int = 0) -> Cost:
-    """The bound; `first_input` are the tokens of the first request, `results` those that tools may answer in all."""
+    """The greatest possible cost; `first_input` is the tokens of the first request, `results` the tokens of all tool
+    results together."""
     if left.cap is None:
         return Cost(None, None, None, "the request has no max_tokens")
     if left.attempts is None or left.rounds is None:
@@ -259,7 +260,7 @@ def cost_of(left: RequestsLeft, first_input: int, results: int = 0) -> Cost:
 
 
 def estimate(chars: int) -> int:
-    """Tokens of a text whose tokens nobody counted."""
+    """The estimated number of tokens of a text."""
     return -(-chars // CHARS_A_TOKEN)
 
 
@@ -278,7 +279,7 @@ SPELLINGS: tuple[tuple[str, ...], ...] = (
 
 
 def grafted(recorded: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The recorded body with what the new request (`after`) changes of its own, read and written again (`before`)."""
+    """The recorded body with the new request's changes: the difference of `after` and `before`, both encoded."""
     made = dict(recorded)
     for name in [*before, *(name for name in after if name not in before)]:
         if name in before and name in after and before[name] == after[name]:
@@ -294,7 +295,7 @@ def grafted(recorded: Mapping[str, Any], before: Mapping[str, Any], after: Mappi
 
 
 def with_text(recorded: Any, old: str, new: str) -> Any:
-    """The recorded JSON with another text in place of this one; None unless it holds this one exactly once."""
+    """The recorded JSON with one text replaced by another; None unless the text occurs exactly once."""
     return _replaced(recorded, old, new) if _count(recorded, old) == 1 else None
 
 

@@ -1,4 +1,4 @@
-"""The lines about a live turn: what is under way, and the effect that waits, in full.
+"""A live turn as lines: its current activity, and the effect that waits, in full.
 
 `live_view` is a live run as the screens' view model, while it goes on.
 """
@@ -40,7 +40,7 @@ GLYPH, ASCII = "●", "*"
 
 
 def live_view(driver: Driver) -> View:
-    """The view of a run as it stands."""
+    """The current view of a live run."""
     live, stepper = driver.live, driver.stepper
     # The belief is held as the policy itself: every step then has the very limits and policy that are in force.
     given = driver.start.settings
@@ -57,7 +57,7 @@ def live_view(driver: Driver) -> View:
 
 
 def recorded_case(path: str, server: Server) -> Case:
-    """The recording of a run, read again; a secret that the server sent in pieces is whole only there, and is masked.
+    """The recording of a run, read again; this masks secrets that the server sent in pieces.
 
     Raises:
         LoopError: it cannot be read.
@@ -86,7 +86,7 @@ Keys = Callable[[str], str]
 
 
 def now(driver: Driver, key: Keys) -> Line:
-    """What is under way or waits, and what can be done about it: the first line of the screen."""
+    """The current activity and the possible actions: the first line of the screen."""
     live = driver.live
     made = _NOW[live.phase](driver, key)
     if live.problem:
@@ -196,7 +196,7 @@ def why_none(answer: LiveResponse) -> str:
 
 
 def waiting(driver: Driver) -> list[Line]:
-    """The effect that waits, in full: the request as it will leave, the calls, or the end."""
+    """The effect that waits, in full: the request as it will be sent, the calls, or the end."""
     live = driver.live
     if live.failed is not None:
         return [*_none(live.failed), EMPTY, *_next(driver)]
@@ -213,7 +213,7 @@ def _next(driver: Driver) -> list[Line]:
 
 
 def request_lines(request: LiveRequest, edited: tuple[str, ...]) -> list[Line]:
-    """A request as it will leave, its key hidden."""
+    """A request as it will be sent, with its key masked."""
     marks = (Span(f"  {' and '.join(edited)} edited", Role.MARK),) if edited else ()
     lines: list[Line] = [(Span("NEXT REQUEST", Role.TITLE), *marks)]
     lines.append((safe(f"{request.method} {request.url}", Role.STRONG),))
@@ -228,7 +228,7 @@ def request_lines(request: LiveRequest, edited: tuple[str, ...]) -> list[Line]:
 
 
 def call_lines(effect: RunTools, answers: Answers) -> list[Line]:
-    """The calls that wait, each with its arguments and how it will be answered."""
+    """The calls that wait, each with its arguments and its planned answer."""
     lines: list[Line] = [(Span("CALLS", Role.TITLE), Span(f"  {len(effect.batch)} to be answered", Role.DIM))]
     for place in range(len(effect.batch)):
         lines += [EMPTY, *call_of(effect, place, answers)]
@@ -270,7 +270,7 @@ def _answer(effect: RunTools, place: int, verdict: Verdict, answers: Answers) ->
 
 
 def end_lines(effect: Finish) -> list[Line]:
-    """The end that waits to be accepted."""
+    """The end that waits for the operator's acceptance."""
     role = Role.OK if effect.terminal == "completed" else Role.ERROR
     lines: list[Line] = [(Span("END OF THE TURN", Role.TITLE),), field("reason", Span(effect.terminal, role))]
     if effect.notice:
@@ -288,7 +288,7 @@ def _none(answer: LiveResponse) -> list[Line]:
 
 
 def exchanges(driver: Driver) -> list[Line]:
-    """What was sent in this turn and gave no answer, and how long the next attempt waits."""
+    """The requests of this turn that got no answer, and when the next attempt starts."""
     lines: list[Line] = []
     for heard in driver.live.heard[-1]:
         if heard.status is None or heard.status >= 400:
@@ -303,7 +303,7 @@ def exchanges(driver: Driver) -> list[Line]:
 
 
 def coming(flow: Flow) -> str:
-    """How much of an answer has arrived, for the status line; its tokens are known only at its end."""
+    """How much of an answer has arrived, for the status line; its token count is known only at its end."""
     parts = [f"+{len(flow.text):,} chars"]
     if flow.thinking:
         parts.append(f"{len(flow.thinking):,} thinking")
@@ -324,7 +324,7 @@ def under_way(flow: Flow) -> list[Line]:
 
 
 def head_of(flow: Flow) -> list[Line]:
-    """The first lines about an answer that is still coming."""
+    """The first lines about an answer that is still arriving."""
     parts = [(Span(f"Response {flow.number}", Role.TITLE),), (Span("still coming", Role.WARN),)]
     if flow.status is not None:
         parts.append((Span(f"HTTP {flow.status}"),))
