@@ -61,7 +61,7 @@ FORMATS: Mapping[str, FormatEntry] = {
         "loop_core.wire.bedrock_invoke", ("/invoke",), servers=("bedrock",), played=False),
     "cohere_chat": FormatEntry(
         "loop_core.wire.cohere_chat", ("/chat",), (b'"finish_reason"', b'"event_type"', b'"message-start"'),
-        servers=("cohere",), names_stop_strings=True, played=False),
+        servers=("cohere",), names_stop_strings=True),
     "anthropic_complete": FormatEntry(
         "loop_core.wire.anthropic_complete", ("/complete",), (b'"completion"',), servers=("anthropic",),
         names_stop_strings=True, played=False),

@@ -33,7 +33,7 @@ from loop_core.wire.servers import GENERIC
 CALLED = {
     "openai_chat": "tool_calls", "openai_responses": "completed", "anthropic_messages": "tool_use",
     "gemini_generate": "STOP", "bedrock_converse": "tool_use", "ollama_chat": "stop",
-    "gemini_interactions": "requires_action",
+    "gemini_interactions": "requires_action", "cohere_chat": "TOOL_CALL",
 }
 """Format -> its word over an answer with calls, as its documentation has it."""
 WEATHER = Tool("weather", {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})

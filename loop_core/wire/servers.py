@@ -16,6 +16,7 @@ from loop_core.wire.format import Prefill, Profile, mark
 
 CHAT, RESPONSES, MESSAGES = "openai_chat", "openai_responses", "anthropic_messages"
 GEMINI, CONVERSE, OLLAMA = "gemini_generate", "bedrock_converse", "ollama_chat"
+COHERE = "cohere_chat"
 
 _UNKNOWN = "not documented, not recorded"
 _UPSTREAM = "depends on the provider behind it"

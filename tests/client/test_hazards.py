@@ -39,10 +39,10 @@ from tests.scenes.loopback import Answer, Fake, Peer
 WRITE = Tool("write", {"type": "object", "properties": {"path": {"type": "string"}, "text": {"type": "string"}},
                        "required": ["path", "text"]})
 LOOK = Tool("look", {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]})
-CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA, INTERACTIONS = PLAYED
-TEXTUAL = (CHAT, RESPONSES, MESSAGES, CONVERSE, INTERACTIONS)
+CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA, INTERACTIONS, COHERE = PLAYED
+TEXTUAL = (CHAT, RESPONSES, MESSAGES, CONVERSE, INTERACTIONS, COHERE)
 """Formats whose arguments are text, so that a cut in the middle of a call can be said."""
-TOOL_WORD = (CHAT, MESSAGES, CONVERSE, INTERACTIONS)
+TOOL_WORD = (CHAT, MESSAGES, CONVERSE, INTERACTIONS, COHERE)
 Play = Callable[[str], Answer]
 
 

@@ -15,7 +15,7 @@ from loop_core.turn.history import hint_message
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall, ToolResultPart
 from loop_core.wire import decode, wire
 from loop_core.wire.demands import RequestError
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes.cut_forms import CUT_FORMS
 from tests.scenes.refusals import (
     ASK,
@@ -65,7 +65,7 @@ def test_a_request_is_refused_as_the_server_refuses_it(api: str, row: Refusal) -
         assert told["error"]["code"] == "invalid_request"
         return
     words = {MESSAGES: lambda: told["error"]["type"], GEMINI: lambda: told["error"]["status"],
-             CONVERSE: lambda: told["__type"], OLLAMA: lambda: None}
+             CONVERSE: lambda: told["__type"], OLLAMA: lambda: None, COHERE: lambda: None}
     assert words[api]() == KINDS.get(api)
     if api == GEMINI and ": " in row.place:
         (violation,) = told["error"]["details"][0]["fieldViolations"]
@@ -110,6 +110,10 @@ def test_every_format_has_its_rows(api: str) -> None:
     (OLLAMA, {"messages": [{"role": "narrator", "content": "x"}, {"role": "tool", "content": "x"}], "unknown": 1,
               "options": {"num_predict": -1, "mystery": True}, "keep_alive": "5m", "think": "high", "format": ""}),
     (OLLAMA, {"messages": DROP}),
+    (COHERE, {"messages": [HI, {"role": "assistant", "tool_plan": "I look.", "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}, {
+            "role": "tool", "tool_call_id": "c1", "content": [{"type": "document", "document": {"data": {}}}]}],
+              "tools": [TOOL], "tool_choice": "REQUIRED", "safety_mode": "OFF", "k": 0, "p": 0.75}),
 ])
 def test_what_the_server_takes_is_taken(api: str, more: dict[str, Any]) -> None:
     looked_at(api, without({**BODIES[api], **more}))
@@ -147,7 +151,7 @@ def test_what_our_own_loop_sends_is_accepted(api: str, history: tuple[Message, .
 @pytest.mark.parametrize("form", CUT_FORMS)
 def test_what_a_client_keeps_of_a_cut_call_is_accepted(api: str, form: str | None) -> None:
     """As a text where arguments are one, however little of it is JSON; else as an object, or an empty one."""
-    texts = api in (CHAT, RESPONSES)
+    texts = api in (CHAT, RESPONSES, COHERE)
     kept = (form or "") if texts or (form or "").endswith("}") else "{}"
     said = Message(Role.ASSISTANT, (TextPart("I count."), ToolCall("c1", "count", kept)))
     history = (USER, said, Message(Role.TOOL, (ToolResultPart("c1", "count", "Error: the arguments were cut."),)))
@@ -163,10 +167,11 @@ ENDING: dict[str, dict[str, Any]] = {
     GEMINI: {"generationConfig": {"stopSequences": ["three"]}},
     CONVERSE: {"inferenceConfig": {"stopSequences": ["three"]}},
     OLLAMA: {"options": {"stop": ["three"]}},
+    COHERE: {"stop_sequences": ["nine", "three"]},
     INTERACTIONS: {"generation_config": {"stop_sequences": ["three"]}},
 }
 WORDS = {CHAT: "stop", MESSAGES: "stop_sequence", GEMINI: "STOP", CONVERSE: "stop_sequence", OLLAMA: "stop",
-         INTERACTIONS: "completed"}
+         INTERACTIONS: "completed", COHERE: "STOP_SEQUENCE"}
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -210,6 +215,7 @@ SHAPED: dict[str, dict[str, Any]] = {
     CONVERSE: {"outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": {
         "schema": json.dumps(TEAM)}}}}},
     OLLAMA: {"format": TEAM},
+    COHERE: {"response_format": {"type": "json_object", "json_schema": TEAM}},
     INTERACTIONS: {"response_format": {"type": "text", "mime_type": "application/json", "schema": TEAM}},
 }
 

@@ -73,12 +73,13 @@ CALL_CUT: dict[str, Outcome] = {
                                          "hold, repair"),
     "ollama_chat/ollama": GONE,
     "ollama_chat/ollama+markup": ("length", "max_tokens", "max_tokens", "markup in the text", "continue"),
+    "cohere_chat/cohere": ("MAX_TOKENS", "max_tokens", "max_tokens", "prefix of a string", "hold, repair"),
 }
 
 WORDS = {
     "openai_chat": "length", "openai_responses": "incomplete:max_output_tokens", "anthropic_messages": "max_tokens",
     "gemini_generate": "MAX_TOKENS", "bedrock_converse": "max_tokens", "ollama_chat": "length",
-    "gemini_interactions": "incomplete",
+    "gemini_interactions": "incomplete", "cohere_chat": "MAX_TOKENS",
 }
 TEXT_CUT: dict[str, Outcome] = {
     **{name: (WORDS[name.partition("/")[0]], "max_tokens", "max_tokens", "no call", "continue") for name in CALL_CUT},
@@ -151,7 +152,7 @@ def test_the_evidence_says_what_gave_the_lie_away(name: str, rule: str) -> None:
 FINISHES_CALLS_WITH = {
     "openai_chat": "tool_calls", "openai_responses": "completed", "anthropic_messages": "tool_use",
     "gemini_generate": "STOP", "bedrock_converse": "tool_use", "ollama_chat": "stop",
-    "gemini_interactions": "requires_action",
+    "gemini_interactions": "requires_action", "cohere_chat": "TOOL_CALL",
 }
 STOP_OVER_CALLS = {"openai_chat/openai+named", "openai_chat/ollama", "openai_chat/gemini"}
 
@@ -186,7 +187,7 @@ def test_thinking_that_does_not_count_leaves_the_budget_to_the_answer() -> None:
     silent = [name for name, row in told.items()
               if row.exchange.response.usage and row.exchange.response.usage.reasoning_tokens is None]
     assert silent == ["bedrock_converse/bedrock", "bedrock_converse/bedrock+whole", "ollama_chat/ollama",
-                      "ollama_chat/ollama+markup"]
+                      "ollama_chat/ollama+markup", "cohere_chat/cohere"]
 
 
 def words_of(scenario: str) -> dict[str, tuple[str | None, str, str]]:
@@ -273,8 +274,8 @@ def test_other_endings_are_told_as_the_servers_do(
 
 
 @pytest.mark.parametrize(("scenario", "apis"), [
-    ("paused", {"openai_chat", "bedrock_converse", "ollama_chat"}),
-    ("filtered", {"ollama_chat", "gemini_interactions"}),
+    ("paused", {"openai_chat", "bedrock_converse", "ollama_chat", "cohere_chat"}),
+    ("filtered", {"ollama_chat", "gemini_interactions", "cohere_chat"}),
     ("context-full", {"gemini_generate", "gemini_interactions"}),
 ])
 def test_what_a_format_cannot_say_is_not_made_up(scenario: str, apis: set[str]) -> None:

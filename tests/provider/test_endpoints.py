@@ -15,7 +15,7 @@ from inspector.provider import Provider, serving
 from inspector.provider.server import origin
 from loop_core.errors import CallerError
 from loop_core.formats import PLAYED
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes.refusals import BODIES, PATHS
 
 Came = tuple[int, dict[str, str], bytes]
@@ -50,6 +50,8 @@ def shape(body: bytes) -> str:
         return "ollama"
     if value.get("type") == "error":
         return f"anthropic {error['type']}"
+    if error is None and set(value) == {"message"}:
+        return "cohere"
     if error is None:
         return f"bedrock {value['__type']}"
     if "type" not in error and "status" not in error:
@@ -70,6 +72,7 @@ def shape(body: bytes) -> str:
     ("GET", "/v1/messages", "anthropic not_found_error"),
     ("POST", "/v1beta/models/text:embedContent", "google NOT_FOUND"),
     ("POST", "/v1beta1/publishers/google/models/m:predict", "google NOT_FOUND"),
+    ("POST", "/v2/rerank", "cohere"),
     ("GET", "/v1beta/files", "google NOT_FOUND"),
     ("POST", "/model/text/invoke", "bedrock ResourceNotFoundException"),
     ("POST", "/api/generate", "ollama"),
@@ -104,7 +107,7 @@ def test_a_model_that_is_not_there_is_not_found_in_every_format(api: str, provid
     assert shape(body) == {
         CHAT: "openai invalid_request_error model_not_found", RESPONSES: "openai invalid_request_error model_not_found",
         MESSAGES: "anthropic not_found_error", GEMINI: "google NOT_FOUND",
-        CONVERSE: "bedrock ResourceNotFoundException", OLLAMA: "ollama",
+        CONVERSE: "bedrock ResourceNotFoundException", OLLAMA: "ollama", COHERE: "cohere",
         "gemini_interactions": "interactions not_found"}[api]
 
 

@@ -15,7 +15,7 @@ from loop_core.formats import PLAYED
 from loop_core.turn.history import hint_message, repair_message
 from loop_core.values import ChatResponse, Message, Request, Role, Stop, TextPart, ToolCall
 from loop_core.wire import decode
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes.provider import BASES, PAGE, TEXT, TOOLS, WRITE
 
 Check = Callable[[Reply, ChatResponse], bool]
@@ -175,6 +175,6 @@ def test_no_reason_drops_the_reason_and_nothing_else(api: str, stream: bool) -> 
     assert came.saw_done == (plain.saw_done and not gone)
     assert len(made.frames) == len(told.frames) - gone
     word = {"gemini_interactions": b'"incomplete"', GEMINI: b"MAX_TOKENS",
-            RESPONSES: b"max_output_tokens", CHAT: b'"length"', OLLAMA: b'"length"'}
+            RESPONSES: b"max_output_tokens", CHAT: b'"length"', OLLAMA: b'"length"', COHERE: b'"MAX_TOKENS"'}
     assert word.get(api, b'"max_tokens"') in b"".join(told.frames)
     assert word.get(api, b'"max_tokens"') not in b"".join(made.frames)

@@ -16,11 +16,11 @@ from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, RunTools, ToolResults, Turn
 from loop_core.values import ToolResultPart
 from loop_core.wire import wire
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes.provider import BASES, IMPATIENT, MEANT, QUICK, STORIES, TOOLS, each_way, named, play
 
 INTERACTIONS = "gemini_interactions"
-LOSING = {"malformed_frame": (CHAT, MESSAGES, GEMINI, OLLAMA, INTERACTIONS)}
+LOSING = {"malformed_frame": (CHAT, MESSAGES, GEMINI, OLLAMA, INTERACTIONS, COHERE)}
 """Where text is lost and nothing can bring it back: the stream goes on behind the frame that was not read."""
 BLIND = {"wrong_reason": ((GEMINI, True), (GEMINI, False), (OLLAMA, True), (OLLAMA, False))}
 """Where the call does not run and the turn ends all the same: it was not sent, and nothing says so."""
@@ -40,12 +40,12 @@ TOLD = {
     "wandering_index": ways(CHAT),
     "no_index": ALL - ways(GEMINI, OLLAMA),  # whose calls stand in a list, whole
     "one_index": ALL - ways(GEMINI, OLLAMA),
-    "no_call": ways(CHAT, MESSAGES, CONVERSE, INTERACTIONS),  # the others have one word for both ends
+    "no_call": ways(CHAT, MESSAGES, CONVERSE, INTERACTIONS, COHERE),  # the others have one word for both ends
     "done_without_reason": ways(OLLAMA) | ways(CHAT, INTERACTIONS, only=(True,)),  # which mark the end
     "paused": ways(MESSAGES, GEMINI, INTERACTIONS) | ways(RESPONSES, only=(False,)),
     "context_full": ALL - ways(GEMINI, INTERACTIONS),
-    "filtered": ALL - ways(OLLAMA, INTERACTIONS),
-    "malformed_call": ways(CHAT, RESPONSES, GEMINI) | ways(MESSAGES, CONVERSE, INTERACTIONS, only=(True,)),
+    "filtered": ALL - ways(OLLAMA, INTERACTIONS, COHERE),
+    "malformed_call": ways(CHAT, RESPONSES, GEMINI, COHERE) | ways(MESSAGES, CONVERSE, INTERACTIONS, only=(True,)),
 }
 """Fault -> the formats that have a place for it, streamed or whole, as their providers document them; else all have."""
 

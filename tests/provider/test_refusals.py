@@ -10,7 +10,7 @@ import pytest
 
 from inspector.provider import Provider, serving
 from loop_core.formats import PLAYED
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes.refusals import BODIES, HI, PATHS, REFUSALS, body_of
 from tests.scenes.sdks import client_of, close_all
 
@@ -98,15 +98,26 @@ def _ollama(url: str, body: Any) -> Raised:
     return Raised(type(raised.value).__name__, raised.value.status_code, None, raised.value.error)
 
 
+def _cohere(url: str, body: Any) -> Raised:
+    """The body is sent as it is by the client below the one that checks it."""
+    api_error = pytest.importorskip("cohere.core.api_error").ApiError
+    cohere = pytest.importorskip("cohere")
+    client = client_of(COHERE, url)
+    answer = client._client_wrapper.httpx_client.request("v2/chat", method="POST", json=body)
+    assert issubclass(cohere.BadRequestError, api_error)
+    return Raised(type(cohere.BadRequestError(answer.json())).__name__, answer.status_code, None,
+                  answer.json()["message"])
+
+
 ASKS: Mapping[str, Callable[[str, Any], Raised]] = {
     CHAT: _openai("/chat/completions"), RESPONSES: _openai("/responses"), MESSAGES: _anthropic, GEMINI: _genai,
-    CONVERSE: _boto3, OLLAMA: _ollama, "gemini_interactions": _interactions,
+    CONVERSE: _boto3, OLLAMA: _ollama, "gemini_interactions": _interactions, COHERE: _cohere,
 }
 NAMES = {
     CHAT: ("BadRequestError", "invalid_request_error"), RESPONSES: ("BadRequestError", "invalid_request_error"),
     MESSAGES: ("BadRequestError", "invalid_request_error"), GEMINI: ("ClientError", "INVALID_ARGUMENT"),
     CONVERSE: ("ValidationException", "ValidationException"), OLLAMA: ("ResponseError", None),
-    "gemini_interactions": ("ClientError", "invalid_request"),
+    "gemini_interactions": ("ClientError", "invalid_request"), COHERE: ("BadRequestError", None),
 }
 """Format -> the SDK's exception, and the type of the error in it."""
 IDENTIFIED = (CHAT, RESPONSES, MESSAGES, CONVERSE)

@@ -25,7 +25,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import decode, wire
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes.provider import each_way
 from tests.scenes.sdk_types import Event, complaints, events
 
@@ -39,6 +39,7 @@ WORDS = {  # without calls, and with them
                 "model_context_window_exceeded", "malformed_model_output"), ("tool_use", "end_turn")),
     OLLAMA: (("stop", "length"), ("stop",)),
     "gemini_interactions": (("completed", "incomplete", "budget_exceeded"), ("requires_action",)),
+    COHERE: (("COMPLETE", "MAX_TOKENS", "STOP_SEQUENCE", "ERROR", "TIMEOUT"), ("TOOL_CALL",)),
 }
 REFUSES = (CHAT, RESPONSES)
 """Formats with a text of refusal beside the content."""
@@ -84,7 +85,7 @@ def responses(draw: st.DrawFn, api: str) -> ChatResponse:
     if api in (CHAT, OLLAMA):  # one text and one thought
         parts = tuple({(type(part), getattr(part, "id", number) if type(part) is ToolCall else 0): part
                        for number, part in enumerate(parts)}.values())
-    if api == OLLAMA:
+    if api in (OLLAMA, COHERE):
         order = (ReasoningPart, TextPart, ToolCall)
         parts = tuple(sorted(parts, key=lambda part: order.index(type(part))))
     called = any(type(part) is ToolCall for part in parts)
@@ -116,6 +117,7 @@ FAILURES = {
     GEMINI: ProviderError("Not today.", "UNAVAILABLE", "503", True),
     CONVERSE: ProviderError("Not today.", "modelStreamErrorException", None, True),
     OLLAMA: ProviderError("Not today."),
+    COHERE: ProviderError("Not today.", retryable=True),
 }
 
 

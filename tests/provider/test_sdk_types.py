@@ -20,7 +20,7 @@ from inspector.provider.reply import Reply, error_body, reply_at
 from inspector.provider.scenarios import Kind
 from loop_core.formats import PLAYED
 from loop_core.values import Request
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes import sdk_types
 from tests.scenes.provider import BASES, STORIES, TOOLS, each_way
 from tests.scenes.sdk_types import EXTRA, Event, complaints, events, refusal_complaints
@@ -31,7 +31,8 @@ INVALID: dict[str, tuple[str, frozenset[tuple[str, bool]]]] = {
     "malformed_frame": ("a payload, or its checksum, is broken", EVERY),
     "unknown_reason": ("the word stands in no list", EVERY - {(OLLAMA, True), (OLLAMA, False)}),
     "no_reason": ("the reason is required there", frozenset({
-        (CHAT, False), (CONVERSE, True), (CONVERSE, False), (INTERACTIONS, True), (INTERACTIONS, False)})),
+        (CHAT, False), (CONVERSE, True), (CONVERSE, False), (INTERACTIONS, True), (INTERACTIONS, False),
+        (COHERE, False)})),
     "no_index": ("the index is required", frozenset((api, True) for api in (
         CHAT, RESPONSES, MESSAGES, CONVERSE, INTERACTIONS))),
 }
@@ -139,6 +140,7 @@ REQUIRED: dict[str, str] = {
     "gemini_interactions": """status event_type interaction interaction.id interaction.status index step step.type
         step.id step.name step.arguments delta delta.type delta.text steps.type steps.content.type steps.content.text
         steps.id steps.name steps.arguments steps.summary.type steps.summary.text""",
+    COHERE: """finish_reason message type delta.message.tool_calls.id message.tool_calls.id""",
     OLLAMA: """message message.role message.tool_calls.function message.tool_calls.function.name
         message.tool_calls.function.arguments""",
 }
@@ -146,7 +148,7 @@ REQUIRED: dict[str, str] = {
 the places, and so is the `response` of an event."""
 WORDS = {CHAT: {"object", "finish_reason"}, RESPONSES: {"type", "object", "status"}, MESSAGES: {"type", "role"},
          GEMINI: {"finishReason"}, CONVERSE: {"stopReason", "role"}, OLLAMA: set(),
-         "gemini_interactions": {"status", "type", "event_type"}}
+         "gemini_interactions": {"status", "type", "event_type"}, COHERE: {"type", "role", "finish_reason"}}
 """Members that hold one of a list of words."""
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from inspector.provider import Answer, Provider, Story, serving, shipped
 from inspector.provider.faults import FAULTS
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes.sdks import SDKS, Question, Saw, client_of, close_all
 
 STORIES = shipped()
@@ -27,6 +27,7 @@ WORDS = {  # an end, calls, a cut
     CONVERSE: ("end_turn", "tool_use", "max_tokens"),
     OLLAMA: ("stop", "stop", "length"),
     "gemini_interactions": ("completed", "requires_action", "incomplete"),
+    COHERE: ("COMPLETE", "TOOL_CALL", "MAX_TOKENS"),
 }
 OTHER_WORDS = {
     "filtered": {CHAT: "content_filter", RESPONSES: "incomplete:content_filter", MESSAGES: "refusal", GEMINI: "SAFETY",
@@ -124,7 +125,7 @@ def seen_calls(api: str, stream: bool, whole: str, calls: list[tuple[str, str]],
         assert name == calls[0][0]
         members = json.loads(given)
         assert members.items() < json.loads(whole).items(), "an object of what was complete"
-    elif cut or api in (CHAT, RESPONSES):
+    elif cut or api in (CHAT, RESPONSES, COHERE):
         assert [tuple(call) for call in saw.calls] == calls
     else:
         assert [(name, json.loads(given)) for name, given in saw.calls] == [

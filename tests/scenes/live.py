@@ -28,6 +28,7 @@ WORDS: dict[str, tuple[str, str, str]] = {
     "bedrock_converse": ("end_turn", "max_tokens", "tool_use"),
     "ollama_chat": ("stop", "length", "stop"),
     "gemini_interactions": ("completed", "incomplete", "requires_action"),
+    "cohere_chat": ("COMPLETE", "MAX_TOKENS", "TOOL_CALL"),
 }
 """Format -> its words for the end of a turn, a cut and calls."""
 PATIENT = Connection(Timeouts(connect=5, silence=20, whole=60, poll=0.01), QUICK.retries)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 
 INTERACTIONS = "gemini_interactions"
 DROP = object()
@@ -24,12 +24,13 @@ BODIES: Mapping[str, dict[str, Any]] = {
     CONVERSE: {"messages": [BLOCKS]},
     OLLAMA: {"model": "text", "messages": [HI], "stream": False},
     INTERACTIONS: {"model": "text", "input": "Hi."},
+    COHERE: {"model": "text", "messages": [HI]},
 }
 """Format -> a request that is accepted."""
 PATHS: Mapping[str, str] = {
     CHAT: "/v1/chat/completions", RESPONSES: "/v1/responses", MESSAGES: "/v1/messages",
     GEMINI: "/v1beta/models/text:generateContent", CONVERSE: "/model/text/converse", OLLAMA: "/api/chat",
-    INTERACTIONS: "/v1beta/interactions",
+    INTERACTIONS: "/v1beta/interactions", COHERE: "/v2/chat",
 }
 
 
@@ -478,7 +479,60 @@ INTERACTED = (
     Refusal({"tools": ["f"]}, "tools.0"),
     Refusal({"tools": [{"name": "f"}]}, "tools.0.type"),
 )
+
+
+def cohered(**more: Any) -> dict[str, Any]:
+    made = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}, **more}
+    return {"messages": [HI, {"role": "assistant", "tool_calls": [made]},
+                         {"role": "tool", "tool_call_id": "c1", "content": "done"}]}
+
+
+COHERES = (
+    Refusal({"message": "Hi."}, "message: "),
+    Refusal({"model": DROP}, "model: "),
+    Refusal({"messages": DROP}, "messages: "),
+    Refusal({"messages": []}, "messages: "),
+    Refusal({"messages": ["Hi."]}, "messages.0: "),
+    Refusal({"messages": [{"role": "CHATBOT", "content": "x"}]}, "messages.0.role: "),
+    Refusal({"messages": [{"role": "user"}]}, "messages.0.content: "),
+    Refusal({"messages": [{"role": "system"}, HI]}, "messages.0.content: "),
+    Refusal({"messages": [HI, {"role": "assistant", "content": 5}]}, "messages.1.content: "),
+    Refusal({"messages": [HI, {"role": "tool", "content": "x"}]}, "messages.1.tool_call_id: "),
+    Refusal({"messages": [HI, {"role": "tool", "tool_call_id": "c1"}]}, "messages.1.content: "),
+    Refusal({"messages": [HI, {"role": "assistant", "tool_calls": {}}]}, "messages.1.tool_calls: "),
+    Refusal({"messages": [HI, {"role": "assistant", "tool_calls": ["f"]}]}, "messages.1.tool_calls.0: "),
+    Refusal(cohered(id=DROP), "messages.1.tool_calls.0.id: "),
+    Refusal(cohered(function={"name": 5}), "messages.1.tool_calls.0.function.name: "),
+    Refusal(cohered(function={"name": "f", "arguments": {}}), "messages.1.tool_calls.0.function.arguments: "),
+    Refusal({"max_tokens": 0}, "max_tokens: "),
+    Refusal({"stream": "true"}, "stream: "),
+    Refusal({"stop_sequences": "x"}, "stop_sequences: "),
+    Refusal({"stop_sequences": [5]}, "stop_sequences.0: "),
+    Refusal({"temperature": -1}, "temperature: "),
+    Refusal({"seed": "x"}, "seed: "),
+    Refusal({"frequency_penalty": 2}, "frequency_penalty: "),
+    Refusal({"presence_penalty": -1}, "presence_penalty: "),
+    Refusal({"k": 501}, "k: "),
+    Refusal({"p": 1}, "p: "),
+    Refusal({"logprobs": True}, "logprobs: "),
+    Refusal({"response_format": 5}, "response_format: "),
+    Refusal({"response_format": {"type": "xml"}}, "response_format.type: "),
+    Refusal({"response_format": {"type": "json_object", "json_schema": 5}}, "response_format.json_schema: "),
+    Refusal({"response_format": {"type": "json_object"}}, "response_format: the scenario"),
+    Refusal({"thinking": 5}, "thinking: "),
+    Refusal({"thinking": {"type": "much"}}, "thinking.type: "),
+    Refusal({"tools": {}}, "tools: "),
+    Refusal({"tools": ["f"]}, "tools.0: "),
+    Refusal({"tools": [{"type": "function"}]}, "tools.0.function: "),
+    Refusal({"tools": [{"function": {"parameters": {}}}]}, "tools.0.function.name: "),
+    Refusal({"tools": [{"function": {"name": "f"}}]}, "tools.0.function.parameters: "),
+    Refusal({"tools": [TOOL], "tool_choice": "ANY"}, "tool_choice: expected one of"),
+    Refusal({"tool_choice": "REQUIRED"}, "tool_choice: it may only"),
+    Refusal({"messages": [HI, {"role": "tool", "tool_call_id": "c1", "content": "x"}]}, "messages.1: no tool call"),
+)
+
 REFUSALS: Mapping[str, tuple[Refusal, ...]] = {
+    COHERE: COHERES,
     INTERACTIONS: INTERACTED,
     CHAT: CHATS, RESPONSES: RESPONSE, MESSAGES: MESSAGE, GEMINI: GEMINIS, CONVERSE: CONVERSES, OLLAMA: OLLAMAS,
 }

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, get_args
 
 import pytest
 
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 
 Value = dict[str, Any]
 
@@ -388,11 +388,40 @@ def _ollama_error(name: str | None, value: Value) -> list[str]:
     return _only("error", value) or ([] if isinstance(value["error"], str) else ["an error is a text"])
 
 
+# -- Cohere ----------------------------------------------------------------------------------------------------------
+
+
+def _cohere(stream: bool, name: str | None, value: Value) -> list[str]:
+    types = pytest.importorskip("cohere.v2.types")
+    found = (_named_event(_by_type(types.V2ChatStreamResponse), name, value) if stream
+             else _valid(types.V2ChatResponse, value))
+    return found or list(_undeclared_words(value))
+
+
+def _undeclared_words(value: Any, holder: str = "") -> Iterator[str]:
+    """Words that this SDK lists, and beside which it takes anything."""
+    from cohere.types import ChatContentStartEventDeltaMessageContentType, ChatFinishReason
+
+    unions = {"finish_reason": ChatFinishReason, "content.type": ChatContentStartEventDeltaMessageContentType}
+    for key, each in value.items() if isinstance(value, dict) else [(holder, item) for item in value]:
+        union = unions.get(key) or unions.get(f"{holder}.{key}")
+        if union is not None and each not in get_args(get_args(union)[0]):
+            yield f"{key}: {each!r} is not among its words"
+        elif isinstance(each, (dict, list)):
+            yield from _undeclared_words(each, key)
+
+
+def _cohere_error(name: str | None, value: Value) -> list[str]:
+    """`cohere.core.ApiError` keeps any body; what its docs show is a message, and an id."""
+    return [] if isinstance(value.get("message"), str) else ["an error has a message"]
+
+
 TYPES: Mapping[str, Callable[[bool, str | None, Value], list[str]]] = {
     CHAT: _chat, RESPONSES: _responses, MESSAGES: _messages, GEMINI: _gemini, CONVERSE: _converse, OLLAMA: _ollama,
-    "gemini_interactions": _interactions,
+    "gemini_interactions": _interactions, COHERE: _cohere,
 }
 ERRORS: Mapping[str, Callable[[str | None, Value], list[str]]] = {
     CHAT: _openai_error, RESPONSES: _openai_error, MESSAGES: _anthropic_error, GEMINI: _google_error,
     OLLAMA: _ollama_error, "gemini_interactions": _interactions_error,
+    COHERE: _cohere_error,
 }

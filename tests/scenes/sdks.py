@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from inspector.provider.scenarios import DeclaredTool
-from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 
 
 @dataclass
@@ -71,14 +71,19 @@ def _ollama(url: str) -> Any:
     return pytest.importorskip("ollama").Client(host=url)
 
 
-_CLIENTS = {CHAT: _openai, MESSAGES: _anthropic, GEMINI: _genai, CONVERSE: _boto3, OLLAMA: _ollama}
+def _cohere(url: str) -> Any:
+    return pytest.importorskip("cohere").ClientV2(base_url=url, api_key="any")
+
+
+_CLIENTS = {COHERE: _cohere, CHAT: _openai, MESSAGES: _anthropic, GEMINI: _genai, CONVERSE: _boto3, OLLAMA: _ollama}
 
 
 @cache
 def client_of(api: str, url: str) -> Any:
     """The SDK's client for a provider; making one takes longer than an answer."""
     client = _CLIENTS[api](url)
-    _OPEN.append(client if hasattr(client, "close") else client._client)
+    inner = client._client_wrapper.httpx_client.httpx_client if api == COHERE else getattr(client, "_client", None)
+    _OPEN.append(client if hasattr(client, "close") else inner)
     return client
 
 
@@ -306,7 +311,40 @@ def ollama_chat(question: Question) -> Saw:
     return saw
 
 
+def cohere_chat(question: Question) -> Saw:
+    client = client_of(COHERE, question.url)
+    tools = [{"type": "function", "function": {"name": each.tool.name, "parameters": each.tool.schema}}
+             for each in question.tools]
+    asked: dict[str, Any] = {
+        "model": question.model, "messages": [{"role": "user", "content": question.prompt}], "max_tokens": question.cap,
+        "request_options": {"max_retries": 0}, **({"tools": tools} if tools else {})}
+    saw = Saw()
+    if not question.stream:
+        came = client.chat(**asked)
+        saw.reason, saw.tokens = came.finish_reason, came.usage and came.usage.tokens.output_tokens
+        for block in came.message.content or ():
+            saw.text += block.text if block.type == "text" else ""
+            saw.thinking += block.thinking if block.type == "thinking" else ""
+        saw.calls = [[call.function.name, call.function.arguments] for call in came.message.tool_calls or ()]
+        return saw
+    for event in client.chat_stream(**asked):
+        if event.type == "content-delta":
+            saw.text += event.delta.message.content.text or ""
+            saw.thinking += event.delta.message.content.thinking or ""
+        elif event.type == "tool-call-start":
+            saw.calls.append([event.delta.message.tool_calls.function.name, ""])
+        elif event.type == "tool-call-delta":
+            saw.calls[-1][1] += event.delta.message.tool_calls.function.arguments
+        elif event.type == "message-end":
+            if event.delta.error:
+                raise pytest.importorskip("cohere.core.api_error").ApiError(status_code=200, body=event.delta.error)
+            saw.reason = event.delta.finish_reason
+            saw.tokens = event.delta.usage and event.delta.usage.tokens.output_tokens
+    return saw
+
+
 SDKS: Mapping[str, Ask] = {
     CHAT: openai_chat, RESPONSES: openai_responses, MESSAGES: anthropic_messages, GEMINI: gemini_generate,
     CONVERSE: bedrock_converse, OLLAMA: ollama_chat, "gemini_interactions": gemini_interactions,
+    COHERE: cohere_chat,
 }

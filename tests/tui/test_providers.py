@@ -88,10 +88,12 @@ async def test_the_row_at_the_cursor_is_told_below(app_on: AppOn) -> None:
         assert chosen(rows) == "openai_chat/vllm"
         assert "its call parser says tool_calls, whatever ended the call" in page(pilot.app)
         await pilot.press("G")
+        assert chosen(rows) == "cohere_chat/cohere"
+        # Headings are passed over.
+        await pilot.press("k")
         assert chosen(rows) == "gemini_interactions/gemini+whole"
         await pilot.press("k")
         assert chosen(rows) == "gemini_interactions/gemini"
-        # Headings are passed over.
         await pilot.press("k")
         assert chosen(rows) == "ollama_chat/ollama+markup"
         await pilot.press("g")

@@ -155,6 +155,21 @@ BODIES: Mapping[str, dict[str, Any]] = {
                               "tool_choice": {"allowed_tools": {"mode": "any", "tools": ["weather"]}}},
         "stream": True,
     },
+    "cohere_chat": {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Weather in Oslo?"},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "Look it up."}, {"type": "text", "text": "I look."}],
+             "tool_calls": [{"id": "call_1", "type": "function",
+                             "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}}]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "no such city"},
+            {"role": "user", "content": "Try again."},
+        ],
+        "tools": [{"type": "function", "function": FUNCTION}], "tool_choice": "REQUIRED",
+        "max_tokens": 300, "stream": True, "temperature": 0,
+    },
     "ollama_chat": {
         "model": "m",
         "messages": [
@@ -179,6 +194,7 @@ PLACES = {
     "openai_chat": "/chat/completions", "openai_responses": "/responses", "anthropic_messages": "/messages",
     "gemini_generate": "/models/m:streamGenerateContent?alt=sse", "bedrock_converse": "/model/m/converse-stream",
     "ollama_chat": "/chat", "gemini_interactions": "/interactions",
+    "cohere_chat": "/chat",
 }
 each_format = pytest.mark.parametrize("api", PLAYED)
 
@@ -325,6 +341,9 @@ IDS: dict[str, Callable[[Any], tuple[list[Any], list[Any]]]] = {
          if "functionCall" in part],
         [(part["functionResponse"]["id"], part["functionResponse"]["response"]["output"])
          for content in body["contents"] for part in content["parts"] if "functionResponse" in part]),
+    "cohere_chat": lambda body: (
+        [call["id"] for message in body["messages"] for call in message.get("tool_calls", ())],
+        [(message["tool_call_id"], message["content"]) for message in body["messages"] if message["role"] == "tool"]),
     "ollama_chat": lambda body: (
         [call["id"] for message in body["messages"] for call in message.get("tool_calls", ())],
         [(message["tool_call_id"], message["content"]) for message in body["messages"] if message["role"] == "tool"]),
@@ -425,6 +444,7 @@ IMAGES = {
     "bedrock_converse": {"image": {"format": "png", "source": {"bytes": "AAAA"}}},
     "gemini_interactions": {"type": "image", "mime_type": "image/png", "data": "AAAA"},
     "ollama_chat": "AAAA",
+    "cohere_chat": {"type": "image_url", "image_url": {"url": "https://e/x.png"}},
 }
 
 
@@ -652,6 +672,8 @@ DIFFERS: Mapping[str, Sequence[str]] = {
         r"/input(/\*/(type|content|call_id|name|result))?",  # texts are a step of the user's; a result is one by itself
     ),
     "ollama_chat": (r"/messages/\*/tool_calls/\*/type",),
+    "cohere_chat": (  # a result is one text, no single tool is forced, and the first version is sent as the second
+        r"/messages/\*/content", r"/tool_choice", r"/(message|messages|chat_history|preamble)"),
 }
 """Where a body that was read and encoded may differ from the recorded one, in paths; everything else is the same."""
 

@@ -64,7 +64,8 @@ def _read_first(body: Mapping[str, Any]) -> Request:
 
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "every result is a message of its own",
-    "tool_choice": "no single tool can be forced: the others are left out; auto is what is not said",
+    "tool_choice": "no single tool can be forced; auto is what is not said",
+    "tools": "where a single tool is forced the others are left out",
     "reasoning.signature": "thinking is not signed",
     "reasoning.data": "thinking is not encrypted",
     "reasoning.item_id": "thinking has no id",

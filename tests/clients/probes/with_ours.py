@@ -31,7 +31,7 @@ def ask(job: Job, report: Report) -> None:
     box = Toolbox({each["name"]: runs(each) for each in job["tools"]})
     with Live(Server(job["api"], bases(job["url"])[job["api"]]), toolbox=box, line=line) as source:
         turn = run("t", request, source).steps[-1].turn
-    answers = [text for number in range(len(turn.answers)) if (text := turn.merged(number).text)]
+    answers = [text for number in range(len(turn.answers)) if (text := turn.joined_answer(number).text)]
     report["text"], report["reason"] = (answers or [""])[-1], str(turn.terminal)
 
 

@@ -1,0 +1,155 @@
+"""How a server of Cohere's chat is played: its words, and what it demands of a request of the second version."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, first_ids, inside, items
+from loop_core.wire.serving import (
+    Event,
+    Moment,
+    OwnServer,
+    RequestRefusal,
+    Serving,
+    Spelling,
+    StopPlace,
+    fails,
+    say,
+    spent,
+)
+
+SAYS: Mapping[Moment, Spelling] = {
+    Moment.ENDED: say("COMPLETE"),
+    Moment.CALLED: say("TOOL_CALL"),
+    **spent("MAX_TOKENS", full="MAX_TOKENS"),  # docs, chat: the context's end and max_tokens have one word
+    Moment.MALFORMED: say("TOOL_CALL"),
+    Moment.FAILED: fails("ERROR", "The generation failed."),
+    Moment.BROKEN: say(None),
+}
+CANNOT: Mapping[str, str] = {
+    "filtered": "it has no word for a filter",
+    "paused": "it has no word for a pause",
+    "fallback": "it has no block that tells of it",
+    "commentary": "its messages have no phase",
+    "empty_choices": "it has no choices",
+    "done_without_reason": "the end has no mark of its own",
+    "wandering_index": "the later pieces of a call carry no id",
+    "fresh_ids": "the later pieces of a call carry no id",
+}
+ENDS: Mapping[str, str] = {"context_full": "completed"}
+
+
+def _text(name: str | None, value: Event) -> tuple[Event, str]:
+    return (value["delta"]["message"]["content"], "text") if name == "content-delta" else ({}, "")
+
+
+def _told(value: Event) -> Sequence[Event]:
+    return (value.get("delta", value),)
+
+
+def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
+    return [(value, "index")] if "index" in value else []
+
+
+def _refused(refused: RequestRefusal) -> Event:
+    return {"message": refused.message}
+
+
+# -- What it demands -------------------------------------------------------------------------------------------------
+# Members and values: cohere 7.3.1 v2/client.py and types; ranges: its docstrings.
+
+ROLES = ("user", "assistant", "system", "tool")
+
+MEMBERS: tuple[Member, ...] = (
+    Member("message", only=(), hint="the first version is not played; the second one takes messages"),
+    Member("model", "string", required=True),
+    Member("messages", "array", required=True, least=1),
+    Member("messages[]", "object"),
+    Member("messages[].role", "string", required=True, among=ROLES),
+    Member("messages[role=user].content", "string|array", required=True),
+    Member("messages[role=system].content", "string|array", required=True),
+    Member("messages[role=assistant].content", "string|array"),
+    Member("messages[role=tool].tool_call_id", "string", required=True),
+    Member("messages[role=tool].content", "string|array", required=True),
+    Member("messages[].tool_calls", "array"),
+    Member("messages[].tool_calls[]", "object"),
+    Member("messages[].tool_calls[].id", "string", required=True),
+    Member("messages[].tool_calls[].function.name", "string"),
+    Member("messages[].tool_calls[].function.arguments", "string"),
+    Member("max_tokens", "integer", least=1),
+    Member("stream", "boolean"),
+    Member("stop_sequences", "array", most=5),
+    Member("stop_sequences[]", "string"),
+    Member("temperature", "number", least=0),
+    Member("seed", "integer"),
+    Member("frequency_penalty", "number", least=0, most=1),
+    Member("presence_penalty", "number", least=0, most=1),
+    Member("k", "integer", least=0, most=500),
+    Member("p", "number", least=0.01, most=0.99),
+    Member("logprobs", "boolean", only=(False,)),
+    Member("response_format", "object"),
+    Member("response_format.type", "string", required=True, among=("text", "json_object")),
+    Member("response_format.json_schema", "object"),
+    Member("thinking", "object"),
+    Member("thinking.type", "string", required=True, among=("enabled", "disabled")),
+    Member("tools", "array"),
+    Member("tools[]", "object"),
+    Member("tools[].function", "object", required=True),
+    Member("tools[].function.name", "string", required=True),
+    Member("tools[].function.parameters", "object", required=True),
+    Member("tool_choice", "string", among=("REQUIRED", "NONE")),
+)
+
+
+def _pairs(body: Body) -> RequestError | None:
+    called = set[str]()
+    for number, message in items(body.get("messages")):
+        called |= {str(call.get("id")) for _, call in items(message.get("tool_calls"))}
+        ident = str(message.get("tool_call_id"))
+        if message.get("role") == "tool" and ident not in called:
+            return RequestError(f"messages.{number}: no tool call before it has the id {first_ids([ident])}")
+    return None
+
+
+def _choice(body: Body) -> RequestError | None:
+    if body.get("tool_choice") is None or body.get("tools"):
+        return None
+    return RequestError("tool_choice: it may only be given together with tools")
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("pairs", _pairs, "docs, tool use: a tool message answers a call of the assistant message before it"),
+    Rule("choice", _choice, "cohere 7.3.1 v2/client.py, tool_choice: tools must be passed in"),
+)
+
+
+def _json_shape(extra: Body) -> JSONShape | None:
+    if inside(extra, "response_format", "type") != "json_object":
+        return None
+    schema = inside(extra, "response_format", "json_schema")
+    return JSONShape("response_format", {"type": "object"} if schema is None else schema)
+
+
+SERVING = Serving(
+    own=OwnServer("cohere", "command-a-03-2025", "cohere 7.3.1 types/chat_finish_reason.py"),
+    base="",
+    client='cohere.ClientV2(base_url="{base}", api_key="any")',
+    says=SAYS,
+    text=_text,
+    told=StopPlace(_told, ("finish_reason",)),
+    answer_id="{}",
+    call_id="call_{}",
+    names_model=False,
+    calls_last=True,
+    indexes=_indexes,
+    errors={},
+    refused=_refused,
+    stops=("stop_sequences",),
+    stopped="STOP_SEQUENCE",
+    cannot=CANNOT,
+    ends=ENDS,
+    demands=Demands(MEMBERS, RULES),
+    json_shape=_json_shape,
+    near=re.compile(r"/v2/"),
+)
