@@ -25,6 +25,8 @@ def test_the_same_as_a_document(inspector):
     value = json.loads(inspector("formats", "--json").out)
     assert value["wire"] == list(FORMATS)
     kept = {row["name"]: row["keeps"] for row in value["files"]}
+    assert {row["name"] for row in value["files"] if row["reads_on"]} == {
+        name for name, row in IMPORTERS.items() if row.grows}
     assert kept["har"] == {"stop_reason": "provider", "cap": True, "usage": True, "wire": True}
     assert kept["pi"]["stop_reason"] == "recorder"
     (folder,) = next(row for row in value["files"] if row["name"] == "claude-code")["folders"]

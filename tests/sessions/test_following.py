@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,6 +17,7 @@ from inspector.report.explain_document import document_text, members
 from inspector.report.facts import View
 from inspector.report.followed_view import FollowedView
 from inspector.sessions.following import FollowedFile
+from inspector.sessions.importers import IMPORTERS
 from inspector.sessions.transcripts import growth
 from tests.scenes import transcripts as rows
 from tests.scenes.shapes import SHAPES
@@ -39,6 +40,50 @@ PI = (
     rows.pi_said(rows.pi_call(path="a"), stop="toolUse"), rows.pi_result(), rows.entry("compaction", tokensBefore=9),
     rows.entry("label", label="here"), rows.entry("session_info", name="A title"), rows.pi_said(api=None),
 )
+
+
+MESSAGE = {"type": "message", "role": "assistant"}
+ROLLOUT = (
+    *({"type": "event_msg", "payload": row} for row in (
+        {"type": "agent_message", "message": "Looking."}, {"type": "agent_message", "message": "Done."},
+        {"type": "user_message", "message": "go on"}, {"type": "task_complete", "last_agent_message": "Done."},
+        {"type": "turn_aborted", "reason": "interrupted"}, {"type": "thread_rolled_back", "num_turns": 1},
+        {"type": "error", "message": "Incomplete response returned, reason: max_output_tokens"},
+        {"type": "token_count", "info": {"last_token_usage": {"output_tokens": 9}}})),
+    *({"type": "response_item", "payload": row} for row in (
+        {**MESSAGE, "content": [{"type": "output_text", "text": "Looking."}]},
+        {**MESSAGE, "content": [{"type": "output_text", "text": f"the key is {KEY}"}]},
+        {"type": "function_call", "name": "ls", "arguments": "{}", "call_id": "c"},
+        {"type": "function_call_output", "call_id": "c", "output": "a.txt"})),
+    {"type": "compacted", "payload": {}},
+)
+OLDER_KIMI = tuple({"timestamp": 1, "message": {"type": kind, "payload": payload}} for kind, payload in (
+    ("TurnBegin", {"user_input": "go"}), ("StepBegin", {}), ("ContentPart", {"type": "text", "text": "hi"}),
+    ("ToolCall", {"id": "c", "function": {"name": "ls", "arguments": "{"}}), ("ToolCallPart", {"arguments_part": "}"}),
+    ("StatusUpdate", {"token_usage": {"output": 7}}), ("ToolResult", {"tool_call_id": "c", "return_value": "x"}),
+    ("StepInterrupted", {}), ("TurnEnd", {})))
+MORE: Mapping[str, tuple[rows.Row, ...]] = {
+    "codex": ROLLOUT,
+    "copilot": ({"type": "assistant.message", "data": {"messageId": "s", "content": "a", "parentToolCallId": "c"}},
+                {"type": "abort", "data": {"reason": "user"}}, {"type": "session.truncation", "data": {}},
+                {"type": "subagent.started", "data": {"toolCallId": "c", "agentName": "a"}}),
+    "kimi": ({"type": "context.append_loop_event", "event": {"type": "step.begin", "uuid": "s2"}},
+             {"type": "turn.prompt", "input": [{"type": "text", "text": "more"}]}, {"type": "turn.ended"},
+             {"type": "turn.cancel"}, {"type": "context.apply_compaction"}),
+    "qwen": ({"sessionId": "s", "uuid": "9", "parentUuid": "2", "type": "system", "subtype": "chat_compression",
+              "systemPayload": {}},
+             {"sessionId": "s", "uuid": "8", "parentUuid": "3", "type": "user",
+              "message": {"parts": [{"text": "}{"}]}}),
+    "cursor": ({"role": "user", "message": {"content": "more"}}, {"type": "turn_ended", "status": "error"}),
+}
+"""Rows that are added to those of each format's file by hand."""
+LINES = [(shape.format, tuple(shape.value)) for shape in SHAPES if shape.rows and IMPORTERS[shape.format].grows]
+GROW = [(name, (*first, *MORE.get(name, ()), *first)) for name, first in LINES]
+GROW.append(("kimi", OLDER_KIMI * 2))
+
+
+def test_every_format_that_says_so_is_read_on() -> None:
+    assert {name for name, _ in GROW} == {name for name, row in IMPORTERS.items() if row.grows}
 
 
 def document(seen: View) -> str:
@@ -90,6 +135,30 @@ def test_a_file_read_on_row_by_row_is_what_the_whole_file_is(write, pool, tree, 
     monkeypatch.setattr(growth, "OPEN", 2)
     data = write(*numbered(range(len(pool) * 2), pool, tree)).encode()
     check(data, [number + 1 for number, byte in enumerate(data[:-1]) if byte == ord("\n")])
+
+
+def lines_of(chosen: Sequence[rows.Row]) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in chosen).encode()
+
+
+@pytest.mark.parametrize(("name", "pool"), GROW, ids=[name for name, _ in GROW])
+def test_a_file_of_each_format_that_grows_is_read_on_row_by_row(name, pool, monkeypatch) -> None:
+    monkeypatch.setattr(growth, "OPEN", 2)
+    monkeypatch.setattr(growth, "REACH", 900)
+    data = lines_of(pool)
+    check(data, [number + 1 for number, byte in enumerate(data[:-1]) if byte == ord("\n")])
+
+
+@settings(max_examples=10, deadline=None)
+@given(chosen=st.lists(st.integers(0, 200), min_size=3, max_size=24), draw=st.data(), at=st.integers(0, len(GROW) - 1))
+def test_any_appends_to_any_format_give_what_the_whole_file_gives(chosen, draw, at) -> None:
+    pool = GROW[at][1]
+    data = lines_of([pool[0], *(pool[number % len(pool)] for number in chosen)])
+    cuts = sorted(draw.draw(st.lists(st.integers(1, len(data)), max_size=6)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(growth, "OPEN", 2)
+        patch.setattr(growth, "REACH", 900)
+        check(data, cuts)
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.rows], ids=lambda shape: shape.format)

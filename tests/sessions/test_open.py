@@ -17,6 +17,7 @@ from inspector.sessions.recording import Options, UnreadableError
 from loop_core.errors import CallerError
 from loop_core.values import Stop
 from tests.scenes.bodies import CHAT, assistant, chat_body, chat_stream, entry, har, user
+from tests.scenes.shapes import SHAPES
 from tests.scenes.transcripts import block, claude, pi, pi_said, pi_user, prompt, text
 
 CLAUDE = json.dumps(
@@ -571,7 +572,11 @@ def test_the_embedded_samples_are_found_from_here():
 
 CLAUDE_ROWS = [row for n in range(40) for row in (prompt(f"question {n}"), block(text("x" * 40), f"m{n}", "end_turn"))]
 PI_ROWS = [row for n in range(40) for row in (pi_user(f"question {n}"), pi_said(text("x" * 40)))]
-GROWING = {"claude-code": claude(*CLAUDE_ROWS), "pi": pi(*PI_ROWS)}
+GROWING = {
+    **{shape.format: "".join(json.dumps(row) + "\n" for row in shape.value * 20) for shape in SHAPES
+       if shape.rows and IMPORTERS[shape.format].grows},
+    "claude-code": claude(*CLAUDE_ROWS), "pi": pi(*PI_ROWS),
+}
 
 
 def test_of_every_format_that_grows_there_is_one_to_read_in_pieces():
@@ -593,7 +598,8 @@ def test_a_transcript_that_is_read_in_pieces_gives_what_it_gives_as_a_whole(tmp_
     monkeypatch.setattr(intake, "HEAVY", 10)
     monkeypatch.setattr(intake, "PIECE", 1000)
     assert read() == whole
-    assert len(whole[0]) == 40
+    assert len(whole[0]) == 40 or name not in ("claude-code", "pi")
+    assert whole[0]
 
 
 def test_a_transcript_of_any_size_is_read_in_pieces_unless_a_bound_was_set(tmp_path, monkeypatch):

@@ -67,7 +67,8 @@ class FileFormat(NamedTuple):
     """The files that belong to one of it, below a folder of the file's name without its suffix; with `../` before it,
     beside the file."""
     grows: bool = False
-    """Whether a file of it grows line by line, so that its beginning is a session of its own."""
+    """Whether a file of it grows line by line: its beginning is a session of its own, and of what is added to it only
+    that is read. Its module has a `reader`."""
     lines: bool = False
     """Whether a file of it may be JSON Lines, of which the first ones are a session of their own, too."""
     members: frozenset[str] = frozenset()
@@ -118,13 +119,13 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.droid", "Droid session", 'a first line with "type": "session_start", or lines with "toolName"',
         Keeps(Words.NONE), (b'"session_start"', b'"toolName"', b'"finalText"', b'"session_id"', b'"sessionId"',
                             b'"tool_use"', b'"tool_result"'),
-        (AgentFolder("Droid", "", ".factory", ("sessions", "**")),),
+        (AgentFolder("Droid", "", ".factory", ("sessions", "**")),), grows=True,
     ),
     "cursor": FileFormat(
         f"{_HERE}.cursor", "Cursor agent transcript", 'lines with "role" and "message" alone', Keeps(Words.HINT),
         (b'"role"',), tuple(AgentFolder("Cursor", "", ".cursor", ("projects", "*", "agent-transcripts", *below))
                             for below in ((), ("*",))),
-        "../subagents/*.jsonl", members=frozenset({"role", "message"}),
+        "../subagents/*.jsonl", grows=True, members=frozenset({"role", "message"}),
     ),
     "atif": FileFormat(
         f"{_HERE}.atif", "ATIF trajectory", 'an object with "schema_version": "ATIF-v1.…"',
@@ -172,11 +173,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.codex", "Codex CLI rollout", 'lines with "type" and "payload", the first of them "session_meta"',
         Keeps(Words.HINT, usage=True), (b'"payload"', b"record_type", b'"instructions"', b'"input_text"'),
         tuple(AgentFolder("Codex CLI", "CODEX_HOME", ".codex", parts, ("rollout-*.jsonl", "rollout-*.jsonl.zst"))
-              for parts in (("sessions", "**"), ("archived_sessions", "**"))),
+              for parts in (("sessions", "**"), ("archived_sessions", "**"))), grows=True,
     ),
     "codex-exec": FileFormat(
         f"{_HERE}.codex_exec", "stream of codex exec --json", 'lines with "type": "thread.started", "item.completed"',
-        Keeps(Words.HINT, usage=True), (b"thread.started", b'"item.', b'"turn.'),
+        Keeps(Words.HINT, usage=True), (b"thread.started", b'"item.', b'"turn.'), grows=True,
     ),
     "kimi": FileFormat(
         f"{_HERE}.kimi", "Kimi Code or Kimi CLI session", 'a first line with "type": "metadata" and "protocol_version"',
@@ -186,7 +187,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("Kimi Code", "KIMI_CODE_HOME", ".kimi-code", ("sessions", "*", "*", "agents", "*"),
                         ("wire.jsonl",)),
             AgentFolder("Kimi CLI", "KIMI_SHARE_DIR", ".kimi", ("sessions", "*", "*"), ("wire.jsonl",)),
-        ),
+        ), grows=True,
     ),
     "hermes": FileFormat(
         f"{_HERE}.hermes", "Hermes session",
@@ -218,14 +219,14 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.qwen", "Qwen Code transcript", 'lines with "uuid", "sessionId" and a "message" of "parts"',
         Keeps(Words.NONE, usage=True), (b"sessionId",),
         tuple(AgentFolder("Qwen Code", variable, ".qwen", ("projects", "*", "chats"))
-              for variable in ("QWEN_RUNTIME_DIR", "QWEN_HOME")),
+              for variable in ("QWEN_RUNTIME_DIR", "QWEN_HOME")), grows=True,
     ),
     "copilot": FileFormat(
         f"{_HERE}.copilot", "Copilot CLI session", 'lines with "type", "data" and "parentId"',
         Keeps(Words.HINT), (b'"data"',),
         (AgentFolder("Copilot CLI", "COPILOT_HOME", ".copilot", ("session-state", "*"), ("events.jsonl",)),
          AgentFolder("Copilot CLI", "COPILOT_HOME", ".copilot", ("history-session-state", "**"), ("*.jsonl",)),
-         AgentFolder("Copilot CLI", "COPILOT_HOME", ".copilot", ("session-state",), ("*.jsonl",))),
+         AgentFolder("Copilot CLI", "COPILOT_HOME", ".copilot", ("session-state",), ("*.jsonl",))), grows=True,
     ),
     "mitmproxy": FileFormat(
         f"{_HERE}.mitmproxy", "mitmproxy flows", "a flow, as a tnetstring", _ANY_BYTES,
@@ -273,7 +274,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("ZeroClaw", variable, ".zeroclaw", parts, ("runtime-trace*.jsonl",))
             for variable in ("ZEROCLAW_WORKSPACE", "ZEROCLAW_DATA_DIR", "ZEROCLAW_CONFIG_DIR")
             for parts in (("state",), ("workspace", "state"))
-        ),
+        ), grows=True,
     ),
     "botnexus": FileFormat(
         f"{_HERE}.botnexus", "BotNexus session",

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import IO, Any
 
+from inspector.sessions import intake
 from inspector.sessions.importers.codex_items import status_of, take_part, text_of, texts_of_items, usage_of
 from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options, SessionAbout
@@ -66,9 +67,14 @@ def sniff(head: bytes, path: str) -> int:
     return 90 if bare and any(isinstance(value, dict) and value.get("type") in ITEMS for value in seen.lines) else 0
 
 
-def read(data: bytes, path: str, options: Options) -> FileReading:
+def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
     """Every answer in the file."""
-    return _Rollout(data, path, options).read(data)
+    return reader(path, options).read(data)
+
+
+def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+    """The reader of one file."""
+    return _Rollout(path, options)
 
 
 def item_of(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -92,16 +98,20 @@ class _Rollout(TranscriptReader):
 
     name, agent, fields = "codex", "Codex CLI", FIELDS
     key, row_word = "", ("a line", "lines")
-    steered = True
+    steered, reread = True, 16
 
-    def __init__(self, data: bytes, path: str, options: Options) -> None:
+    def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
-        self.counted = b'"last_token_usage"' in data
+        self.counted = self.uncounted = False
+        """Whether the file has counts, and whether a row was read as if it had none."""
         self.early: bool | None = None
         """Whether a count stands before the items that it counts, as in files of 2025; None before the first count."""
         self.ahead: Usage | None = None
         """The count of the items that come next."""
-        self.texts = texts_of_items(data)
+        self.texts: set[int] = set()
+        """Hashes of the texts that items hold: what an event says again is not taken."""
+        self.alone: set[int] = set()
+        """Those that events alone held, as far as the file was known."""
         self.voiced: set[str] = set()
         """Texts of the turn that were taken from events."""
         self.awaited: list[tuple[TranscriptLine, str]] = []
@@ -119,6 +129,22 @@ class _Rollout(TranscriptReader):
         self.interrupted = False
         self.events = 0
         """Turns that the file says were begun."""
+
+    def read(self, data: bytes | IO[bytes]) -> FileReading:
+        """Every answer in the file, of which all texts and counts are known first."""
+        if isinstance(data, bytes):
+            self.look_ahead(data)
+        else:
+            while piece := data.read(intake.PIECE):
+                self.look_ahead(piece + data.readline())
+            data.seek(0)
+        return super().read(data)
+
+    def look_ahead(self, data: bytes) -> bool:
+        """Notes the texts of items, and that there are counts."""
+        self.counted = self.counted or b'"last_token_usage"' in data
+        self.texts |= texts_of_items(data)
+        return not (self.counted and self.uncounted) and self.alone.isdisjoint(self.texts)
 
     def above(self, value: dict[str, Any]) -> TreePlace:
         """The last place: a rollout is a line."""
@@ -223,7 +249,7 @@ class _Rollout(TranscriptReader):
         failed = isinstance(given, dict) and given.get("success") is False
         part = ToolResultPart(key if isinstance(key, str) else None, None, text_of(given), failed)
         if not self.counted:
-            self.open = None
+            self.open, self.uncounted = None, True
         return self._follow(InterimRow(line.number, "", (part,)), place)
 
     def _follow(self, row: InterimRow, place: TreePlace) -> TreePlace:
@@ -271,6 +297,8 @@ class _Rollout(TranscriptReader):
         if json_text is not None and hash(json_text.encode()) in self.texts:
             self.awaited.append((line, text))
             return place
+        if json_text is not None:
+            self.alone.add(hash(json_text.encode()))
         return self._take_voice(line, text, place)
 
     def _overdue(self, place: TreePlace) -> TreePlace:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import IO, Any
 
 from inspector.sessions.importers.codex import API, CUT
 from inspector.sessions.importers.codex_items import text_of
 from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, command_call, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
@@ -50,9 +50,14 @@ def sniff(head: bytes, path: str) -> int:
     return 90 if known else 0
 
 
-def read(data: bytes, path: str, options: Options) -> FileReading:
+def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
     """Every answer in the stream."""
-    return _Stream(path, options).read(data)
+    return reader(path, options).read(data)
+
+
+def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+    """The reader of one file."""
+    return _Stream(path, options)
 
 
 class _Stream(ChatReader):

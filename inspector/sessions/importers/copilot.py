@@ -8,11 +8,11 @@ subagent says stands in the same file, marked with the call that began it. Sourc
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import IO, Any
 
 from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
@@ -44,9 +44,14 @@ def sniff(head: bytes, path: str) -> int:
     return 0
 
 
-def read(data: bytes, path: str, options: Options) -> FileReading:
+def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
     """Every answer in the file."""
-    return _Session(path, options).read(data)
+    return reader(path, options).read(data)
+
+
+def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+    """The reader of one file."""
+    return _Session(path, options)
 
 
 class _Session(ChatReader):

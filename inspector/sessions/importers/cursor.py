@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
+from typing import IO, Any
 
 from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptRows
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.content_blocks import results_of, take_blocks, words_of
@@ -42,9 +42,14 @@ def _is_row(value: dict[str, Any]) -> bool:
     return bare and value.get("role") in ("user", "assistant") and "content" in object_of(value.get("message"))
 
 
-def read(data: bytes, path: str, options: Options) -> FileReading:
+def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
     """Every answer in the file."""
-    return _Session(path, options).read(data)
+    return reader(path, options).read(data)
+
+
+def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+    """The reader of one file."""
+    return _Session(path, options)
 
 
 class _Session(ChatReader):

@@ -8,14 +8,14 @@ result; its names drift. Neither keeps a stop word. Sources: fixtures of jazzyal
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import IO, Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import sibling
 from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options, Skipped
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.content_blocks import any_text, results_of, take_block, take_blocks, words_of
@@ -63,11 +63,14 @@ def _has_blocks(value: dict[str, Any]) -> bool:
         object_of(block).get("type") in ("tool_use", "tool_result") for block in content)
 
 
-def read(data: bytes, path: str, options: Options) -> FileReading:
+def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
     """Every answer in the file."""
-    reader = _Session(path, options)
-    reader.settings()
-    return reader.read_rows(TranscriptLines(data, FIELDS))
+    return reader(path, options).read(data)
+
+
+def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+    """The reader of one file."""
+    return _Session(path, options)
 
 
 class _Session(ChatReader):
@@ -77,18 +80,30 @@ class _Session(ChatReader):
     unit, key = "line", "id"
     row_word = ("a row", "rows")
 
-    def settings(self) -> None:
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.set_model = self.model = known_text(self._settings().get("model"))
+
+    def _settings(self) -> dict[str, Any]:
         """What stands beside the session: its model, and the counts of all of it."""
         data = sibling(self.path, f"{re.sub(r'[.]jsonl$', '', self.path.rsplit('/', 1)[-1])}.settings.json")
         try:
-            given = object_of(loads(redact.body(data))) if data is not None else {}
+            return object_of(loads(redact.body(data))) if data is not None else {}
         except ValueError:
-            return
-        self.model = known_text(given.get("model"))
-        counts = [number_of(object_of(given.get("tokenUsage")).get(name)) for name in COUNTS]
+            return {}
+
+    def look_ahead(self, data: bytes) -> bool:
+        """Whether the session still has the model with which its rows were read."""
+        return known_text(self._settings().get("model")) == self.set_model
+
+    def summarise(self) -> None:
+        """Also the counts of the whole session."""
+        counts = [number_of(object_of(self._settings().get("tokenUsage")).get(name)) for name in COUNTS]
         if any(counts):
             said, made = counts[0] or 0, counts[1] or 0
-            self.reading.notices.append(f"tokens are counted for the whole session alone: {said:,} in, {made:,} out")
+            self.reading.notices.insert(
+                0, f"tokens are counted for the whole session alone: {said:,} in, {made:,} out")
+        super().summarise()
 
     def above(self, value: dict[str, Any]) -> TreePlace:
         """The place of the row that it names as its parent, else of the row before."""

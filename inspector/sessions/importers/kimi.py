@@ -11,15 +11,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import IO, Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers import sibling
+from inspector.sessions.importers import HEAD, sibling
 from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.importers.kimi_cli import ROWS, KimiCliSession, KimiReader, text_of, usage_of
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts import TranscriptRows, slice_of
+from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
 from inspector.sessions.transcripts.member_values import known_text
@@ -58,6 +58,8 @@ APIS: Mapping[str, str] = {
 """Kimi Code's names of providers that are not spoken to as OpenAI's chat -> the wire format of each."""
 STATES = (frozenset({"agents", "workDir", "createdAt"}), frozenset({"version", "cwd", "title", "lastPrompt"}))
 """The members of the state of a session, of versions 1 and 2."""
+
+
 def sniff(head: bytes, path: str) -> int:
     """The first line says the protocol; or the state of a session, or a record of either client."""
     seen = first_look(head)
@@ -76,13 +78,20 @@ def sniff(head: bytes, path: str) -> int:
     return 0
 
 
-def read(data: bytes, path: str, options: Options) -> FileReading:
+def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
     """Every answer in the file."""
-    first = first_look(data[: 1 << 16])
-    if isinstance(first.first, dict) and any(names <= set(first.first) for names in STATES):
-        return _state(first.first)
-    reader = KimiCliSession if b'"TurnBegin"' in data or b'"StepBegin"' in data else _Session
-    return reader(path, options).read(data)
+    head = data[:HEAD] if isinstance(data, bytes) else data.read(HEAD)
+    first = first_look(head).first
+    if isinstance(first, dict) and any(names <= set(first) for names in STATES):
+        return _state(first)
+    if not isinstance(data, bytes):
+        data.seek(0)
+    return reader(path, options, head).read(data)
+
+
+def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+    """The reader of one file, of either client."""
+    return (KimiCliSession if b'"TurnBegin"' in head or b'"StepBegin"' in head else _Session)(path, options)
 
 
 def _state(value: dict[str, Any]) -> FileReading:

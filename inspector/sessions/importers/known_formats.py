@@ -171,6 +171,7 @@ def formats_text() -> str:
         kept = [word for word, held in (("output cap", row.keeps.cap), ("usage", row.keeps.usage),
                                         ("the provider's bytes", row.keeps.wire)) if held]
         lines.append(f"  also keeps     {', '.join(kept) or 'none of cap, usage, bytes'}")
+        lines.append(f"  as it grows    {'what was added is read' if row.grows else 'the whole file is read again'}")
         for at, place in enumerate(_folders_of(row)):
             lines.append(f"  {'written to' if not at else '          '}     {place}")
         lines.append("")
@@ -187,6 +188,7 @@ def _format_values(name: str, row: FileFormat) -> dict[str, Any]:
         "name": name, "title": row.title, "begins_with": row.expects,
         "keeps": {"stop_reason": row.keeps.words.name.lower(), "cap": row.keeps.cap, "usage": row.keeps.usage,
                   "wire": row.keeps.wire},
+        "reads_on": row.grows,
         **({"folders": [{"agent": each.agent, "variable": each.variable, "path": _folder_path(each)}
                         for each in row.folders]} if row.folders else {}),
     }

@@ -197,7 +197,7 @@ def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
     return reader(path, options).read(data)
 
 
-def reader(path: str, options: Options) -> TranscriptReader:
+def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
     """The reader of one file."""
     return _Session(path, options)
 

@@ -9,11 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import IO, Any
 
 from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts import (
+    Fields,
+    TranscriptLines,
+    TranscriptReader,
+    TranscriptRows,
+    error_in_text,
+    slice_of,
+)
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
@@ -55,27 +62,32 @@ def sniff(head: bytes, path: str) -> int:
     return 0
 
 
-def read(data: bytes, path: str, options: Options) -> FileReading:
+def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
     """Every answer in the file, those of all branches."""
-    return _Transcript(path, options).read_rows(TranscriptRows(_records(data), FIELDS))
+    return reader(path, options).read(data)
 
 
-def _records(data: bytes) -> Iterator[Piece]:
+def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+    """The reader of one file."""
+    return _Transcript(path, options)
+
+
+class _Records(TranscriptLines):
     """The records of the lines; of a line with several, each."""
-    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    for number, piece in enumerate(lines, start=1):
-        last = number == len(lines)
-        if b"}{" not in piece:
-            yield number, piece, last
-            continue
-        text, at = piece.decode("utf-8", "surrogateescape").strip(), 0
-        while at < len(text):
-            try:
-                end = _DECODER.raw_decode(text, at)[1]
-            except (ValueError, RecursionError):
-                end = len(text)
-            yield number, text[at:end].encode("utf-8", "surrogateescape"), last and end == len(text)
-            at = end
+
+    def _lines(self, file: IO[bytes], number: int = 0) -> Iterator[Piece]:
+        for at_line, piece, last in super()._lines(file, number):
+            if b"}{" not in piece:
+                yield at_line, piece, last
+                continue
+            text, at = piece.decode("utf-8", "surrogateescape").strip(), 0
+            while at < len(text):
+                try:
+                    end = _DECODER.raw_decode(text, at)[1]
+                except (ValueError, RecursionError):
+                    end = len(text)
+                yield at_line, text[at:end].encode("utf-8", "surrogateescape"), last and end == len(text)
+                at = end
 
 
 class _Transcript(ChatReader):
@@ -89,6 +101,12 @@ class _Transcript(ChatReader):
         super().__init__(path, options)
         self.by_row: dict[str, TranscriptAnswer] = {}
         self.compacted: str | None = None
+
+    def lines(self, data: bytes | IO[bytes]) -> TranscriptLines:
+        """The records of a file."""
+        lines = _Records(data, self.fields)
+        lines.path = None  # a record may begin within its line
+        return lines
 
     @property
     def api(self) -> str:

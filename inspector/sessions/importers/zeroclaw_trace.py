@@ -7,12 +7,12 @@ of the tools. No stop reason is kept. Source: zeroclaw-labs/zeroclaw `agent/turn
 
 from __future__ import annotations
 
-from typing import Any
+from typing import IO, Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
@@ -51,9 +51,14 @@ def sniff(head: bytes, path: str) -> int:
     return 0
 
 
-def read(data: bytes, path: str, options: Options) -> FileReading:
+def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
     """Every answer in the trace."""
-    return _Trace(path, options).read(data)
+    return reader(path, options).read(data)
+
+
+def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+    """The reader of one file."""
+    return _Trace(path, options)
 
 
 class _Trace(ChatReader):

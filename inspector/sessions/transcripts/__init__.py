@@ -230,6 +230,8 @@ class TranscriptReader:
     unit: ClassVar[str] = "line"
     """What a record is called before its number: `line`, or `message` in a file that is one list, `row` in a database.
     Given to the records (`TranscriptRows`) and to each `InterimRow`."""
+    reread: ClassVar[int] = 0
+    """How many of the last rows of a file that grows are read again, as rows behind them tell what they mean."""
     steered: ClassVar[bool] = False
     """Whether words of the user beside tool results belong to the turn under way."""
 
@@ -248,7 +250,11 @@ class TranscriptReader:
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
         """Every answer in a file of lines."""
-        return self.read_rows(TranscriptLines(data, self.fields))
+        return self.read_rows(self.lines(data))
+
+    def lines(self, data: bytes | IO[bytes]) -> TranscriptLines:
+        """The records of a file of lines."""
+        return TranscriptLines(data, self.fields)
 
     def read_rows(self, lines: TranscriptRows) -> FileReading:
         """Every answer in the records of a file."""
@@ -308,6 +314,10 @@ class TranscriptReader:
 
     def summarise(self) -> None:
         """Adds what is to be said of the whole file."""
+
+    def look_ahead(self, data: bytes) -> bool:
+        """Notes what rows say of those before them; False where rows that were read mean something else by it."""
+        return True
 
     def common(self) -> object:
         """What every answer of the file depends on, beside its own rows: where it changes, all are made anew."""

@@ -1,7 +1,8 @@
 """A transcript that is still being written: what was read of it is kept, and only the rows behind it are read.
 
-A further row changes answers near the end: the last of them are made anew each time, those before are closed. A row
-that touches a closed one, or changes what all answers depend on, cannot be read on: the file is then read whole.
+A further row changes answers near the end: the last of them are made anew each time, those before are closed. Where
+it also tells what the last rows mean, those are read again, too. A row that touches a closed answer, or changes what
+all answers depend on, cannot be read on: the file is then read whole.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from operator import attrgetter
 from typing import Any
 
 from inspector.sessions.recording import Exchange, FileReading
-from inspector.sessions.transcripts import TranscriptLines, TranscriptReader
+from inspector.sessions.transcripts import TranscriptReader
 from inspector.sessions.transcripts.answer import TranscriptAnswer
 
 OPEN = 24
 """Answers at the end that a further row may still change: more than a batch of calls, 2 ms to make anew."""
+REACH = 1 << 18
+"""Bytes of rows that are read again at most, 3 ms: one behind more than that means a reading of the whole file."""
 _SLOTS = tuple(field.name for field in fields(TranscriptAnswer))
 _ROWS = attrgetter("lines", "parts", "after", "next")
 """What grows with every row that says something of an answer."""
@@ -27,11 +30,13 @@ class TranscriptGrowth:
 
     def __init__(self, reader: TranscriptReader) -> None:
         self.reader = reader
-        self._lines = TranscriptLines(b"", reader.fields)
+        self._lines = reader.lines(b"")
         self._number = 0
-        """How many whole lines are read."""
+        """How many lines are read for good."""
         self._rest = b""
-        """What stands behind the last whole line."""
+        """What stands behind the last line that is read for good."""
+        self._whole = False
+        """Whether what was read for good means something else by now."""
         self._closed = FileReading()
         """What was made of the closed answers, which are the first of the reader's."""
         self._marks: list[tuple[int, ...]] = []
@@ -41,7 +46,8 @@ class TranscriptGrowth:
     def take(self, added: bytes) -> None:
         """Reads the whole lines of what was added to the file."""
         data = self._rest + added
-        end = data.rfind(b"\n") + 1
+        self._whole = not self.reader.look_ahead(data) or self._whole
+        end = _end_of_lines(data, self.reader.reread)
         self._rest = data[end:]
         if end:
             self._lines.go_on(data[:end], self._number)
@@ -50,6 +56,8 @@ class TranscriptGrowth:
 
     def reading(self) -> FileReading | None:
         """All that was read, equal to a reading of the whole file; None where that takes one."""
+        if self._whole:
+            return None
         reader, lines, closed = self.reader, self._lines, len(self._marks)
         before = _copies(vars(reader)), _copies(vars(lines)), [_values(each) for each in reader.answers[closed:]]
         shut, whole = self._closed, reader.reading
@@ -98,6 +106,18 @@ class TranscriptGrowth:
             answer.rows.clear()
             answer.blocks.clear()
         self._marks += [_mark(answer) for answer in shut]
+
+
+def _end_of_lines(data: bytes, but: int) -> int:
+    """Where the whole lines end, without the last few, as far as those are no more than can be read again each time."""
+    end = data.rfind(b"\n") + 1
+    least = end - REACH
+    for _ in range(but if end else 0):
+        before = data.rfind(b"\n", 0, end - 1) + 1
+        if before < least or not end:
+            break
+        end = before
+    return end
 
 
 def _copies(values: dict[str, Any]) -> dict[str, Any]:
