@@ -1,4 +1,4 @@
-"""A scripted provider: scenarios played to any client, in every wire format, with the faults that real servers have.
+"""A scripted provider: it plays scenarios to any client, in every wire format, with the faults of real servers.
 
     from inspector.provider import serving
 

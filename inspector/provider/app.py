@@ -1,4 +1,4 @@
-"""The scripted provider as one aiohttp application: paths, models, replies and their memory.
+"""The scripted provider as an aiohttp application: its paths, models, replies and stored responses.
 
 It remembers only how often it has refused a request; whatever else it has to know stands in the request.
 """
@@ -300,7 +300,7 @@ CONTEXT = 131_072
 
 
 def model_document(story: Story) -> dict[str, Any]:
-    """A scenario as a model, in one object that OpenAI's, Anthropic's and Google's clients read."""
+    """A scenario as a model object that OpenAI's, Anthropic's and Google's clients can read."""
     name = story.name
     return {
         "id": name, "object": "model", "created": MADE, "owned_by": "loop-inspector",
@@ -311,7 +311,7 @@ def model_document(story: Story) -> dict[str, Any]:
 
 
 def models_document(stories: Sequence[Story]) -> dict[str, Any]:
-    """The scenarios as models, in one document for the same clients."""
+    """All scenarios as one list of models for the same clients."""
     rows = [model_document(story) for story in stories]
     return {"object": "list", "data": rows, "models": rows, "has_more": False, "first_id": rows[0]["id"],
             "last_id": rows[-1]["id"]}

@@ -1,4 +1,5 @@
-"""Requests as real servers check them: the first thing that a server of the format would refuse, in its words.
+"""Checks requests like real servers: finds the first thing that a server of the format would refuse, and words the
+error.
 
 What each demands is in its package (`loop_core.wire.demands`). Further down: what a request asks of the answer's text,
 strings that end it and JSON of a shape. A wish is honoured, or the request is refused.
@@ -23,12 +24,12 @@ _NAMED = re.compile(r"/deployments/|/agents/|/publishers/")
 
 
 def names_model(path: str) -> frozenset[str]:
-    """What a request need not say under this path."""
+    """The members that a request under this path may leave out."""
     return frozenset({"model"}) if _NAMED.search(path) else frozenset()
 
 
 def check(api: str, body: Body, *, optional: frozenset[str] = frozenset()) -> None:
-    """Looks at a request as the server of this format would; it may lack the members in `optional`.
+    """Checks a request like a server of this format; the members in `optional` may be missing.
 
     Raises:
         RequestError: the server would refuse it.
@@ -50,7 +51,7 @@ def check(api: str, body: Body, *, optional: frozenset[str] = frozenset()) -> No
 
 
 class Flaw(StrEnum):
-    """What is wrong with a member."""
+    """The kind of error in a member."""
 
     MISSING = "missing"
     TYPE = "type"
@@ -70,7 +71,7 @@ class Flaw(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BadMember:
-    """A member that is not as it has to be."""
+    """An invalid member, and its error."""
 
     flaw: Flaw
     where: Where
@@ -92,7 +93,7 @@ _STEP = re.compile(r"\[[^\]]*\]|[^.\[]+")
 
 
 def first_flaw(body: Mapping[str, Any], fields: Iterable[Member], spellings: Spellings = plain) -> BadMember | None:
-    """The first member that is not as it has to be, in the order of the rows."""
+    """The first invalid member, in the order of the rows."""
     for field in fields:
         for where, value in _places(body, _STEP.findall(field.path), (), spellings):
             flaw = _flaw(field, value)
@@ -166,7 +167,7 @@ def _flaw(field: Member, value: Any) -> Flaw | None:
 
 
 def flaw_in_words(found: BadMember) -> str:
-    """What is wrong, in words that all formats share."""
+    """An error in words that all formats share."""
     field, value = found.field, _shown(found.value)
     kinds = " or ".join(field.types.split("|"))
     words = {
@@ -193,7 +194,7 @@ def _shown(value: Any) -> str:
 
 
 def brackets(where: Where) -> str:
-    """A place in a request with its indexes in brackets: `messages[0].role`."""
+    """A path in a request with its indices in brackets: `messages[0].role`."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in where).lstrip(".")
 
 
@@ -239,7 +240,7 @@ def stop_strings(request: Request) -> tuple[str, ...]:
 
 
 def until_stop(parts: Sequence[ResponsePart], strings: Sequence[str]) -> tuple[tuple[ResponsePart, ...], str | None]:
-    """The parts up to the first of these strings in the text, and the string; thinking is not looked at."""
+    """The parts up to the first of these strings in the text, and that string; reasoning is not searched."""
     for number, part in enumerate(parts):
         if type(part) is not TextPart:
             continue
@@ -252,7 +253,7 @@ def until_stop(parts: Sequence[ResponsePart], strings: Sequence[str]) -> tuple[t
 
 
 def match_json(request: Request, text: str, name: str) -> None:
-    """Checks that the text of a scenario is the JSON that the request asks for.
+    """Checks that the text of a scenario is valid under the JSON schema of the request.
 
     Raises:
         RequestError: it is not, or the schema is none.

@@ -1,4 +1,4 @@
-"""One connection of a client: the request as it came in, and the reply that goes out, with the faults of real networks.
+"""One connection of a client: the incoming request, and the outgoing reply with its network faults.
 
 A request says which format it speaks and which scenario it means; `AnsweredRequest` keeps what a test may look at. A
 reply goes out as it is, slowly, in torn pieces, or with a connection that ends early.
@@ -60,12 +60,12 @@ class AnsweredRequest:
 
     @property
     def answer(self) -> int:
-        """Which answer of the scenario it got, counted from 0."""
+        """The index of the scenario's answer that it got, from 0."""
         return self.place.answer
 
     @property
     def kind(self) -> Kind:
-        """Whether it asked for an answer, for the rest of one, or for its calls again."""
+        """Whether it asked for a new answer, for the rest of one, or for its calls again."""
         return self.place.kind
 
 
@@ -78,7 +78,7 @@ def api_of(path: str) -> str | None:
 
 
 def polled_response(path: str) -> tuple[str, str] | None:
-    """The format and the id of a response that is fetched under this path; None where none is."""
+    """The format and id of a stored response that this path fetches; None where none is."""
     for api in PLAYED:
         found = re.search(form.poll, path) if (form := wire(api).serving).poll else None
         if found:
@@ -87,7 +87,7 @@ def polled_response(path: str) -> tuple[str, str] | None:
 
 
 def read_body(body: bytes) -> Mapping[str, Any]:
-    """The JSON object of a request.
+    """The request body as a JSON object.
 
     Raises:
         CallerError: it is none.
@@ -102,24 +102,24 @@ def read_body(body: bytes) -> Mapping[str, Any]:
 
 
 def with_previous(request: Request, body: Mapping[str, Any]) -> Request:
-    """The request, with the answer that it goes on from where the server keeps it under a name of its own."""
+    """The request with the earlier answer put in, if the server stores it under an id of its own."""
     last = wire(request.api).serving.follows(body)
     return request if last is None else replace(request, previous_id=last)
 
 
 def as_array(api: str, path: str, request: Request) -> bool:
-    """Whether the stream is to be sent as the elements of one JSON array."""
+    """Whether the stream is sent as the elements of one JSON array."""
     return request.stream and arrays(api, path)
 
 
 def arrays(api: str, path: str) -> bool:
-    """Whether what comes under this path is an array: of the elements of a stream, or of one error."""
+    """Whether the answers of this path are arrays: of stream elements, or of one error."""
     mark = wire(api).serving.array_unless
     return bool(mark) and mark not in path.partition("?")[2] and wire(api).read_request({}, path).stream
 
 
 def story_for(stories: Sequence[Story], request: Request) -> Story:
-    """The scenario that a request means: the only one, or the one that its model is named after.
+    """The scenario of a request: the only one, or the one named by its model.
 
     Raises:
         RequestError: several are served, and the model names none of them.
@@ -137,7 +137,7 @@ def story_for(stories: Sequence[Story], request: Request) -> Story:
 
 
 def public_path(path: str) -> str:
-    """The path and the query, its secret values left out."""
+    """The path and the query, without secret values."""
     own, mark, query = path.partition("?")
     pairs = [pair for pair in query.split("&") if pair]
     kept = [pair if not SECRET.search(pair.partition("=")[0]) else f"{pair.partition('=')[0]}=…" for pair in pairs]
@@ -145,7 +145,7 @@ def public_path(path: str) -> str:
 
 
 def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers by lower-case name, those that hold credentials left out."""
+    """The headers by lower-case name, without those that hold credentials."""
     return {name.lower(): value for name, value in headers.items() if not SECRET.search(name)}
 
 
@@ -158,8 +158,8 @@ ANY = PLAYED[0]
 
 
 def format_of(path: str, headers: Mapping[str, str]) -> str:
-    """The format whose words are used under this path: the one that is served there, whose provider's path or whose
-    client it is, or `ANY`."""
+    """The format of errors under this path: the one served there, or that of the provider's path or of the client; else
+    `ANY`."""
     rows = [(api, wire(api).serving) for api in reversed(PLAYED)]
     near = next((api for api, row in rows if row.near is not None and row.near.search(path)), None)
     client = next((api for api, row in rows if row.client_header and row.client_header in headers), None)
@@ -170,12 +170,12 @@ def format_of(path: str, headers: Mapping[str, str]) -> str:
 
 
 def counting_format(path: str) -> str | None:
-    """The format whose server counts the tokens of a request under this path; None where none does."""
+    """The format whose token-counting endpoint has this path; None where none does."""
     return next((api for api in PLAYED if (count := wire(api).serving.count) and count.path.search(path)), None)
 
 
 def count_request(api: str, body: Mapping[str, Any], path: str) -> tuple[Request, Callable[[int], dict[str, Any]]]:
-    """The request whose tokens are asked for, and how the server answers with their number.
+    """The request whose tokens are counted, and the form of the answer.
 
     Raises:
         RequestError: the server would refuse it.
@@ -202,7 +202,7 @@ _LINGER = struct.pack("ii", 1, 0)
 
 
 async def send(http: web.Request, reply: Reply, pace: float = 1.0) -> web.StreamResponse:
-    """Sends a reply; where the reply says so, the connection is broken instead of ended."""
+    """Sends a reply; breaks the connection in place of ending it if the reply says so."""
     response = web.StreamResponse(status=reply.status, headers=reply.headers)
     if reply.headers["content-type"] == JSON:
         response.content_length = sum(map(len, reply.frames))

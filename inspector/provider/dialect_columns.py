@@ -1,4 +1,4 @@
-"""The table of dialects as columns of a list: a line for each dialect, as many columns as a width allows. Pure.
+"""The table of dialects as columns of a list: one line per dialect, as many columns as fit. Pure.
 
 Further down: everything about one dialect under one scenario, as a sheet that a screen shows.
 """
@@ -34,7 +34,8 @@ Shown = str | TableEntry
 
 
 def peers(row: TableRow) -> Line:
-    """The libraries that mean something else, in short: those that take it for finished by name and with a mark."""
+    """The libraries that read the stop word differently, in short: those that take it for finished by name and with a
+    mark."""
     differ = [peer for peer in row.peers if not peer.agrees] if isinstance(row, DialectRow) else []
     loose = [peer.name for peer in differ if peer.looser]
     words = f"all {len(loose)} !" if isinstance(row, DialectRow) and len(loose) == len(row.peers) > 1 else " ".join(
@@ -61,7 +62,7 @@ LEAST = 8
 
 
 class ColumnLayout(NamedTuple):
-    """Which columns are seen, and how wide each is; the name goes before them."""
+    """The visible columns and their widths, without the name column."""
 
     columns: Sequence[Column[TableRow]]
     sizes: Sequence[int]
@@ -69,7 +70,7 @@ class ColumnLayout(NamedTuple):
 
 
 def list_lines(entries: Sequence[TableEntry]) -> list[Shown]:
-    """The lines of the list: the entries under the wire format that they speak."""
+    """The lines of the list: entries grouped by wire format."""
     found: list[Shown] = []
     api = ""
     for entry in entries:
@@ -81,7 +82,7 @@ def list_lines(entries: Sequence[TableEntry]) -> list[Shown]:
 
 
 def layout(entries: Sequence[TableEntry], width: int) -> ColumnLayout:
-    """The columns that fit, the widest of them made narrower where even the most important ones do not."""
+    """The columns that fit; the widest are narrowed if even the most important do not fit."""
     names = len(INDENT) + max((width_of(name_of(entry, short=True)) for entry in entries), default=0)
     rows = [entry.row for entry in entries if isinstance(entry.row, DialectRow)]
     for rank in RANKS:
@@ -112,7 +113,7 @@ def line(each: Shown, layout: ColumnLayout, measure: Measure = cells_of, mark: s
 
 
 def find(lines: Sequence[Shown], needle: str, start: int, by: int, again: bool) -> int | None:
-    """The next line of a dialect that says `needle` in any column or name, round the end; None where none does."""
+    """The next line whose columns or name contain `needle`, wrapping around; None where none does."""
     wanted = needle.lower()
     for far in range(again, len(lines) + again):
         at = (start + far * by) % len(lines)
@@ -128,7 +129,7 @@ def _said(entry: TableEntry) -> str:
 
 
 def place_of(lines: Sequence[Shown], dialect: str) -> int:
-    """The line that stands for a dialect; the first dialect's where none does."""
+    """The line of a dialect; the first dialect's line if it has none."""
     entries = [(at, each) for at, each in enumerate(lines) if isinstance(each, TableEntry)]
     return next((at for at, each in entries if dialect in (each.row.name, *(like.name for like in each.like))),
                 entries[0][0] if entries else 0)
@@ -139,7 +140,7 @@ def place_of(lines: Sequence[Shown], dialect: str) -> int:
 
 
 def sheet(row: TableRow, like: Sequence[TableRow] = ()) -> Listed:
-    """Everything about one row; `like` are those that say the same."""
+    """All details of one row; `like` are those that say the same."""
     dialect = row.dialect
     lines: list[Line] = [
         (Span(row.name, Role.TITLE), Span(f"  {row.played.scenario.name}, budget {row.played.budget:,} tokens",

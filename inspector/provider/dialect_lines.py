@@ -1,4 +1,4 @@
-"""The table of dialects as lines of spans: what a screen and the text report lay out.
+"""The table of dialects as lines of spans, for a screen and the text report.
 
 Pure. Rows that say the same are one line of the table, named by the first of them.
 """
@@ -23,14 +23,14 @@ GAP = 2
 
 
 class TableEntry(NamedTuple):
-    """One line of the table: a row, and those that say the same."""
+    """One line of the table: a row, and the rows with equal values."""
 
     row: TableRow
     like: tuple[TableRow, ...] = ()
 
 
 def entries(rows: Sequence[TableRow], each: bool = False) -> list[TableEntry]:
-    """The lines of the table; with `each`, every row has its own."""
+    """The lines of the table; with `each`, one per row."""
     groups: dict[object, list[TableRow]] = {}
     for number, row in enumerate(rows):
         key: object = number if each else (row.dialect.api, cells(row)[1:], _blind(row))
@@ -74,7 +74,7 @@ def word(row: DialectRow) -> Line:
 
 
 def deciding_rules(row: DialectRow) -> str:
-    """The rules that made the effective reason, the last one being the one that decided."""
+    """The rules that led to the effective reason, the deciding one last."""
     rules = [seen.rule.rpartition(".")[2] for seen in row.judged.stop.evidence]
     return ", ".join(rule.replace("_", " ") for rule in rules if rule != "stop_reasons") or "stop reasons"
 
@@ -98,7 +98,7 @@ Grid = list[tuple[Line, ...]]
 
 
 def table(rows: Sequence[TableRow], width: int, each: bool = False) -> list[Line]:
-    """The table in `width` columns: each row on one line where that is possible, with what is less beneath it."""
+    """The table in `width` columns: each row on one line if possible, less important values below it."""
     shown = entries(rows, each)
     whole: Grid = [(name_of(entry), *cells(entry.row)[1:]) for entry in shown]
     for kept in (len(COLUMNS), len(COLUMNS) - 1):
@@ -110,7 +110,7 @@ def table(rows: Sequence[TableRow], width: int, each: bool = False) -> list[Line
 
 
 def name_of(entry: TableEntry, short: bool = False) -> Line:
-    """The name of an entry, and how many say the same; `short` leaves the wire format out."""
+    """The name of an entry, and the number of equal rows; `short` leaves the wire format out."""
     first = Span(_short(entry.row) if short else entry.row.name, Role.STRONG)
     return (first, Span(f" +{len(entry.like)}", Role.DIM)) if entry.like else (first,)
 
@@ -175,7 +175,7 @@ def _by_api(entries: Sequence[TableEntry], width: int) -> list[Line]:
 
 
 def reason(row: TableRow) -> Line:
-    """From the mapped reason to the effective one, where they differ."""
+    """The mapped reason and, if it differs, the effective one."""
     _, _, mapped, effective, *_ = cells(row)
     if isinstance(row, DialectRow) and row.judged.mapped.normalized is not row.judged.stop.normalized:
         return (*mapped, Span(" → ", Role.DIM), *effective[:2])
@@ -197,7 +197,7 @@ def _why(row: TableRow, line: Line, differ: Line) -> Line:
 
 
 def alike(rows: Sequence[TableRow]) -> list[Line]:
-    """Which rows are meant by the first of their kind."""
+    """The rows that the first row of each group stands for."""
     return [(Span(f"as {entry.row.name}: ", Role.DIM), Span(", ".join(_short(row) for row in entry.like)))
             for entry in entries(rows) if entry.like]
 
@@ -207,7 +207,7 @@ def _short(row: TableRow) -> str:
 
 
 def heading(rows: Sequence[TableRow], policy: str) -> list[Line]:
-    """What was asked, what became of it, and whom it deceives."""
+    """The question, its result, and which libraries misread it."""
     if not rows:
         return [(Span("no dialect was asked for", Role.WARN),)]
     played = rows[0].played
@@ -221,7 +221,7 @@ def heading(rows: Sequence[TableRow], policy: str) -> list[Line]:
 
 
 def outcome(table_rows: Sequence[TableRow], policy: str) -> list[Line]:
-    """What was decided how often, how many look finished and are not, and whom that deceives."""
+    """How often each verdict was reached, how many answers only look finished, and which libraries misread them."""
     rows = [row for row in table_rows if isinstance(row, DialectRow)]
     lines: list[Line] = []
     if rows:

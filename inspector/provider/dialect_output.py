@@ -37,7 +37,7 @@ def text(rows: Sequence[TableRow], policy: Policy, width: int, each: bool = Fals
 
 
 def list_text() -> str:
-    """Every scenario and every dialect, with what it does and where that is written."""
+    """Every scenario and every dialect, with a description and its source."""
     lines = ["scenarios"]
     lines += [f"  {each.name:<16} {each.title} (budget {each.budget})" for each in SCENARIOS.values()]
     lines += ["", "dialects"]
@@ -48,7 +48,7 @@ def list_text() -> str:
 
 
 def document(rows: Sequence[TableRow], scenario: Scenario, policy: Policy) -> dict[str, Any]:
-    """The same as plain values."""
+    """The table as plain values."""
     return {
         "schema": SCHEMA,
         "scenario": {"name": scenario.name, "title": scenario.title,
@@ -109,7 +109,7 @@ def file_name(row: DialectRow) -> str:
 
 
 def save_all(table_rows: Sequence[TableRow], folder: str | Path) -> list[Path]:
-    """Writes a session for each row that says something, into a folder that is made where it is missing.
+    """Writes a session file for each row with an answer, into a folder that is made if it is missing.
 
     Raises:
         CallerError: the folder cannot be written to.
@@ -128,7 +128,7 @@ def save_all(table_rows: Sequence[TableRow], folder: str | Path) -> list[Path]:
 
 
 def records(row: DialectRow) -> Iterator[dict[str, Any]]:
-    """The lines of the session file."""
+    """The records of a row's session file."""
     exchange, played, dialect = row.exchange, row.played, row.dialect
     yield {
         "loop_inspector_session": 1,
@@ -174,7 +174,7 @@ FIRST = next(iter(SCENARIOS.values()))
 
 @dataclass(frozen=True, slots=True)
 class TableQuery:
-    """One question."""
+    """The parameters of one table."""
 
     scenario: Scenario = FIRST
     budget: int | None = None
@@ -189,24 +189,24 @@ class TableQuery:
         return self.scenario.budget if self.budget is None else self.budget
 
     def rows(self) -> tuple[TableRow, ...]:
-        """The answers."""
+        """The rows of the table."""
         return rows(self.scenario, self.budget, settings=self.settings)
 
     def turned(self, by: int) -> TableQuery:
-        """The same of the next or previous scenario, under its own budget."""
+        """The query for the next or previous scenario, under that scenario's own budget."""
         every = list(SCENARIOS.values())
         return replace(self, scenario=every[(every.index(self.scenario) + by) % len(every)], budget=None)
 
     def stepped(self, by: int) -> TableQuery:
-        """The same with a larger or smaller budget."""
+        """The query with a larger or smaller budget."""
         return replace(self, budget=next_budget(self.limit, by))
 
     def command(self) -> str:
-        """The command line that shows the same table."""
+        """The command line that prints the same table."""
         return shlex.join([*self._words(), *(["--each"] if self.each else [])])
 
     def command_for(self, row: DialectRow) -> str:
-        """The command line that writes the session of a row to `path_of` it."""
+        """The command line that writes a row's session to its `path_of`."""
         return shlex.join([*self._words(), "--only", row.name, "--save", FOLDER])
 
     def _words(self) -> list[str]:
@@ -217,12 +217,12 @@ class TableQuery:
 
 
 def path_of(row: DialectRow) -> str:
-    """Where `command_for` puts the session of a row."""
+    """The path to which `command_for` writes the session of a row."""
     return f"{FOLDER}/{file_name(row)}"
 
 
 def next_budget(budget: int, by: int) -> int:
-    """The next larger or smaller budget: a small one changes by ones, a larger one by more."""
+    """The next larger or smaller budget: small budgets change by one, large ones by more."""
     size = next((size for most, size in STEPS if budget + min(by, 0) < most), COARSEST)
     following = budget // size + 1 if by > 0 else -(-budget // size) - 1
     return max(1, min(MOST, following * size))

@@ -1,4 +1,4 @@
-"""Dialects under a scenario: bytes made, read back by our decoders, judged, gated and run; one row each.
+"""One row per dialect under a scenario: the bytes are generated, decoded, judged, gated and run.
 
 A row is a session of one exchange in memory. Whatever is said of it is read from its bytes, beside what was intended.
 
@@ -59,7 +59,7 @@ HOSTS: Mapping[str, str] = {
 """Where a profile's host names are no whole address."""
 
 def url(dialect: Dialect, stream: bool) -> str:
-    """Where the request goes: the profile's own host, or a port of this machine."""
+    """The URL of the request: the profile's own host, or a port of this machine."""
     profile = PROFILES[dialect.profile]
     port = profile.ports[0] if profile.ports else 8000
     local = not profile.hosts or profile.ports
@@ -84,7 +84,7 @@ MS = 40.0
 
 
 class CallState(StrEnum):
-    """What arrived of the call in which the answer ended, or of the last one."""
+    """The state of the call that was being sent when the answer ended, or of the last one."""
 
     NONE = "no call"
     COMPLETE = "complete"
@@ -130,17 +130,17 @@ class DialectRow:
 
     @property
     def judged(self) -> Judgement:
-        """Its reason."""
+        """The judgement of its response."""
         return self.run.case.judged[0]
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """The strict gate's verdicts on what arrived."""
+        """The strict gate's verdicts on its calls."""
         return self.run.case.verdicts[0]
 
     @property
     def blind(self) -> str:
-        """Why nothing in the bytes tells this answer from a finished one; empty where something does."""
+        """Why the bytes look the same as those of a finished answer; empty if they do not."""
         judged = self.judged
         unseen = judged.stop.normalized in FINISHED and judged.ending is None
         return self.dialect.blind.get(self.played.moment, "") if unseen else ""
@@ -148,7 +148,7 @@ class DialectRow:
 
 @dataclass(frozen=True, slots=True)
 class SilentRow:
-    """A dialect that has no way to say what happened."""
+    """A dialect that cannot express this ending."""
 
     dialect: Dialect
     played: PlayedScenario
@@ -168,7 +168,7 @@ def rows(
     dialects: Sequence[Dialect] = DIALECTS,
     settings: Settings | None = None,
 ) -> tuple[TableRow, ...]:
-    """Each dialect's row, in the order of the table; None is the scenario's own budget, and the default settings."""
+    """One row per dialect, in the order of the table; None is the scenario's own budget, and the default settings."""
     settings = settings or Settings()
     return tuple(_told(dialect, play(scenario, budget, dialect.free_thinking), settings) for dialect in dialects)
 
@@ -197,7 +197,8 @@ def _told(dialect: Dialect, played: PlayedScenario, settings: Settings) -> Table
 
 
 def story_of_row(row: DialectRow) -> Story:
-    """A scenario for the scripted provider: first the row's own bytes, then what the model meant, in its dialect."""
+    """A scenario for the scripted provider: first the row's own bytes, then the intended answer, in the row's dialect.
+    """
     parts, exchange = row.played.scenario.parts, row.exchange
     answer = Answer("".join(_texts(parts, ReasoningPart)), "".join(_texts(parts, TextPart)), tuple(_calls(parts)))
     kind = next((value for name, value in exchange.headers if name == "content-type"), "application/json")
@@ -213,7 +214,7 @@ def story_of_row(row: DialectRow) -> Story:
 
 
 def raw(dialect: Dialect, spelling: Spelling, played: PlayedScenario, pieces: Sequence[bytes]) -> RawExchange:
-    """The exchange as an importer would give it."""
+    """The exchange in the form of an importer's output."""
     stream = is_streamed(dialect, spelling)
     kind = wire(dialect.api).stream_type if stream else "application/json"
     chunks: list[Chunk] = []
@@ -274,7 +275,7 @@ def _decision(run: Replay, played: PlayedScenario) -> tuple[str, bool]:
 
 
 def call_state(played: PlayedScenario, exchange: Exchange) -> CallState:
-    """What arrived of the call in which the answer ended, or of the last one that was begun."""
+    """The state of the call that was being sent when the answer ended, or of the last one that began."""
     meant = _calls(played.parts)
     if not meant:
         return CallState.NONE
@@ -303,7 +304,7 @@ def _prefix(call: ToolCall, api: str) -> CallState:
 
 
 def losses(played: PlayedScenario, parts: Sequence[ResponsePart]) -> tuple[str, ...]:
-    """What the model had written when it ended, and the bytes do not hold."""
+    """The model's output that the bytes do not contain."""
     found: list[str] = []
     for kind, what in _TEXTS:
         missing = sum(map(len, _texts(played.parts, kind))) - sum(map(len, _texts(parts, kind)))

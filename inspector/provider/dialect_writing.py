@@ -1,4 +1,4 @@
-"""Writes an answer, as far as it came, in the bytes of one server."""
+"""Writes an answer, as far as it came, as the bytes of one server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROMPT_TOKENS = 60
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """What of an answer is neither the model's doing nor the dialect's."""
+    """The properties of an answer that depend neither on the model nor on the dialect."""
 
     chunk: int = PIECE
     """Characters in one piece of a stream."""
@@ -44,7 +44,7 @@ PLAIN = Manner()
 
 
 def is_streamed(dialect: Dialect, spelling: Spelling) -> bool:
-    """Whether this answer comes as a stream."""
+    """Whether this answer is streamed."""
     return dialect.stream and not spelling.whole and spelling.status < 400
 
 
@@ -61,7 +61,7 @@ def response_pieces(
 def intended_response(
     dialect: Dialect, spelling: Spelling, played: PlayedScenario, manner: Manner = PLAIN
 ) -> ChatResponse:
-    """The answer as this server has it, before it is written."""
+    """The answer as this server holds it, before encoding."""
     failed = spelling.status >= 400
     says = wire(dialect.api).serving
     parts = () if failed else tuple(_parts(dialect, spelling, played, manner))
@@ -129,7 +129,7 @@ def _parts(dialect: Dialect, spelling: Spelling, played: PlayedScenario, manner:
 
 
 class Standing(NamedTuple):
-    """Where a call stands among those of its answer."""
+    """The position of a call within its answer."""
 
     number: str
     last: bool

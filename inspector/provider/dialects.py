@@ -1,4 +1,4 @@
-"""The dialects: how each server that is known spells an answer that was cut, and where that is written.
+"""The dialects: how each known server reports a cut answer, with the source.
 
 Data: one row a server and a habit. A row without words of its own speaks as its format does; `blind` says where even
 our judge takes a cut answer for a finished one, and why nothing in the bytes could tell. Below them, what four
@@ -39,7 +39,7 @@ PAUSED, MALFORMED, FAILED, BROKEN = Moment.PAUSED, Moment.MALFORMED, Moment.FAIL
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One server, and one habit of it."""
+    """One server, and one of its habits."""
 
     api: str
     profile: str
@@ -69,7 +69,7 @@ class Dialect:
         return f"{self.api}/{self.profile}" + (f"+{self.habit}" if self.habit else "")
 
     def carries(self, moment: Moment) -> CutCallForm:
-        """What it sends of a call in which the answer ended at this moment.
+        """What it sends of a call that was cut at this moment.
 
         A malformed one is sent as it is; what a parser makes of a cut call never happens where the stream breaks.
         """
@@ -82,7 +82,7 @@ class Dialect:
         return own or wire(self.api).serving.carried
 
     def spelling(self, moment: Moment) -> Spelling | None:
-        """What it says at this moment; None where it has no way to say it.
+        """The words and fields that it sends at this moment; None where it has no way to say it.
 
         How a stream breaks off or fails says nothing of a whole body, which then does not come at all. A batch is cut
         as its first call is.
@@ -222,7 +222,8 @@ DIALECTS: tuple[Dialect, ...] = tuple(row for api in PLAYED for row in _rows(api
 
 
 def dialects_named(only: tuple[str, ...] = ()) -> tuple[Dialect, ...]:
-    """The dialects that any of these words names: an api, a profile, `api/profile` or the whole name; all without any.
+    """The dialects that match any of these words: an api, a profile, `api/profile` or the whole name; all without
+    words.
 
     Raises:
         CallerError: a word names none.
@@ -281,7 +282,7 @@ PEER_WORDS: Mapping[tuple[str, str], PeerWords] = {
 
 
 class Peer(NamedTuple):
-    """What one library says."""
+    """How one library reads a stop word."""
 
     name: str
     word: str
@@ -293,7 +294,7 @@ class Peer(NamedTuple):
 
 
 def peers(api: str, profile: str, raw: str | None, failed: bool, calls: bool, ours: Stop) -> tuple[Peer, ...]:
-    """What each library says of a native word, beside our effective reason; empty where that is not known."""
+    """How each library reads a native word, beside our effective reason; empty if unknown."""
     key = PEER_FAILURE if failed and raw is None else raw or PEER_ABSENT
     answers = PEER_WORDS.get((profile, key)) or wire(api).serving.peers.get(key, ())
     found: list[Peer] = []

@@ -22,7 +22,7 @@ from loop_core.wire.serving import Moment, Spelling
 
 
 class Layer(StrEnum):
-    """What a fault changes; faults act in this order."""
+    """The part of an answer that a fault changes; faults are applied in this order."""
 
     ANSWER = "answer"
     """What the model says, and how far it comes."""
@@ -35,7 +35,7 @@ class Layer(StrEnum):
 
 
 class Takes(StrEnum):
-    """What is written behind a fault's name."""
+    """The kind of argument after a fault's name."""
 
     TRUE = "true"
     TOKENS = "a number of tokens"
@@ -53,7 +53,7 @@ Change = Callable[[Draft, Any], Draft]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One row."""
+    """One row of the table of faults."""
 
     name: str
     layer: Layer
@@ -76,13 +76,13 @@ class Fault:
     """Where it has no meaning in any format (`stream` or `whole`) -> why; a format says what it cannot."""
 
     def refused(self, api: str, stream: bool) -> str:
-        """Why it has no meaning there; empty where it has."""
+        """Why the fault is impossible there; empty if it is possible."""
         mode = "stream" if stream else "whole"
         own = wire(api).serving.cannot
         return own.get(self.name) or own.get(f"{self.name} {mode}") or self.without.get(mode) or ""
 
     def end(self, api: str, stream: bool) -> str:
-        """The end state that is expected there."""
+        """The expected end state there."""
         own = wire(api).serving.ends
         usual = self.ends if stream else self.ends_whole or self.ends
         return own.get(f"{self.name} {'stream' if stream else 'whole'}") or own.get(self.name) or usual

@@ -1,4 +1,4 @@
-"""The pieces that a provider sends as JSON values: taken apart, changed as a server would, put together again.
+"""The frames of a played answer as JSON values: decoded, changed like a real server would, encoded again.
 
 Owns the framings as far as the encoders write them, and the changes that servers make to the shape of an answer. Knows
 no fault, and of a format what its `Serving` says.
@@ -32,7 +32,7 @@ def _by_lines(api: str) -> bool:
 
 
 def read(api: str, frame: bytes) -> tuple[str | None, Event] | None:
-    """The name and the JSON object of one piece of a stream; None where it holds none (`[DONE]`)."""
+    """The name and the JSON object of one frame of a stream; None where it holds none (`[DONE]`)."""
     binary = wire(api).decoder.binary_framing
     if binary is not None:
         found = binary().feed(frame)
@@ -48,7 +48,7 @@ def read(api: str, frame: bytes) -> tuple[str | None, Event] | None:
 
 
 def write(api: str, name: str | None, value: Event) -> bytes:
-    """One piece of a stream."""
+    """One encoded frame of a stream."""
     text = compact(value).encode()
     if wire(api).decoder.binary_framing is not None:
         return event_frame(name or "", text)
@@ -58,7 +58,7 @@ def write(api: str, name: str | None, value: Event) -> bytes:
 
 
 def change_values(api: str, frames: Iterable[bytes], change: Callable[[str | None, Event], bool]) -> tuple[bytes, ...]:
-    """The frames, those whose value `change` says it has changed written anew."""
+    """The frames; those that `change` changed are encoded again."""
     made: list[bytes] = []
     for frame in frames:
         found = read(api, frame)
@@ -67,7 +67,7 @@ def change_values(api: str, frames: Iterable[bytes], change: Callable[[str | Non
 
 
 def unreadable(api: str, frame: bytes) -> bytes:
-    """The frame with a payload, or a checksum, that cannot be read; the framing stays as it is."""
+    """The frame with an unreadable payload or checksum; the framing stays valid."""
     if wire(api).decoder.binary_framing is not None:
         return frame[:-1] + bytes([frame[-1] ^ 0xFF])
     name, value = read(api, frame) or (None, {})
@@ -100,7 +100,7 @@ def _text_holder(api: str, name: str | None, value: Event) -> tuple[Event, str] 
 
 
 def without_reason(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[bytes, ...]:
-    """The answer without its stop reason; all else is sent as it was, usage and the mark of the end too.
+    """The answer without its stop reason; everything else stays, including usage and the end mark.
 
     Where the last event is the reason itself, the usage goes with it.
     """
@@ -127,7 +127,7 @@ def _silenced(api: str, value: Event) -> bool:
 
 
 def as_array(frames: Iterable[bytes]) -> tuple[bytes, ...]:
-    """A stream as one array: the same values as its elements."""
+    """A stream as one array of the same values."""
     made: list[bytes] = []
     for frame in frames:
         payload = b"\n".join(line[5:].strip() for line in frame.splitlines() if line.startswith(b"data:"))
@@ -136,7 +136,7 @@ def as_array(frames: Iterable[bytes]) -> tuple[bytes, ...]:
 
 
 def array_error(body: bytes) -> bytes:
-    """A body as the one element of an array: how an error is told in place of a stream that is an array."""
+    """A body as the only element of an array: the form of an error where streams are arrays."""
     return b"[" + body + b"]"
 
 
@@ -144,7 +144,7 @@ def array_error(body: bytes) -> bytes:
 
 
 def with_times(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[bytes, ...]:
-    """The frames of an answer, or its body, with their times."""
+    """The frames of an answer, or its body, with the times at which they are sent."""
     change = wire(api).serving.dated
     if change is None:
         return tuple(frames)
@@ -169,7 +169,7 @@ PIECE = 12
 
 
 def apply_quirks(frames: list[bytes], quirks: tuple[Quirk, ...], played: PlayedScenario) -> list[bytes]:
-    """The answer as the server sends it; marks that are no JSON (`[DONE]`) stay at its end."""
+    """The answer with the server's quirks; end marks that are no JSON (`[DONE]`) stay."""
     if not quirks:
         return frames
     read = [(_payload(piece), piece) for piece in frames]
@@ -196,21 +196,22 @@ def _call_deltas(events: list[Event]) -> Iterator[Event]:
 
 
 def no_index(events: list[Event], played: PlayedScenario) -> list[Event]:
-    """Calls come without their index."""
+    """Calls without their index."""
     for call in _call_deltas(events):
         call.pop("index", None)
     return events
 
 
 def one_index(events: list[Event], played: PlayedScenario) -> list[Event]:
-    """Every call has the index 0."""
+    """Every call with index 0."""
     for call in _call_deltas(events):
         call["index"] = 0
     return events
 
 
 def wandering_index(events: list[Event], played: PlayedScenario) -> list[Event]:
-    """The pieces after the first have another index, and no id; of one call only, or nobody could tell."""
+    """Pieces after the first with another index and no id; only for a single call, since several could not be told
+    apart."""
     for call in _call_deltas(events):
         if "id" not in call and len([part for part in played.parts if hasattr(part, "arguments")]) == 1:
             call["index"] += 1
@@ -218,7 +219,7 @@ def wandering_index(events: list[Event], played: PlayedScenario) -> list[Event]:
 
 
 def fresh_ids(events: list[Event], played: PlayedScenario) -> list[Event]:
-    """Every piece of a call has an id of its own, and an empty name after the first."""
+    """Every piece of a call with a new id, and an empty name after the first."""
     for number, call in enumerate(_call_deltas(events), 1):
         call["id"] = f"call_{number}"
         call["function"].setdefault("name", "")
@@ -226,7 +227,7 @@ def fresh_ids(events: list[Event], played: PlayedScenario) -> list[Event]:
 
 
 def one_object(events: list[Event], played: PlayedScenario) -> list[Event]:
-    """`tool_calls` is the call itself and no list; its id is empty."""
+    """`tool_calls` as a single call instead of a list, with an empty id."""
     for event in events:
         for choice in event.get("choices", ()):
             delta = choice.get("delta", {})
@@ -236,7 +237,7 @@ def one_object(events: list[Event], played: PlayedScenario) -> list[Event]:
 
 
 def object_arguments(events: list[Event], played: PlayedScenario) -> list[Event]:
-    """Arguments that are complete come as an object instead of a string."""
+    """Complete arguments as an object instead of a string."""
     for call in _call_deltas(events):
         whole = read_object(call["function"]["arguments"])
         if whole is not None:
@@ -245,7 +246,7 @@ def object_arguments(events: list[Event], played: PlayedScenario) -> list[Event]
 
 
 def split_choices(events: list[Event], played: PlayedScenario) -> list[Event]:
-    """The text stands in one choice of a whole body, the calls in another."""
+    """The text in one choice of a whole body, the calls in another."""
     for event in events:
         (choice,) = event["choices"]
         message = choice["message"]
@@ -257,7 +258,7 @@ def split_choices(events: list[Event], played: PlayedScenario) -> list[Event]:
 
 
 def usage_in_choice(events: list[Event], played: PlayedScenario) -> list[Event]:
-    """Usage stands inside the choice that ends the stream."""
+    """Usage inside the choice that ends the stream."""
     ends = [event for event in events if any(choice.get("finish_reason") for choice in event.get("choices", ()))]
     if ends and "usage" in events[-1]:
         ends[-1]["choices"][0]["usage"] = events[-1]["usage"]
@@ -266,7 +267,7 @@ def usage_in_choice(events: list[Event], played: PlayedScenario) -> list[Event]:
 
 
 def thinking_apart(events: list[Event], played: PlayedScenario) -> list[Event]:
-    """`completion_tokens` leaves thinking out; only the total holds it."""
+    """`completion_tokens` without reasoning tokens, which only the total includes."""
     for event in events:
         usage = event.get("usage")
         if usage:
@@ -275,7 +276,7 @@ def thinking_apart(events: list[Event], played: PlayedScenario) -> list[Event]:
 
 
 def prompt_annotations(events: list[Event], played: PlayedScenario) -> list[Event]:
-    """The stream begins without a choice: what the filter thinks of the prompt."""
+    """A first chunk without choices: the content filter's annotations of the prompt."""
     results = {"violence": {"filtered": False, "severity": "safe"}}
     return [{"id": "", "model": "", "object": "chat.completion.chunk", "created": 0, "choices": [],
              "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": results}]}, *events]
@@ -285,7 +286,7 @@ def prompt_annotations(events: list[Event], played: PlayedScenario) -> list[Even
 
 
 def partial_values(events: list[Event], played: PlayedScenario) -> list[Event]:
-    """Calls come value by value (Vertex AI `streamFunctionCallArguments`); one that was cut never ends."""
+    """Calls sent value by value (Vertex AI `streamFunctionCallArguments`); a cut call never ends."""
     made: list[Event] = []
     for event in events[:-1]:
         part = event["candidates"][0]["content"]["parts"][0]

@@ -1,4 +1,4 @@
-"""Where in its story a request stands, worked out from the history that it brings. Pure, and without memory.
+"""Finds the place of a request in its scenario from the history in the request. Pure, and without memory.
 
 The text that the history already has is looked for in the intended answer: as far as it is there, it was said. A
 message after an answer that is not complete asks to go on with it, whatever its words are; results lead to the next
@@ -35,7 +35,7 @@ LIKELY = 8
 
 @dataclass(frozen=True, slots=True)
 class StoryPlace:
-    """A place in a story."""
+    """A place in a scenario."""
 
     answer: int = 0
     said: int = 0
@@ -189,12 +189,12 @@ def _leaves(part: Any, whole: Any) -> bool:
 
 
 def missing_calls(answer: Answer, called: Sequence[int]) -> list[int]:
-    """The numbers of the answer's calls that are not among these."""
+    """The numbers of the answer's calls that are missing from these."""
     return [number for number in range(len(answer.calls)) if number not in called]
 
 
 def reached_length(intended: str, offset: int, text: str) -> int | None:
-    """How much of the intended text is said when `text` follows its first `offset` characters, or says them again.
+    """The length of the intended text reached when `text` continues or repeats its first `offset` characters.
 
     None where the text is none of it.
     """
@@ -219,7 +219,7 @@ def _common(one: str, other: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PlaceMark:
-    """What an id holds: the place behind an answer, and what made it."""
+    """The content of an id: the place after an answer, and how the answer was made."""
 
     story: str
     place: StoryPlace
@@ -234,7 +234,7 @@ class PlaceMark:
 
     @property
     def where(self) -> str:
-        """All but the tokens of the request: what follows from it is the same for any words of a history."""
+        """All fields except the token count of the request, which varies with the wording of a history."""
         at = self.place
         return f"{self.story}.{at.answer}.{at.said}.{at.segments}.{self.start}.{self.cap}.{self.calls}"
 
@@ -253,7 +253,7 @@ _MARK = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,63})((?:\.\d{1,9}){6,7})(?:\.|$)")
 
 
 def read_mark(ident: str) -> PlaceMark | None:
-    """The mark that an id or a token of ours holds; None where it holds none."""
+    """The mark in an id or token that the scripted provider made; None where it holds none."""
     found = _MARK.search(ident)
     if found is None:
         try:
@@ -273,7 +273,7 @@ def read_mark(ident: str) -> PlaceMark | None:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """How frames are sent; numbers count whole frames from 0, and mean the last one where there are fewer."""
+    """How frames are sent; frame numbers count from 0 and mean the last frame if there are fewer."""
 
     slow: float = 0.0
     """Seconds before every frame."""
@@ -300,7 +300,7 @@ class HTTPRefusal:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Draft:
-    """One answer."""
+    """One answer in the making."""
 
     api: str
     stream: bool
@@ -331,5 +331,5 @@ class Draft:
 
     @property
     def streams(self) -> bool:
-        """Whether it comes as a stream; errors, and what only a whole body can say, do not."""
+        """Whether it is streamed; errors, and endings that only a whole body can express, are not."""
         return self.stream and self.status < 400 and not (self.spelling is not None and self.spelling.whole)

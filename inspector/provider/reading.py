@@ -47,7 +47,7 @@ Word = Annotated[StrictStr, Field(min_length=1, max_length=200)]
 
 
 class Call(BaseModel):
-    """A call that the model means to make."""
+    """A call that the model intends to make."""
 
     model_config = _CLOSED
 
@@ -57,7 +57,7 @@ class Call(BaseModel):
 
 
 class AnswerModel(BaseModel):
-    """What the model means to say: thinking, then text, then calls."""
+    """The model's intended answer: reasoning, then text, then calls."""
 
     model_config = _CLOSED
 
@@ -67,7 +67,7 @@ class AnswerModel(BaseModel):
 
 
 class ToolModel(BaseModel):
-    """A tool that the client is expected to declare."""
+    """A tool that the client should declare."""
 
     model_config = _CLOSED
 
@@ -143,7 +143,7 @@ def schema() -> str:
 
 
 def story(model: ScenarioModel) -> Story:
-    """The scenario that a checked file holds."""
+    """The scenario of a validated file."""
     tools = tuple(DeclaredTool(Tool(tool.name, tool.parameters, tool.description), tool.result) for tool in model.tools)
     made = Story(
         model.name, model.story, tuple(_answer(answer) for answer in model.answers), tools, (), model.prompt,
@@ -153,7 +153,7 @@ def story(model: ScenarioModel) -> Story:
 
 
 def fault_names(fault: Any) -> list[str]:
-    """The names of the faults that one entry holds."""
+    """The names of the faults in one entry."""
     return [name for name in FAULTS if getattr(fault, name) is not None]
 
 
@@ -197,7 +197,7 @@ class _Lines:
 
 
 def shipped() -> dict[str, Story]:
-    """The scenarios that come with the program, by name."""
+    """The built-in scenarios, by name."""
     return dict(_shipped())
 
 
@@ -208,7 +208,8 @@ def _shipped() -> Mapping[str, Story]:
 
 
 def story_of(scenarios: Iterable[Any]) -> tuple[Story, ...]:
-    """The scenarios as they are named: read already, by name, by path, or as a mapping; all that are shipped for none.
+    """The scenarios for these arguments: scenario objects, names, paths or mappings; all built-in ones without
+    arguments.
 
     Raises:
         CallerError: one cannot be used, or two have the same name.
@@ -252,7 +253,7 @@ def read(path: Path) -> Story:
 
 
 def parse_story(data: bytes, name: str) -> Story:
-    """The scenario that these bytes of a file hold.
+    """The scenario in the bytes of a file.
 
     Raises:
         CallerError: they hold none.
@@ -314,7 +315,7 @@ def _value(node: Any, place: Place, lines: _Lines) -> Any:
 
 
 def check_story(value: Mapping[str, Any], lines: _Lines) -> Story:
-    """The scenario that a document holds.
+    """The scenario in a parsed document.
 
     Raises:
         CallerError: it holds none.

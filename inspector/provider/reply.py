@@ -1,4 +1,4 @@
-"""A request -> the answer as it will be sent: a place in the story, the budget, the dialect, the faults, the frames.
+"""Builds the reply to a request: the place in the scenario, the budget, the dialect, the faults, the frames.
 
 Pure. Tokens are those of `inspector.provider.scenarios`: four characters are one, the name of a call counts, and
 thinking counts too, unless the dialect's does not.
@@ -49,7 +49,7 @@ SMALLEST, SIZES = 4, 21
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Reply:
-    """The bytes to send, and what is known of them."""
+    """The bytes to send, and the facts about them."""
 
     status: int
     headers: Mapping[str, str]
@@ -77,7 +77,7 @@ def reply(story: Story, request: Request, stream: bool, profile: str | None = No
 
 
 def stored_reply(api: str, story: Story, mark: PlaceMark, ident: str, profile: str | None = None) -> Reply:
-    """The response that has this id already, as it is when it is there: what befell the sending of it is over."""
+    """The stored response with this id, complete even if faults cut its sending."""
     number = max(0, mark.place.segments - 1)
     start = min(mark.start, len(story.answers[mark.place.answer].text))  # an id is anybody's to write
     at = StoryPlace(mark.place.answer, start, number, kind=Kind.CONTINUATION if number else Kind.FIRST)
@@ -95,7 +95,7 @@ def _lasts(fault: Fault, api: str) -> bool:
 def reply_at(
     story: Story, request: Request, place: StoryPlace, stream: bool, profile: str | None, ident: str = ""
 ) -> Reply:
-    """The answer at a place of the story; under `ident`, where it has an id already.
+    """The answer at a place of the scenario; under the id `ident`, if it has one already.
 
     Raises:
         CallerError: a fault has no meaning in this format.
@@ -124,7 +124,7 @@ def reply_at(
 
 
 def segment(story: Story, answer: Answer, place: StoryPlace, cap: int | None, dialect: Dialect) -> int:
-    """Which request for the answer this is.
+    """The number of this request among those for the same answer.
 
     A prefill shows one message for all that was said, so it is also counted how many answers under this cap, cut where
     the scenario cuts them, come as far.
@@ -162,7 +162,7 @@ def _refuse_meaningless(story: Story, faults: tuple[PlacedFault, ...], api: str,
 
 
 def dialect_for(api: str, stream: bool, name: str | None = None) -> Dialect:
-    """The dialect of a format: the one that is named, if it speaks this format, else that of its own server.
+    """The dialect for a format: the named one if it speaks the format, else that of the format's own server.
 
     Raises:
         CallerError: there is no such dialect at all.
@@ -311,12 +311,12 @@ def refusal(
 
 
 def kind_of_error(api: str, status: int) -> str:
-    """The type of an error, as this format's server names it; empty where it names none."""
+    """The type of an error in this format; empty if the format has no error types."""
     return wire(api).serving.errors.get(status, "")
 
 
 def error_body(api: str, status: int, message: str, code: str | None = None, param: str | None = None) -> bytes:
-    """An error in the words of this format's server."""
+    """The body of an error in this format."""
     said = RequestRefusal(status, message, kind_of_error(api, status), code, param)
     return compact(wire(api).serving.refused(said)).encode()
 
@@ -325,8 +325,8 @@ def error_body(api: str, status: int, message: str, code: str | None = None, par
 
 
 def with_request_id(api: str, reply: Reply, *origin: object) -> Reply:
-    """The reply with the id of its request, made from its origin, so that a recording of the same requests has the same
-    ids; Anthropic's errors hold it too."""
+    """The reply with a request id, derived from its origin, so that equal requests record equal ids; Anthropic's errors
+    hold it too."""
     named = wire(api).serving.request_id
     if named is None:
         return reply

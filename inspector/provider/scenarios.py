@@ -1,4 +1,4 @@
-"""Scenarios as values: what a model means to answer, under which budget, and what happens on the way.
+"""Scenarios as values: the model's intended answers, the budget, and the faults on the way.
 
 A scenario file holds a `Story`: several answers in order, with the faults of each. A `Scenario` is a single answer
 under one budget, as the table of dialects shows it; `play` says where the budget cuts it. Nothing here knows a wire
@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent / "scenarios"
 
 
 class Kind(StrEnum):
-    """What a request asks for."""
+    """The purpose of a request."""
 
     FIRST = "first"
     """An answer of which nothing was said yet."""
@@ -35,7 +35,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model means to say at one place of the story, in this order."""
+    """The model's intended answer at one place of the scenario, in this order."""
 
     reasoning: str = ""
     text: str = ""
@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class PlacedFault:
-    """One fault, and the requests that it applies to: all that fit whatever is given."""
+    """One fault and the requests that it applies to: those that match every given condition."""
 
     name: str
     value: Any = True
@@ -64,7 +64,7 @@ class PlacedFault:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTool:
-    """A tool, and what it answers where a client has nothing better to run."""
+    """A tool, and its result for clients without an implementation."""
 
     tool: Tool
     result: str = "done"
@@ -72,7 +72,7 @@ class DeclaredTool:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FirstAnswer:
-    """An answer as bytes."""
+    """A first answer as raw bytes."""
 
     status: int
     content_type: str
@@ -81,7 +81,7 @@ class FirstAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One scenario."""
+    """A scenario that the scripted provider plays."""
 
     name: str
     story: str
@@ -113,7 +113,7 @@ CHARACTERS = 4
 
 @dataclass(frozen=True, slots=True)
 class CutAnswer:
-    """As much of an answer as a budget allows."""
+    """The part of an answer that a budget allows."""
 
     parts: tuple[ResponsePart, ...]
     whole: bool
@@ -126,12 +126,12 @@ class CutAnswer:
 
 
 def tokens(text: str) -> int:
-    """The estimated tokens of a text."""
+    """The estimated token count of a text."""
     return -(-len(text) // CHARACTERS)
 
 
 def cost(part: ResponsePart) -> int:
-    """The estimated tokens of one part; the name of a call counts."""
+    """The estimated token count of one part; the name of a call counts."""
     return tokens(_text(part))
 
 
@@ -195,7 +195,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class PlayedScenario:
-    """How far an answer came."""
+    """A scenario's answer, as far as it came."""
 
     scenario: Scenario
     budget: int
@@ -204,12 +204,12 @@ class PlayedScenario:
 
     @property
     def parts(self) -> tuple[ResponsePart, ...]:
-        """What the model had written when it ended."""
+        """The model's output when the answer ended."""
         return self.cut.parts
 
     @property
     def inside(self) -> ToolCall | None:
-        """The intended call in which it ended."""
+        """The intended call that was being written when the answer ended."""
         return self.cut.inside
 
 
@@ -281,7 +281,7 @@ SCENARIOS: Mapping[str, Scenario] = {each.name: each for each in (
 
 
 def scenario_names() -> tuple[str, ...]:
-    """The names of the scenario files that come with the program."""
+    """The names of the built-in scenario files."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
 
 

@@ -1,4 +1,4 @@
-"""The running provider: in the foreground for a command, or in a thread of its own for tests.
+"""Runs the scripted provider: in the foreground for a command, or in a thread for tests.
 
     with serving("cut-call") as provider: …
 """
@@ -37,7 +37,7 @@ def bases(url: str) -> dict[str, str]:
 
 
 def pointing(url: str) -> dict[str, str]:
-    """Wire format -> Python that makes the client."""
+    """Wire format -> Python code that creates a client for it."""
     return {api: wire(api).serving.client.format(base=base) for api, base in bases(url).items()}
 
 
@@ -47,7 +47,7 @@ Say = Callable[[str], None]
 
 
 def address(listen: str) -> tuple[str, int]:
-    """Host and port of `--listen`.
+    """Host and port from `--listen`.
 
     Raises:
         CallerError: it is no address of this machine itself, or has no port.
@@ -72,7 +72,7 @@ _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\
 
 
 def origin(cors: str) -> str:
-    """The origin of `--cors`, as browsers spell it.
+    """The origin from `--cors`, in the spelling of browsers.
 
     Raises:
         CallerError: it is none; all of them at once are none either.
@@ -85,7 +85,7 @@ def origin(cors: str) -> str:
 def serve(
     stories: Sequence[Story], listen: str, profile: str | None, pace: float, say: Say, *, cors: str | None = None
 ) -> None:
-    """Serves until an interrupt or a termination.
+    """Serves until an interrupt or a termination signal.
 
     Raises:
         CallerError: the address cannot be listened on.
@@ -116,7 +116,7 @@ async def _serve(app: web.Application, host: str, port: int, ready: Say) -> None
 
 
 def greeting(url: str, stories: Sequence[Story], profile: str | None) -> str:
-    """The lines that are printed when the server listens: the clients, the scenarios, and a request to begin with."""
+    """The lines printed when the server listens: the clients, the scenarios, and a first request."""
     lines = [f"The scripted provider listens on {url}", ""]
     for api, code in pointing(url).items():
         dialect = dialect_for(api, True, profile or (stories[0].profile if len(stories) == 1 else None))
@@ -169,7 +169,7 @@ class Provider:
 
     @property
     def bases(self) -> Mapping[str, str]:
-        """Wire format -> the base URL, as the official SDKs take it."""
+        """Wire format -> base URL, in the form that the official SDKs take."""
         return bases(self.url)
 
 
@@ -177,7 +177,7 @@ class Provider:
 def serving(
     *scenarios: Given, profile: str | None = None, pace: float = 1.0, port: int = 0, cors: str | None = None
 ) -> Iterator[Provider]:
-    """A provider on this machine alone that plays these scenarios (all that are shipped, where none is given).
+    """Starts a provider on this machine that plays these scenarios, by default all built-in ones.
 
     It ends with the block. Several are told apart by the `model` that a request names. Waits are multiplied by `pace`.
     Pages of the origin `cors` may read the answers.

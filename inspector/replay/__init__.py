@@ -1,4 +1,4 @@
-"""A recording under our machine: a case and settings give one `Trace`.
+"""Replays a recording under the engine's state machine: a case and settings give one `Trace`.
 
 Judging (`case`) depends on the bytes alone and is done once; replaying depends on limits and policy, costs far less,
 and is done again for every what-if. Where our machine ends and the recorded agent went on, a further run of the same
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TurnRun:
-    """One recorded turn under our machine: its steps are `Replay.trace.steps[first:end]`."""
+    """One recorded turn as replayed: its steps are `Replay.trace.steps[first:end]`."""
 
     record: TurnRecord
     first: int
@@ -45,7 +45,7 @@ class TurnRun:
 
 
 class Stretch(NamedTuple):
-    """From which step on settings held."""
+    """Settings, and the step from which they hold."""
 
     since: int
     settings: Settings
@@ -53,7 +53,7 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Replay:
-    """A case under one setting, or under one after another."""
+    """A replayed case, under one setting or under several in sequence."""
 
     case: Case
     settings: Settings
@@ -69,17 +69,18 @@ class Replay:
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """All settings in the order in which they held, the first from step 0 on."""
+        """All settings in order, the first from step 0."""
         return (*self.earlier, Stretch(self.since, self.settings))
 
     def settings_at(self, step: int) -> Settings:
-        """What held at a step."""
+        """The settings in force at a step."""
         if step >= self.since:
             return self.settings
         return next(each.settings for each in reversed(self.earlier) if each.since <= step)
 
     def effective_step(self, index: int) -> Step:
-        """A step with the limits and the policy in force at it: one that runs share has those that it was made under.
+        """A step with the limits and the policy in force at it; a shared step still holds those under which it was
+        made.
 
         They decided the same, or it would not be shared; whatever shows a limit beside a step asks for it here.
         """
@@ -93,12 +94,12 @@ class Replay:
         return step._replace(turn=step.turn._replace(limits=limits, policy=policy))
 
     def turn_at(self, step: int) -> int:
-        """The index of the turn that a step belongs to."""
+        """The index of the turn of a step."""
         return min(bisect_right(self.ends, step), len(self.ends) - 1)
 
 
 def replay(case: Case, settings: Settings | None = None, before: Replay | None = None) -> Replay:
-    """Runs every recorded turn under the settings; turns that `before` has run so over the same answers stay."""
+    """Replays every recorded turn under the settings; unchanged turns are reused from `before`."""
     settings = settings or Settings()
     case = spoken(case, settings.profile)
     turns: list[TurnRun] = []
@@ -135,7 +136,7 @@ def _same_turns(before: Replay, case: Case) -> int:
 def replayed(
     case: Case, settings: Settings, turns: Sequence[TurnRun], since: int = 0, earlier: tuple[Stretch, ...] = ()
 ) -> Replay:
-    """The runs of all turns, one after the other."""
+    """The runs of all turns, in order."""
     steps = tuple(chain.from_iterable([turn.steps for turn in turns]))
     return Replay(case, settings, Trace(steps), tuple(turns), since, earlier, tuple([turn.end for turn in turns]))
 
@@ -144,7 +145,7 @@ _PREFILLS, _ASKS = Ability(prefill=True), Ability()
 
 
 def placed(record: TurnRecord, steps: tuple[Step, ...], first: int) -> TurnRun:
-    """The steps of a turn, at their place in a trace."""
+    """The steps of a turn, numbered for their position in a trace."""
     last = len(steps) - 1
     runs = steps[-1].run + 1 if steps else 0
     decided = last if runs < 2 else next(index for index, step in enumerate(steps) if step.run) - 1
@@ -153,7 +154,7 @@ def placed(record: TurnRecord, steps: tuple[Step, ...], first: int) -> TurnRun:
 
 
 def played(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int = 0) -> list[Step]:
-    """The runs that it takes to look at every response from `links` on; `number` is the first one's."""
+    """The runs that are needed to look at every response from `links` on; `number` is the first one's."""
     made: list[Step] = []
     while links:
         ran = run(case, record, links, settings, number)
@@ -165,13 +166,13 @@ def played(case: Case, record: TurnRecord, links: Sequence[Link], settings: Sett
 
 
 def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[Step]:
-    """The steps in which our machine decides one turn: what `replay` gives it from `first` to `decided`."""
+    """The steps in which the machine decides one turn: those that `replay` puts from `first` to `decided`."""
     case = spoken(case, settings.profile)
     return run(case, record, seen_by_loop(case, record), settings, 0)
 
 
 def used(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, steps: Sequence[Step]) -> int:
-    """How many recorded answers a run over `links` looked at; one at least, so that runs come to an end."""
+    """The number of recorded answers that a run over `links` used; at least one, so that replays end."""
     if _recuts(steps[-1]):
         return reach(case, links, max(1, _simulated(case, record, links, settings).reached(steps[-1].turn)))
     return reach(case, links, max(1, sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in steps])))
@@ -186,7 +187,8 @@ def _recuts(step: Step) -> bool:
 def plan_of(
     case: Case, record: TurnRecord, link: Link, settings: Settings, number: int = 0, live: bool = False
 ) -> tuple[Request, Plan]:
-    """What run `number` of a turn asks for, and how; it begins with this exchange. `live`: it is about to be asked."""
+    """The first request and the plan of run `number` of a turn, which begins with this exchange. `live`: it is about to
+    be asked."""
     opening = case.loaded.exchanges[link.index]
     request = opening.request or Request(opening.api, model=opening.response.model)
     wanted, bound_by = settings.max_tokens, None
@@ -209,7 +211,8 @@ def plan_of(
 
 
 def bounded_by(recorded: int | None, wanted: int) -> int:
-    """What the token bound is derived from where another max_tokens is simulated: it is never tighter for that.
+    """The max_tokens from which the token bound is derived, if another max_tokens is simulated; simulation never
+    tightens the bound.
 
     The bound stays as it was recorded; a larger max_tokens takes it along, since it would end the first answer else.
     """
@@ -219,7 +222,7 @@ def bounded_by(recorded: int | None, wanted: int) -> int:
 def run(
     case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int, after: Step | None = None
 ) -> list[Step]:
-    """One run of a turn over the answers of `links`; only what follows `after`, where a step of it is given."""
+    """One run of a turn over the answers of `links`; only the steps after `after`, if it is given."""
     request, plan = plan_of(case, record, links[0], settings, number)
     left = after is not None and _recuts(after)  # and it does not come back
     recorded = source_of(case, record, links)
@@ -234,7 +237,7 @@ def run(
 
 
 def resumed(step: Step, request: Request, plan: Plan) -> Step:
-    """A step as the one to go on from under another plan: what its state is about to decide is decided by that plan.
+    """A step changed so that a run can resume from it under another plan: the pending decision follows the new plan.
 
     An answer that waits to be evaluated is read by the new policy; a state that a guard has stopped, or that runs
     tools, is entered again. A request that is under way stays as it was sent.
@@ -255,18 +258,18 @@ def resumed(step: Step, request: Request, plan: Plan) -> Step:
 
 
 def source_fidelity(case: Case, link: Link) -> Fidelity:
-    """How far the session itself can be trusted: what was made from a table was never recorded."""
+    """How far the session itself can be trusted: sessions made from a table of dialects were never recorded."""
     return Fidelity.SIMULATED if case.loaded.exchanges[link.index].simulated else Fidelity.RECORDED
 
 
 def first_cap(case: Case, record: TurnRecord) -> int | None:
-    """The output cap that a turn was recorded with."""
+    """The recorded output cap of a turn's first request."""
     request = case.loaded.exchanges[record.links[0].index].request
     return request.max_tokens if request else None
 
 
 def budget_changed(case: Case, record: TurnRecord, settings: Settings) -> bool:
-    """Whether a turn is simulated with another initial max_tokens than it was recorded with."""
+    """Whether the replay of a turn uses another initial max_tokens than recorded."""
     return settings.simulate and settings.max_tokens is not None and settings.max_tokens != first_cap(case, record)
 
 

@@ -1,4 +1,4 @@
-"""What was read, and each response judged: the same for every replay of it.
+"""A recording with each response judged; all replays of it share this value.
 
 Judging depends on the bytes alone and is done once; whatever depends on limits and policy is in `replay`.
 
@@ -28,7 +28,7 @@ from loop_core.wire.format import Profile
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BranchAnswers:
-    """What a live run heard: a turn of a recording, asked again from one of its steps on."""
+    """The responses of a live run that asked a recorded turn again from one of its steps."""
 
     name: str
     """Unique; the recording is called by it."""
@@ -51,7 +51,7 @@ class BranchAnswers:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Case:
-    """What was read, and each response judged; the same for every replay of it."""
+    """A recording with each response judged; all replays share it."""
 
     loaded: Loaded
     judged: tuple[Judgement, ...]
@@ -79,7 +79,7 @@ class Case:
 
 
 def open_case(loaded: Loaded, before: Case | None = None) -> Case:
-    """Judges every response once; those that `before` holds at the same place stay as they were judged there."""
+    """Judges every response once; those that `before` has at the same position are reused."""
     brought = {
         given.path: {name: value for act in given.acts if act.kind == "limits" for name, value in act.value.items()}
         for given in loaded.inputs
@@ -114,13 +114,13 @@ def _judged(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) 
 
 
 def cancelled(judged: Judgement) -> Judgement:
-    """The reading of an answer that the operator gave up: whatever it says, nothing of it runs and the turn ends."""
+    """The reading of an answer that the operator gave up: none of its calls runs, and the turn ends."""
     seen = (*judged.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
     return judged._replace(stop=StopReason(Stop.CANCELLED, judged.stop.raw, None, seen), promoted=False)
 
 
 def limits_for(case: Case, path: str, settings: Settings) -> Limits:
-    """The limits in force for a file: the operator's, then those the session was recorded under, then the defaults.
+    """The limits for a file: the operator's, else those recorded in the session, else the defaults.
 
     Raises:
         CallerError: the session file holds a limit that does not exist or is out of range.
@@ -131,17 +131,17 @@ def limits_for(case: Case, path: str, settings: Settings) -> Limits:
 
 
 def judge_exchange(exchange: Exchange) -> Judgement:
-    """The effective reason of one exchange, its router's native word read through all tables."""
+    """The judgement of one exchange; a router's native word is read through all tables."""
     return judge_response(exchange.response, exchange.request, exchange.profile)
 
 
 def judge_response(response: ChatResponse, request: Request | None, profile: Profile) -> Judgement:
-    """The effective reason of a response by a known speaker, its router's native word read through all tables."""
+    """The judgement of a response from a known server; a router's native word is read through all tables."""
     return judge(response, request, profile, profiles.native_reading(response, profile))
 
 
 def gate_exchange(exchange: Exchange, reading: Judgement) -> tuple[Verdict, ...]:
-    """The gate's verdicts on the calls of one response; what the recorder says that it refused is not ready."""
+    """The gate's verdicts on the calls of one response; a call that the recording shows as refused is not ready."""
     verdicts = admit_all(exchange.response.tool_calls, reading, exchange.request.tools if exchange.request else ())
     return tuple(_refused(verdict, exchange.refused) for verdict in verdicts) if exchange.refused else verdicts
 
@@ -156,7 +156,7 @@ def _refused(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
 
 
 def spoken(case: Case, profile: str | None) -> Case:
-    """The recording as if this profile spoke in every exchange, kept once it was asked for; None: as it was read.
+    """The recording decoded as if this profile were the server of every exchange; computed once. None: as it was read.
 
     Raises:
         CallerError: there is no such profile.
@@ -200,7 +200,7 @@ TURN_PLACES: Mapping[RequestPlace, TurnPlace] = {place: act for act, place in RE
 
 
 def seen_by_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
-    """The exchanges of a turn as its loop saw them: of a request that its recorder sent again, the last attempt."""
+    """The exchanges of a turn as its loop saw them: of a repeated request only the last attempt."""
     exchanges = case.loaded.exchanges
     found: list[Link] = []
     for link in record.links:
@@ -212,7 +212,7 @@ def seen_by_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
 
 
 def reach(case: Case, links: Sequence[Link], answers: int) -> int:
-    """The first links that hold this many answers, with the exchanges without an answer among them."""
+    """The first links that hold this many answers, including exchanges without an answer among them."""
     if not case.silent:
         return answers
     for position, link in enumerate(links):
@@ -226,7 +226,7 @@ _NONE_YET = dict.fromkeys(RequestPlace, 0)
 
 
 def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
-    """A run over the answers of `links`: recorded ones, and those that a live run heard after them."""
+    """The source for a run over the answers of `links`: recorded ones, then those of a live run."""
     where = (record.heard, links[0].index, len(links))
     found = case.sources.get(where)
     if found is None:
@@ -308,7 +308,7 @@ _ASKED_ON = frozenset({
 
 
 def asked_by(case: Case, link: Link) -> tuple[Method, str]:
-    """How the recorded agent asked for a continuation, and the white space it stripped from a prefill."""
+    """The recorded agent's method of continuation, and the white space that it stripped from a prefill."""
     if link.place is TurnPlace.REPAIR:
         return Method.REPAIR, ""
     exchange = case.loaded.exchanges[link.index]
@@ -329,7 +329,7 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
 
 
 def results_in(exchange: Exchange) -> tuple[ToolResultPart, ...]:
-    """The tool results at the end of a request: those after its last assistant message."""
+    """The tool results at the end of a request, after its last assistant message."""
     found: list[ToolResultPart] = []
     for message in reversed(exchange.request.messages if exchange.request else ()):
         if message.role is Role.ASSISTANT:

@@ -1,4 +1,4 @@
-"""What a turn was given, input by input, and runs in which one of them is another text: a message, a tool's result.
+"""The inputs of a turn (messages and tool results), and replays in which some are replaced by other texts.
 
 Nothing that was recorded answers a request that was changed. A run with an edit takes recorded answers up to the first
 request that holds the edited text, and ends there as Unrecorded; only a live run gets an answer to it.
@@ -24,7 +24,7 @@ EDITED = "What the model is given was edited: no recorded answer is an answer to
 
 
 class TurnInput(NamedTuple):
-    """One text that a turn was given: a message of its first request, or a tool's result in a later one."""
+    """One input of a turn: a message of its first request, or a tool's result in a later one."""
 
     number: int
     """From 1, within the turn."""
@@ -40,12 +40,12 @@ class TurnInput(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What was given."""
+        """The recorded text."""
         return self.part.text
 
 
 def turn_inputs(case: Case, record: TurnRecord) -> list[TurnInput]:
-    """Everything that a turn was given, in order: the texts of its first request, then the results of its calls."""
+    """All inputs of a turn, in order: the texts of its first request, then the results of its calls."""
     found: list[TurnInput] = []
     for position, link in enumerate(seen_by_loop(case, record)):
         request = case.loaded.exchanges[link.index].request
@@ -73,7 +73,7 @@ def _what(message: Message, part: TextPart | ToolResultPart, names: Mapping[str 
 
 
 def input_of(case: Case, record: TurnRecord, wanted: str) -> TurnInput:
-    """The input that is named: its number, `user` for what the user said last, `result` for the only tool result.
+    """The input with this name: its number, `user` for the user's last message, `result` for the only tool result.
 
     Raises:
         CallerError: the turn has no such input.
@@ -90,7 +90,8 @@ def input_of(case: Case, record: TurnRecord, wanted: str) -> TurnInput:
 
 
 def pending_edits(case: Case, record: TurnRecord, settings: Settings) -> list[tuple[TurnInput, str]]:
-    """The inputs of a turn that the settings change, with their new texts; one that was asked live so is none."""
+    """The inputs of a turn that the settings replace, with their new texts; without those that a live run has already
+    used."""
     wanted = {edit.input: edit.text for edit in settings.edits if edit.id == record.id}
     if not wanted:
         return []
@@ -99,7 +100,7 @@ def pending_edits(case: Case, record: TurnRecord, settings: Settings) -> list[tu
 
 
 def edited_request(request: Request, edits: Sequence[tuple[TurnInput, str]]) -> Request:
-    """The request with the other texts, wherever it holds what they replace at the same place."""
+    """The request with the new texts in place of the recorded ones, wherever it holds them at the same place."""
     messages = list(request.messages)
     for given, text in edits:
         if given.message < len(messages) and messages[given.message].parts[given.place : given.place + 1] == (
@@ -116,7 +117,7 @@ def _with_text(part: TextPart | ToolResultPart, text: str) -> TextPart | ToolRes
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class EditedSource:
-    """A source of answers under which some inputs are others: it answers no request that holds them."""
+    """A source with edited inputs: it answers no request that contains an edited text."""
 
     source: TurnSource
     results: Mapping[int, Mapping[int, str]]
@@ -125,11 +126,11 @@ class EditedSource:
     """After how many rounds of tools the first edited request is sent."""
 
     def respond(self, send: Send, turn: Turn) -> Event:
-        """The answer, where nothing that the request holds was edited."""
+        """The answer, if the request contains no edited text."""
         return NotRecorded(EDITED) if turn.spend.tool_steps >= self.rounds else self.source.respond(send, turn)
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
-        """The results, the edited ones with their new text."""
+        """The results, the edited ones with their new texts."""
         event, texts = self.source.run_tools(effect, turn), self.results.get(turn.spend.tool_steps)
         if texts is None or not isinstance(event, ToolResults):
             return event
@@ -137,13 +138,13 @@ class EditedSource:
             part._replace(text=texts[at], json=None) if at in texts else part for at, part in enumerate(event.results)))
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
-        """What the source has."""
+        """The messages of the wrapped source."""
         return self.source.follow_up(turn)
 
 
 def edited_source(case: Case, links: Sequence[Link], edits: Sequence[tuple[TurnInput, str]], source: TurnSource) -> (
         TurnSource):
-    """The source of a run over these links, as far as the edits let it answer."""
+    """The source of a run over these links, with the edits applied."""
     results: dict[int, dict[int, str]] = {}
     rounds: list[int] = []
     for given, text in edits:
@@ -158,7 +159,7 @@ def edited_source(case: Case, links: Sequence[Link], edits: Sequence[tuple[TurnI
 
 
 def round_of(links: Sequence[Link], exchange: int) -> int | None:
-    """Which round of tools, from 0, the request of an exchange gives the results of, within the run of these links."""
+    """The tool round, from 0, whose results the request of an exchange carries, within the run over these links."""
     number = -1
     for link in links[1:]:
         number += link.place is TurnPlace.TOOL_RESULT

@@ -1,4 +1,4 @@
-"""What a recording knows of one answer: its segments merged, token by token, and what any budget would take of it.
+"""The known output of one answer: its segments merged, token by token, and the part that any budget would allow.
 
 An answer begins with a request (or with the resumption of a pause) and goes on as long as a budget cut it. Its whole is
 known where its last segment ended cleanly; where that too was cut, what would follow is not known and never invented.
@@ -59,17 +59,17 @@ class KnownOutput:
 
     @property
     def tokens(self) -> int:
-        """All of its tokens."""
+        """The number of its tokens."""
         return sum(len(stretch.ends) for stretch in self.stretches) + self.end
 
     @property
     def calls(self) -> bool:
-        """Whether it holds a call that an agent would have to run."""
+        """Whether it holds a call for the client to run."""
         return any(map(_is_call, self.stretches))
 
 
 class AnswerShare(NamedTuple):
-    """What one request gets of a known answer."""
+    """The part of a known answer that one request gets."""
 
     parts: tuple[ResponsePart, ...]
     tokens: int
@@ -87,19 +87,19 @@ def is_cut(answer: ProviderResponse) -> bool:
 
 
 def goes_on(before: ProviderResponse, place: RequestPlace, ordinal: int, after: ProviderResponse) -> bool:
-    """Whether an answer is a part of the one before: that was cut, or did not begin as it was asked to."""
+    """Whether an answer continues the one before, which was cut or did not begin as requested."""
     return place in CONTINUING and (is_cut(before) or after.method is Method.AGAIN)
 
 
 def opening(answers: Sequence[KnownAnswer], position: int) -> int:
-    """The position of the segment that the answer at `position` began with."""
+    """The position of the first segment of the answer at `position`."""
     while position and goes_on(answers[position - 1][2], *answers[position]):
         position -= 1
     return position
 
 
 def merged(answers: Sequence[KnownAnswer], first: int, measure: Callable[[int], TokenMeasure]) -> KnownOutput:
-    """What is known of the answer that begins at position `first`."""
+    """The known output of the answer that begins at position `first`."""
     stretches: list[TokenStretch] = []
     segments: list[Segment] = []
     after: list[int] = []
@@ -156,7 +156,7 @@ def _sure(
 
 
 def take(known: KnownOutput, offset: int, budget: int | None, repair: bool = False) -> AnswerShare | None:
-    """What a request gets after `offset` characters of text, within `budget` tokens; None where that is not known.
+    """The output after `offset` characters of text that fits within `budget` tokens; None where that is not known.
 
     Text goes on where it was cut; thinking in front of it, and a batch of calls, begin anew. A repair gets the calls
     alone.

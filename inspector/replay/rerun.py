@@ -1,4 +1,4 @@
-"""A replay under other settings, from the first step or from any other: only what they change is made anew.
+"""Replays under other settings, from the first step or a later one: only the steps that change are computed again.
 
 Every turn that the settings reach is run again and compared. Steps that came out the same are the very same values in
 both replays: all before the given step, whole turns that nothing changes, and the beginning of a turn that parts later.
@@ -50,7 +50,7 @@ from loop_core.values import Request
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BranchStart:
-    """Where in a run a turn is asked again."""
+    """The step of a run at which a turn is asked again."""
 
     turn: TurnRun
     before: tuple[Step, ...]
@@ -66,11 +66,11 @@ class BranchStart:
 
     @property
     def opening(self) -> Link:
-        """The exchange that the run began with."""
+        """The first exchange of the run."""
         return (*self.kept, *self.rest)[0]
 
     def step(self, request: Request, plan: Plan, cap: int | None) -> Step:
-        """The step to go on from under this plan; its request is sent with this cap, where one is given."""
+        """The step to resume from under this plan; its request is sent with this cap, if given."""
         if self.before and self.before[-1].run == self.number:
             made = resumed(self.before[-1], request, plan)
             return made if cap is None else _capped(made, cap)
@@ -78,7 +78,7 @@ class BranchStart:
 
 
 def start_of(replay: Replay, since: int) -> BranchStart:
-    """Where a turn is asked again from step `since` on.
+    """The start of a branch at step `since`.
 
     Raises:
         CallerError: what came before was simulated, so that nobody was ever asked for what follows.
@@ -112,13 +112,13 @@ def _capped(step: Step, cap: int) -> Step:
 
 
 def cap_of(parent: Replay, settings: Settings) -> int | None:
-    """The cap that the first request gets, where the settings change it."""
+    """The cap of the first request, if the settings change it."""
     return settings.max_tokens if settings.max_tokens != parent.settings.max_tokens else None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LiveBranch:
-    """A turn with what a live run heard."""
+    """A turn continued with the responses of a live run."""
 
     turn: TurnRun
     """As it was."""
@@ -128,7 +128,7 @@ class LiveBranch:
     cap: int | None
 
     def steps(self, settings: Settings) -> tuple[Step, ...]:
-        """Its steps: those that stay, and those made of what was heard."""
+        """All its steps: the kept ones, and those computed from the live responses."""
         start, links = self.start, self.record.links[len(self.start.earlier) :]
         first = start.step(*plan_of(self.case, self.record, links[0], settings, start.number), self.cap)
         ran = steps_from(first, source_of(self.case, self.record, links))
@@ -137,7 +137,7 @@ class LiveBranch:
 
 
 def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -> LiveBranch | None:
-    """The turn at a step with what was heard in the live run that the settings name; None where they name no new one.
+    """The turn at a step, continued with the live run that the settings name; None where they name no new one.
 
     Raises:
         CallerError: what it heard is not at hand, or it cannot have begun here.
@@ -201,7 +201,7 @@ T = TypeVar("T")
 
 
 def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
-    """The replay whose settings hold from step `since` on; the steps before are the parent's.
+    """The replay whose settings hold from step `since`; the earlier steps are the parent's.
 
     Raises:
         CallerError: the parent has no such step, or there is no such profile.
@@ -235,12 +235,12 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
 
 
 def moved(old: TurnRun, first: int) -> TurnRun:
-    """The same steps at another place, since an earlier turn has become longer or shorter."""
+    """The same steps at other indices, after an earlier turn became longer or shorter."""
     return replace(old, first=first, end=first + len(old.steps), decided=old.decided + first - old.first)
 
 
 def case_since(parent: Replay, profile: str | None, since: int) -> Case:
-    """The case as the profile speaks, but for the responses that came before a step: those stay as they were read.
+    """The case read by the profile, except for the responses before a step, which stay as they were read.
 
     A run that has its first response by then goes on with the server that gave it.
     """
@@ -288,7 +288,7 @@ def _again(case: Case, old: TurnRun, settings: Settings, start: int) -> tuple[St
 
 
 def edit_step(replay: Replay, edit: TurnEdit) -> int:
-    """The step at which a run is given an input, by its index: the one from which an edit of it holds.
+    """The index of the step at which a run receives an input; an edit of the input holds from there.
 
     Raises:
         CallerError: there is no such turn or input, or this run ends before it is given.

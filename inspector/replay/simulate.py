@@ -1,4 +1,4 @@
-"""`SimulatedTurn`: answers from what a recording knows, cut again at another budget.
+"""`SimulatedTurn`: a source of simulated answers, recorded output cut again at another budget.
 
 The known output (`known`) is cut where a token ends (`tokens`), written in the provider's own wire format, and those
 bytes go through the same decoder, judge and gate as any other. It answers by place, as `RecordedSource` does, and gives
@@ -55,7 +55,7 @@ RULE = "simulated.recut"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SimulatedTurn:
-    """A recorded turn that answers at other budgets. Its recorded answers carry their index."""
+    """A recorded turn as a source that answers at other budgets. Its recorded answers carry their index."""
 
     recorded: RecordedSource
     measure: Callable[[int], TokenMeasure]
@@ -75,7 +75,7 @@ class SimulatedTurn:
     _known: dict[int, KnownOutput] = field(default_factory=dict)
 
     def respond(self, send: Send, turn: Turn) -> Event:
-        """The recorded answer where the budget leaves it as it was; else what is known, cut again."""
+        """The recorded answer if the budget would not change it; else the known output, cut again."""
         if _has_left(turn):
             first = self._by_key(turn)
             if first is None:
@@ -106,7 +106,7 @@ class SimulatedTurn:
         return ()
 
     def reached(self, turn: Turn) -> int:
-        """How many recorded answers a run that ended so has looked at, in what it used and in what it cut again."""
+        """How many recorded answers a run with this end has used, unchanged or cut again."""
         keys = self._keys()
         return sum(key <= (turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries) for key in keys)
 
@@ -344,7 +344,7 @@ def simulated(
     recorded: RecordedSource, exchanges: Sequence[Exchange], memo: dict[int, TokenMeasure], judge: Judge,
     budget_changed: bool
 ) -> SimulatedTurn:
-    """A source over recorded answers. `memo` keeps what was measured, by the index of the exchange."""
+    """The simulating source over recorded answers. `memo` keeps what was measured, by the index of the exchange."""
     indices = [answer.index or 0 for _, _, answer in recorded.answers]
     profile = exchanges[indices[0]].profile
 

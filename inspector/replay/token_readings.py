@@ -1,4 +1,4 @@
-"""How many tokens each chunk of a stream may be, where the provider counted more tokens than there are chunks.
+"""How the tokens of a stream may be distributed over its chunks, if the provider counted more tokens than chunks.
 
 A server sends text only up to its last whole character: a token that ends inside one is held back and comes with the
 next chunk. So every token ends where a chunk ends or inside a character of one, and a chunk has at most as many tokens
@@ -21,7 +21,7 @@ MANGLED = "\ufffd"
 
 
 class Slot(NamedTuple):
-    """A place in the order of a stream that takes tokens."""
+    """A position in a stream that may hold tokens."""
 
     chars: int
     """Characters that have come, all texts together, when it is over."""
@@ -32,7 +32,7 @@ class Slot(NamedTuple):
 
 
 class TokenMark(NamedTuple):
-    """A place in the text, and by how many tokens it is reached."""
+    """A position in the text, and the numbers of tokens at which it may be reached."""
 
     chars: int
     early: int
@@ -40,7 +40,7 @@ class TokenMark(NamedTuple):
 
 
 class TokenCut(NamedTuple):
-    """A text in the pieces that have a token each."""
+    """A text in pieces of one token each."""
 
     text: str
     ends: Sequence[int]
@@ -50,7 +50,7 @@ class TokenCut(NamedTuple):
 
 
 class TokenLayout(NamedTuple):
-    """The tokens of some texts, one after the other, by one reading; and what the others say."""
+    """The tokens of consecutive texts by one reading, with what other readings say."""
 
     ends: Sequence[Sequence[int]]
     """For each text, where each of its tokens ends."""
@@ -66,14 +66,14 @@ ANY = 1 << 30
 
 
 def held_back(piece: str) -> int:
-    """How many tokens of a chunk may end inside a character, and so come with the next one."""
+    """How many tokens of a chunk may end inside a character, and so arrive with the next chunk."""
     if piece.isascii():
         return 0
     return sum(3 if char == MANGLED else len(char.encode("utf-8", "surrogatepass")) - 1 for char in piece)
 
 
 def marks(slots: Sequence[Slot], beyond: int) -> list[TokenMark]:
-    """Where each slot may end, over all readings that lay out so many tokens beyond the sure ones.
+    """Where each slot may end, over all readings that distribute this many tokens beyond the certain ones.
 
     What all slots together cannot take may be anywhere.
     """
@@ -89,7 +89,7 @@ def marks(slots: Sequence[Slot], beyond: int) -> list[TokenMark]:
 
 
 def shares(spares: Sequence[int], beyond: int) -> list[int]:
-    """One reading: this many tokens spread evenly over the places that may take them, each up to its most."""
+    """One reading: the tokens spread evenly over the slots, each up to its maximum."""
     room = sum(spares)
     beyond = min(beyond, room)
     sums = [beyond * taken // room for taken in accumulate(spares)] if room else [0] * len(spares)
@@ -97,7 +97,7 @@ def shares(spares: Sequence[int], beyond: int) -> list[int]:
 
 
 def reach(found: Iterable[TokenMark], tokens: int) -> Bounds | None:
-    """How far each count of tokens may reach; None where that is the same in all readings."""
+    """The range of positions for each token count; None where that is the same in all readings."""
     least, most = [0] * (tokens + 1), [0] * (tokens + 1)
     for chars, early, late in found:
         for counts, at in ((most, early), (least, late)):
@@ -107,7 +107,8 @@ def reach(found: Iterable[TokenMark], tokens: int) -> Bounds | None:
 
 
 def by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bool) -> TokenLayout:
-    """Chunks as tokens, and so many beyond them: held back in characters, in the frames of calls, or at the end.
+    """The layout with chunks as tokens and some further tokens: inside characters, in the frames of calls, or at the
+    end.
 
     `frame` is how many the frame of one call may take at most; a `cut` answer has no end mark, but may end inside a
     character, of which nothing was sent.
@@ -145,7 +146,7 @@ def by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bool) -> 
 
 
 def by_count(texts: Sequence[TokenCut], beyond: int, hidden: int | None, spread: bool = False) -> TokenLayout:
-    """Tokens that a tokenizer told, so many short of those that were counted; or that were only counted and `spread`.
+    """The layout with the tokens of a tokenizer and their difference from the count; or with a count alone, `spread`.
 
     Of the latter nothing is known but that each has a byte at least, and that one which ends inside a character waits
     for the next; `hidden` of them may have no byte. None: of other output there may be any number among them.

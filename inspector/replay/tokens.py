@@ -1,4 +1,4 @@
-"""Where the tokens of a response end, as far as that is known, and from which source.
+"""Where the tokens of a response end, as far as known, and the source of that knowledge.
 
 In this order: the stream's own chunks, where it carries one token a chunk; a tokenizer, where the caller has one; an
 estimate. The first two must agree with the output tokens that the provider counted, or they are not used; tokens beyond
@@ -37,23 +37,23 @@ Split = Callable[[str], Sequence[str]]
 
 
 class Chunks(Protocol):
-    """The pieces of a stream, each kind in its order; a piece that is no text makes them useless."""
+    """The chunks of a stream, each kind in order; a chunk that is no text makes them unusable."""
 
     @property
     def text(self) -> Sequence[str]:
-        """Of visible text."""
+        """The chunks of visible text."""
 
     @property
     def thinking(self) -> Sequence[str]:
-        """Of thinking."""
+        """The chunks of reasoning."""
 
     @property
     def call(self) -> Sequence[str]:
-        """Of the arguments of calls."""
+        """The chunks of arguments of calls."""
 
 
 class TokenBasis(StrEnum):
-    """The source of the places at which tokens end, best first."""
+    """How the places at which tokens end are known, best first."""
 
     CHUNKS = "chunks"
     """The stream carries one token a chunk."""
@@ -92,7 +92,7 @@ class TokenStretch(NamedTuple):
 
 
 class TokenMeasure(NamedTuple):
-    """A response as stretches, in order."""
+    """A response divided into stretches, in order."""
 
     stretches: tuple[TokenStretch, ...]
     basis: TokenBasis
@@ -105,17 +105,17 @@ class TokenMeasure(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Tokens that count under the cap."""
+        """The tokens that count under the cap."""
         return sum(len(stretch.ends) for stretch in self.stretches if stretch.counted) + self.end
 
 
 def most_tokens(response: ChatResponse) -> int:
-    """The most output tokens that a response can be: one for each byte of its text, and hidden thinking."""
+    """An upper bound of a response's output tokens: one for each byte of its text, and its hidden reasoning."""
     return (HIDDEN if _hides(response) else UNTOLD) + text_bytes(response)
 
 
 def text_bytes(response: ChatResponse) -> int:
-    """The bytes of the text that tokens are cut from."""
+    """The size in bytes of the text that tokens are cut from."""
     return sum(len(text_of(part).encode("utf-8", "replace")) for part in response.parts)
 
 
@@ -131,7 +131,7 @@ _WHOLE = (Stop.END_TURN, Stop.TOOL_CALL)
 
 
 def impossible(response: ChatResponse) -> int | None:
-    """The output tokens that a provider claims and that cannot be; None where its count can be."""
+    """The output tokens that a provider claims, if they are impossible; None where its count can be."""
     claimed = response.usage.output_tokens if response.usage is not None else None
     if claimed is None or 0 <= claimed <= UNTOLD or UNTOLD < claimed <= most_tokens(response):
         return None  # the first bound spares the bytes of the text, nearly always
@@ -146,7 +146,7 @@ def under_cap(usage: Usage | None, thinking_counts: bool) -> int | None:
 
 
 def text_of(part: ResponsePart | None) -> str:
-    """The text of a part that tokens are cut from; a provider-run call and a block not interpreted are never cut."""
+    """The text of a part that tokens are cut from; calls that the provider ran and opaque blocks are never cut."""
     if type(part) is TextPart or type(part) is ReasoningPart:
         return part.text
     if type(part) is ToolCall and part.kind is not CallKind.SERVER:
@@ -161,7 +161,7 @@ def measure(
     split: Split | None = None,
     thinking_counts: bool = True,
 ) -> TokenMeasure:
-    """The tokens of a response.
+    """The tokens of a response, as stretches.
 
     `chunks` are the pieces of its stream; `total` stands in for the output tokens where the provider counted none (a
     cut response used its cap).
@@ -246,7 +246,7 @@ def _spoken(
 
 
 def agrees(pieces: int, tokens: int, calls: int = 0, spare: int = 0) -> bool:
-    """Whether a text in this many pieces can have this many tokens, one for each piece.
+    """Whether a text in this many pieces can have this many tokens, one per piece.
 
     The end mark and the frames of calls have no piece; `spare` tokens may have been held back inside characters.
     """
@@ -363,7 +363,7 @@ BLOCK = 50_000
 
 
 def splitter(model: str | None) -> Split | None:
-    """A tokenizer for this model; None where none is known or installed."""
+    """The tokenizer of this model; None where none is known or installed."""
     name = next((name for pattern, name in FAMILIES if pattern.search(model or "")), None)
     return _load(name) if name else None
 
