@@ -24,7 +24,7 @@ _NAMED = re.compile(r"/deployments/|/agents/|/publishers/")
 
 
 def names_model(path: str) -> frozenset[str]:
-    """The members that a request under this path may leave out."""
+    """The members that the path of a request provides: the model, if it names one."""
     return frozenset({"model"}) if _NAMED.search(path) else frozenset()
 
 

@@ -102,7 +102,7 @@ def read_body(body: bytes) -> Mapping[str, Any]:
 
 
 def with_previous(request: Request, body: Mapping[str, Any]) -> Request:
-    """The request with the earlier answer put in, if the server stores it under an id of its own."""
+    """The request with the id of the response that it continues, if the server stores that response."""
     last = wire(request.api).serving.follows(body)
     return request if last is None else replace(request, previous_id=last)
 

@@ -1,1 +1,1 @@
-"""Reports: one view model (`facts`), rendered as text, as a JSON document and by the screens."""
+"""Reports: one view model (`facts`), rendered as text, as JSON and by the screens."""

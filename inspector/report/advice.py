@@ -1,4 +1,4 @@
-"""Advice: what to change about a turn, and how that is known.
+"""Advice: what to change about a turn, and how reliable that is.
 
 A setting is recommended only after it was tried: `trial` runs the turn with exactly it. Where nothing can be tried,
 since the rest was never recorded, an advice is a guess: it gives its reason and no number, and names what would tell.
@@ -19,7 +19,7 @@ from loop_core.values import Stop
 
 
 class Basis(StrEnum):
-    """How an advice is known."""
+    """How reliable an advice is."""
 
     RECORDED = "recorded"
     """The settings complete the turn when it is replayed over its recording."""
@@ -48,7 +48,7 @@ TRIED: Mapping[Basis, str] = {
 
 
 def tested(settings: Mapping[str, str], basis: Basis) -> Advice:
-    """The advice to use settings with which the turn was seen to complete."""
+    """The advice to use settings under which the turn completed when tried."""
     said = " and ".join(f"{name} to {int(value):,}" for name, value in settings.items())
     return Advice(f"raise {said}: {TRIED[basis]}", basis, dict(settings))
 
@@ -69,7 +69,7 @@ COUNTS: Mapping[str, Callable[[Spend], int]] = {
 
 
 def limit_said(look: JudgedTurn) -> str:
-    """The limit that ended the turn, with what was spent of it and its value; empty where none did."""
+    """The limit that ended the turn, with the amount spent and its value; empty if none did."""
     if look.limit is None:
         return ""
     name, value = look.limit
@@ -81,7 +81,7 @@ def limit_said(look: JudgedTurn) -> str:
 
 
 class Situation(NamedTuple):
-    """What decided a turn, the settings that are tried about it in order of their cost, and the guess without them."""
+    """The cause of a turn's verdict, the settings to try in order of their cost, and the advice if none works."""
 
     name: str
     holds: Callable[[JudgedTurn], bool]
@@ -106,20 +106,20 @@ def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
 
 
 def reasons(look: JudgedTurn) -> bool:
-    """Whether the deciding response holds reasoning, seen or counted."""
+    """Whether the deciding response contains reasoning, visible or counted."""
     response = look.exchange.response
     counted = response.usage.reasoning_tokens if response.usage else None
     return bool(counted) or bool(response.reasoning_content)
 
 
 def all_reasoning(look: JudgedTurn) -> bool:
-    """Whether reasoning used up what the deciding response was given."""
+    """Whether reasoning used up the output of the deciding response."""
     response = look.exchange.response
     return look.cut and reasons(look) and not response.text and not response.tool_calls
 
 
 def ended_below(look: JudgedTurn) -> bool:
-    """Whether the deciding response was cut well below the request's cap: by another cap, of the provider."""
+    """Whether the deciding response was cut well below the request's cap, by a cap of the provider."""
     pair = _visible_tokens(look) if look.cut else None
     return pair is not None and pair[1] - pair[0] > max(SLACK, pair[1] // SHARE)
 
@@ -150,14 +150,14 @@ UNDECLARED = "undeclared tool"
 
 
 def refused(look: JudgedTurn) -> bool:
-    """Whether the model itself declined, in words of its own under a clean stop word: no filter took anything away."""
+    """Whether the model itself declined, in text under a clean stop word; no filter was involved."""
     stop = look.judged.stop
     own = stop.detail == "refusal" and stop.raw != "refusal"  # that word is what Anthropic's filter says
     return _blocked(look) and own and look.exchange.response.error is None
 
 
 def nothing_read(look: JudgedTurn) -> bool:
-    """Whether the deciding response has bytes, and in them nothing that its format knows."""
+    """Whether the deciding response has bytes, but none that its format knows."""
     response = look.exchange.response
     known = response.parts or response.raw_stop_reason or response.error or response.usage or response.id
     return bool(response.size) and not known
@@ -216,7 +216,7 @@ RAISED: Mapping[str, int] = {
 
 
 def situation(look: JudgedTurn) -> Situation:
-    """What decided a turn."""
+    """The situation of a turn."""
     return next((row for row in SITUATIONS if row.holds(look)), OTHERWISE)
 
 
@@ -225,7 +225,7 @@ LIVE = f"{UNSEEN}, asking live does"
 
 
 def guessed(look: JudgedTurn, row: Situation) -> Advice:
-    """The advice where no setting could be tried, or none completed the turn."""
+    """The advice if no setting could be tried, or none completed the turn."""
     guess = row.guess(look)
     if not row.tries:
         return Advice(guess)
@@ -234,7 +234,7 @@ def guessed(look: JudgedTurn, row: Situation) -> Advice:
 
 
 def can_be_asked(look: JudgedTurn) -> bool:
-    """Whether the request was recorded as it was sent: of a transcript of an agent nobody knows what was."""
+    """Whether the recorded request is as it was sent; the requests of an agent's transcript are reconstructed."""
     exchange = look.exchange
     return exchange.request is not None and exchange.recorder is None and bool(exchange.url)
 
@@ -243,7 +243,7 @@ def can_be_asked(look: JudgedTurn) -> bool:
 
 
 class Failure(NamedTuple):
-    """A kind of error, and what to do about it; `words` is a pattern for its code, type or message."""
+    """A kind of error, and the advice for it; `words` is a pattern for its code, type or message."""
 
     name: str
     advice: str
@@ -273,13 +273,13 @@ FAILURES: tuple[Failure, ...] = (
 
 
 def sent_on(look: JudgedTurn) -> bool:
-    """Whether the answer only names another address."""
+    """Whether the response only redirects to another address."""
     seen = [each.at for each in look.judged.stop.evidence if each.rule == "error.redirect"]
     return any(at is not None and at.pointer == "location" for at in seen)
 
 
 def about_error(look: JudgedTurn) -> str:
-    """What to do about an error that a provider reported, or that its client did."""
+    """The advice about an error that a provider or its client reported."""
     if sent_on(look):
         return "send it to the address that the answer names"
     response = look.exchange.response

@@ -1,4 +1,4 @@
-"""What `inspector explain` says of a session: linear text for reading aloud.
+"""The text of `inspector explain`: a session as linear text that can be read aloud.
 
 No colour, no box, no cursor movement; every line can be read aloud. Transcript text is inert.
 """
@@ -26,7 +26,7 @@ def text(
     view: View, only: Sequence[int] | None = None, read: ReadOptions | None = None, with_bytes: bool = False,
     everything: bool = True, table: bool = False,
 ) -> str:
-    """The whole report; with `only`, of the turns and responses with these indices.
+    """The whole report, or with `only` that of the turns and responses with these indices.
 
     `read` is how the session was read: with it the command that does what is advised stands below an advice. With
     `with_bytes` the bytes that decided a turn stand below it, for a reader who does not have the recording. Without
@@ -38,7 +38,7 @@ def text(
 
 
 def sessions_in(view: View) -> int:
-    """How many files with answers a view was read from."""
+    """The number of files with responses in a view."""
     return sum(given.responses > 0 for given in view.inputs)
 
 
@@ -55,7 +55,7 @@ def _overview(view: View, only: Set[int] | None, everything: bool) -> Iterator[s
 
 
 class ReadOptions(NamedTuple):
-    """What was read, and as what."""
+    """The inputs of a report, and how they were read."""
 
     paths: Sequence[str]
     api: str | None = None
@@ -63,7 +63,7 @@ class ReadOptions(NamedTuple):
 
 
 def twin(view: View, turn: TurnFacts, read: ReadOptions) -> str:
-    """The command line that makes the run that was tried, or that asks live; empty where there is none."""
+    """The command line that repeats a tried run, or asks live; empty if there is none."""
     replay, advice = view.replay, turn.verdict.advice
     if advice is None or replay.settings.live is not None:
         return ""

@@ -1,4 +1,4 @@
-"""The document of `inspector explain --json`: a session as plain values that other programs rely on, and its text."""
+"""The JSON document of `inspector explain --json`: a session as plain values that other programs rely on."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ SCHEMA = "loop-inspector/explain/2"
 
 
 def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> dict[str, Any]:
-    """The whole view as plain values, ready for `json.dumps`; with a filter, which responses it finds."""
+    """The whole view as plain values, ready for `json.dumps`; with a filter, also the responses that match it."""
     return {name: list(value) if isinstance(value, Iterator) else value
             for name, value in members(view, filtered).items()}
 
 
 def members(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> dict[str, Any]:
-    """The same, where its long lists are iterators: each value is made when it is written (`document_text`)."""
+    """The document with iterators in place of its long lists: each value is made when it is written (`document_text`).
+    """
     simulated = [facts for facts in _simulated(view) if facts.recut is not None]
     return {
         "schema": SCHEMA,
@@ -127,7 +128,7 @@ def _times(exchange: Exchange) -> dict[str, Any]:
 
 
 def provider(facts: ResponseFacts) -> str | None:
-    """Who answered: the host of the request, or None where no URL was recorded."""
+    """The host of the request, as the provider's name; None if no URL was recorded."""
     from urllib.parse import urlsplit
 
     try:
@@ -208,7 +209,7 @@ def place_of(at: At | None) -> dict[str, Any] | None:
 
 
 def document_text(members: Mapping[str, Any]) -> Iterator[str]:
-    """The text of a document, ASCII only; the items of its iterators are asked for as they are written."""
+    """The text of a document, ASCII only; the items of iterators are requested as they are written."""
     before = "{\n "
     for name, value in members.items():
         yield f"{before}{encode_basestring_ascii(name)}: "
@@ -234,7 +235,7 @@ def _indented_slowly(value: Any, level: int) -> str:
 
 
 def indented(value: Any, level: int = 0) -> str:
-    """One value as indented text; its first line stands where it is put, the others at `level` spaces and more."""
+    """One value as indented text; its first line is not indented, the others have `level` spaces or more."""
     from pydantic_core import to_json
 
     try:

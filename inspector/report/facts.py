@@ -1,4 +1,4 @@
-"""The view model: everything that a report or a screen shows, as plain values made from a `Replay`.
+"""The view model: everything that a report or a screen shows, as plain values computed from a `Replay`.
 
 One place decides what is said; `text`, `document` and the screens only lay it out. Building it costs one pass over
 responses, not over steps.
@@ -32,7 +32,7 @@ from loop_core.wire import wire
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResponseFacts:
-    """One response, with everything that is said about it."""
+    """One response with all facts about it."""
 
     index: int
     exchange: Exchange
@@ -55,17 +55,17 @@ class ResponseFacts:
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """The evidence of the effective reason, each rule with its bytes where it has some."""
+        """The evidence of the effective reason, each rule with its bytes, if known."""
         return provenance.evidence(self.exchange, self.judged.stop.evidence)
 
     @property
     def handovers(self) -> Sequence[tuple[int, str]]:
-        """Where in its text another model went on with the answer, and who gave way to whom."""
+        """Where in the text another model continued the answer, and the two models."""
         return wire(self.exchange.api).handovers(self.exchange.response.parts)
 
     @property
     def agent(self) -> str:
-        """Who asked: the agent whose transcript it is, or what the request called itself; empty where neither says."""
+        """The agent that sent the request: by its transcript, or by the request's own headers; empty if unknown."""
         if self.exchange.recorder is not None:
             return self.exchange.recorder
         named = (value for name, value in self.exchange.request_headers if name.lower() == "user-agent")
@@ -73,22 +73,22 @@ class ResponseFacts:
 
     @property
     def is_made(self) -> bool:
-        """Whether it is in no recording of another agent: simulated, or asked live from a step on."""
+        """Whether no recorded agent received it: simulated, or asked live from a step."""
         return self.live or self.simulated
 
     @property
     def simulated(self) -> bool:
-        """Whether nobody ever gave it: what is known was cut again, or the session itself was made from a table."""
+        """Whether no server ever sent it: recorded output cut again, or a session made from a table."""
         return self.recut is not None or self.exchange.simulated
 
     @property
     def fidelity(self) -> Fidelity:
-        """How far it can be trusted."""
+        """How far the response can be trusted."""
         return Fidelity.LIVE if self.live else Fidelity.SIMULATED if self.simulated else Fidelity.RECORDED
 
     @property
     def name(self) -> str:
-        """What it is called: by its index, or as what a simulation made at a step."""
+        """The name of the response: its index, or the step of a simulation."""
         if self.live:
             return f"LIVE response {self.index}"
         if self.index < 0:
@@ -98,7 +98,7 @@ class ResponseFacts:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TurnFacts:
-    """One turn under the machine, and its verdict."""
+    """One turn as replayed, and its verdict."""
 
     run: TurnRun
     conversation: str
@@ -119,18 +119,18 @@ class TurnFacts:
 
     @property
     def terminal(self) -> str:
-        """The terminal reason."""
+        """The terminal reason of the turn."""
         return self.ended.terminal or ""
 
     @property
     def segments(self) -> int:
-        """How many responses the turn's answers are made of."""
+        """The number of responses in the turn's answers."""
         return sum(len(answer) for answer in self.ended.answers)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class View:
-    """A session as every report shows it."""
+    """A session with all facts that reports show."""
 
     replay: Replay
     inputs: tuple[Input, ...]
@@ -145,16 +145,16 @@ class View:
 
     @property
     def prices(self) -> PriceTable:
-        """What the operator pays for tokens."""
+        """The configured prices of tokens."""
         return self.replay.settings.prices
 
     @property
     def worst(self) -> TurnFacts | None:
-        """The turn whose verdict is worst; the first of equals."""
+        """The turn with the worst verdict; the first of several."""
         return min(self.turns, key=lambda turn: turn.verdict.rank, default=None)
 
     def headline(self) -> str:
-        """The first line of every view: the worst verdict, where, and what to change."""
+        """The first line of every view: the worst verdict, its turn, and the advice."""
         worst = self.worst
         if worst is None:
             errors = [given.error for given in self.inputs if given.error]
@@ -174,7 +174,7 @@ class View:
         return sum(turn.verdict.complete for turn in self.turns)
 
     def number(self, turn: TurnFacts) -> int:
-        """The turn's place among all turns, from 1."""
+        """The number of a turn among all turns, from 1."""
         return self.replay.turn_at(turn.run.first) + 1
 
     def effective_step(self, step: int) -> Step:
@@ -182,11 +182,11 @@ class View:
         return self.replay.effective_step(step)
 
     def end_of(self, turn: TurnFacts) -> Turn:
-        """A turn as our machine left it, with the limits that were in force then."""
+        """The last state of a turn in the machine, with the limits then in force."""
         return self.replay.effective_step(turn.run.decided).turn
 
     def deciding_step(self, turn: TurnFacts) -> int:
-        """The step that a turn's verdict is about: where an answer was evaluated, or our machine ended the turn."""
+        """The step that a turn's verdict is about: the evaluation of a response, or the step that ended the turn."""
         position = turn.verdict.answer
         if position is None:
             stopped = (step for step in range(turn.run.first, turn.run.decided)
@@ -203,12 +203,12 @@ class View:
         return answers[min(position, len(answers) - 1)] if answers else turn.run.first
 
     def turn_of(self, step: int) -> TurnFacts:
-        """The turn that a step belongs to."""
+        """The turn of a step."""
         return self.turns[self.replay.turn_at(step)]
 
 
 def view(replay: Replay, beside: View | None = None) -> View:
-    """The view model of a replay; what it shares with one that was viewed before is not made again."""
+    """The view model of a replay; values that an earlier view shares are reused."""
     if beside is not None and beside.replay.case is replay.case:
         return _beside(replay, beside)
     turns = [] if beside is None else [*beside.turns[: _same_turns(replay, beside)]]
@@ -340,7 +340,7 @@ UNRECORDED = -1
 
 
 def answered(view: View, step: int) -> int | None:
-    """The step that brought the answer at hand; None before the first."""
+    """The step that received the current response; None before the first."""
     steps = view.steps
     if steps[step].turn.evaluation is None:
         return None
@@ -350,7 +350,7 @@ def answered(view: View, step: int) -> int | None:
 
 
 def answer_at(view: View, step: int) -> ResponseFacts | None:
-    """The answer at hand at a step; None before the first."""
+    """The current response at a step; None before the first."""
     index = view.steps[step].response
     if index is not None:
         return view.responses[index]
@@ -359,7 +359,7 @@ def answer_at(view: View, step: int) -> ResponseFacts | None:
 
 
 def answers_of(view: View, first: int, end: int) -> Iterator[tuple[int, ResponseFacts]]:
-    """The answers that the steps `first` to `end` took in, each with its step."""
+    """The responses that the steps `first` to `end` received, each with its step."""
     for step in range(first, end):
         if isinstance(view.steps[step].event, ProviderResponse):
             found = answer_at(view, step)
@@ -368,7 +368,7 @@ def answers_of(view: View, first: int, end: int) -> Iterator[tuple[int, Response
 
 
 def is_simulated(view: View, end: int) -> bool:
-    """Whether any answer of the run that ends before step `end` is in no recording."""
+    """Whether any response of the run that ends before step `end` was never recorded."""
     return any(segment.response is None for answer in view.steps[end - 1].turn.answers for segment in answer)
 
 

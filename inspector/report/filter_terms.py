@@ -1,4 +1,4 @@
-"""What a filter can ask of a step: words, flags, numbers and regular expressions, a row each.
+"""The terms of a filter: words, flags, numbers and regular expressions, one row each.
 
 A row looks either at the step itself or at the response at hand there; what is asked of a response is asked once for
 each, however many steps it has.
@@ -20,24 +20,25 @@ from loop_core.turn.trace import Step, limit_usage
 
 
 class FilterPlace(Protocol):
-    """What a filter looks at: a step of a session, or an answer of a row of the turns table."""
+    """The object that a filter tests: a step of a session, or a response in the table of turns."""
 
     @property
     def source(self) -> object:
-        """What the answers are numbered in, where several places share one: a test of it is then made once."""
+        """The collection in which answers are numbered, if several places share one: a test of an answer then runs
+        once."""
 
     @property
     def answer(self) -> int | None:
-        """Which answer is at hand; None before any."""
+        """The number of the current answer; None before any."""
 
     def words(self, name: str) -> Iterable[str]:
         """The values of a row of `WORDS`."""
 
     def flag(self, name: str) -> bool:
-        """Whether a row of `FLAGS` holds."""
+        """Whether a flag of `FLAGS` holds."""
 
     def number(self, name: str, share: bool) -> float | None:
-        """The value of a row of `NUMBERS`, or its share of the limit in percent; None where there is none."""
+        """The value of a row of `NUMBERS`, or its percentage of the limit; None where there is none."""
 
     def text(self, name: str) -> str:
         """The text of a row of `PATTERNS`."""
@@ -45,7 +46,7 @@ class FilterPlace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
-    """One step of a session."""
+    """One step of a session, as a filter tests it."""
 
     view: View
     index: int
@@ -59,7 +60,7 @@ class StepContext:
 
     @property
     def answer(self) -> int | None:
-        """Which response is at hand: its index, or below 0 the step that a simulated one came at; None before any."""
+        """The current response: its index, or a negative number for the step of a simulated one; None before any."""
         recorded = self.view.steps[self.index].response
         if recorded is not None:
             return recorded
@@ -68,12 +69,12 @@ class StepContext:
 
     @property
     def response(self) -> ResponseFacts | None:
-        """The response at hand; None before the first of a turn."""
+        """The current response; None before the first of a turn."""
         return answer_at(self.view, self.index)
 
     @property
     def turn(self) -> TurnFacts:
-        """The turn that the step belongs to."""
+        """The turn of the step."""
         return self.view.turn_of(self.index)
 
     @property
@@ -89,14 +90,14 @@ class StepContext:
         return row.of_step(self) if row.of_step is not None else ()
 
     def flag(self, name: str) -> bool:
-        """Whether a row of `FLAGS` holds."""
+        """Whether a flag of `FLAGS` holds."""
         row, facts = FLAGS[name], self.response if FLAGS[name].of_response else None
         if row.of_response is not None:
             return facts is not None and row.of_response(self.view, facts)
         return row.of_step is not None and row.of_step(self)
 
     def number(self, name: str, share: bool) -> float | None:
-        """The value of a row of `NUMBERS`, or its share of the limit in percent; None where there is none."""
+        """The value of a row of `NUMBERS`, or its percentage of the limit; None where there is none."""
         row = NUMBERS[name]
         return row.share(self) if share and row.share is not None else row.value(self)
 
@@ -107,7 +108,7 @@ class StepContext:
 
 
 class Word(NamedTuple):
-    """`name:value`: the values that a step or response has, any of which may match."""
+    """The term `name:value`: it matches if any value of the step or response matches."""
 
     about: str
     of_response: Callable[[View, ResponseFacts], Iterable[str]] | None = None
@@ -115,7 +116,7 @@ class Word(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """A word that stands alone."""
+    """A term of one word."""
 
     about: str
     of_response: Callable[[View, ResponseFacts], bool] | None = None
@@ -123,7 +124,7 @@ class Flag(NamedTuple):
 
 
 class Number(NamedTuple):
-    """`name>1`: a number, and what `%` of it means where a limit stands against it."""
+    """The term `name>1`: a number, and the limit of which `%` is a percentage."""
 
     about: str
     value: Callable[[StepContext], float | None]
@@ -132,7 +133,7 @@ class Number(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """`~b REGEX`: a text of the response."""
+    """The term `~b REGEX`: a regular expression over a text of the response."""
 
     about: str
     text: Callable[[ResponseFacts], str]

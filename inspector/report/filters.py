@@ -22,7 +22,7 @@ from loop_core.errors import CallerError
 
 
 class FilterError(CallerError):
-    """The expression cannot be read; `column` counts from 1."""
+    """The expression is invalid; `column` counts from 1."""
 
     def __init__(self, column: int, message: str) -> None:
         self.column = column
@@ -30,7 +30,7 @@ class FilterError(CallerError):
 
 
 class UnknownTermError(FilterError):
-    """A word that is no term; `word` is what was typed."""
+    """A word of the expression is no term; `word` is what was typed."""
 
     def __init__(self, column: int, word: str, offer: str = "") -> None:
         self.word = word
@@ -42,7 +42,7 @@ Test = Callable[[FilterPlace], bool]
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """An expression that was read."""
+    """A parsed expression."""
 
     text: str
     matches: Test
@@ -74,7 +74,7 @@ class _Token:
 
 
 def parse(text: str) -> Filter:
-    """Reads an expression.
+    """Parses an expression.
 
     Raises:
         FilterError: it cannot be read; the column says where.
@@ -277,7 +277,7 @@ def _once(test: Test) -> Test:
 
 
 def explained(why: FilterError, values: Iterable[tuple[str, str]]) -> FilterError:
-    """The same mistake; where it is a word that is shown, with the term that finds it.
+    """The same error, with a suggestion if the word is one that the screens show.
 
     `values` are the terms and their values in what is filtered: `("model", "gpt-5")`.
     """
@@ -301,7 +301,7 @@ QUOTED, PLAIN = r'(["\\])', r"\\\1"
 
 
 def values_of(view: View) -> Iterator[tuple[str, str]]:
-    """The terms and their values in a session, as its answers and turns have them."""
+    """The terms and the values that occur in a session."""
     for name, row in WORDS.items():
         if row.of_response is not None:
             yield from ((name, value) for facts in view.responses for value in row.of_response(view, facts))
@@ -313,20 +313,20 @@ def values_of(view: View) -> Iterator[tuple[str, str]]:
 
 
 def steps(found: Filter, view: View, marks: frozenset[int] = frozenset()) -> list[int]:
-    """The steps that match, by index."""
+    """The indices of the steps that match."""
     matches = found.matches
     return [index for index in range(len(view.steps)) if matches(StepContext(view, index, marks))]
 
 
 def responses(found: Filter, view: View) -> list[int]:
-    """The responses that match at the step that evaluates them or a step after it, until the next response."""
+    """The responses that match at the step that evaluates them or at a step before the next response."""
     return sorted({at for index in steps(found, view) if (at := view.steps[index].response) is not None})
 
 
 def hit_after(
     found: Filter, view: View, step: int, direction: int = 1, marks: frozenset[int] = frozenset()
 ) -> int | None:
-    """The next step at which a breakpoint stops, forward (1) or back (-1); None where there is none.
+    """The next step at which a breakpoint stops, in direction 1 or -1; None where there is none.
 
     It stops where the filter begins to match, and again at each further response or turn that matches: a condition that
     stays true does not stop at every step of one response.

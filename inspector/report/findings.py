@@ -1,4 +1,4 @@
-"""What the recorded agent did beside what our machine decides: every difference is a finding.
+"""Compares the recorded agent with the engine's machine: every difference is a finding.
 
 Looks only at recorded facts (which request followed, which results it carried) and at verdicts. A guess is never made:
 where the recording ends, it says that it ends.
@@ -52,7 +52,7 @@ OF_HELD_CALLS = frozenset({
 
 
 class ReportedFinding(NamedTuple):
-    """A finding and what it is about: a response, a turn, or the whole session."""
+    """A finding, and its subject: a response, a turn, or the whole session."""
 
     finding: Finding
     response: int | None = None
@@ -62,17 +62,17 @@ class ReportedFinding(NamedTuple):
 
 
 def recording_cut(stop: StopReason) -> bool:
-    """Whether the end of an answer is missing because the recording stopped, and not because it never came."""
+    """Whether the end of an answer is missing because the recording stopped."""
     return stop.normalized is Stop.UNKNOWN and stop.detail == RECORDING_CUT
 
 
 def held_calls(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """The held calls, phantoms left out."""
+    """The held calls, without phantoms."""
     return [v for v in verdicts if v.admission is Admission.HELD and not is_phantom(v.call)]
 
 
 def collect(replay: Replay, known: Sequence[Sequence[ReportedFinding]] = ()) -> list[tuple[ReportedFinding, ...]]:
-    """The findings of each turn, in order: what the recording shows of it, then how our machine went another way.
+    """The findings of each turn, in order: those of the recording, then the differences to our machine.
 
     Those of the first turns may be `known`, from an earlier reading of the same recording; the others come back.
     """
@@ -82,7 +82,7 @@ def collect(replay: Replay, known: Sequence[Sequence[ReportedFinding]] = ()) -> 
 
 
 def recorded_findings(case: Case, known: Sequence[Sequence[ReportedFinding]] = ()) -> list[tuple[ReportedFinding, ...]]:
-    """What the recording shows of each turn behind those whose findings are known, in order."""
+    """The findings of the recording for the turns after those already examined, in order."""
     exchanges, records = case.loaded.exchanges, case.loaded.turns[len(known) :]
     unknown = {_unknown_word(exchanges[each.response]) for noted in known for each in noted
                if each.finding.rule == UNKNOWN_WORD and each.response is not None}
@@ -102,7 +102,7 @@ def recorded_findings(case: Case, known: Sequence[Sequence[ReportedFinding]] = (
 
 
 def touched_since(old: Case, new: Case) -> set[int]:
-    """The responses of which something else may have come in a later reading: a request, or the result of a call."""
+    """The responses that a later reading may have changed: by a new request, or by a tool's result."""
     before, after = old.loaded.turns, new.loaded.turns
     pairs = zip(before, after, strict=False)
     same = next((number for number, (one, other) in enumerate(pairs) if one != other), min(len(before), len(after)))
@@ -204,7 +204,7 @@ def _ran(
 
 
 def shows_cut(judged: Judgement, verdict: Verdict) -> bool:
-    """Whether there is positive evidence that a held call was cut: its own arguments, or the reason of its answer.
+    """Whether positive evidence shows that a held call was cut: its own arguments, or the reason of its response.
 
     A stream that broke shows it only where the call itself had not come to its end.
     """
@@ -302,7 +302,7 @@ ANOTHER_WAY = "agent.went_another_way"
 
 
 def another_way(replay: Replay, turn: TurnRun) -> Iterable[ReportedFinding]:
-    """Where our machine ends a turn, or asks for something else, before the recorded agent was done."""
+    """Where our machine ends a turn or requests something else before the recorded agent was done."""
     if turn.runs < 2:
         return
     ended, links = replay.trace.steps[turn.decided].turn, turn.record.links

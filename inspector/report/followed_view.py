@@ -1,4 +1,4 @@
-"""The view of files that are still being written: turns that nothing new touches are not judged or run again."""
+"""The view of files that are still being written: unchanged turns are neither judged nor replayed again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from inspector.sessions.following import FollowedSession
 
 
 class FollowedView:
-    """Some files that grow, and the view of what was read of them last."""
+    """Growing files, and the last view of them."""
 
     def __init__(self, paths: Sequence[str], api: str | None, profile: str | None, settings: Settings) -> None:
         self._session = FollowedSession(paths, api=api, profile=profile)
@@ -22,7 +22,7 @@ class FollowedView:
 
     @without_collector
     def read(self) -> View:
-        """The view of the files as they stand, equal to one of a reading of all of them.
+        """The view of the files in their current state, equal to that of a complete reading.
 
         Raises:
             LoopError: an API, profile, policy or limit that does not exist.

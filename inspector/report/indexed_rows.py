@@ -1,4 +1,4 @@
-"""The rows of files, from the index where they have not changed, else read one after the other."""
+"""The rows of files, from the index if they are unchanged, else by reading the files one after another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inspector.sessions.open import open_each
 
 
 class ReadRows(NamedTuple):
-    """Rows by the first path of their session, and how far reading is."""
+    """Rows by the first path of their session, and the progress of reading."""
 
     rows: list[tuple[str, list[TurnRow]]]
     done: int
@@ -25,14 +25,14 @@ class ReadRows(NamedTuple):
 
 
 def index_for(api: str | None, profile: str | None, settings: Settings) -> TurnIndex:
-    """The index of rows that are read so."""
+    """The index of rows that were read with these options."""
     return TurnIndex(repr((api, profile, settings)))
 
 
 def read_rows(
     paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, indexed: bool = True
 ) -> Iterator[ReadRows]:
-    """The rows of files; first those that the index has, at once.
+    """The rows of files; those in the index come first, at once.
 
     Raises:
         CallerError: there is no such API or profile.

@@ -1,4 +1,4 @@
-"""What a verdict looks at: one turn with its answers, whether they were recorded or simulated.
+"""The input of a verdict: one turn with its responses, recorded or simulated.
 
 Further down: a simulated answer as an exchange.
 """
@@ -34,7 +34,7 @@ PLACES: Mapping[RequestPlace, TurnPlace] = {**TURN_PLACES, RequestPlace.REQUEST:
 
 
 def exchange_of(opening: Exchange, event: ProviderResponse, before: Turn) -> Exchange:
-    """The exchange of an answer that is in no recording; `opening` is the recorded one that its turn began with."""
+    """The exchange of a response that is in no recording; `opening` is the recorded one that its turn began with."""
     body = event.recut.body if event.recut is not None else b""
     return replace(
         opening, request=request_of(before), request_json=None, response=event.response, content=body, headers=(),
@@ -44,23 +44,23 @@ def exchange_of(opening: Exchange, event: ProviderResponse, before: Turn) -> Exc
 
 
 def request_of(turn: Turn) -> Request:
-    """The request that is, or was last, under way, with its cap."""
+    """The current or last request, with its cap."""
     cap = turn.last_send.max_tokens if turn.last_send is not None else turn.request.max_tokens
     return replace(turn.request, messages=messages_of(turn, turn.last_send), max_tokens=cap)
 
 
 def messages_of(turn: Turn, send: Send | None) -> tuple[Message, ...]:
-    """What a request sends: the history, and what is appended for this request."""
+    """The messages of a request: the history, and those added for it."""
     return (*turn.history, *send.new_messages) if send is not None and send.new_messages else turn.history
 
 
 def place_of(before: Turn) -> TurnPlace:
-    """The place in the turn of the request that an answer came to."""
+    """The place within the turn of the request that a response answers."""
     return PLACES[before.last_send.place] if before.last_send is not None else TurnPlace.REQUEST
 
 
 def why_of(recut: Recut | None) -> str:
-    """How an answer was made, in a few words."""
+    """How a response was made, in a few words."""
     if recut is None:
         return "in no recording"
     return "cut again without a cap" if recut.budget is None else f"cut again at max_tokens {recut.budget:,}"
@@ -78,12 +78,12 @@ class TurnAnswer(NamedTuple):
 
     @property
     def word(self) -> Stop:
-        """Its effective reason."""
+        """The effective stop reason."""
         return self.judged.stop.normalized
 
 
 class JudgedTurn(NamedTuple):
-    """What a row of the table looks at: one turn."""
+    """One turn, as the rows of the verdict table test it."""
 
     ended: Turn
     """The turn as our machine left it."""
@@ -107,17 +107,17 @@ class JudgedTurn(NamedTuple):
 
     @property
     def exchange(self) -> Exchange:
-        """The deciding exchange."""
+        """The exchange of the deciding response."""
         return self.answers[self.worst].exchange
 
     @property
     def judged(self) -> Judgement:
-        """The deciding response's reason."""
+        """The deciding response's stop reason."""
         return self.answers[self.worst].judged
 
     @property
     def words(self) -> frozenset[Stop]:
-        """The effective reasons of all responses of the turn."""
+        """The effective stop reasons of all responses of the turn."""
         return frozenset(answer.word for answer in self.answers)
 
     @property
@@ -132,46 +132,46 @@ class JudgedTurn(NamedTuple):
 
     @property
     def over(self) -> bool:
-        """Whether our machine looked at the turn's last response: nothing of the turn came after its decision."""
+        """Whether our machine has looked at the turn's last response."""
         seen = self.ended.evaluation
         return seen is not None and seen.response is self.answers[-1].exchange.response
 
     @property
     def unseen(self) -> bool:
-        """Whether the deciding response's end is not in the file, though the response is."""
+        """Whether the end of the deciding response is not in the file, although the response is."""
         return is_unrecorded(self.judged.stop)
 
     @property
     def inferred(self) -> Evidence | None:
-        """What the end of the turn's last response was read from, where no word was recorded and it looks whole."""
+        """How the end of the turn's last response was inferred, if no stop word was recorded and it looks whole."""
         stop = self.answers[-1].judged.stop
         return inference_of(stop) if stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL) else None
 
     @property
     def ending(self) -> Ending | None:
-        """How the deciding response ended, where it only looks finished; silence that is wanted is none."""
+        """How the deciding response ended if it only looks finished; an intended silence does not count."""
         return _ending(self.judged, self.ended)
 
     @property
     def cut(self) -> bool:
-        """Whether a budget cut the deciding response, with a word about it or without."""
+        """Whether a budget cut the deciding response, with or without a stop word for it."""
         wordless = self.word in (Stop.INTERRUPTED, Stop.UNKNOWN)
         return self.word is Stop.MAX_TOKENS or (wordless and self.judged.cap_reached)
 
     @property
     def rejected(self) -> tuple[Verdict, ...]:
-        """The rejected calls of the last response: nothing after it shows what became of them."""
+        """The rejected calls of the last response, whose outcome is not recorded."""
         return tuple(v for v in self.answers[-1].verdicts if v.admission is Admission.REJECTED)
 
     @property
     def repaired(self) -> bool:
-        """Whether the turn ended in peace, by a response that ended cleanly whatever the policy made of it."""
+        """Whether the turn ended with a response that ended cleanly, whatever the policy made of it."""
         by = self.ended.evaluation.judgement if self.ended.evaluation else None
         return self.ended.terminal == "completed" and by is not None and _clean(by, self.ended)
 
 
 def judged_turn_of(replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding]) -> JudgedTurn:
-    """A turn as it is judged; `noted` are its findings."""
+    """A turn as the verdict table tests it. `noted` are its findings."""
     last = turn.end - 1 if stops_at_edit(turn.steps) else turn.decided
     steps = replay.trace.steps[turn.first : last + 1]
     ended = steps[-1].turn
@@ -183,7 +183,7 @@ def judge_steps(
     case: Case, record: TurnRecord, steps: Sequence[Step], ended: Turn, noted: Sequence[ReportedFinding],
     limit: tuple[str, int] | None, live: bool = False,
 ) -> JudgedTurn:
-    """A turn as it is judged, from the steps in which our machine decided it and how it ended.
+    """A turn as the verdict table tests it, from the steps that decided it and its end.
 
     Where a simulation or a live server answered our machine, or nobody because what the turn was given was edited, what
     the recorded agent did is beside the point.
@@ -224,7 +224,7 @@ def _limit(replay: Replay, turn: TurnRun, ended: Turn) -> tuple[str, int] | None
 
 
 def asked_live(replay: Replay, turn: TurnRun) -> bool:
-    """Whether what decides a turn was asked live from one of its steps on."""
+    """Whether the response that decides a turn was asked live from one of its steps."""
     return turn.record.heard is not None and replay.trace.steps[turn.decided].fidelity is Fidelity.LIVE
 
 

@@ -1,4 +1,4 @@
-"""What a verdict says of a turn: one sentence, in plain words, of what was sent and what was decided."""
+"""The sentence of a verdict: what was sent and what was decided, in plain words."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from loop_core.values import ArgsForm, ChatResponse, Stop
 
 
 def who(look: JudgedTurn) -> str:
-    """Who spoke: the format, and the server where it is known."""
+    """The source of the response: the format, and the server if known."""
     exchange = look.exchange
     same = exchange.profile.name in (exchange.api, "generic") or exchange.profile.name.startswith("generic")
     return exchange.api if same else f"{exchange.api} ({exchange.profile.name})"
 
 
 def budget(look: JudgedTurn) -> str:
-    """The stop reason as it was sent, with what was used of the cap."""
+    """The stop reason as sent, and how much of the cap was used."""
     exchange = look.exchange
     usage = exchange.response.usage
     used = usage.output_tokens if usage else None
@@ -54,12 +54,12 @@ def ended(look: JudgedTurn) -> str:
 
 
 def cut(look: JudgedTurn) -> str:
-    """How the deciding response was cut, and the limit of ours that ended the turn then."""
+    """How the deciding response was cut, and the limit that then ended the turn."""
     return _with_limit(ended(look), look)
 
 
 def cut_call(look: JudgedTurn) -> str:
-    """Which call was cut and how, and the limit of ours that ended the turn then."""
+    """Which call was cut and how, and the limit that then ended the turn."""
     return _with_limit(call_cut(look), look)
 
 
@@ -69,7 +69,7 @@ def _with_limit(text: str, look: JudgedTurn) -> str:
 
 
 def call_cut(look: JudgedTurn) -> str:
-    """Which call was cut, and how; how the response ended, where it holds none."""
+    """Which call was cut, and how; if there is none, how the response ended."""
     exchange, verdict = look.exchange, look.cut_call
     if verdict is None:
         return ended(look)
@@ -106,7 +106,7 @@ def _which(look: JudgedTurn, verdict: Verdict) -> str:
 
 
 def held_call(look: JudgedTurn) -> str:
-    """The last call that nothing may run, and why."""
+    """The last held call, and the reason."""
     position, verdict = look.held[-1]
     batch = look.answers[position].verdicts
     place = next((place for place, each in enumerate(batch, 1) if each.call is verdict.call), None)
@@ -117,7 +117,7 @@ def held_call(look: JudgedTurn) -> str:
 
 
 def limit_reached(look: JudgedTurn) -> str:
-    """A turn that could go on, and what ended it."""
+    """A turn that could continue, and the limit that ended it."""
     limit = limit_said(look) or "the policy ended the turn"
     if look.last_word is Stop.TOOL_CALL and look.over:
         return f"{who(look)} asked for tools; {limit}"
@@ -133,19 +133,19 @@ def continuations(look: JudgedTurn) -> int:
 
 
 def finding_of(look: JudgedTurn) -> str:
-    """What the judge says of the ending."""
+    """The judge's finding about the ending."""
     rule = f"ending.{look.ending.value}" if look.ending is not None else ""
     return next((found.message for found in look.judged.findings if found.rule == rule), "")
 
 
 def seam(look: JudgedTurn) -> str:
-    """Of which segment nothing shows that it goes on from the text before it."""
+    """The segment that shows no sign of continuing the text before it."""
     doubt = look.ended.doubtful_seams[0]
     return f"nothing shows that segment {doubt.index + 1} goes on from the text before it: {doubt.why}"
 
 
 def broke(look: JudgedTurn) -> str:
-    """How an answer broke off: in the middle of a stream or body, or with a word that gives no reason."""
+    """How an answer broke off: in the middle of a stream or body, or with a word that means no reason."""
     response = look.exchange.response
     if nothing_read(look):
         return f"sent nothing that is an answer of {response.api}"
@@ -155,7 +155,7 @@ def broke(look: JudgedTurn) -> str:
 
 
 def wordless(look: JudgedTurn) -> str:
-    """What was sent whole without any stop reason."""
+    """What was sent complete but without a stop reason."""
     what = "a stream with its end mark" if look.exchange.response.streaming else "a whole body"
     response = look.exchange.response
     nothing = "neither an answer nor a" if nothing_read(look) else "no"
@@ -163,12 +163,12 @@ def wordless(look: JudgedTurn) -> str:
 
 
 def held_beside(look: JudgedTurn) -> str:
-    """The call that is held beside all else; empty where none is."""
+    """The held call beside the other facts; empty if there is none."""
     return f"; {held_call(look)}" if look.held else ""
 
 
 def unreached(response: ChatResponse) -> str:
-    """Why nobody answered, where it is known."""
+    """Why no server answered, if known."""
     told = next((found.message for found in response.findings if found.rule.startswith("transport.")), "")
     return f": {told}" if told else ""
 
@@ -179,7 +179,7 @@ def cut_before(look: JudgedTurn) -> str:
 
 
 def failure(look: JudgedTurn) -> str:
-    """What was reported in place of an answer."""
+    """The error reported in place of an answer."""
     error = look.exchange.response.error
     message = error.message if error else _worded(look)
     status = look.exchange.response.http_status

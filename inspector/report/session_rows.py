@@ -1,4 +1,4 @@
-"""The rows of turns, session by session: a row for each session, and sessions below those that began them."""
+"""The table of turns by session: one row per session, with subagents' sessions below the session that started them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from inspector.report.turn_rows import BELOW, SessionKey, TurnRow, by_verdict
 
 
 def by_session(rows: Iterable[TurnRow]) -> dict[SessionKey, list[TurnRow]]:
-    """The rows of each session; what was not read of a file is with its first session."""
+    """The rows of each session; unread parts of a file go with its first session."""
     every = list(rows)
     firsts: dict[tuple[str, ...], SessionKey] = {}
     for row in every:
@@ -22,7 +22,7 @@ def by_session(rows: Iterable[TurnRow]) -> dict[SessionKey, list[TurnRow]]:
 
 
 def worst_of_sessions(rows: Iterable[TurnRow]) -> list[TurnRow]:
-    """A row for each session: that of its worst turn, with how many turns have which verdict."""
+    """A row for each session: that of its worst turn, with the counts of its verdicts."""
     return [_worst(group) for group in by_session(rows).values()]
 
 
@@ -33,12 +33,13 @@ def _worst(group: Sequence[TurnRow]) -> TurnRow:
 
 
 def has_families(rows: Iterable[TurnRow]) -> bool:
-    """Whether any of the sessions may have been begun by another."""
+    """Whether any of the sessions may have been started by another."""
     return any(row.parent_id or BELOW in row.name for row in rows)
 
 
 def in_families(sessions: Sequence[Sequence[TurnRow]]) -> list[TurnRow]:
-    """The rows of sessions, those that one began below it; a family stands where the first of its sessions stood."""
+    """The rows of sessions, with started sessions below their starter; a family takes the place of its first session.
+    """
     parents = _parents([rows[0] for rows in sessions])
     children: dict[int, list[int]] = {}
     for at, parent in enumerate(parents):

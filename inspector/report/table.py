@@ -1,4 +1,4 @@
-"""A table as one value: its columns are declared once, and give the rows of JSON, of CSV and of a screen.
+"""A table as one value: its columns, declared once, give the rows of JSON, of CSV and of a screen.
 
 A column says its name for programs and its value for JSON and CSV; where a person reads it, its heading and its cell.
 """
@@ -34,12 +34,12 @@ class Column(Generic[R]):
     in_csv: bool = True
 
     def of(self, part: Callable[[Whole], R]) -> Column[Whole]:
-        """The same column over rows that hold such a row as a part."""
+        """The same column for rows that contain such a row as a part."""
         value, cell = self.value, self.cell
         return Column(self.key, lambda row: value(part(row)), lambda row: cell(part(row)), self.most, self.in_csv)
 
     def size(self, rows: Iterable[R]) -> int:
-        """How wide it is drawn."""
+        """The width at which the column is drawn."""
         return min(self.most, max([len(self.key), *(width_of(self.cell(row)) for row in rows)]))
 
 
@@ -50,11 +50,11 @@ class Table(Generic[R]):
     columns: tuple[Column[R], ...]
 
     def values(self, row: R) -> dict[str, Any]:
-        """A row as JSON takes it."""
+        """A row as JSON values."""
         return {column.key: column.value(row) for column in self.columns}
 
     def csv(self, rows: Iterable[R]) -> str:
-        """The rows as CSV under the names of their columns; what is None is empty."""
+        """The rows as CSV with the columns' names; None is empty."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         columns = [column for column in self.columns if column.in_csv]
@@ -71,7 +71,7 @@ def attributes(names: Iterable[str], part: Callable[[R], Any]) -> tuple[Column[R
 
 
 def side_by_side(row: Sequence[Line], sizes: Sequence[int], measure: Measure = cells, mark: str = "…") -> Line:
-    """The cells of a row, each cut to its size."""
+    """The cells of a row, each cut to its width."""
     spans: list[Span] = []
     for cell, size in zip(row, sizes, strict=True):
         kept = clip(cell, size, measure, mark)

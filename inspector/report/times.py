@@ -1,4 +1,4 @@
-"""When an exchange and a turn took place, as far as the recording says: duration, first byte, the largest gap.
+"""The recorded times of exchanges and turns: start, duration, first byte, the largest gap.
 
 No time is invented: what is not recorded is None. A time is either one of the wire, taken while the provider's bytes
 arrived, or that of a transcript's row, which says when the recorder wrote the row and nothing about the provider.
@@ -20,7 +20,7 @@ MOST_MS = 1e12
 
 
 class ClockSource(StrEnum):
-    """Whose clock a time is of."""
+    """The clock that a time comes from."""
 
     WIRE = "wire"
     """Of the client that recorded the provider's bytes."""
@@ -29,14 +29,14 @@ class ClockSource(StrEnum):
 
 
 class StreamGap(NamedTuple):
-    """The longest time in which no byte of an answer arrived, and the byte that came after it (or the end)."""
+    """The longest time without a byte of the answer, and the byte after it (or the end)."""
 
     ms: float
     at: int
 
 
 class RecordedTimes(NamedTuple):
-    """What a recording says about the times of one exchange; at least one of them."""
+    """The recorded times of one exchange; at least one of them."""
 
     clock: ClockSource
     started: str | None = None
@@ -82,7 +82,7 @@ def _gaps(exchange: Exchange) -> Iterator[StreamGap]:
 
 
 class TurnTimes(NamedTuple):
-    """When a turn began and how long it took; at least one of them."""
+    """The start and the duration of a turn; at least one of them."""
 
     clock: ClockSource
     started: str | None = None
@@ -93,7 +93,7 @@ class TurnTimes(NamedTuple):
 
 
 def turn_times(view: View, turn: TurnFacts) -> TurnTimes | None:
-    """The times of a turn as it was recorded; None where there are none."""
+    """The recorded times of a turn; None where there are none."""
     exchanges = [view.responses[index].exchange for index in turn.responses]
     opening, closing = exchanges[0], exchanges[-1]
     if opening.simulated:
@@ -116,7 +116,7 @@ def turn_times(view: View, turn: TurnFacts) -> TurnTimes | None:
 
 
 def took_phrase(times: TurnTimes) -> str:
-    """How long a turn took, in words; empty where that is not known."""
+    """The duration of a turn in words; empty if unknown."""
     if times.duration_ms is not None:
         rows = ", from the first to the last row of its answers" if times.clock is ClockSource.RECORDER else ""
         return f"took {duration_text(times.duration_ms)}{rows}"
@@ -192,13 +192,13 @@ def _whole(found: int) -> int | None:
 
 
 def length(exchange: Exchange) -> int | None:
-    """How long an exchange took, in nanoseconds; None where that is not recorded."""
+    """The duration of an exchange in nanoseconds; None where that is not recorded."""
     took = _length(exchange.duration_ms)
     return None if took is None else int(took * 1_000_000)
 
 
 def length_ms(exchange: Exchange) -> float | None:
-    """The same in milliseconds; nothing of an answer that nobody gave."""
+    """The duration of an exchange in milliseconds; None for an answer that was never received."""
     return None if exchange.simulated else _length(exchange.duration_ms)
 
 

@@ -1,4 +1,4 @@
-"""The input tokens of requests as they were counted, and what responses cost by a configured price table.
+"""The counted input tokens of requests, and the costs of responses by the configured prices.
 
 Formats count differently: some have what came from the cache among the input tokens, some beside them
 (`Format.cached_apart`), and what was written to the cache stands apart then too. A cost is never guessed: without a
@@ -26,7 +26,7 @@ _WRITTEN = re.compile(rb'"(?:cache_creation_input_tokens|cacheWriteInputTokens)"
 
 
 class InputTokens(NamedTuple):
-    """How many tokens were sent, by what the provider did with them."""
+    """The number of input tokens, by how the provider handled them."""
 
     fresh: int
     cached: int = 0
@@ -55,7 +55,7 @@ def input_tokens(exchange: Exchange) -> InputTokens | None:
 
 
 def estimated_tokens(text: str) -> int:
-    """About how many tokens a text takes: a guess from its size, never a count."""
+    """A rough token count of a text, guessed from its size."""
     return -(-len(text.encode("utf-8", "replace")) // BYTES_A_TOKEN)
 
 
@@ -65,14 +65,14 @@ def estimated_tokens(text: str) -> int:
 
 
 class ResponseCost(NamedTuple):
-    """What a response cost, or why that is not known."""
+    """The cost of a response, or why it is unknown."""
 
     amount: float | None
     why: str = ""
 
 
 class CostSum(NamedTuple):
-    """What several responses cost, as far as it is known."""
+    """The cost of several responses, as far as known."""
 
     amount: float
     priced: int
@@ -81,7 +81,7 @@ class CostSum(NamedTuple):
 
 
 def response_cost(facts: ResponseFacts, table: PriceTable) -> ResponseCost:
-    """What a response cost by a price table."""
+    """The cost of a response by a price table."""
     exchange = facts.exchange
     if facts.simulated:
         return ResponseCost(None, "nobody was asked")
@@ -112,13 +112,13 @@ def _cost(price: Price, count: InputTokens, usage: Usage, output: int) -> Respon
 
 
 def turn_cost(view: View, turn: TurnFacts) -> CostSum | None:
-    """What the recorded responses of a turn cost; None where that is known of none."""
+    """The cost of the recorded responses of a turn; None where that is known of none."""
     return _sum([view.responses[index] for index in turn.responses], view.prices)
 
 
 @lru_cache(maxsize=2)
 def session_cost(view: View) -> CostSum | None:
-    """What all recorded responses cost; None where that is known of none."""
+    """The cost of all recorded responses; None where that is known of none."""
     return _sum(view.responses, view.prices)
 
 
@@ -131,7 +131,7 @@ def _sum(responses: Iterable[ResponseFacts], table: PriceTable) -> CostSum | Non
 
 
 def cost_text(cost: CostSum, table: PriceTable) -> str:
-    """A sum in words; where it is not of all responses, of how many."""
+    """A sum in words, with the number of responses if it does not cover all."""
     amount = table.amount_text(cost.amount)
     if cost.priced == cost.responses:
         return amount

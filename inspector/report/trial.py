@@ -1,4 +1,4 @@
-"""Trying settings on one turn, by the replay and the simulation that are there: which smallest value completes it.
+"""Tries settings on one turn by replay and simulation, to find the smallest value that completes it.
 
 What is tried is the run that accepting the advice would make, of this turn alone. Nothing is run where the recording
 cannot answer: most turns that a budget cut have nothing recorded behind the cut.
@@ -31,7 +31,7 @@ DOUBLINGS = 20
 
 
 class CompletingSettings(NamedTuple):
-    """Settings with which a turn completes, and what answered then."""
+    """Settings under which a turn completes, and whether the answers were recorded or simulated."""
 
     settings: Set
     basis: Basis
@@ -65,14 +65,14 @@ def _answerable(replay: Replay, turn: TurnRun, look: JudgedTurn, name: str) -> b
 
 
 class Trial:
-    """A turn by itself, to be run under other settings."""
+    """One turn that can be run under other settings."""
 
     def __init__(self, alone: Replay, noted: Sequence[ReportedFinding], good: Good) -> None:
         self._alone, self._noted, self._good = alone, noted, good
 
     @classmethod
     def of(cls, replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding], good: Good) -> Trial | None:
-        """None where other settings of this run would not reach the turn."""
+        """A trial of a turn; None if other settings of this run would not reach the turn."""
         if replay.since >= turn.end or (replay.settings.live is not None and turn.record.heard is None):
             return None
         starts = [(max(0, stretch.since - turn.first), stretch.settings) for stretch in replay.stretches]
@@ -111,7 +111,7 @@ class Trial:
     # -- what is tried -------------------------------------------------------------------------------------------
 
     def limits(self, look: JudgedTurn) -> CompletingSettings | None:
-        """The smallest values of the limits that end the turn, one after the other."""
+        """The smallest values of the limits that end the turn, one after another."""
         lax: dict[str, str] = {}
         now: dict[str, int] = {}
         while look.limit is not None and len(lax) < LIMITS_TOGETHER:
@@ -144,7 +144,8 @@ class Trial:
 
 
 def smallest(now: int, most: int, completes: Callable[[int], bool]) -> int | None:
-    """A value above `now` that completes, the one below it not doing so; None where none up to `most` is found."""
+    """The smallest value above `now` that completes, such that the value below it does not; None where none up to
+    `most` is found."""
     low = now
     for value in _growing(now, most):
         if completes(value):

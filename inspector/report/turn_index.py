@@ -1,4 +1,4 @@
-"""The rows of transcripts that were read before, in a database of ours, so that a second look reads only what changed.
+"""A database of the rows of transcripts that were read before, so that only changed files are read again.
 
 It holds what the table of turns shows, masked, and its texts for a search. A file is known by its path, size and time
 and that of the files that are read with it; where the time alone changed, by a hash of its bytes. A database that is
@@ -39,7 +39,7 @@ FileState = list[list[Any]]
 
 
 class IndexHit(NamedTuple):
-    """A turn in which every word of a search stands."""
+    """A turn that contains every word of a search."""
 
     file: str
     number: int
@@ -47,7 +47,7 @@ class IndexHit(NamedTuple):
 
 
 class TurnIndex:
-    """The database, or nothing where it cannot be used: it then knows no file and keeps none."""
+    """The database; if it cannot be used, it holds no file and stores none."""
 
     def __init__(self, reading: str, environment: Mapping[str, str] = os.environ) -> None:
         self.note = ""
@@ -71,7 +71,7 @@ class TurnIndex:
 
     @without_collector
     def rows(self, paths: Iterable[str]) -> dict[str, list[TurnRow]]:
-        """The rows of those of these files that have not changed."""
+        """The rows of the unchanged files among these."""
         wanted, known = set(paths), dict[str, list[TurnRow]]()
         for path, state, digest, rows in self._all():
             if path in wanted and _unchanged(path, from_json(state.encode()), digest):
@@ -99,7 +99,7 @@ class TurnIndex:
             return []
 
     def keep(self, path: str, state: FileState, rows: Sequence[TurnRow]) -> None:
-        """Keeps the rows of a file that was in this state before it was read."""
+        """Stores the rows of a file with the state that the file had before it was read."""
         if self._base is None or state != state_of(path):
             return  # it grew meanwhile
         text = redact.text(json.dumps(rows, default=_plain))
@@ -115,7 +115,7 @@ class TurnIndex:
             self._fail(why)
 
     def search(self, words: str, paths: Iterable[str]) -> list[IndexHit]:
-        """The turns of these files in which every word stands, the best first. Signs between words mean nothing."""
+        """The turns of these files that contain every word, best first. Signs between words mean nothing."""
         query = " ".join(f'"{word}"*' for word in _words(words))
         if self._base is None or not query:
             return []
@@ -178,7 +178,7 @@ _FOLDERS = sorted({row.beside.rpartition("/")[0] for row in IMPORTERS.values() i
 
 
 def state_of(path: str) -> FileState:
-    """The state of a file, of the log of a database, and of the files that may be read with it."""
+    """The state of a file, of a database's log, and of the files that may be read with it."""
     stem = os.path.splitext(path)[0]
     beside = (each for folder in _FOLDERS for each in _inside(stem, folder))
     return [_seen(name) for name in (path, *beside, *((f"{path}-wal",) if _is_database(path) else ()))]

@@ -1,4 +1,4 @@
-"""A turn as one row: its verdict, where it stands, why it stopped, what it cost, and what a filter may ask of it.
+"""A turn as one row: its verdict, place, stop reason, cost, and the values that filters test.
 
 A row outlives the session that it was made from: a table of many files keeps rows alone, and reads a file again when
 one of its turns is opened. A file that could not be read, and what was skipped in one, is a row as well.
@@ -40,7 +40,7 @@ BELOW = " › "
 
 
 class AnswerRecord(NamedTuple):
-    """What a filter may ask of one answer, as it was when the session was read."""
+    """The values that filters test of one answer, as of reading the session."""
 
     words: tuple[tuple[str, ...], ...]
     """The values of each row of `WORDS`, in their order; of a step's words, those of all steps of the answer."""
@@ -53,7 +53,7 @@ class AnswerRecord(NamedTuple):
 
 
 class TurnRow(NamedTuple):
-    """One turn; or, without a verdict, what was not read and why."""
+    """One turn; without a verdict, an unread input and the reason."""
 
     paths: tuple[str, ...]
     """The files that are opened together to see it."""
@@ -101,23 +101,23 @@ class TurnRow(NamedTuple):
 
     @property
     def session(self) -> SessionKey:
-        """What tells its session from others: the files, and its name in a file of many; none for what was not read."""
+        """The identity of its session: the files, and its name in a file of many; None for an unread input."""
         return self.paths, self.name if self.verdict is not None and len(self.paths) == 1 else ""
 
     @property
     def advice(self) -> str:
-        """What to change; empty where nothing is advised."""
+        """The advice; empty if there is none."""
         return self.verdict.advice.text if self.verdict is not None and self.verdict.advice is not None else ""
 
     @property
     def severe(self) -> tuple[int, int, str, int]:
-        """What sorts rows worst first, then as they were read: files that were not read come last."""
+        """The sort key for worst first, then the order of reading; unread files come last."""
         rank = self.verdict.rank if self.verdict is not None else len(ROWS)
         return (rank, 0 if self.of else 1, self.file, self.number)
 
 
 def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
-    """The rows of what was read: its turns, and what of it was not read.
+    """The rows of a recording: its turns, and its unread parts.
 
     `paths` are the files of one session; without them, each file of the view is a session of its own.
     """
@@ -130,7 +130,7 @@ def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
 
 
 def unread_rows(given: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
-    """What of a file was not read: all of it, or entries that were skipped, each reason once."""
+    """The unread parts of a file: all of it, or entries that were skipped, each reason once."""
     if given.error is not None:
         yield TurnRow(paths, given.path, name_of(given.path), why=given.error.removeprefix(f"{given.path}: "))
     elif not given.responses and given.format != "folder" and not given.skipped:
@@ -182,7 +182,7 @@ def _arguments(answers: Sequence[ResponseFacts]) -> Iterator[str]:
 
 
 def answers_path(view: View, turn: TurnFacts) -> str:
-    """The file that a turn's first answer stands in."""
+    """The file with a turn's first answer."""
     return view.responses[turn.run.record.links[0].index].exchange.path
 
 
@@ -191,7 +191,7 @@ _NAMELESS = re.compile(r"(?:rollout-|session-\d|\d{4}-?\d\d)|(?:events|wire|stat
 
 
 def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
-    """What a session is called: its own title, else its file; one whose name is a number says its folder too.
+    """The name of a session: its title, else its file; if that is a number, with its folder.
 
     A file whose name every session of its agent has is called by its first message, where that is given.
     """
@@ -244,19 +244,19 @@ def _records(view: View, turn: TurnFacts) -> Iterator[AnswerRecord]:
 
 
 class RowAnswer(NamedTuple):
-    """One answer of a row, as a filter looks at it."""
+    """One answer of a row, as a filter tests it."""
 
     row: TurnRow
     at: int
 
     @property
     def source(self) -> object:
-        """None: it is the only place of its answer."""
+        """None: no other place shares its answer."""
         return None
 
     @property
     def answer(self) -> int | None:
-        """Which answer it is."""
+        """The index of the answer."""
         return self.at
 
     def words(self, name: str) -> Iterable[str]:
@@ -264,26 +264,26 @@ class RowAnswer(NamedTuple):
         return (self.row.name,) if name == "session" else self.row.answers[self.at].words[WORD_AT[name]]
 
     def flag(self, name: str) -> bool:
-        """Whether a row of `FLAGS` holds."""
+        """Whether a flag of `FLAGS` holds."""
         return name in self.row.answers[self.at].flags
 
     def number(self, name: str, share: bool) -> float | None:
-        """The value of a row of `NUMBERS`, or its share of the limit."""
+        """The value of a row of `NUMBERS`, or its percentage of the limit."""
         record = self.row.answers[self.at]
         return (record.shares if share else record.numbers)[NUMBER_AT[name]]
 
     def text(self, name: str) -> str:
-        """The text of a row of `PATTERNS`; empty for one that rows do not keep."""
+        """The text of a row of `PATTERNS`; empty if rows do not store it."""
         return self.row.answers[self.at].texts.get(name, "")
 
 
 def matches(test: Callable[[RowAnswer], bool], row: TurnRow) -> bool:
-    """Whether any answer of a row passes a filter; a file that was not read never does."""
+    """Whether any answer of a row passes a filter; an unread file never does."""
     return any(test(RowAnswer(row, index)) for index in range(len(row.answers)))
 
 
 def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:
-    """The terms and their values in rows."""
+    """The terms and the values that occur in rows."""
     for row in rows:
         yield "session", row.name
         for answer in row.answers:
@@ -291,7 +291,7 @@ def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:
 
 
 def row_filter(text: str) -> Filter:
-    """Reads an expression for rows.
+    """Parses a filter expression for rows.
 
     Raises:
         FilterError: it cannot be read, or looks into a text that rows do not keep.
@@ -304,7 +304,7 @@ def row_filter(text: str) -> Filter:
 
 
 def holds(row: TurnRow, needle: str) -> bool:
-    """Whether a search for a text, in lower case, finds a row."""
+    """Whether a row contains a text, given in lower case."""
     return needle in row.text or (row.verdict is None and needle in f"{row.name}\n{row.file}\n{row.why}".casefold())
 
 
@@ -312,7 +312,7 @@ def holds(row: TurnRow, needle: str) -> bool:
 
 
 class RowCounts(NamedTuple):
-    """How many rows there are of each kind."""
+    """The number of rows of each kind."""
 
     turns: int
     sessions: int
@@ -336,7 +336,7 @@ def counts_of(rows: Iterable[TurnRow]) -> RowCounts:
 
 
 def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
-    """How many turns have each verdict, worst first; with each, one of them."""
+    """How many turns have each verdict, worst first; each with one of them."""
     seen: dict[int, TurnVerdict] = {}
     counted: Counter[int] = Counter()
     for row in rows:
@@ -347,7 +347,7 @@ def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
 
 
 def by_model(rows: Iterable[TurnRow]) -> list[tuple[str, int, int]]:
-    """The models, with how many turns each answered and how many of those need attention; the most frequent first."""
+    """How many turns each model answered and how many of those need attention; the most frequent first."""
     turns: Counter[str] = Counter()
     attention: Counter[str] = Counter()
     for row in rows:

@@ -1,4 +1,4 @@
-"""The table of turns: its columns, how they share the width of a screen, and what is known of a row.
+"""The table of turns: its columns, their widths, and the details of a row.
 
 The same columns give the screen's rows, the table at the head of a report, and CSV.
 """
@@ -74,7 +74,7 @@ def _calls(row: TurnRow) -> str:
 
 
 def span_of_time(seconds: float | None) -> str:
-    """A time in words of two figures, such as `3.2s`, `4m` or `12d`; empty where it is not known."""
+    """A duration in two figures, such as `3.2s`, `4m` or `12d`; empty if unknown."""
     if seconds is None:
         return ""
     for size, unit in ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m")):
@@ -88,7 +88,7 @@ def _text(key: str, value: Callable[[TurnRow], object], shown: Callable[[TurnRow
 
 
 def columns(now: float) -> tuple[TurnColumn, ...]:
-    """The columns of the table, the most telling first; ages count back from `now`, in seconds since the epoch."""
+    """The columns of the table, the most important first; ages count back from `now`, in seconds since the epoch."""
     return (
         TurnColumn("verdict", Column("verdict", lambda row: row.verdict.id if row.verdict else None, _verdict),
                    lambda row: row.severe, (24, 24, 24)),
@@ -123,7 +123,7 @@ ESSENTIAL = 3
 
 
 def layout(every: Sequence[TurnColumn], width: int) -> tuple[tuple[TurnColumn, int], ...]:
-    """The columns that fit into this many cells, with their sizes; the first column that can use the rest gets it."""
+    """The columns that fit into this many cells, with their widths; the first flexible column gets the rest."""
     shown: list[TurnColumn] = []
     well = 0
     for column in every:
@@ -142,7 +142,7 @@ def layout(every: Sequence[TurnColumn], width: int) -> tuple[tuple[TurnColumn, i
 
 
 def sorted_rows(rows: Sequence[TurnRow], column: TurnColumn, reverse: bool = False) -> list[int]:
-    """The rows in the order of a column, by their index; those without a value last, either way."""
+    """The rows in the order of a column, by index; rows without a value come last in either direction."""
     keys: list[Any] = [column.order(row) for row in rows]
     known = [at for at, key in enumerate(keys) if key is not None]
     known.sort(key=keys.__getitem__, reverse=reverse)
@@ -150,7 +150,7 @@ def sorted_rows(rows: Sequence[TurnRow], column: TurnColumn, reverse: bool = Fal
 
 
 def heading(shown: Sequence[tuple[TurnColumn, int]], by: str = "", reverse: bool = False) -> Line:
-    """The names of the columns, a mark at the one that the rows are sorted by."""
+    """The names of the columns, with a mark at the sorted one."""
     spans: list[Span] = []
     for column, size in shown:
         name = f"{column.name}{('▴' if reverse else '▾') if column.name == by else ''}"[:size]
@@ -161,7 +161,7 @@ def heading(shown: Sequence[tuple[TurnColumn, int]], by: str = "", reverse: bool
 
 
 def cells_of(row: TurnRow, shown: Sequence[tuple[TurnColumn, int]], measure: Measure = cells) -> Line:
-    """A row laid out; what was not read says why over all columns behind its name."""
+    """A row laid out; an unread input shows the reason across all columns after its name."""
     spans: list[Span] = []
     for at, (column, size) in enumerate(shown):
         if row.verdict is None and column.name == REASON:
@@ -189,14 +189,14 @@ SHORTEST = 4
 
 
 def table(now: float) -> Table[TurnRow]:
-    """The table for programs: CSV and JSON."""
+    """The table for other programs: CSV and JSON."""
     return Table((*(each.column for each in columns(now)), Column("raw", lambda row: row.raw),
                   Column("cap", lambda row: row.cap), Column("ran", lambda row: row.ran),
                   Column("sentence", lambda row: row.verdict.sentence if row.verdict else row.why)))
 
 
 def about(row: TurnRow) -> list[Line]:
-    """What is known of a row, a field a line: the verdict's sentence, what to change, the message, where it stands."""
+    """The details of a row, one field per line: the verdict's sentence, the advice, the message, the place."""
     seen = row.verdict
     if seen is None:
         return [(safe(UNREAD, Role.WARN), Span("  "), safe(row.why)), (safe(row.file, Role.DIM),)]
@@ -222,7 +222,7 @@ WIDE = 200
 
 
 def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
-    """The table as text, worst first, and how many turns have which verdict and model.
+    """The table as text, worst first, and the counts of turns by verdict and model.
 
     Without `everything`, turns that need no attention are counted and not listed.
     """

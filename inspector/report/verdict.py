@@ -1,4 +1,4 @@
-"""The verdict: which word a turn deserves, worst first, and one sentence that says what to change.
+"""The verdict on a turn: one word, worst first, and one sentence that says what to change.
 
 A table of rows, tried in order; the first whose test holds names the turn. A word and a glyph, never a colour alone.
 """
@@ -24,7 +24,7 @@ from loop_core.values import ChatResponse, Severity, Stop, TransportEnd
 
 
 class VerdictRow(NamedTuple):
-    """One verdict: its word, its glyphs (and in ASCII), how bad it is (0 is worst), and when it holds."""
+    """One verdict: its word, its glyphs (also in ASCII), its rank (0 is worst), and its condition."""
 
     word: str
     glyph: str
@@ -42,7 +42,7 @@ class VerdictRow(NamedTuple):
     """Whether it is about how our machine ended the turn, and not about an answer."""
 
     def answer(self, look: JudgedTurn) -> int | None:
-        """The position of the answer that it is about; None where it is about the end."""
+        """The position of the answer that the verdict is about; None where it is about the end."""
         return None if self.of_end else len(look.answers) - 1 if self.of_last else look.worst
 
 
@@ -64,7 +64,7 @@ class TurnVerdict(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The word as programs read it: `TRUNCATED, ANSWER LOST` is `truncated_answer_lost`."""
+        """The verdict's word for programs: `TRUNCATED, ANSWER LOST` is `truncated_answer_lost`."""
         return identifier(self.word)
 
     @property
@@ -74,12 +74,12 @@ class TurnVerdict(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether the turn is complete; every view that counts complete turns counts these."""
+        """Whether the turn is complete; every view counts complete turns by it."""
         return is_complete(self.severity, self.sure)
 
 
 def is_complete(severity: Severity, sure: bool) -> bool:
-    """Whether a turn with such a verdict is complete: nothing needs attention, and nothing of it is inferred."""
+    """Whether a turn with this verdict is complete: it needs no attention, and nothing was inferred."""
     return severity is Severity.INFO and sure
 
 
@@ -299,18 +299,18 @@ def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding]) 
 
 
 def row_of(look: JudgedTurn) -> tuple[int, VerdictRow]:
-    """The row that names a turn, and its rank."""
+    """The first row of the table that holds for a turn, and its rank."""
     return next((rank, row) for rank, row in enumerate(ROWS) if row.holds(look))
 
 
 def verdict_word(look: JudgedTurn) -> tuple[str, bool]:
-    """The word of the verdict on a turn, and whether the turn is complete."""
+    """The word of a turn's verdict, and whether the turn is complete."""
     _, row = row_of(look)
     return row.word, is_complete(row.severity, row.sure(look))
 
 
 def good(look: JudgedTurn) -> bool:
-    """Whether a turn is complete, and finished by our machine too."""
+    """Whether a turn is complete and our machine has finished it too."""
     return verdict_word(look)[1] and look.ended.terminal == "completed"
 
 

@@ -1,4 +1,4 @@
-"""A body split into slices, each a line of a view: its lines, its events with their labels, its JSON as a tree.
+"""Splits a body into slices, one per line of a view: its lines, its events with labels, or its JSON as a tree.
 
 The framing of the wire format says where events begin and end. No byte is changed.
 """
@@ -23,7 +23,7 @@ PRETTY = 512 * 1024
 
 
 def raw_lines(body: bytes, start: int = 0, last: int | None = None, label: str = "") -> list[Slice]:
-    """The lines of a body, long ones broken between characters."""
+    """The lines of a body; long ones are broken between characters."""
     found: list[Slice] = []
     last = len(body) if last is None else last
     while start < last:
@@ -35,7 +35,7 @@ def raw_lines(body: bytes, start: int = 0, last: int | None = None, label: str =
 
 
 def pieces(body: bytes, start: int, end: int, indent: int = 0, label: str = "") -> list[Slice]:
-    """A range as slices of at most `CHUNK` bytes that end between two characters."""
+    """A range of bytes as slices of at most `CHUNK` bytes, broken between characters."""
     if end - start <= CHUNK:
         return [Slice(start, end, indent, label)]
     found: list[Slice] = []
@@ -49,7 +49,7 @@ def pieces(body: bytes, start: int, end: int, indent: int = 0, label: str = "") 
 
 
 def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
-    """The frames of a stream, each in one piece, or the one JSON value, and what they are called."""
+    """The frames of a stream, or the one JSON value, each with its label."""
     if exchange.recorder is not None:
         rows = row_slices(exchange) if exchange.lines else record_slices(exchange.body)
         return rows, f"{len(rows):,} row{'' if len(rows) == 1 else 's'} of {exchange.recorder}"
@@ -77,7 +77,7 @@ _CALLED: Mapping[str, str] = {
 
 
 def event_slices(exchange: Exchange) -> tuple[list[Slice], str]:
-    """The frames of a stream, a line each; one JSON value is parsed."""
+    """The frames of a stream, one per line; a single JSON value is shown parsed."""
     events, what = events_of(exchange)
     if exchange.recorder is None and framing_of(exchange) is None:
         return _parsed(exchange.body, events, what)
@@ -105,7 +105,7 @@ def _raw(exchange: Exchange) -> tuple[list[Slice], str]:
 
 
 def row_slices(exchange: Exchange) -> list[Slice]:
-    """The rows of a transcript, each with its line in the file."""
+    """The rows of a transcript, each with its line number in the file."""
     found: list[Slice] = []
     start = 0
     for number in exchange.lines:
@@ -117,7 +117,7 @@ def row_slices(exchange: Exchange) -> list[Slice]:
 
 
 def record_slices(body: bytes) -> list[Slice]:
-    """The records of a database or of a list, whose JSON values may each take several lines."""
+    """The records of a database or a list, whose JSON may take several lines."""
     text = body.decode("latin-1")  # one character for each byte: what the parser counts are bytes
     found: list[Slice] = []
     start = 0
@@ -154,7 +154,7 @@ def _when(exchange: Exchange, chunk: int, before: int) -> str:
 
 
 def framing_of(exchange: Exchange) -> Framing | None:
-    """The framing that splits this body; None where it is one JSON value."""
+    """The framing of this body; None where it is one JSON value."""
     decoder = wire_format(exchange.api).decoder
     head = exchange.body[:256].removeprefix(b"\xef\xbb\xbf").lstrip()
     if head[:1] in (b"{", b"["):
@@ -168,7 +168,7 @@ def framing_of(exchange: Exchange) -> Framing | None:
 
 
 def holds_json(exchange: Exchange) -> bool:
-    """Whether the body is JSON, or events of JSON, as far as its beginning shows."""
+    """Whether the body is JSON or events of JSON, judging by its beginning."""
     head = exchange.body[:256].removeprefix(b"\xef\xbb\xbf").lstrip()
     return head[:1] in (b"{", b"[") or exchange.recorder is not None or framing_of(exchange) is not None
 
@@ -180,7 +180,7 @@ _JSON = re.compile(rb"\s*(?:\{|\[(?!DONE))")
 
 
 def pretty(body: bytes, first: int = 0, last: int | None = None, label: str = "") -> list[Slice]:
-    """A JSON text with line breaks of ours between its tokens; no byte of a token is changed, and none is left out."""
+    """A JSON text with line breaks between its tokens; the tokens' bytes are unchanged and complete."""
     found: list[Slice] = []
     depth, start, end = 0, -1, -1
     for token in _TOKEN.finditer(body, first, len(body) if last is None else last):

@@ -1,4 +1,4 @@
-"""Tool calls: what each policy would do with one, and everything that is known of it as lines.
+"""Tool calls as lines: what each policy would do with a call, and all facts about it.
 
 Pure: the machine takes the one response under each policy and makes its next move; the move says what becomes of the
 call. `run` under another policy than `strict` is told, never done.
@@ -30,7 +30,7 @@ from loop_core.values import CallKind, Request, Tool
 
 
 class Fate(StrEnum):
-    """What a loop would do with a call."""
+    """What a policy would do with a call."""
 
     RUN = "run"
     REFUSE = "refuse"
@@ -41,7 +41,7 @@ class Fate(StrEnum):
 
 
 class Opinion(NamedTuple):
-    """What one policy would do with one call, and why."""
+    """What one policy would do with one call, and the reason."""
 
     policy: str
     fate: Fate
@@ -70,7 +70,7 @@ _HOLDS: Mapping[State, str] = {
 
 
 def verdict_by_policy(case: Case, response: int, call: int, among: Iterable[Policy] = ()) -> tuple[Opinion, ...]:
-    """What every policy would do with one call, by the indices of its response and of the call in it.
+    """What every policy would do with a call, given the indices of its response and the call.
 
     Raises:
         IndexError: there is no such response or call.
@@ -82,12 +82,12 @@ def verdict_by_policy(case: Case, response: int, call: int, among: Iterable[Poli
 def opinions(
     exchange: Exchange, judged: Judgement, verdicts: Sequence[Verdict], verdict: Verdict, among: Iterable[Policy] = ()
 ) -> tuple[Opinion, ...]:
-    """The same for a call of `verdicts`, under the policies `among`; under every preset where none is given."""
+    """What the policies `among` would do with one call of `verdicts`; by default all presets."""
     return opinions_of(stances(exchange, judged, verdicts, among), verdict)
 
 
 class Stance(NamedTuple):
-    """What one policy makes of a whole response: where its machine goes, and which calls it would run."""
+    """What one policy makes of a whole response: the machine's next state, and the calls to run."""
 
     policy: Policy
     turn: Turn
@@ -98,7 +98,7 @@ class Stance(NamedTuple):
 def stances(
     exchange: Exchange, judged: Judgement, verdicts: Sequence[Verdict], among: Iterable[Policy] = ()
 ) -> tuple[Stance, ...]:
-    """What each policy makes of a response: worked out once, however many calls the response holds."""
+    """What each policy makes of a response, computed once for all of its calls."""
     return tuple(_stance(policy, exchange, judged, tuple(verdicts)) for policy in (among or POLICIES.values()))
 
 
@@ -112,7 +112,7 @@ def _stance(policy: Policy, exchange: Exchange, judged: Judgement, verdicts: tup
 
 
 def opinions_of(taken: Sequence[Stance], verdict: Verdict) -> tuple[Opinion, ...]:
-    """What each policy would do with one call of the response that the stances are about."""
+    """What each policy would do with one call of a response, given the stances on the response."""
     return tuple([_opinion(stance, verdict) for stance in taken])
 
 
@@ -142,7 +142,7 @@ SAYS: Mapping[Fate, str] = {
 
 
 def names_by_fate(opinions: Iterable[Opinion]) -> list[tuple[Fate, list[str]]]:
-    """The names of the policies by what they would do, the worst first."""
+    """The names of the policies grouped by fate, worst first."""
     found: dict[Fate, list[str]] = {fate: [] for fate in SAYS}
     for opinion in opinions:
         found[opinion.fate].append(opinion.policy)
@@ -160,7 +160,7 @@ RECEIVED_SHOWN = 4_000
 
 
 def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None = None) -> Listed:
-    """The sheet of a run's calls up to a step; it opens at those of the response `here`.
+    """The sheet of a run's calls up to a step; it opens at those of response `here`.
 
     `step` is an index in the trace: an answer that comes after it is not shown, only how many calls are still to come.
     None shows all.
@@ -208,7 +208,7 @@ def _server(facts: ResponseFacts) -> list[Line]:
 def call(
     view: View, facts: ResponseFacts, verdict: Verdict, here: bool = False, taken: Sequence[Stance] = ()
 ) -> list[Line]:
-    """Everything that is known of one call; `taken` are the policies' stances on its response, where they are known."""
+    """All facts about one call; `taken` are the policies' stances on its response, where they are known."""
     glyph, role = glyphs.ADMISSION[verdict.admission]
     made = verdict.call
     title: Line = (
@@ -237,12 +237,12 @@ def _where(facts: ResponseFacts) -> Line:
 
 
 def without_remedy(why: str) -> str:
-    """Why a call is held, without what to do about it, which stands in a line of its own."""
+    """Why a call is held, without the advice, which has a line of its own."""
     return why.removesuffix(f"; {REMEDY}")
 
 
 def short_why(verdict: Verdict) -> str:
-    """Why, in a few words."""
+    """The reason in a few words."""
     return {
         "gate.ready": "may run",
         "gate.schema": "refused by its schema",

@@ -1,4 +1,4 @@
-"""Comparisons as lines: a step with the one before it, the messages of two requests, two segments around their seam."""
+"""Comparisons as lines: a step with the step before it, the messages of two requests, two segments around a seam."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ LAST = 8
 
 
 def message_lines(message: Message, mark: str = "", role: Role = Role.PLAIN, most: int = SHOWN) -> Iterator[Line]:
-    """One message: who says it, and its parts."""
+    """One message: its author and its parts."""
     for part in message.parts or (TextPart(""),):
         word, text = part_words(part)
         gutter = (Span(mark, role),) if mark else ()
@@ -57,7 +57,7 @@ def message_lines(message: Message, mark: str = "", role: Role = Role.PLAIN, mos
 
 
 def part_words(part: MessagePart) -> tuple[str, str]:
-    """What a part of a message is, in a word or two, and its text."""
+    """The kind of a message part, in a word or two, and its text."""
     if isinstance(part, TextPart):
         return "", part.text
     if isinstance(part, ReasoningPart):
@@ -70,7 +70,7 @@ def part_words(part: MessagePart) -> tuple[str, str]:
 
 
 def difference(old: Sequence[Message], new: Sequence[Message], when: str) -> list[Line]:
-    """What is sent `when`, with what was added and taken away since; what stayed is shown short."""
+    """The messages of a request, with those added and removed since the one before; unchanged ones are shortened."""
     same = 0
     for one, other in zip(old, new, strict=False):
         if one is not other and one != other:
@@ -96,13 +96,13 @@ FORMS = ("step", "request", "run")
 
 
 def forms_line(here: str) -> Line:
-    """Which forms there are, and the key that changes them."""
+    """The forms of the view, and the key that switches them."""
     forms = [Span(f" {form} ", Role.HERE if form == here else Role.DIM) for form in FORMS]
     return (Span("shown as ", Role.DIM), *forms, *hint(" v changes"))
 
 
 def diff(view: View, index: int) -> Listed:
-    """The sheet of one step against the step before it."""
+    """The sheet that compares one step with the step before it."""
     step = view.steps[index]
     before = view.steps[index - 1] if step.previous_state is not None else None
     lines = [_head(step, before, index), forms_line("step"), ()]
@@ -122,7 +122,7 @@ def _head(step: Step, before: Step | None, index: int) -> Line:
 
 
 def changed(old: str, new: str) -> tuple[Span, ...]:
-    """A value before and after."""
+    """A value before and after the step."""
     return (Span(old, Role.REMOVED), Span(" → ", Role.DIM), Span(new, Role.ADDED))
 
 
@@ -170,7 +170,7 @@ def _text(step: Step, before: Step | None) -> list[Line]:
 
 
 def shared(old: str, new: str) -> int:
-    """How many characters two texts have in common at their beginning."""
+    """The number of characters that two texts share at their beginning."""
     low, high = 0, min(len(old), len(new))
     while low < high:
         middle = (low + high + 1) // 2
@@ -234,21 +234,21 @@ BETWEEN: Line = (Span(" │ ", Role.RULE),)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What stands at one height on the two sides."""
+    """The two sides of one row."""
 
     left: Line
     right: Line
 
 
 class Sides(Listed):
-    """A sheet some of whose lines have two sides."""
+    """A sheet in which some lines have two sides."""
 
     def __init__(self, entries: Sequence[Line | Pair], focus: int, text: str) -> None:
         super().__init__([_flat(entry) for entry in entries], focus, lambda: text)
         self.entries = entries
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
-        """The line wrapped to a width, its sides beside each other where there is room."""
+        """The line wrapped to a width, with its sides next to each other if there is room."""
         entry = self.entries[index]
         if not isinstance(entry, Pair):
             return wrapped(entry, width, measure, needle=needle)
@@ -263,7 +263,7 @@ class Sides(Listed):
         ]
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
-        """How many rows the line takes at a width."""
+        """The number of rows of the line at a width."""
         return len(self.rows(index, width, measure))
 
 
@@ -272,7 +272,7 @@ def _flat(entry: Line | Pair) -> Line:
 
 
 def sides(view: View, block: Block, step: int, trial: SeamRule | None = None) -> Sides:
-    """The sheet of one run; it opens at the seam before the segment that the step has reached."""
+    """The sheet of one run; it opens at the seam before the current segment."""
     turn = view.steps[block.end - 1].turn
     in_force = turn.policy.seam
     rule = trial or in_force

@@ -39,7 +39,7 @@ _PLAIN = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
 
 
 class ExcerptRow(NamedTuple):
-    """One row: where its first byte stands in the body (None: in no body), its text, and whether it decided."""
+    """One row: the offset of its first byte in the body (None: in no body), its text, and whether it decided."""
 
     start: int | None
     text: str
@@ -47,7 +47,7 @@ class ExcerptRow(NamedTuple):
 
 
 class Excerpt(NamedTuple):
-    """Deciding bytes with what stands around them."""
+    """The deciding bytes and their surroundings."""
 
     title: str
     """What was read there: the rules, or the call that is held."""
@@ -57,7 +57,7 @@ class Excerpt(NamedTuple):
 
 
 def excerpts(view: View, turn: TurnFacts) -> Iterator[Excerpt]:
-    """The deciding bytes of a turn that needs attention; nothing of one that is complete beyond doubt."""
+    """The deciding bytes of a turn that needs attention; none for a turn that is certainly complete."""
     if turn.verdict.clean and turn.verdict.sure:
         return
     deciding = answer_at(view, view.deciding_step(turn))

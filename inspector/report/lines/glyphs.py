@@ -1,4 +1,4 @@
-"""Every glyph that the screens and reports draw, and its place-holder in plain ASCII.
+"""All glyphs of the screens and reports, and their ASCII replacements.
 
 One table for all: a line is translated as a whole, the program's own glyphs by the table and any other character of a
 transcript by its escape. A word always stands beside a glyph; none carries a meaning alone.
@@ -38,7 +38,7 @@ STOP: Mapping[Stop, tuple[str, Role]] = {
 
 
 def of_reason(stop: StopReason) -> tuple[str, Role]:
-    """The glyph of a reason; one that was inferred, or that the file does not hold, is never shown as good."""
+    """The glyph of a stop reason; an inferred or unrecorded reason never gets the glyph of success."""
     if is_unrecorded(stop):
         return "∅", Role.WARN
     glyph, role = STOP[stop.normalized]
@@ -83,7 +83,7 @@ _TABLE = str.maketrans(dict(ASCII))
 
 
 def ascii_text(text: str) -> str:
-    """`text` in ASCII: our glyphs by the table, anything else escaped."""
+    """`text` in ASCII: glyphs by the table, other characters escaped."""
     if text.isascii():
         return text
     text = text.translate(_TABLE)

@@ -1,4 +1,4 @@
-"""The first lines of every view: the verdict, worst turn first, and how the other turns fare.
+"""The first lines of every view: the verdict of the worst turn, and the counts of all verdicts.
 
 Further down: what a turn has spent; the status line.
 """
@@ -22,7 +22,7 @@ ADVICE_KEPT = 60
 
 
 def verdict(view: View, turn: TurnFacts | None = None, room: int | None = None) -> Line:
-    """The verdict line of a turn, the worst where none is given: the word, where, what happened, what to change.
+    """The verdict line of a turn, by default the worst: word, turn, what happened, what to change.
 
     It takes no more than so many cells, where `room` is given.
     """
@@ -43,14 +43,14 @@ def verdict(view: View, turn: TurnFacts | None = None, room: int | None = None) 
 
 
 def head_of(view: View, turn: TurnFacts) -> Line:
-    """What a verdict line begins with: the word, and the turn's number."""
+    """The beginning of a verdict line: the word, and the turn's number."""
     seen = turn.verdict
     return (Span(f"{seen.glyph} {seen.word}", role_of(seen)), Span("  "),
             Span(f"turn {view.number(turn):,} of {len(view.turns):,}", Role.STRONG), Span(" · ", Role.DIM))
 
 
 def advice_of(turn: TurnFacts) -> Line:
-    """What to change; empty where there is nothing."""
+    """The advice; empty if there is none."""
     return (safe(turn.verdict.advice.text, Role.KEY),) if turn.verdict.advice else ()
 
 
@@ -61,7 +61,7 @@ TIGHTER = 4
 
 
 def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, measure: Measure = cells) -> list[Line]:
-    """The verdict in at most this many rows, the advice on a row of its own where there is room for it."""
+    """The verdict in at most this many rows, the advice on its own row if there is room."""
     if turn is not None and advice_of(turn):
         sentence = (*head_of(view, turn), safe(turn.verdict.sentence))
         apart = [row for line in (sentence, (Span("what to change  ", Role.DIM), *advice_of(turn)))
@@ -76,12 +76,12 @@ def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, meas
 
 
 def problem(view: View) -> str | None:
-    """The first thing that went wrong with reading, if any."""
+    """The first problem of reading, if any."""
     return next((given.error for given in view.inputs if given.error), None)
 
 
 def counts(view: View) -> Line:
-    """How many turns have each verdict, worst first; and how many are complete, where several verdicts say so."""
+    """How many turns have each verdict, worst first; and how many are complete, if several verdicts mean that."""
     severities = {turn.verdict.word: role_of(turn.verdict) for turn in view.turns}
     glyphs = {turn.verdict.word: turn.verdict.glyph for turn in view.turns}
     each: list[Line] = [
@@ -98,7 +98,7 @@ FILE = 40
 
 
 def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Line:
-    """What is looked at: the run, the file (`file`, where there are several), and what could not be read."""
+    """The current run, its file (`file`, if there are several), and the inputs that could not be read."""
     run = [safe(f"run {branch}", Role.STRONG if branch != "original" else Role.DIM)]
     title = next((given.about.title for given in view.inputs if given.about and given.about.title), "")
     shown = paths[0].rsplit("/", 1)[-1] if paths else "session"
@@ -127,7 +127,7 @@ SHORT = {"attempts": "att", "cont_tokens": "tok", "cont_chars": "chr", "repairs"
 
 
 def gauges(turn: Turn, width: int = 80) -> list[Line]:
-    """All output, then one line a limit: name, gauge, and the numbers, set closer where the column is narrow."""
+    """The total output, then one line per limit: name, gauge and numbers, condensed in a narrow column."""
     lines: list[Line] = [(Span(f"{'output':<{NAME}}", Role.KEY), Span(f"{turn.spend.output_tokens:,} tokens"))]
     rows = limit_usage(turn)
     longest = max(len(f"{used:,} of {limit:,}") for _, _, used, limit in rows if limit is not None)
@@ -145,7 +145,7 @@ def gauges(turn: Turn, width: int = 80) -> list[Line]:
 
 
 def spent_title(view: View, turn: TurnFacts) -> Line:
-    """The line above the gauges, with what the turn cost where a price table is configured and it is known."""
+    """The title of the gauges, with the turn's cost if prices are configured and it is known."""
     title, cost = Span("SPENT", Role.TITLE), turn_cost(view, turn)
     if cost is None:
         return (title,)
@@ -154,14 +154,14 @@ def spent_title(view: View, turn: TurnFacts) -> Line:
 
 
 def output(spent: Spend) -> str:
-    """All output tokens of a turn in words, with what is not sure of them."""
+    """The turn's output tokens in words, with what is uncertain about them."""
     told = f"{spent.output_tokens:,} output token{'' if spent.output_tokens == 1 else 's'}"
     doubt = ", ".join(doubts(spent))
     return f"{told} ({doubt})" if doubt else told
 
 
 def doubts(spent: Spend) -> list[str]:
-    """What makes the count of output tokens less than sure."""
+    """Why the count of output tokens is uncertain."""
     found = [f"{spent.tokens_assumed:,} assumed"] if spent.tokens_assumed else []
     if spent.uncounted:
         found.append(f"{spent.uncounted:,} response{'' if spent.uncounted == 1 else 's'} not counted")
@@ -209,7 +209,7 @@ FIDELITY = {Fidelity.RECORDED: Role.OK, Fidelity.SIMULATED: Role.WARN, Fidelity.
 def status(
     outline: Outline, index: int, width: int, filtered: str = "", coming: str = "", live: bool = False,
 ) -> Line:
-    """The line for step `index`; what does not fit is left out, the stop reason last (the tabs show the fidelity too).
+    """The status line of step `index`; parts that do not fit are left out, the stop reason last.
 
     `coming` is what has come of an answer that is still under way; `live` says that the recording was made just now.
     """

@@ -1,4 +1,4 @@
-"""Keys that a line names, such as `enter runs · esc leaves`: which spans they are, and on which a column lies."""
+"""Keys named in a line, such as `enter runs · esc leaves`: their spans, and the key at a column."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ARTICLES = frozenset("aAI")
 
 
 def hint(text: str, role: Role = Role.DIM, *, sentence: bool = False) -> Line:
-    """A line whose parts begin with keys, each a span of its own; `sentence` takes no lone `a` for one."""
+    """A line whose parts begin with keys, each key a span of its own; `sentence` takes no lone `a` for one."""
     spans: list[Span] = []
     end = 0
     for start, stop in _keys_in(text, ARTICLES if sentence else frozenset()):
@@ -37,7 +37,7 @@ def _keys_in(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]]:
 
 
 def key_at(line: Line, column: int, measure: Measure = cells) -> str | None:
-    """The key as it is written whose span, or the words behind it, a column lies on; None where it lies on none."""
+    """The key whose span, or the words after it, contain a column; None where it lies on none."""
     at, before = 0, Span("")
     for span in line:
         at += measure(span.text)

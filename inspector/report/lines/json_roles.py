@@ -1,4 +1,5 @@
-"""The role of each piece of a JSON text. No value is parsed, so that a broken or cut text has roles too.
+"""Assigns a role to each piece of a JSON text, for colouring. No value is parsed, so that a broken or cut text has
+roles too.
 
 A piece of a text may begin inside a string; `InString` says so. Knows neither bytes nor formats: bytes are given as
 Latin-1, one character a byte, so that places are offsets.
@@ -25,7 +26,7 @@ class InString(IntEnum):
 
 
 class JsonPiece(NamedTuple):
-    """Characters `start` to `end`, and what they are."""
+    """Characters `start` to `end`, and their role."""
 
     start: int
     end: int
@@ -45,7 +46,7 @@ ROLES = {"string": Role.STRING, "number": Role.NUMBER, "mark": Role.DIM}
 
 
 def json_pieces(text: str, inside: InString = InString.NO, following: str = "") -> Iterator[JsonPiece]:
-    """The pieces of a text that are something; `following` is what comes behind the text, for the name at its end."""
+    """The pieces of a text that have a role; `following` is what comes behind the text, for the name at its end."""
     begin = 0
     if inside is not InString.NO:
         rest = _REST.match(text, 1 if inside is InString.ESCAPED else 0)
@@ -60,7 +61,7 @@ def json_pieces(text: str, inside: InString = InString.NO, following: str = "") 
 
 
 def after(text: str, inside: InString = InString.NO) -> InString:
-    """Whether the character behind a piece is inside a string."""
+    """Whether the character after a piece is inside a string."""
     if not text:
         return inside
     at = 0
@@ -79,7 +80,7 @@ def after(text: str, inside: InString = InString.NO) -> InString:
 
 
 class JsonLines:
-    """A sheet of lines, then of a JSON text with a line break behind every value; a line is made when it is shown."""
+    """A sheet of lines followed by a JSON text, with a line break after every value; lines are made when shown."""
 
     def __init__(self, head: Sequence[Line], text: str) -> None:
         self.focus = 0
@@ -104,14 +105,14 @@ class JsonLines:
         return len(self._head) + len(self._lines)
 
     def line(self, index: int) -> Line:
-        """One line, without the roles of its pieces."""
+        """One line, without roles."""
         if index < len(self._head):
             return self._head[index]
         indent, value = self._parted(index - len(self._head))
         return indent, Span(value)
 
     def unbroken(self, index: int) -> Line:
-        """The line with each piece of JSON in its role, which is only worked out for what is displayed."""
+        """The line with the role of each piece of JSON, computed only for displayed lines."""
         position = index - len(self._head)
         if position < 0:
             return self._head[index]
@@ -134,7 +135,7 @@ class JsonLines:
         return Span(line[: len(line) - len(value)]), value
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
-        """How many rows the line takes: roles change nothing of it."""
+        """The number of rows of the line; roles do not change it."""
         if index < len(self._head):
             return len(wrapped(self._head[index], width, measure))
         line = self._lines[index - len(self._head)]
@@ -143,7 +144,7 @@ class JsonLines:
         return len(wrapped(self.line(index), width, measure))
 
     def find(self, needle: str, start: int, step: int) -> int | None:
-        """The next line that holds `needle`."""
+        """The next line that contains `needle`."""
         wanted = needle.lower()
         for index in range(start, len(self) if step > 0 else -1, step):
             position = index - len(self._head)

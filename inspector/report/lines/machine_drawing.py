@@ -1,4 +1,4 @@
-"""The machine, drawn from its transition table: every state, which were passed and how often, and where the cursor is.
+"""Draws the machine from its transition table: every state, how often each was entered, and the current one.
 
 The drawing is a tree that spans `TRANSITIONS` from Request; a transition that leads back to a state already drawn is
 written beside the state it leaves. A new row of the table appears here by itself.
@@ -38,7 +38,7 @@ def edges() -> Edges:
 
 @cache
 def parents() -> Mapping[State, State]:
-    """Each state but Request -> the state that it hangs under: the first that leads to it, nearest to Request first."""
+    """The parent of each state in the drawing: the first state that leads to it, nearest to Request."""
     found: dict[State, State] = {}
     queue = [State.REQUEST]
     while queue:
@@ -52,7 +52,7 @@ def parents() -> Mapping[State, State]:
 
 @cache
 def tree() -> tuple[tuple[str, State, tuple[State, ...]], ...]:
-    """The drawing: for each row its branches, the state, and the further states that it leads to."""
+    """The rows of the drawing: branches, state, and the further states that it leads to."""
     under: dict[State, list[State]] = {state: [] for state in State}
     for state, parent in parents().items():
         under[parent].append(state)
@@ -81,7 +81,7 @@ QUIET = frozenset({State.ABORT, State.UNRECORDED})
 
 
 def panel(step: Step, visited: Mapping[State, int], narrow: bool = True) -> list[Line]:
-    """The drawing; a narrow one marks a way back without naming where it leads."""
+    """The drawing; a narrow one marks a transition back without its target."""
     lines: list[Line] = []
     for prefix, state, back in tree():
         mark, role = _mark(state, step.state, visited)
@@ -112,7 +112,7 @@ def _mark(state: State, now: State, visited: Mapping[State, int]) -> tuple[str, 
 
 
 def moves(step: Step, following: Step | None) -> list[Line]:
-    """What led into this state, and what leads out of it under the policy; the way that was taken is marked."""
+    """The transitions into and out of this state under the policy; those taken are marked."""
     came = [Span("by   ", Role.KEY), Span(step.signal.value if step.signal else "the first request", Role.STRONG)]
     lines: list[Line] = [tuple(came)]
     taken = following.signal if following is not None and following.previous_state is not None else None
@@ -134,7 +134,7 @@ def moves(step: Step, following: Step | None) -> list[Line]:
 
 
 def path_around(steps: Sequence[Step], first: int, here: int, end: int) -> Line:
-    """One line of the path: the state before, where the cursor is, and the state behind it."""
+    """One line of the path: the state before, the current one, and the next."""
     spans: list[Span] = []
     for index in range(max(first, here - 1), min(here + 2, end)):
         if spans:
@@ -147,7 +147,7 @@ def path_around(steps: Sequence[Step], first: int, here: int, end: int) -> Line:
 
 
 def path(steps: Sequence[Step], first: int, here: int, end: int) -> list[Line]:
-    """The path of a run as one paragraph: what was passed, where the cursor is, what lies ahead."""
+    """The path of a run as one paragraph: the states passed, the current one, and the following ones."""
     spans: list[Span] = []
     for index in range(first, end):
         role = Role.HERE if index == here else Role.PLAIN if index < here else Role.AHEAD
@@ -159,7 +159,7 @@ def path(steps: Sequence[Step], first: int, here: int, end: int) -> list[Line]:
 
 
 def sheet_lines(steps: Sequence[Step], first: int, here: int, end: int) -> list[Line]:
-    """The whole view: the drawing, the moves, and the path."""
+    """The whole view: the drawing, the transitions, and the path."""
     step = steps[here]
     following = steps[here + 1] if here + 1 < end else None
     visited = visits(steps, first, here)
@@ -222,7 +222,7 @@ _SEVERITY: Mapping[str, Role] = {"error": Role.ERROR, "warning": Role.WARN}
 
 
 def findings_of(view: View, response: int) -> list[Line]:
-    """What is worth telling about a response, each with its rule."""
+    """The findings about a response, each with its rule."""
     lines: list[Line] = []
     for noted in view.findings:
         if noted.response == response:

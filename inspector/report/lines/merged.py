@@ -1,4 +1,4 @@
-"""The merged text of a turn: every answer with its segments, its seams, and the calls that were held.
+"""The merged text of a turn: every answer with its segments, its seams, and the held calls.
 
 The whole run is laid out whatever the step; what the cursor has not reached is marked as ahead, so that nothing moves
 while stepping. A seam says what was decided, why, and which characters were left out.
@@ -34,7 +34,7 @@ CUT_SHOWN = 60
 
 
 class Change(NamedTuple):
-    """What another rule does to one end of a segment."""
+    """How another seam rule changes one end of a segment."""
 
     segment: int
     """Its place in the answer, from 0."""
@@ -45,7 +45,7 @@ class Change(NamedTuple):
 
 
 def standing(segments: Sequence[Segment], whole: JoinedText, place: int) -> tuple[int, int]:
-    """Which characters of a segment stand in the merged text: from, to."""
+    """The range of a segment's characters that the merged text keeps."""
     starts = [0, *(seam.at for seam in whole.seams), len(whole.text)]
     size = min(starts[place + 1 :]) - starts[place] - len(apart(whole, place))
     if not place:
@@ -60,14 +60,14 @@ def standing(segments: Sequence[Segment], whole: JoinedText, place: int) -> tupl
 
 
 def stands(segments: Sequence[Segment], whole: JoinedText, place: int) -> str:
-    """The same as text, without what is left out in the middle of it."""
+    """The kept text, without what is left out in its middle."""
     start, end = standing(segments, whole, place)
     text = segments[place].text[:end]
     return whole.seams[place - 1].remainder(text) if place else text[start:]
 
 
 def apart(whole: JoinedText, place: int) -> str:
-    """What stands between a segment and the next one that is of neither; nothing where a later one began anew."""
+    """The text between two segments that belongs to neither; empty if the later one started anew."""
     following = whole.seams[place:]
     if not following or following[0].decision is not SeamDecision.APART:
         return ""
@@ -75,7 +75,7 @@ def apart(whole: JoinedText, place: int) -> str:
 
 
 def changes(segments: Sequence[Segment], rule: SeamRule, trial: SeamRule) -> list[Change]:
-    """What the rule `trial` makes of an answer, beside `rule`, by segment."""
+    """How the rule `trial` changes an answer in comparison with `rule`, by segment."""
     return list(_changes(segments, join(segments, rule), join(segments, trial))) if trial is not rule else []
 
 
@@ -96,7 +96,7 @@ def _changes(segments: Sequence[Segment], old: JoinedText, new: JoinedText) -> I
 
 
 def counted(found: Sequence[Change]) -> tuple[int, int]:
-    """Characters added and removed."""
+    """The numbers of characters added and removed."""
     return sum(len(change.added) for change in found), sum(len(change.removed) for change in found)
 
 
@@ -104,7 +104,7 @@ def counted(found: Sequence[Change]) -> tuple[int, int]:
 
 
 def seam_lines(seam: Seam, rule: SeamRule) -> list[Line]:
-    """One seam: between which segments, why it was decided so, by which rule, and what was left out."""
+    """One seam as lines: its segments, the reason and rule of the decision, and the text left out."""
     why = safe(seam.why or seam.decision.value, Role.SEAM if seam.sure else Role.WARN)
     where = f"══ seam {seam.index} to {seam.index + 1}: "
     lines: list[Line] = [(Span(where, Role.SEAM), why, Span(f" · by {rule.value} ══", Role.SEAM))]
@@ -115,7 +115,7 @@ def seam_lines(seam: Seam, rule: SeamRule) -> list[Line]:
 
 
 def change_lines(change: Change, rule: SeamRule) -> list[Line]:
-    """What another rule changes at one end of a segment, beside the rule in force."""
+    """How another rule changes one end of a segment, compared with the rule in force."""
     lines: list[Line] = []
     for mark, text, role, word in (
         ("−− ", change.removed, Role.REMOVED, "fewer"), ("++ ", change.added, Role.ADDED, "more"),
@@ -127,7 +127,7 @@ def change_lines(change: Change, rule: SeamRule) -> list[Line]:
 
 
 def tried_lines(rule: SeamRule, trial: SeamRule, found: Sequence[Change]) -> list[Line]:
-    """What trying another rule comes to, before the text."""
+    """The effect of trying another rule, as lines before the text."""
     added, removed = counted(found)
     same = f"no character differs from {rule.value}, the rule in force"
     told = f"+{added:,} −{removed:,} characters beside {rule.value}, the rule in force" if found else same
@@ -139,7 +139,7 @@ def tried_lines(rule: SeamRule, trial: SeamRule, found: Sequence[Change]) -> lis
 
 
 def tried_note(rule: SeamRule, trial: SeamRule, found: Sequence[Change]) -> str:
-    """The same in one short line."""
+    """The effect of trying another rule, as one short line."""
     if trial is rule:
         return f"seam rule {rule.value}: the rule in force"
     size = sum(counted(found))
@@ -147,7 +147,7 @@ def tried_note(rule: SeamRule, trial: SeamRule, found: Sequence[Change]) -> str:
 
 
 def shortened(text: str) -> str:
-    """A text whose middle is left out where it is long."""
+    """A long text with its middle left out."""
     half = CUT_SHOWN // 2
     return text if len(text) <= CUT_SHOWN else f"{text[:half]}…{text[-half:]}"
 
@@ -155,7 +155,7 @@ HERE = "┃"
 
 
 class SegmentLine(NamedTuple):
-    """A line and the segment that it belongs to; -1 for what belongs to the whole."""
+    """A line and the index of its segment; -1 for lines about the whole answer."""
 
     segment: int
     line: Line
@@ -179,7 +179,7 @@ class MergedSheet(Listed):
         self.focus = own if changed is None else changed
 
     def line(self, index: int) -> Line:
-        """The line with its gutter, dimmed where it lies ahead."""
+        """The line with its gutter, dimmed if it lies ahead of the cursor."""
         entry = self.laid[index]
         if entry.segment < 0:
             return entry.line
@@ -190,7 +190,7 @@ class MergedSheet(Listed):
         return (Span(f"{gutter} ", Role.RULE), *entry.line)
 
     def at(self, step: int) -> MergedSheet:
-        """The same sheet with the cursor on another step."""
+        """The sheet with the cursor on another step."""
         place = bisect_right(self.reached, step, key=lambda pair: pair[0]) - 1
         here = self.reached[place][1] if place >= 0 else -1
         found = self.others.get(here)
@@ -201,7 +201,7 @@ class MergedSheet(Listed):
 
 
 def merged(view: View, block: Block, step: int, trial: SeamRule | None = None) -> MergedSheet:
-    """The sheet of one run at a step; by another seam rule where one is tried."""
+    """The sheet of one run at a step; joined by another seam rule if one is tried."""
     turn = view.steps[block.end - 1].turn
     rule = trial or turn.policy.seam
     laid: list[SegmentLine] = []
@@ -237,14 +237,14 @@ Answer = list[tuple[Segment, int, ResponseFacts]]
 
 
 def answers(view: View, block: Block) -> Iterator[Answer]:
-    """The answers of a run: every response that came is one segment."""
+    """The answers of a run; every response is one segment."""
     come = answers_of(view, block.first, block.end)
     for segments in view.steps[block.end - 1].turn.answers:
         yield [(segment, *next(come)) for segment in segments]
 
 
 def trying(view: View, block: Block, trial: SeamRule) -> str:
-    """What a tried rule comes to in a run, in one short line."""
+    """The effect of a tried rule on a run, in one short line."""
     turn = view.steps[block.end - 1].turn
     rule = turn.policy.seam
     if all(len(segments) < 2 for segments in turn.answers):
@@ -265,7 +265,7 @@ class Text(NamedTuple):
 
 
 def segment_lines(text: Text, place: int, facts: ResponseFacts) -> Iterator[tuple[Line, bool]]:
-    """The lines of a segment, each with whether it says what a tried rule changes."""
+    """The lines of a segment, each with whether it shows a change by the tried rule."""
     segment, whole = text.segments[place], text.whole
     own = [each for each in text.changes if each.segment == place]
     if place:
@@ -297,7 +297,7 @@ def _with_handovers(text: str, segment: Segment, seams: Sequence[tuple[int, str]
 
 
 def heading(segments: Sequence[Segment], place: int, facts: ResponseFacts) -> Line:
-    """The line above a segment: its tokens, its stop reason, where it came from."""
+    """The line above a segment: its tokens, its stop reason, its source."""
     segment, answer = segments[place], facts.exchange.response
     return joined([
         (Span(f"segment {place + 1}", Role.STRONG),), (Span(tokens(answer), Role.DIM),),
@@ -308,7 +308,7 @@ def heading(segments: Sequence[Segment], place: int, facts: ResponseFacts) -> Li
 
 
 def reason(raw: str | None, stop: StopReason) -> tuple[Span, ...]:
-    """The provider's word and ours; where the provider's was not recorded, the recorder's."""
+    """The provider's stop word and the effective one; the recorder's word if the provider's was not recorded."""
     noted = recorder_word(stop) if raw is None else None
     word = raw if noted is None else noted
     seen = Span("no word", Role.RAW) if word is None else quoted(word, Role.RAW, 40)
@@ -317,7 +317,7 @@ def reason(raw: str | None, stop: StopReason) -> tuple[Span, ...]:
 
 
 def tokens(response: ChatResponse) -> str:
-    """Output tokens in words, the tokens of the thinking apart."""
+    """The output tokens in words, with reasoning tokens separately."""
     usage = response.usage
     if usage is None or usage.output_tokens is None:
         return "tokens not reported"
@@ -352,7 +352,7 @@ def ending(verdict: Verdict) -> str:
 
 
 def judged(verdict: TurnVerdict) -> Iterator[Line]:
-    """The verdict on a turn, and what to change about it."""
+    """The verdict on a turn, and the advice."""
     yield ()
     yield (Span(f"{verdict.glyph} {verdict.word}  ", role_of(verdict)), safe(verdict.sentence))
     if verdict.advice:

@@ -1,4 +1,4 @@
-"""Where every step stands: the rows of the step list, the runs of a turn, and which steps are worth stopping at.
+"""The rows of the step list: which row shows which step, the runs of a turn, and the steps worth stopping at.
 
 Built once for a view, in one pass over its turns; each question after that is a search in sorted numbers, so that a key
 press among a hundred thousand steps costs what it costs among a hundred.
@@ -32,7 +32,7 @@ class Block(NamedTuple):
 
 
 class Outline:
-    """The blocks of a view in order, with their rows; where the file changes, its name has a row of its own."""
+    """The blocks of a view in order, with their rows; each file begins with a row of its name."""
 
     within = ""
     """What is said behind `no step`."""
@@ -68,23 +68,23 @@ class Outline:
         return found
 
     def file_of(self, block: Block) -> str:
-        """The file of a turn; empty where there is only one."""
+        """The file of a turn; empty if there is only one."""
         return self._files[block.path] if len(self._files) > 1 else ""
 
     def block_of(self, step: int) -> Block:
-        """The run that a step belongs to."""
+        """The run of a step."""
         return self.blocks[max(0, bisect_right(self._firsts, step) - 1)]
 
     def keeps(self, step: int) -> bool:
-        """Whether a row shows the step."""
+        """Whether the step has a row."""
         return True
 
     def shows_turn(self, turn: TurnFacts) -> bool:
-        """Whether a row shows a step of the turn."""
+        """Whether a step of the turn has a row."""
         return self.nearest(turn.run.first, turn.run.first, turn.run.end) is not None
 
     def nearest(self, step: int, first: int, end: int) -> int | None:
-        """The step, else the next one behind it, else the last before it that is shown, of those from `first` on."""
+        """The step itself, else the next one with a row, else the last one before, among those from `first` on."""
         return step
 
     def _place(self, step: int) -> int:
@@ -96,13 +96,13 @@ class Outline:
         return place
 
     def row_of(self, step: int) -> int:
-        """The row that shows a step."""
+        """The row of a step."""
         place = self._place(step)
         number = max(0, bisect_right(self._places, place) - 1)
         return self._rows[number] + self._heads[number] + place - self._places[number] if self._rows else 0
 
     def at(self, row: int) -> tuple[Block, int | None]:
-        """What a row shows: a heading of a block (None), or one of its steps."""
+        """The content of a row: a heading of a block (None), or one of its steps."""
         number = max(0, bisect_right(self._rows, row) - 1)
         place = row - self._rows[number] - self._heads[number]
         return self._shown[number], None if place < 0 else self._step_at(self._places[number] + place)
@@ -113,11 +113,11 @@ class Outline:
         return row == self._rows[number] and self._heads[number] > 1
 
     def moved(self, step: int, by: int) -> int:
-        """The step `by` rows on, no further than the first and the last."""
+        """The step `by` rows further, clamped to the first and the last."""
         return min(max(step + by, 0), max(0, len(self.view.steps) - 1))
 
     def interesting(self, step: int, direction: int) -> int | None:
-        """The next step worth stopping at, forward (1) or back (-1); None where there is none."""
+        """The next step worth stopping at, in direction 1 or -1; None where there is none."""
         steps = self.view.steps
         index = step + direction
         while 0 <= index < len(steps):
@@ -127,7 +127,7 @@ class Outline:
         return None
 
     def turn_start(self, step: int, direction: int) -> int | None:
-        """The first step of the next turn (1), or of this one or the one before (-1), as far as they are shown."""
+        """The first step of the next turn (1), or of this or the previous one (-1), among those with rows."""
         starts = self._starts
         at = bisect_right(starts, step) if direction > 0 else bisect_left(starts, step) - 1
         return starts[at] if 0 <= at < len(starts) else None
@@ -140,7 +140,7 @@ class Outline:
 
 
 class FilteredOutline(Outline):
-    """The rows of some steps only, each turn with its heading; the whole outline answers everything else."""
+    """The outline restricted to some steps, with a heading for each of their turns."""
 
     within = " that the filter keeps"
 
@@ -152,12 +152,12 @@ class FilteredOutline(Outline):
         self._lay([(block, steps) for block, steps in counted if steps])
 
     def keeps(self, step: int) -> bool:
-        """Whether the step is among those that are kept."""
+        """Whether the step passes the filter."""
         place = bisect_left(self.kept, step)
         return place < len(self.kept) and self.kept[place] == step
 
     def nearest(self, step: int, first: int, end: int) -> int | None:
-        """The kept step that stands for another one of the same stretch."""
+        """The kept step that represents another one of the same stretch."""
         place = bisect_left(self.kept, step)
         for near in (place, place - 1):
             if 0 <= near < len(self.kept) and first <= self.kept[near] < end:
@@ -171,7 +171,7 @@ class FilteredOutline(Outline):
         return self.kept[place]
 
     def moved(self, step: int, by: int) -> int:
-        """The step `by` kept ones on, no further than the first and the last of them."""
+        """The step `by` kept steps further, clamped to the first and the last."""
         if not self.kept:
             return step
         place = bisect_left(self.kept, step)
@@ -210,7 +210,7 @@ _STOPPING = frozenset({State.ABORT, State.ABORT_PARTIAL, State.UNRECORDED})
 
 
 def is_interesting(step: Step) -> bool:
-    """Whether a step is worth stopping at: a cut, a block, a held or rejected call, a limit, an end in trouble."""
+    """Whether a step is worth stopping at: a cut, a block, a held or rejected call, a limit, or a bad end."""
     if step.state in _STOPPING:
         return True
     seen = step.turn.evaluation

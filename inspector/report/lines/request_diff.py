@@ -1,4 +1,4 @@
-"""What a request added to the context since the request before it in its conversation, and what it changed.
+"""How a request changed the context in comparison with the previous request of its conversation.
 
 Tokens are the provider's counts where it reported them; a number with `~` is an estimate from the size of a text.
 """
@@ -25,7 +25,7 @@ VALUE = 60
 
 
 def request_before(view: View, facts: ResponseFacts) -> ResponseFacts | None:
-    """The response whose request came before that of this one in the conversation; None where none was recorded."""
+    """The response to the previous request of the conversation; None where none was recorded."""
     turn = view.turn_of(facts.step)
     link = facts.link
     if facts.is_made:
@@ -37,7 +37,7 @@ def request_before(view: View, facts: ResponseFacts) -> ResponseFacts | None:
 
 
 def request_diff(view: View, facts: ResponseFacts) -> Listed:
-    """The sheet of one request against the one before."""
+    """The sheet that compares one request with the one before."""
     before, request = request_before(view, facts), facts.exchange.request
     head = f"Request of {facts.name} "
     against = f"against the request of {before.name}" if before is not None else "no request before it was recorded"
@@ -65,7 +65,7 @@ def _adds_only(facts: ResponseFacts, request: Request) -> bool:
 
 
 class ContextChange(NamedTuple):
-    """How the messages of a request differ from those of the request before."""
+    """How the messages of a request differ from those of the previous one."""
 
     kept: int
     """How many are the same from the beginning on."""
@@ -76,7 +76,7 @@ class ContextChange(NamedTuple):
 
 
 def context_change(old: Sequence[Message], new: Sequence[Message]) -> ContextChange:
-    """What was removed and added; a message that stays where it was in the order is neither."""
+    """The removed and added messages; a message that kept its order is neither."""
     pairs = enumerate(zip(old, new, strict=False))
     same = next((at for at, (one, other) in pairs if one is not other and one != other), min(len(old), len(new)))
     one, other = old[same:], new[same:]

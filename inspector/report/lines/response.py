@@ -1,4 +1,4 @@
-"""One response, parsed: its reason with the evidence, usage, text, calls, who answered, and what was done next.
+"""One response, parsed: its stop reason with the evidence, usage, text, calls, server, and the next action.
 
 What the recorded agent did stands beside what our machine decides, always.
 """
@@ -41,7 +41,7 @@ def response(view: View, facts: ResponseFacts) -> Listed:
 
 
 class ResponseSheet(Listed):
-    """The sheet of a response; each line knows the fact that it tells, by the name it has in the bytes."""
+    """The sheet of a response; each line knows its fact, by the name that provenance uses."""
 
     def __init__(self, lines: Sequence[Line], facts: Sequence[str | None], text: str) -> None:
         super().__init__(lines, copied=lambda: text)
@@ -57,7 +57,7 @@ FACTS: Mapping[str, str] = {
 
 
 def facts_of(lines: Sequence[Line]) -> list[str | None]:
-    """The fact of each line; the calls are counted."""
+    """The fact of each line, with calls numbered."""
     found: list[str | None] = []
     current, calls_seen, in_calls = None, 0, False
     for line in lines:
@@ -82,7 +82,7 @@ def _title(view: View, facts: ResponseFacts) -> Line:
 
 
 def simulated(facts: ResponseFacts) -> list[Line]:
-    """How a simulated answer was made: nothing for a recorded one."""
+    """How a simulated response was made; empty for a recorded one."""
     recut = facts.recut
     if recut is None:
         made = "made from a table of dialects; nobody was asked"
@@ -238,7 +238,7 @@ def _section(name: str, text: str | None) -> list[Line]:
 
 
 def awaited(step: Step) -> Listed:
-    """What is shown where no response has come yet: the request that is under way."""
+    """The sheet while no response has arrived: the request under way."""
     request = step.turn.request
     send = next((effect for effect in step.effects if isinstance(effect, Send)), None)
     lines: list[Line] = [(Span("No response yet: ", Role.STRONG), Span("the request is under way", Role.DIM)), EMPTY]

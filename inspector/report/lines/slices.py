@@ -1,4 +1,4 @@
-"""A body shown as slices of itself: every line is a range of its bytes, made into text only when it is visible.
+"""A body shown as slices: every line is a range of its bytes, and becomes text only when it is visible.
 
 Knows no wire format. A slice has an offset, perhaps a label, and keeps its bytes verbatim (invalid UTF-8 and control
 characters as marks), so that a byte range of the body can be marked wherever it is shown.
@@ -46,12 +46,13 @@ _ODD = re.compile(rb"[^\x20-\x7e]")
 
 
 def text_of_bytes(data: bytes) -> str:
-    """Bytes as one line of inert text."""
+    """Bytes as one line of text without control characters."""
     return one_line(data.decode("utf-8", "backslashreplace"))
 
 
 class Bytes:
-    """What the sheets of a body share: lines before and after it, marked bytes, and those of a fact that is picked."""
+    """The common part of body sheets: lines before and after the body, marked bytes, and the bytes of a selected fact.
+    """
 
     def __init__(
         self, head: Sequence[Line], body: bytes, marks: Sequence[Range], tail: Line, row: int | None = None
@@ -67,7 +68,7 @@ class Bytes:
         self._picked: Range = (0, 0)
 
     def picking(self, line: Line, read: Sequence[Range], picked: Range | None) -> Self:
-        """The same sheet with the bytes of a fact marked, and opened at those that are looked at."""
+        """The sheet with the bytes of a fact marked, opened at them."""
         other = copy(self)
         if self.told is not None:
             other.head = [*self.head[: self.told], line, *self.head[self.told + 1 :]]
@@ -86,19 +87,19 @@ class Bytes:
         raise NotImplementedError
 
     def unbroken(self, index: int) -> Line:
-        """The line as it is displayed where lines are not wrapped."""
+        """The line as displayed without wrapping."""
         return self.line(index)
 
     def span(self, index: int) -> Range | None:
-        """The bytes of a line; None where it shows none."""
+        """The byte range of a line; None where it shows none."""
         raise NotImplementedError
 
     def spot(self, index: int, row: int, column: int, width: int) -> Range | None:
-        """The bytes at a row and column of a line, as near as can be told."""
+        """The byte range at a row and column of a line, as precisely as possible."""
         raise NotImplementedError
 
     def roles(self, start: int, end: int) -> list[RoleRange]:
-        """What is marked between two bytes, the picked bytes last."""
+        """The marks between two bytes, the selected bytes last."""
         found = [(low, high, Role.MARK) for low, high in self.marks if low < end and high > start]
         first = max(0, bisect_right(self._read, (start, 0)) - 1)
         for low, high in self._read[first:]:
@@ -116,7 +117,7 @@ class Bytes:
 
 
 class Slices(Bytes):
-    """A sheet: some lines that are there already, then one line for each slice, then a last line."""
+    """A sheet of fixed lines, then one line per slice, then a last line."""
 
     def __init__(
         self, head: Sequence[Line], body: bytes, slices: Sequence[Slice], marks: Sequence[Range], tail: Line,
@@ -143,12 +144,12 @@ class Slices(Bytes):
         return len(self.head) + self._slice_at(offset)
 
     def span(self, index: int) -> Range | None:
-        """The bytes of a line."""
+        """The byte range of a line."""
         position = index - len(self.head)
         return self.slices[position][:2] if 0 <= position < len(self.slices) else None
 
     def spot(self, index: int, row: int, column: int, width: int) -> Range | None:
-        """The bytes at a row and column of a line: one byte where each takes a cell, else all of the line's."""
+        """The byte range at a row and column of a line: one byte if each takes a cell, else the whole line."""
         position = index - len(self.head)
         if not 0 <= position < len(self.slices):
             return None
@@ -235,14 +236,14 @@ class Slices(Bytes):
         return HANG + piece.indent + (len(piece.label) + 1 if piece.label else 0)
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
-        """The line wrapped to a width; bytes are broken anywhere."""
+        """The line wrapped to a width; bytes may be broken anywhere."""
         if index == self.told:
             return [matched(clip(self.line(index), width, measure), needle)]
         inside = 0 <= index - len(self.head) < len(self.slices)
         return wrapped(self.unbroken(index), width, measure, at_spaces=not inside, needle=needle)
 
     def unbroken(self, index: int) -> Line:
-        """The line with the roles of JSON, which are only worked out for what is displayed."""
+        """The line with the roles of its JSON, computed only for displayed lines."""
         position = index - len(self.head)
         if not 0 <= position < len(self.slices):
             return self.line(index)
@@ -250,7 +251,7 @@ class Slices(Bytes):
         return self._line(piece, self._json_roles(piece))
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
-        """How many rows the line takes, for plain bytes without making it."""
+        """The number of rows of the line; plain bytes are not decoded for it."""
         position = index - len(self.head)
         if not 0 <= position < len(self.slices):
             return len(self.rows(index, width, measure))
@@ -261,7 +262,7 @@ class Slices(Bytes):
         return 1 if size <= width else 1 + -(-(size - width) // (width - HANG))
 
     def find(self, needle: str, start: int, step: int) -> int | None:
-        """The next line that holds `needle`, looked for in the bytes."""
+        """The next line that contains `needle`, searched in the bytes."""
         if not needle:
             return None
         others = (*range(len(self.head)), len(self) - 1)
@@ -292,7 +293,7 @@ WIDE = HANG + BYTES * 3 + 1 + BYTES
 
 
 class Hex(Bytes):
-    """The body as bytes in hexadecimal, sixteen to a line, with the characters beside them."""
+    """The body in hexadecimal, sixteen bytes per line, with their characters."""
 
     def __init__(
         self, head: Sequence[Line], body: bytes, marks: Sequence[Range], tail: Line, row: int | None = None
@@ -312,7 +313,7 @@ class Hex(Bytes):
         return (start, min(start + BYTES, len(self.body))) if 0 <= position < self.count else None
 
     def spot(self, index: int, row: int, column: int, width: int) -> Range | None:
-        """The byte at a row and column of a line, in its digits or its character; else all sixteen."""
+        """The byte at a row and column of a line, in its digits or its character; else all sixteen bytes."""
         position = index - len(self.head)
         if not 0 <= position < self.count:
             return None
@@ -351,7 +352,7 @@ class Hex(Bytes):
         return tuple(spans)
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
-        """The line, in two halves where sixteen bytes do not fit."""
+        """The line, in two halves if sixteen bytes do not fit."""
         line = self.line(index)
         if index == self.told:
             return [matched(clip(line, width, measure), needle)]
@@ -365,14 +366,14 @@ class Hex(Bytes):
         return [matched(half, needle) for half in halves]
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
-        """How many rows the line takes."""
+        """The number of rows of the line."""
         position = index - len(self.head)
         if not 0 <= position < self.count:
             return len(self.rows(index, width, measure))
         return 1 if width >= WIDE or len(self.body) - position * BYTES <= BYTES // 2 else 2
 
     def find(self, needle: str, start: int, step: int) -> int | None:
-        """The next line where `needle` begins, looked for in the bytes."""
+        """The next line in which `needle` begins, searched in the bytes."""
         if not needle:
             return None
         body, wanted = self._found(needle)

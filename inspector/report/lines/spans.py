@@ -1,4 +1,4 @@
-"""Lines of styled text as plain values, and the sheets that hold them: what every screen and linear report lays out.
+"""Lines of styled text as plain values, and the sheets that hold them, for every screen and linear report.
 
 A `Line` is a tuple of spans, a span is text and a role. A role says what a text is, never how it looks: a screen gives
 it a colour, a headless report drops it. Text of a transcript is made inert before it becomes a span; `safe` does both.
@@ -37,7 +37,7 @@ def _mark(match: re.Match[str]) -> str:
 
 
 def inert(text: str) -> str:
-    """`text` with every control and format character as a visible mark; line breaks and tabs stay."""
+    """`text` with control and format characters replaced by visible marks; line breaks and tabs stay."""
     if text.isascii() and text.isprintable():
         return text
     text = text.replace("\r\n", "\n")
@@ -45,7 +45,7 @@ def inert(text: str) -> str:
 
 
 def one_line(text: str, width: int | None = None) -> str:
-    """`text` inert and on one line, line breaks as a mark; cut to `width` characters with an ellipsis."""
+    """`text` inert and on one line, line breaks replaced by marks; cut to `width` characters with an ellipsis."""
     line = inert(text).replace("\n", "\u23ce").replace("\t", " ")
     if width is not None and len(line) > width:
         return line[: max(0, width - 1)] + "…"
@@ -53,7 +53,7 @@ def one_line(text: str, width: int | None = None) -> str:
 
 
 class Role(StrEnum):
-    """What a piece of text is."""
+    """The role of a piece of text, which decides its style."""
 
     PLAIN = "plain"
     DIM = "dim"
@@ -94,7 +94,7 @@ class Role(StrEnum):
 
 
 class Span(NamedTuple):
-    """A piece of text and what it is."""
+    """A piece of text and its role."""
 
     text: str
     role: Role = Role.PLAIN
@@ -110,7 +110,7 @@ def safe(text: str, role: Role = Role.PLAIN, width: int | None = None) -> Span:
 
 
 def quoted(text: str, role: Role = Role.RAW, width: int | None = None) -> Span:
-    """The same in quotation marks."""
+    """A span of transcript text in quotation marks."""
     return Span(f'"{one_line(text, width)}"', role)
 
 
@@ -124,7 +124,7 @@ LONGEST = 4_000
 
 
 def paragraphs(text: str, role: Role = Role.PLAIN) -> list[Line]:
-    """Transcript text as lines, inert, tabs widened."""
+    """Transcript text as inert lines, tabs widened."""
     found: list[Line] = []
     for line in inert(text).split("\n"):
         line = line.expandtabs(4)
@@ -143,17 +143,17 @@ LABEL = 15
 
 
 def field(name: str, *spans: Span) -> Line:
-    """One named value."""
+    """A line with a name and its value."""
     return (Span(f"{name:<{LABEL}}", Role.KEY), *spans)
 
 
 def more(*spans: Span) -> Line:
-    """A further line of the field above."""
+    """A further line of the same field."""
     return (Span(" " * LABEL), *spans)
 
 
 def joined(parts: Iterable[Iterable[Span]], separator: str = " · ") -> Line:
-    """Groups of spans with a separator between them."""
+    """Groups of spans with a separator in between."""
     found: list[Span] = []
     for group in parts:
         if found:
@@ -172,14 +172,14 @@ Measure = Callable[[str], int]
 
 
 def cells(text: str) -> int:
-    """How many cells a terminal needs for a text."""
+    """The number of terminal cells of a text."""
     if text.isascii():
         return len(text)
     return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def width_of(line: Line, measure: Measure = cells) -> int:
-    """How many cells a line takes."""
+    """The number of cells of a line."""
     return sum(measure(span.text) for span in line)
 
 
@@ -196,7 +196,7 @@ def fit(text: str, width: int, measure: Measure = cells) -> int:
 
 
 def clip(line: Line, width: int, measure: Measure = cells, mark: str = "…") -> Line:
-    """The line cut to `width` cells, with a mark where something is left out."""
+    """The line cut to `width` cells, with a mark if something is left out."""
     if width_of(line, measure) <= width:
         return line
     kept: list[Span] = []
@@ -214,7 +214,7 @@ def clip(line: Line, width: int, measure: Measure = cells, mark: str = "…") ->
 
 
 def spread(left: Line, right: Line, width: int, measure: Measure = cells) -> Line:
-    """Two parts at the ends of one line; the left one is cut where both do not fit."""
+    """Two parts at the ends of one line; the left part is cut if both do not fit."""
     end = width_of(right, measure)
     room = max(0, width - end - 1)
     shown = clip(left, room, measure)
@@ -223,7 +223,7 @@ def spread(left: Line, right: Line, width: int, measure: Measure = cells) -> Lin
 
 
 def highlighted(line: Line, start: int, end: int, role: Role) -> Line:
-    """The line with the characters `start` to `end` in another role."""
+    """The line with characters `start` to `end` in another role."""
     found: list[Span] = []
     position = 0
     for text, own in line:
@@ -240,7 +240,7 @@ def highlighted(line: Line, start: int, end: int, role: Role) -> Line:
 
 
 def matched(line: Line, needle: str) -> Line:
-    """The line with every occurrence of `needle` marked, whatever its case."""
+    """The line with every occurrence of `needle` marked, ignoring case."""
     if not needle:
         return line
     plain_text = text_of(line)
@@ -260,7 +260,7 @@ def matched(line: Line, needle: str) -> Line:
 def wrapped(
     line: Line, width: int, measure: Measure = cells, at_spaces: bool = True, needle: str = ""
 ) -> list[Line]:
-    """The line as rows of at most `width` cells; what follows hangs under its field or gutter.
+    """The line as rows of at most `width` cells; further rows are indented below its field or gutter.
 
     Every occurrence of `needle` is marked, also where it runs from one row to the next.
     """
@@ -332,7 +332,7 @@ def plain(lines: Sequence[Line]) -> str:
 
 
 class Sheet(Protocol):
-    """What a view shows, by logical line."""
+    """The content of a view, by logical line."""
 
     focus: int
     """The line that must be visible when the sheet is opened."""
@@ -343,23 +343,23 @@ class Sheet(Protocol):
         """One logical line."""
 
     def unbroken(self, index: int) -> Line:
-        """The line as it is displayed where lines are not wrapped."""
+        """The line as displayed without wrapping."""
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """The line wrapped to a width, every occurrence of `needle` marked."""
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
-        """How many rows the line takes at a width."""
+        """The number of rows of the line at a width."""
 
     def find(self, needle: str, start: int, step: int) -> int | None:
-        """The next line that holds `needle`, whatever its case, from `start` on in steps of 1 or -1."""
+        """The next line that contains `needle`, ignoring case, from `start` in steps of 1 or -1."""
 
     def copied(self) -> str:
-        """What copying the view gives: the value it shows, as it was received."""
+        """The text to copy from the view: its value, as received."""
 
 
 class Listed:
-    """A sheet of lines that are there already."""
+    """A sheet over a list of lines."""
 
     def __init__(self, lines: Sequence[Line], focus: int = 0, copied: Callable[[], str] | None = None) -> None:
         self.lines = lines
@@ -374,7 +374,7 @@ class Listed:
         return self.lines[index]
 
     def unbroken(self, index: int) -> Line:
-        """The same."""
+        """The line unchanged."""
         return self.lines[index]
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
@@ -382,11 +382,11 @@ class Listed:
         return wrapped(self.line(index), width, measure, needle=needle)
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
-        """How many rows the line takes at a width."""
+        """The number of rows of the line at a width."""
         return len(wrapped(self.line(index), width, measure))
 
     def find(self, needle: str, start: int, step: int) -> int | None:
-        """The next line that holds `needle`."""
+        """The next line that contains `needle`."""
         wanted, count = needle.lower(), len(self)
         lines = range(start, count if step > 0 else -1, step) if 0 <= start < count else ()
         return next((index for index in lines if wanted in text_of(self.line(index)).lower()), None)

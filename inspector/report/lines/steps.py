@@ -25,7 +25,7 @@ SEVERITY: Mapping[Severity, Role] = {Severity.ERROR: Role.ERROR, Severity.WARNIN
 
 
 def role_of(verdict: TurnVerdict) -> Role:
-    """How grave a verdict is; one that is not sure is plain, and never good."""
+    """The role of a verdict; an uncertain one is plain, never the role of success."""
     return SEVERITY[verdict.severity] if verdict.sure or verdict.severity is not Severity.INFO else Role.PLAIN
 
 
@@ -34,7 +34,7 @@ STATE_COLUMNS = max(len(state.value) for state in State)
 
 @dataclass(frozen=True, slots=True)
 class Remarks:
-    """What the operator put on steps: marks, notes, and where breakpoints stop."""
+    """The operator's remarks on steps: marks, notes and breakpoints."""
 
     marks: frozenset[int] = frozenset()
     notes: Mapping[int, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ NO_REMARKS = Remarks()
 def row(
     outline: Outline, index: int, here: int, remarks: Remarks = NO_REMARKS, width: int | None = None
 ) -> Line:
-    """One row of the list, the cursor standing on step `here`; how long an answer took is left out of one too long."""
+    """One row of the list with the cursor on step `here`; the duration is left out if the row is too long."""
     block, step = outline.at(index)
     if step is None:
         named = outline.names_file(index)
@@ -59,7 +59,7 @@ def row(
 
 
 def heading(outline: Outline, block: Block) -> Line:
-    """The line above a run: the turn with its verdict, or where the recorded agent went on by itself."""
+    """The line above a run: the turn with its verdict, or a note that the recorded agent continued."""
     if block.run:
         return (Span("   ", Role.RULE), Span("the recorded agent went on", Role.WARN))
     view = outline.view
@@ -121,7 +121,7 @@ def _gutter(index: int, here: int) -> tuple[str, Role]:
 
 
 def glyph_of(step: Step) -> tuple[str, Role]:
-    """The glyph of a step: that of the reason where one was evaluated, else that of the state."""
+    """The glyph of a step: that of its stop reason if it evaluates one, else that of its state."""
     seen = step.turn.evaluation
     if step.state is State.EVALUATE_STOP and seen is not None:
         return glyphs.of_reason(seen.judgement.stop)
@@ -131,12 +131,12 @@ def glyph_of(step: Step) -> tuple[str, Role]:
 
 
 def detail(step: Step) -> Line:
-    """What decided this step, in a few words."""
+    """The reason for this step, in a few words."""
     return _DETAILS[step.state](step)
 
 
 def names(verdicts: tuple[Verdict, ...]) -> str:
-    """The calls of a batch: the one name, or how many."""
+    """The calls of a batch: the single name, or their number."""
     return (verdicts[0].call.name or "unnamed") if len(verdicts) == 1 else f"{len(verdicts)} calls"
 
 

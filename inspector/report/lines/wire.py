@@ -1,4 +1,4 @@
-"""The bytes of a response, the facts that were read from them, and its request: events, lines or frames with offsets.
+"""The bytes of a response with the facts read from them, and its request: as events, lines or frames with offsets.
 
 Which bytes gave the stop reason is marked in every one of them. The body is split by the framing of its wire format,
 once, and only when a view of it is opened. Below the sheets: which facts there are, what each says, what a range of
@@ -78,7 +78,7 @@ def place(at: At | None) -> str:
 
 
 def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Range]:
-    """The bytes of the body that the stop reason was read from, the value itself where it can be found."""
+    """The bytes of the body from which the stop reason was read, narrowed to the value if possible."""
     found: list[Range] = []
     for seen in evidence:
         at = seen.at
@@ -90,7 +90,7 @@ def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Ra
 
 
 def value_range(body: bytes, span: Range, pointer: str | None) -> Range | None:
-    """The value that a pointer names inside a frame; None where it cannot be found there."""
+    """The bytes of the value that a pointer names inside a frame; None where it cannot be found there."""
     if not pointer or span[1] - span[0] > CHUNK * 16:
         return None
     start = body.find(b"{", span[0], span[1])
@@ -111,7 +111,7 @@ def _unrecorded(facts: ResponseFacts) -> list[Line]:
 
 
 def request_sheet(facts: ResponseFacts) -> Sheet:
-    """What was asked: the address, the headers, and the body as recorded."""
+    """The sheet of the request: the address, the headers, and the body as recorded."""
     exchange = facts.exchange
     lines: list[Line] = [
         (Span("request ", Role.STRONG), safe(exchange.url or "no URL was recorded")),
@@ -145,14 +145,14 @@ OF_ROWS: Line = (Span("rows of the agent: facts were read from whole rows, not f
 
 
 class FactChoice(NamedTuple):
-    """A fact that is looked at, and which of the readings that made it."""
+    """A selected fact, and which of its readings is shown."""
 
     fact: str
     reading: int = 0
 
 
 def next_fact(found: Provenance, picked: FactChoice | None, by: int) -> FactChoice | None:
-    """The next or previous fact, round the end; None where there is none."""
+    """The next or previous fact, wrapping around; None where there is none."""
     facts = found.facts
     if not facts:
         return None
@@ -162,12 +162,12 @@ def next_fact(found: Provenance, picked: FactChoice | None, by: int) -> FactChoi
 
 
 def next_reading(found: Provenance, picked: FactChoice, by: int) -> FactChoice:
-    """The next or previous reading of the same fact, round the end."""
+    """The next or previous reading of the same fact, wrapping around."""
     return FactChoice(picked.fact, (picked.reading + by) % len(found.by_fact[picked.fact]))
 
 
 def readings_in(found: Provenance, start: int, end: int) -> list[FactRead]:
-    """What the bytes from `start` to `end` became, in the order of the bytes."""
+    """The facts read from the bytes `start` to `end`, in the order of the bytes."""
     last = bisect_left(found.by_start, end, key=lambda read: read.start)
     inside: list[FactRead] = []
     index = last - 1
@@ -179,12 +179,12 @@ def readings_in(found: Provenance, start: int, end: int) -> list[FactRead]:
 
 
 def picked_of(found: Provenance, read: FactRead) -> FactChoice:
-    """A reading as what is looked at."""
+    """A reading as a selection."""
     return FactChoice(read.fact, found.by_fact[read.fact].index(read))
 
 
 def next_of(found: Provenance, reads: Sequence[FactRead], picked: FactChoice | None) -> FactChoice:
-    """The reading of these after the one that is looked at, round the end; the first where it is none of them."""
+    """The reading after the selected one, wrapping around; the first if none of them is selected."""
     every = [picked_of(found, read) for read in reads]
     return every[(every.index(picked) + 1) % len(every)] if picked in every else every[0]
 
@@ -193,7 +193,7 @@ def next_of(found: Provenance, reads: Sequence[FactRead], picked: FactChoice | N
 
 
 def fact_line(found: Provenance, picked: FactChoice, response: ChatResponse) -> Line:
-    """The fact that is looked at: its value, and where the reading stands."""
+    """The selected fact: its value, and the place of its reading."""
     facts, reads = found.facts, found.by_fact[picked.fact]
     read = reads[picked.reading]
     number = f"{picked.reading + 1:,} of {len(reads):,} slice{'' if len(reads) == 1 else 's'}"
@@ -207,7 +207,7 @@ def fact_line(found: Provenance, picked: FactChoice, response: ChatResponse) -> 
 
 
 def range_note(reads: Sequence[FactRead], start: int, end: int) -> str:
-    """What a range of bytes became, in one short line."""
+    """The facts read from a range of bytes, in one short line."""
     names = list(dict.fromkeys(read.fact for read in reads))
     where = f"bytes {start:,}–{end:,}" if end - start > 1 else f"byte {start:,}"
     return f"{where} became {', '.join(names)}" if names else f"{where} became no fact"
@@ -226,7 +226,7 @@ _SAYS: Mapping[str, Callable[[ChatResponse], str | None]] = {
 
 
 def value_of(response: ChatResponse, fact: str) -> str | None:
-    """What a fact says, by its name."""
+    """The value of a fact, by its name."""
     say = _SAYS.get(fact)
     if say is not None:
         return say(response)
