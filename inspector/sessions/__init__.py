@@ -1,4 +1,4 @@
-"""Recorded sessions: reading them in any format, without credentials, and finding the turns in them."""
+"""Recorded sessions: reads them in any format, masks their credentials, and finds their turns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def without_collector(build: Callable[P, T]) -> Callable[P, T]:
-    """`build` with the cyclic garbage collector paused while it runs: for the entry points that read a recording.
+    """Wraps `build` so that the cyclic garbage collector pauses while it runs, for the functions that read a recording.
 
     What is read and replayed holds no cycles, but every few thousand new objects Python looks through all of them for
     some. Afterwards the collector passes over what is there by then.

@@ -1,4 +1,4 @@
-"""Where agents write their transcripts by default, and which of those are the newest.
+"""The default folders of agents' transcripts, and the newest transcripts in them.
 
 Looks at names and times alone: nothing is opened here, and nothing is ever written there. The folders stand in the rows
 of `inspector.sessions.importers`.
@@ -31,7 +31,7 @@ LOOKED_AT = 20_000
 
 
 class Transcript(NamedTuple):
-    """A file that an agent wrote, unopened."""
+    """A file that an agent wrote, not yet read."""
 
     modified: float
     """Seconds since the epoch."""
@@ -116,7 +116,7 @@ class Sample:
 
     @property
     def title(self) -> str:
-        """What a list shows."""
+        """The title in a list."""
         return self.about.title or self.name
 
 
@@ -126,7 +126,7 @@ def folder() -> Path | None:
 
 
 def samples(place: Path | None = None) -> tuple[Sample, ...]:
-    """All sample sessions in the order of their names; `place` is another folder to look in."""
+    """All sample sessions, ordered by name. `place` is another folder to look in."""
     place = place or folder()
     if place is None:
         return ()
@@ -137,7 +137,7 @@ def samples(place: Path | None = None) -> tuple[Sample, ...]:
 
 
 def find(name: str, place: Path | None = None) -> Sample | None:
-    """The sample with this file name, or with this name without its suffix; None where there is none."""
+    """The sample with this file name, with or without its suffix; None where there is none."""
     return next((each for each in samples(place) if name in (each.name, each.name.split(".", 1)[0])), None)
 
 
@@ -145,7 +145,7 @@ PREFIX = "sample:"
 
 
 def located(path: str) -> str:
-    """The path of a sample session for `sample:NAME`, where the beginning of its name is enough; any other path as is.
+    """The path of a sample session for `sample:NAME`, which may be abbreviated; any other path unchanged.
 
     Raises:
         CallerError: no sample session has a name that begins so.
@@ -160,7 +160,7 @@ def located(path: str) -> str:
 
 
 def short(path: Path) -> str:
-    """A path from here, where it lies below the working directory; else whole."""
+    """A path relative to the working directory, if it lies below it; else the whole path."""
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 

@@ -1,4 +1,4 @@
-"""Raw exchanges become decoded exchanges: the API found, the request read, the response decoded, credentials out.
+"""Decodes raw exchanges: finds the API, decodes the request and the response, and masks credentials.
 
 Knows no file format and nothing of threading. What is no LLM traffic, or traffic that is not read, is reported by name.
 
@@ -45,7 +45,7 @@ else."""
 
 
 class SpelledPiece(NamedTuple):
-    """A piece of a fact: where it begins in what all pieces make, what it spells, and where that is spelled."""
+    """A piece of a fact: its offset in the joined fact, its text, and its place in the body."""
 
     first: int
     plain: bytes
@@ -54,7 +54,7 @@ class SpelledPiece(NamedTuple):
 
 
 def without_pieces(body: bytes, api: str, response: ChatResponse, counts: redact.Counts | None = None) -> bytes:
-    """The same body, as long, with the pieces of credentials masked that are whole only in the answer's texts.
+    """The body, of the same length, with credentials masked that are complete only in the joined texts of the answer.
 
     The body has been through `redact.body`; where the texts hold nothing more, which is nearly always, it comes back as
     it is.
@@ -71,7 +71,7 @@ def without_pieces(body: bytes, api: str, response: ChatResponse, counts: redact
 
 
 def answer_texts(response: ChatResponse) -> Iterator[str]:
-    """The texts of an answer that may come in pieces."""
+    """The texts of an answer that may arrive in pieces."""
     for said in (response.text, response.reasoning_content, response.refusal):
         if said:
             yield said
@@ -81,7 +81,7 @@ def answer_texts(response: ChatResponse) -> Iterator[str]:
 
 
 def fact_pieces(body: bytes, api: str, response: ChatResponse) -> dict[str, list[SpelledPiece]]:
-    """Every fact of an answer with the pieces of the body that spell it; nothing where the body cannot be read."""
+    """Every fact of an answer with its pieces in the body; empty if the body cannot be read."""
     try:
         read = provenance(api, body, response)
     except DecodeError:
@@ -99,7 +99,7 @@ def fact_pieces(body: bytes, api: str, response: ChatResponse) -> dict[str, list
 
 
 def piece_spans(pieces: Sequence[SpelledPiece], span: detection.CredentialSpan) -> Iterator[detection.CredentialSpan]:
-    """Where in the body the pieces of a span are spelled."""
+    """The byte ranges in the body of a span's pieces."""
     for piece in pieces:
         start, end = max(span.start - piece.first, 0), min(span.end - piece.first, len(piece.plain))
         if start < end:
@@ -109,8 +109,7 @@ def piece_spans(pieces: Sequence[SpelledPiece], span: detection.CredentialSpan) 
 def mask_seams(
     exchanges: list[Exchange], turns: Sequence[TurnRecord], counts: Mapping[str, redact.Counts]
 ) -> list[Exchange]:
-    """The exchanges with credentials masked that lie across a seam: the end of one answer and the beginning of the
-    next.
+    """The exchanges, with credentials masked that span the end of one answer and the beginning of the next.
 
     A piece of such a credential is also masked in the requests, which repeat the answer so far. `counts` learns what
     was masked, by the file that the exchange came from.
@@ -191,7 +190,7 @@ def _resealed(body: bytes, received: bytes) -> bytes:
 
 
 def redecoded(exchange: Exchange, body: bytes, profile: Profile) -> ChatResponse:
-    """What another body of an exchange, or the same one by another profile's words, is decoded to."""
+    """The decoded response for another body of an exchange, or for the same body under another profile."""
     before = exchange.response
     end, status = before.transport_end, before.http_status
     response = _decoded(exchange.api, body, status, exchange.headers, exchange.request, profile, end)
@@ -212,7 +211,7 @@ _NO_BODY = frozenset({"OPTIONS", "HEAD", "CONNECT", "TRACE"})
 
 
 class UnbuiltExchange(NamedTuple):
-    """Why a raw exchange is not among the exchanges; `other` is the API that it speaks where `--api` said another."""
+    """The reason why a raw exchange was not decoded. `other` is the API that it speaks, if `--api` named another."""
 
     why: str
     other: str | None = None
@@ -223,7 +222,7 @@ class UnbuiltExchange(NamedTuple):
 def build(
     raw: RawExchange, path: str, options: Options, counts: redact.Counts | None = None
 ) -> Exchange | UnbuiltExchange:
-    """One exchange, decoded, or why it is none; `counts` learns what was masked."""
+    """One decoded exchange, or the reason why there is none; `counts` receives the number of masked credentials."""
     url = redact.url(raw.url)
     api = _api(raw, url, options)
     if isinstance(api, UnbuiltExchange):
@@ -285,7 +284,7 @@ def _decoded(
 
 
 def spoken_by(exchange: Exchange, profile: str) -> Exchange:
-    """The exchange as if this profile had answered: its bytes are decoded again where it has words of its own.
+    """The exchange as if this profile had answered: its bytes are decoded again if the profile has words of its own.
 
     A transcript holds no bytes of a provider: its responses stay as they are, and are only judged anew.
 

@@ -1,4 +1,4 @@
-"""Whether a value that stands where a credential may stand is one: drawn at random, no placeholder, no code."""
+"""Whether a value in the place of a credential is one: a random string, not a placeholder and not code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REDACTED = "REDACTED"
 
 
 def any_of(names: Iterable[str]) -> str:
-    """A pattern for any of these names, their words joined in any way."""
+    """A pattern for any of these names, with any separator between their words."""
     return "|".join(name.replace("_", "[_-]?") for name in names)
 
 
@@ -38,7 +38,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE
 
 
 def random_looking(value: str) -> bool:
-    """Whether a value of 12 characters or more was drawn, and not written: letters and digits in turn, in one word."""
+    """Whether a value of 12 characters or more looks random: letters and digits mixed within one word."""
     written = value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "*"))
     if len(value) < 12 or written or _IDENTIFIER.fullmatch(value):
         return False
@@ -78,7 +78,7 @@ NUMERAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def is_password(value: str, quoted: bool, after: int) -> bool:
-    """Whether what stands under the name of a password is one, and not code or structure."""
+    """Whether the value of a password field is a password, and not code or structure."""
     if _STRUCTURE.fullmatch(value) or set(value) == {"9"}:
         return False
     if value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "**")) or value.lower().strip(".,:;!?*") in _WORDS:

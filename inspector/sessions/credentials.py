@@ -1,4 +1,4 @@
-"""The credentials that are known by their looks: a table of forms, and names whose values are credentials. Data only.
+"""Known credentials: a table of their forms, and the names whose values are credentials. Data only.
 
 A form is written as a template: literal characters, and in braces an alphabet with how many of it. `{a20}` are 20
 letters or digits, `{a20+}` 20 or more, `{a20-40}` from 20 to 40. The pattern that finds a form and the examples that

@@ -1,4 +1,4 @@
-"""Where credentials stand in a text: the forms that they have, and the names that stand before them."""
+"""Finds credentials in a text: by their forms, and by the names before them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBER = "a number as a password"
 
 
 class CredentialSpan(NamedTuple):
-    """A credential: bytes `start` to `end`, and what it is."""
+    """A credential: bytes `start` to `end`, and its kind."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ _QUOTE = r"\\*[\"']?"
 
 
 def pattern_of(template: str) -> str:
-    """The regular expression of a form's template."""
+    """The regular expression for a form's template."""
     found, at = [], 0
     for piece in _PIECE.finditer(template):
         letters, least, more, most = piece.groups()
@@ -179,7 +179,7 @@ def _hint(template: str) -> tuple[str, str]:
 
 
 def suspicious(data: str | bytes) -> bool:
-    """Whether `body` could find anything here (a search, for a whole file at once)."""
+    """Whether `body` may contain credentials (one search, for a whole file at once)."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     return _either().search(raw) is not None or ESCAPES.search(raw) is not None or any(_of_this_machine(raw))
 
@@ -189,7 +189,7 @@ ESCAPES = re.compile(rb"\\/|\\u00[2-7]")
 
 
 def spans(data: bytes) -> list[CredentialSpan]:
-    """Where credentials stand in a text as UTF-8, in order, none over another."""
+    """The places of credentials in a text as UTF-8, in order, without overlaps."""
     known = _either().search(data) is not None
     found = [*(_of_forms(data) if known else ()), *(_of_contexts(data) if known else ()), *_of_this_machine(data)]
     if len(found) < 2:

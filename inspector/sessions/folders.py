@@ -1,4 +1,4 @@
-"""Paths -> files: what a folder holds, and whether a file is a session at all.
+"""Expands paths to files: the files of a folder, and whether a file is a session.
 
 Looks at names and at the beginnings of files; reads no session.
 """
@@ -19,7 +19,9 @@ _PASSED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".ven
 
 
 def expanded(path: str, shut: list[Skipped]) -> Iterator[tuple[str, bool]]:
-    """The files of a folder, or the path itself; with each, whether a folder listed it. `shut` gets what cannot be."""
+    """The files of a folder, or the path itself; each with whether it came from a folder. `shut` receives what cannot
+    be listed.
+    """
     if path == STDIN or not os.path.isdir(path):
         yield path, False
         return
@@ -28,14 +30,14 @@ def expanded(path: str, shut: list[Skipped]) -> Iterator[tuple[str, bool]]:
 
 
 def files_of(paths: Sequence[str]) -> tuple[list[tuple[str, bool]], list[str]]:
-    """The files of paths and folders, each with whether a folder listed it; and why a folder could not be listed."""
+    """The files of paths and folders, each with whether it came from a folder; and why a folder could not be listed."""
     shut: list[Skipped] = []
     found = [each for path in paths for each in expanded(path, shut)]
     return found, [folder.why for folder in shut]
 
 
 def is_session(path: str) -> bool:
-    """Whether an importer knows a file by its beginning; one that cannot be read is not known."""
+    """Whether an importer recognises a file by its beginning; False if it cannot be read."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return False
@@ -48,7 +50,8 @@ def is_session(path: str) -> bool:
 
 
 def files_below(path: str, skipped: list[Skipped]) -> Iterator[str]:
-    """Every file below a folder, without version control and installed packages; `skipped` gets what is shut."""
+    """Every file below a folder, except version control and installed packages; `skipped` receives what cannot be
+    opened."""
     def failed(why: OSError) -> None:
         skipped.append(Skipped(len(skipped), f"{why.filename}: cannot be read: {why.strerror}"))
 
@@ -61,6 +64,6 @@ def files_below(path: str, skipped: list[Skipped]) -> Iterator[str]:
 
 
 def plain_head(head: bytes) -> bytes:
-    """The head of what is packed; one that is damaged stays as it is."""
+    """The beginning of a compressed file, unpacked; a damaged one unchanged."""
     plain = intake.unpacked_head(head, HEAD)
     return head if plain is None else plain

@@ -1,4 +1,4 @@
-"""Files that grow: whether they have changed, and reading on behind what was read of them.
+"""Follows growing files: detects changes, and reads only what was added.
 
 Of a transcript that grows line by line only the rows that were added are read. A file that shrank, was replaced, or
 whose earlier bytes changed is read whole, as is every other format. What is read is always what a reading of the whole
@@ -36,7 +36,7 @@ _PIECE = 8 << 20
 
 
 class FileState(NamedTuple):
-    """One file as it stands; zeros where it is gone."""
+    """The state of one file; zeros if it does not exist."""
 
     size: int
     modified_ns: int
@@ -49,7 +49,7 @@ def states_of(paths: Sequence[str]) -> dict[str, FileState]:
 
 
 def files_watched(paths: Sequence[str], inputs: Sequence[Input]) -> list[str]:
-    """The files to look at: those that were named, and those that were read with them."""
+    """The files to watch: the named ones, and those that were read with them."""
     return [*dict.fromkeys((*paths, *(given.path for given in inputs)))]
 
 
@@ -62,7 +62,7 @@ def _state(path: str) -> FileState:
 
 
 class FollowedFile:
-    """One file, and what is needed to read on behind what was read of it."""
+    """One file, with the state needed to read only what is added to it."""
 
     def __init__(self, path: str, options: Options) -> None:
         self.path, self._options = path, options
@@ -74,7 +74,7 @@ class FollowedFile:
         """Of all that was read: 0.7 ms a megabyte to see that none of it has changed."""
 
     def read(self) -> OpenedFile:
-        """All of the file, as `open_paths` reads it."""
+        """The content of the whole file, as `open_paths` reads it."""
         try:
             with open(self.path, "rb") as file:
                 found = self._further(file) or self._anew(file)
@@ -134,7 +134,7 @@ class FollowedFile:
 
 
 class FollowedSession:
-    """The sessions of some files that grow; those of one transcript are threaded on, too."""
+    """The sessions of growing files; the turns of a single transcript are extended too."""
 
     def __init__(self, paths: Sequence[str], *, api: str | None = None, profile: str | None = None) -> None:
         self._paths = tuple(paths)
@@ -149,7 +149,7 @@ class FollowedSession:
         """The first exchanges, which are those of the reading before."""
 
     def read(self) -> Loaded:
-        """What `open_paths` reads of them."""
+        """The content of the files, as `open_paths` reads it."""
         self._options = self._options._replace(room=intake.Room())
         opened: list[OpenedFile] = []
         for path in self._paths:

@@ -1,4 +1,4 @@
-"""Request histories as comparable items: harmless differences folded away, each distinct item a small number.
+"""Request histories as comparable items: harmless differences are removed, and each distinct item gets a small number.
 
 Folded: white space, text as a string or as parts, cache marks, reasoning, how several assistant messages or results are
 grouped, the order of keys in arguments. A history is then a path in a tree (`HistoryTree`), and two histories share a
@@ -33,7 +33,7 @@ from loop_core.values import (
 
 
 class ItemKind(Enum):
-    """What an item of a history is."""
+    """The kind of an item in a history."""
 
     ASSISTANT = "assistant"
     USER = "user"
@@ -50,22 +50,23 @@ class HistoryItem(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Its visible text."""
+        """The visible text of the item."""
         return "".join(message.text for message in self.messages)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls that it holds, those of the provider left out."""
+        """The calls of the item, without those that the provider ran."""
         return tuple(call for message in self.messages for call in message.tool_calls)
 
     @property
     def results(self) -> tuple[ToolResultPart, ...]:
-        """The tool results that it holds."""
+        """The tool results of the item."""
         return tuple(result for message in self.messages for result in message.results)
 
 
 class History(NamedTuple):
-    """A request's history: its items after the leading system messages, and the nodes before each and after all."""
+    """A request's history: its items after the leading system messages, and the nodes before each item and at the end.
+    """
 
     items: tuple[HistoryItem, ...]
     nodes: tuple[int, ...]
@@ -78,7 +79,7 @@ class History(NamedTuple):
 
     @property
     def size(self) -> tuple[int, int]:
-        """What grows from an exchange to the next: the items, or the text that a prefill goes on from."""
+        """The size that grows from one exchange to the next: the number of items, or the length of a prefilled text."""
         last = self.items[-1] if self.items else None
         return len(self.items), len(last.text) if last is not None and last.kind is ItemKind.ASSISTANT else 0
 
@@ -87,7 +88,7 @@ _CACHE_MARK = re.compile(r',?\s*"cache_?(?:control|point)"\s*:\s*\{[^{}]*\}', re
 
 
 class HistoryTree:
-    """Numbers for items and for prefixes of histories, given out as they are first met."""
+    """Numbers for items and for prefixes of histories, assigned on first occurrence."""
 
     __slots__ = ("_edges", "_exact", "_keys", "_parsed", "_seen")
 
@@ -100,7 +101,7 @@ class HistoryTree:
         self._parsed: dict[str, str] = {}
 
     def history(self, request: Request, start: int = 0) -> History:
-        """The history of a request, as a path that begins at node `start`."""
+        """The history of a request, as a path from the node `start`."""
         messages = request.messages
         first = 0
         while first < len(messages) and messages[first].role is Role.SYSTEM:
@@ -112,7 +113,7 @@ class HistoryTree:
         return History(tuple(items), tuple(nodes), self._number(messages[:first], ItemKind.SYSTEM))
 
     def step(self, node: int, key: int) -> int:
-        """The node that an item leads to."""
+        """The node after an item."""
         edge = (node, key)
         found = self._edges.get(edge)
         if found is None:
@@ -127,18 +128,18 @@ class HistoryTree:
         return found
 
     def answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
-        """The number of an assistant's text and calls, as an item of a history has it."""
+        """The number of an assistant's text and calls, equal to that of the item in a later history."""
         return self.key(
             (ItemKind.ASSISTANT, self._folded(text),
              tuple([(call.id, call.name, self.arguments(call)) for call in calls]))
         )
 
     def loose_answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
-        """The same without the ids of calls, which some clients drop or rename."""
+        """The number of an assistant's text and calls without call ids, which some clients drop or rename."""
         return self.key(("loose", squeeze(text), tuple((call.name, self.arguments(call)) for call in calls)))
 
     def arguments(self, call: ToolCall) -> str:
-        """A call's arguments with keys sorted and white space folded; as they are where they are no JSON."""
+        """A call's arguments with keys sorted and white space removed; unchanged if they are not JSON."""
         raw = call.arguments or ""
         if self._exact:
             return raw
@@ -209,7 +210,7 @@ def squeeze(text: str) -> str:
 
 
 def response_calls(parts: Iterable[object]) -> tuple[ToolCall, ...]:
-    """The calls among a response's parts that the client has to answer."""
+    """The calls among a response's parts that the client must answer."""
     return tuple(part for part in parts if type(part) is ToolCall and part.kind is not CallKind.SERVER)
 
 
@@ -226,7 +227,7 @@ _FAILED = frozenset({Stop.ERROR, Stop.INTERRUPTED, Stop.CANCELLED})
 
 @dataclass(slots=True, eq=False, repr=False)
 class SeatedExchange:
-    """An exchange on its way through threading."""
+    """An exchange while it is assigned to a turn."""
 
     index: int
     exchange: Exchange
@@ -254,22 +255,22 @@ class SeatedExchange:
 
     @property
     def lost(self) -> bool:
-        """Whether it failed and said nothing, so that there is nothing to go on from."""
+        """Whether it failed without output, so that nothing can continue it."""
         return self.exchange.response.error is not None and not self.text and not self.calls
 
     @property
     def call_cut(self) -> bool:
-        """Whether it was a call that the cut hit, though nothing of it may be left."""
+        """Whether a call was cut, even if nothing of it was received."""
         return bool(self.cut_calls) or self.exchange.response.stop_reason.normalized is Stop.MALFORMED_TOOL_CALL
 
     @property
     def cut_calls(self) -> tuple[ToolCall, ...]:
-        """The calls of a batch that was cut: all of them, since a cut batch is unfinished as a whole."""
+        """The calls of a cut batch: all of them, since a cut batch is unfinished as a whole."""
         return self.calls if self.cut else ()
 
 
 def seated(index: int, exchange: Exchange, history: History, when: float) -> SeatedExchange:
-    """An exchange, with what threading asks of it."""
+    """An exchange with the facts that assigning it to a turn needs."""
     response, request = exchange.response, exchange.request
     calls, text = response_calls(response.parts), response_text(response.parts)
     word = response.stop_reason.normalized

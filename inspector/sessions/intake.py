@@ -1,4 +1,4 @@
-"""How much is read: files and streams up to a bound, what compressed bodies become up to the same, devices never.
+"""Bounds on reading: files, streams and unpacked bodies are read up to a maximum size, and devices not at all.
 
 The bound is the process's own, set by `--max-bytes`: what is read lies below every command and screen, and each would
 otherwise hand it on.
@@ -28,18 +28,18 @@ _most = MOST
 
 
 def most() -> int:
-    """How many bytes at most are read from one input, and unpacked from all compressed bodies together."""
+    """The maximum number of bytes read from one input, and unpacked from all compressed bodies together."""
     return _most
 
 
 def bound(number: int) -> None:
-    """Sets that number."""
+    """Sets the maximum."""
     global _most
     _most = number
 
 
 def streams(size: int) -> bool:
-    """Whether a file that is read in pieces may have this size: any size, unless somebody set the bound."""
+    """Whether a file that is read in pieces may have this size: any size, unless the maximum was set explicitly."""
     return _most == MOST or size <= _most
 
 
@@ -47,22 +47,22 @@ _read = 0
 
 
 def note_read(place: int) -> None:
-    """Notes how many bytes of the current file were read, for a display of progress."""
+    """Notes how many bytes of the current file were read, for a progress display."""
     global _read
     _read = place
 
 
 def read_so_far() -> int:
-    """How many bytes of the current file, else of the last one, were read."""
+    """The number of bytes read of the current or last file."""
     return _read
 
 
 class BoundError(Exception):
-    """An input that is refused for its kind or its size; the text is one clear line, without the input's name."""
+    """The input is refused for its kind or size; the text is one line, without the input's name."""
 
 
 class Room:
-    """How many bytes may still be unpacked; a body that was too large and was dropped counts as well."""
+    """The number of bytes that may still be unpacked; bodies that were too large and dropped count too."""
 
     __slots__ = ("left",)
 
@@ -70,13 +70,13 @@ class Room:
         self.left = most()
 
     def take(self, size: int) -> bool:
-        """Takes this many bytes; whether there was room for them."""
+        """Reserves this many bytes; returns whether there was room."""
         self.left = max(-1, self.left - size)
         return self.left >= 0
 
 
 def too_large() -> str:
-    """The message about an input beyond the bound."""
+    """The error message for an input above the maximum."""
     return f"more than {most():,} bytes, which is not read: --max-bytes N reads more"
 
 
@@ -101,7 +101,7 @@ def file_bytes(path: str, start: bytes = b"") -> bytes:
 
 
 def standard_input() -> bytes:
-    """What stands on standard input, and one byte more than the bound where it goes on behind that."""
+    """The bytes of standard input, and one byte more than the maximum if it is longer."""
     pieces, size = [], 0
     while size <= most() and (piece := sys.stdin.buffer.read(min(PIECE, most() + 1 - size))):
         pieces.append(piece)
@@ -152,7 +152,7 @@ _WINDOW = 1 << 27
 
 
 def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | str:
-    """The plain bytes, or why they cannot be had. What `coding` says counts only where the bytes agree.
+    """The unpacked bytes, or why they cannot be unpacked. What `coding` says counts only where the bytes agree.
 
     `room` is what may be unpacked of all bodies together; nothing is kept of one that does not fit.
     """
@@ -180,7 +180,7 @@ def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | s
 
 
 def unpacked_head(data: bytes, size: int) -> bytes | None:
-    """The first bytes of what is packed in gzip or zstd; None where it is not, or is damaged from the start."""
+    """The first unpacked bytes of gzip or zstd data; None where it is not, or is damaged from the start."""
     if not data.startswith(PACKED):
         return None
     plain = b""
@@ -266,7 +266,7 @@ HEAVY = 4_000_000
 
 
 def heavy(paths: Sequence[str]) -> bool:
-    """Whether reading these paths will take a moment."""
+    """Whether reading these paths takes noticeably long."""
     return any(_size(path) > HEAVY for path in paths)
 
 

@@ -1,4 +1,4 @@
-"""The native session file: append-only JSON Lines of inputs, from which everything else is derived.
+"""The native session file: append-only JSON Lines of inputs, from which everything else is computed.
 
 Owns reading and writing. Reading checks by hand and cheaply; the pydantic models (`native_models`) are imported only to
 write, to export the schema, and to say what is wrong with a bad record. The format is described in
@@ -70,7 +70,7 @@ STRICT = "strict"
 
 
 class SessionWriter:
-    """Appends records to a session file, each flushed before `append` returns; credentials never reach it."""
+    """Appends records to a session file, flushes each one, and masks credentials before writing."""
 
     def __init__(self, path: str | Path, **about: str) -> None:
         """Opens the file, and begins it with a header (`title`, `story`, …) where it is new."""
@@ -93,7 +93,7 @@ class SessionWriter:
         self._file.flush()
 
     def append_bytes(self, request: str, data: bytes, ms: float | None = None) -> None:
-        """Writes a piece of a response body as it came: as text where it is UTF-8, as base64 elsewhere."""
+        """Writes a piece of a response body: as text if it is UTF-8, else as base64."""
         try:
             kind, piece = "text", redact.text(data.decode("utf-8"))
         except UnicodeDecodeError:
@@ -116,12 +116,12 @@ class SessionWriter:
 
 
 def write_session(path: str | Path, records: Iterable[BaseModel | Mapping[str, Any]], **about: str) -> None:
-    """Writes a whole session; a header goes before the records unless the first of them is one."""
+    """Writes a whole session; a header is added unless the first record is one."""
     replace_all({Path(path): session_bytes(records, **about)})
 
 
 def session_bytes(records: Iterable[BaseModel | Mapping[str, Any]], **about: str) -> bytes:
-    """A whole session file; credentials never reach it.
+    """The bytes of a whole session file, with credentials masked.
 
     Raises:
         ValueError: a record is none of the format.
@@ -135,20 +135,20 @@ def session_bytes(records: Iterable[BaseModel | Mapping[str, Any]], **about: str
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of one line of a session file, exported from the models."""
+    """The JSON Schema of one line of a session file, generated from the models."""
     from inspector.sessions.native_models import json_schema
 
     return json_schema()
 
 
 def sniff(head: bytes, path: str) -> int:
-    """The first line is the header."""
+    """Recognises the header in the first line."""
     line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
     return 100 if line.lstrip().startswith(b"{") and f'"{MARK}"'.encode() in line else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """The exchanges and acts of a session file.
+    """Reads the exchanges and acts of a session file.
 
     Raises:
         UnreadableError: it does not begin with the header of a version that this program reads.
@@ -362,7 +362,7 @@ def _said(record: Mapping[str, Any]) -> TurnPlace | None:
 
 
 def sent_again(entry: int, status: int | None, problem: str, text: str) -> str:
-    """The notice about a request that was sent again: what became of it first, and how long the wait was."""
+    """The notice about a repeated request: the result of its first attempt, and the wait."""
     why = f"HTTP {status}" if status is not None else problem
     return f"response {entry}: {why}; {text}" if why else f"response {entry}: {text}"
 

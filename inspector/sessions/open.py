@@ -1,4 +1,4 @@
-"""Paths -> everything that can be read in them: the one entry to recorded sessions.
+"""Opens paths and reads all sessions in them: the one entry point to recorded sessions.
 
 Owns files, folders, standard input, and the rule that one bad input never hides the others. Which importer reads a file
 is asked of the registry; decoding and threading are elsewhere.
@@ -47,7 +47,7 @@ OpenedFile = tuple[Input, list[Exchange]]
 
 
 class FileGroup(NamedTuple):
-    """Files that are one session, or one that could not be read: opened together, they give the same again."""
+    """Files of one session, or one unreadable file; opened together they give the same result again."""
 
     paths: tuple[str, ...]
     loaded: Loaded
@@ -69,7 +69,7 @@ def open_paths(
 
 
 def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Loaded | None:
-    """What stands in the whole lines of the first `size` bytes of a file; None where that is no session of its own.
+    """The content of the whole lines within the first `size` bytes of a file; None where that is no session of its own.
 
     Raises:
         CallerError: there is no such API or profile.
@@ -90,7 +90,7 @@ def open_beginning(path: str, size: int, *, api: str | None = None, profile: str
 def open_each(
     paths: Sequence[str], *, api: str | None = None, profile: str | None = None
 ) -> Iterator[FileGroup]:
-    """Reads files and folders one after the other, so that only one session is held at a time.
+    """Reads files and folders one after another, so that only one session is in memory at a time.
 
     The exchanges that a logger spread over the files of a folder come last, a folder at a time.
 
@@ -125,7 +125,7 @@ def _unread_group(name: str, why: str, done: int, total: int) -> FileGroup:
 
 
 def options_of(api: str | None, profile: str | None) -> Options:
-    """What the caller says about the inputs.
+    """The caller's options for the inputs.
 
     Raises:
         CallerError: there is no such API or profile.
@@ -149,7 +149,7 @@ def join_files(
     mask_seams: Callable[
         [list[Exchange], Sequence[TurnRecord], Mapping[str, redact.Counts]], list[Exchange]] = mask_seams,
 ) -> Loaded:
-    """What was read, threaded: each file by itself, and those over which a conversation is spread together."""
+    """The readings, with turns found: within each file, and across files that share a conversation."""
     inputs: list[Input] = []
     exchanges: list[Exchange] = []
     groups: dict[str, list[int]] = {}
@@ -204,7 +204,7 @@ def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[OpenedFi
 def files_beside(
     source: Input, options: Options, read: Callable[[str], OpenedFile] | None = None
 ) -> Iterator[OpenedFile]:
-    """The files that belong to one: the transcripts of subagents stand in a folder of its name."""
+    """The further files of a session: subagents' transcripts are in a folder with its name."""
     pattern = IMPORTERS[source.format].beside if source.format in IMPORTERS else ""
     stem = escape(os.path.splitext(source.path)[0])
     if pattern.startswith("../"):
@@ -227,7 +227,7 @@ def _name(source: Input) -> str:
 
 
 def read_file(path: str, options: Options, head: bytes = b"") -> OpenedFile:
-    """One file. A large one that grows line by line is read in pieces, every other whole.
+    """Reads one file. A large one that grows line by line is read in pieces, every other whole.
 
     Raises:
         OSError: it cannot be read.
@@ -256,7 +256,7 @@ def _unread(why: Exception) -> str:
 
 
 def unread_file(path: str, why: Exception) -> OpenedFile:
-    """A file that cannot be read."""
+    """The result for a file that cannot be read."""
     return _failed(path, _unread(why)), []
 
 
@@ -331,7 +331,7 @@ def _imported(path: str, name: str, data: bytes | IO[bytes], options: Options) -
 
 
 def decode_reading(path: str, format_name: str, reading: FileReading, options: Options) -> OpenedFile:
-    """What an importer made of a file, its raw exchanges decoded."""
+    """The result of an importer for one file, with its raw exchanges decoded."""
     exchanges = list(reading.exchanges)
     refused: list[tuple[RawExchange, UnbuiltExchange]] = []
     for raw in reading.raws:

@@ -1,4 +1,4 @@
-"""Which recorded exchange another one follows, and its place in the turn.
+"""Finds which recorded exchange another one follows, and its place in the turn.
 
 An answer is searched where its own request ended: the same history up to there, then what was answered. Evidence is
 taken strongest first (the answer word for word, without the ids of calls, its calls alone, its text alone, the same
@@ -28,7 +28,7 @@ _END = 128
 
 
 class ParentMatch(NamedTuple):
-    """Exchanges that fit as the parent, the item of the later history that shows it, and how."""
+    """The exchanges that may be the parent, the item of the later history that matches, and the kind of match."""
 
     candidates: Sequence[SeatedExchange]
     item: int
@@ -56,7 +56,7 @@ def _mark(token: str) -> str:
 
 
 class Index:
-    """The exchanges met so far, by their requests and by their answers."""
+    """The exchanges so far, by their requests and by their answers."""
 
     def __init__(self, tree: HistoryTree) -> None:
         self.tree = tree
@@ -71,7 +71,7 @@ class Index:
         self._calls: defaultdict[tuple[str | None, ...], list[SeatedExchange]] = defaultdict(list)
 
     def add(self, one: SeatedExchange) -> None:
-        """Makes an exchange findable."""
+        """Adds an exchange to the index."""
         history, response = one.history, one.exchange.response
         self._requests[(history.node, *one.identity)].append(one)
         if response.id:
@@ -93,7 +93,7 @@ class Index:
                 self._calls[names].append(one)
 
     def remove(self, one: SeatedExchange) -> None:
-        """Takes back the exchange that was added last."""
+        """Removes the exchange that was added last."""
         history, response = one.history, one.exchange.response
         self._requests[(history.node, *one.identity)].pop()
         if response.id:
@@ -113,11 +113,11 @@ class Index:
             self._calls[names].pop()
 
     def same_requests(self, node: int, identity: tuple[object, ...]) -> Sequence[SeatedExchange]:
-        """The exchanges that sent exactly this request, in order."""
+        """The exchanges with exactly this request, in order."""
         return self._requests.get((node, *identity), ())
 
     def with_token(self, node: int, identity: tuple[object, ...], token: str) -> Sequence[SeatedExchange]:
-        """The exchanges that sent exactly this request and were given this continuation token."""
+        """The exchanges with exactly this request whose answer has this continuation token."""
         return self._tokens.get((node, token, *identity), ())
 
     def _at(self, node: int) -> dict[int, list[SeatedExchange]]:
@@ -257,7 +257,7 @@ def _drawn(name: str) -> bool:
 
 
 def narrow(found: ParentMatch, child: SeatedExchange, ordered: bool) -> list[SeatedExchange]:
-    """The candidates that fit best: signatures, the same server, model and system text, asked before the child."""
+    """The best candidates: by signatures, the same server, model and system text, and a time before the child."""
     left = list(found.candidates)
     if len(left) == 1:
         return left
@@ -279,7 +279,7 @@ def narrow(found: ParentMatch, child: SeatedExchange, ordered: bool) -> list[Sea
 
 
 class PlaceEvidence(NamedTuple):
-    """A place, and what showed it."""
+    """A place, and the evidence for it."""
 
     place: TurnPlace
     why: str
@@ -291,18 +291,18 @@ def last_answer(history: History) -> int:
 
 
 def tail_of(history: History) -> tuple[HistoryItem, ...]:
-    """What the history adds after its last assistant item."""
+    """The items of the history after its last assistant item."""
     return history.items[last_answer(history) + 1 :]
 
 
 def new_message(history: History) -> int:
-    """The number of the last user item that the history adds after its last answer; -1 where it adds none."""
+    """The number of the last user item after the last answer; -1 if there is none."""
     added = range(len(history.items) - 1, last_answer(history), -1)
     return next((n for n in added if history.items[n].kind is ItemKind.USER), -1)
 
 
 def opening(history: History) -> int:
-    """The number of the user item that opened the current turn; -1 where there is none.
+    """The number of the user item that began the current turn; -1 if there is none.
 
     Neither a known hint nor a message that comes right after tool results (steering) opens a turn.
     """

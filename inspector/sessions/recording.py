@@ -1,4 +1,4 @@
-"""What was read: exchanges, the conversations and turns that they form, and what could not be read.
+"""The content of recordings: exchanges, their conversations and turns, and the parts that could not be read.
 
 These values say nothing about what our machine would decide: a `TurnPlace` is what the recorded agent did next. Nothing
 here opens a file or knows an importer.
@@ -22,7 +22,7 @@ from loop_core.wire.profiles import Profile
 
 
 class TurnPlace(StrEnum):
-    """Where an exchange stands in its turn."""
+    """The place of an exchange within its turn."""
 
     REQUEST = "request"
     """The first request of a turn: a new user message."""
@@ -95,7 +95,7 @@ class Exchange:
 
     @property
     def body(self) -> bytes:
-        """The decoded response body; credentials in it are masked, byte for byte.
+        """The decoded response body, with credentials masked byte for byte.
 
         Raises:
             FileChangedError: it stays in its file, and does not stand there any more.
@@ -104,12 +104,12 @@ class Exchange:
 
     @property
     def size(self) -> int:
-        """The bytes of the body."""
+        """The number of bytes of the body."""
         return len(self.content) if isinstance(self.content, bytes) else self.content.size
 
     @property
     def model(self) -> str | None:
-        """The model that answered, else the one that was asked; None where neither is named."""
+        """The model that answered, else the requested one; None where neither is named."""
         return self.response.model or (self.request.model if self.request else None)
 
 
@@ -118,19 +118,19 @@ NOT_READ = ": not read yet"
 
 
 class Skipped(NamedTuple):
-    """An entry that is not among the exchanges, and why."""
+    """An entry that was not decoded, and the reason."""
 
     entry: int
     why: str
 
     @property
     def unread_format(self) -> str:
-        """What the format is called in which a model answered here, and which is not read; empty for anything else."""
+        """The name of the unsupported format of a model's answer; empty for any other entry."""
         return self.why.removesuffix(NOT_READ) if self.why.endswith(NOT_READ) else ""
 
 
 class SessionAbout(NamedTuple):
-    """What a session file says of itself."""
+    """The description in a session file."""
 
     title: str = ""
     story: str = ""
@@ -143,7 +143,7 @@ class SessionAbout(NamedTuple):
 
 
 class Act(NamedTuple):
-    """Something that the operator did while the session was recorded: limits set, a policy chosen, a note, a cancel."""
+    """An act of the operator while the session was recorded: limits, a policy, a note, a cancel."""
 
     kind: str
     value: Any
@@ -153,7 +153,7 @@ class Act(NamedTuple):
 
 
 class ToolAnswer(NamedTuple):
-    """A tool result as it was recorded, beside the request that carried it."""
+    """A recorded tool result, and the request that carried it."""
 
     entry: int | None
     result: ToolResultPart
@@ -162,7 +162,7 @@ class ToolAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One file (or folder, or standard input) that was asked for, and how reading it went."""
+    """One input (file, folder or standard input), and the result of reading it."""
 
     path: str
     format: str
@@ -180,7 +180,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An exchange's place in its turn, and what showed it."""
+    """An exchange's place in its turn, and the evidence for it."""
 
     index: int
     """Of the exchange in `Loaded.exchanges`."""
@@ -197,7 +197,7 @@ class Link:
 
 
 class TurnRecord(NamedTuple):
-    """What the recorded agent did about one user message."""
+    """The recorded agent's actions for one user message."""
 
     id: str
     conversation: str
@@ -218,7 +218,7 @@ class Conversation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Loaded:
-    """Everything that was read in one call."""
+    """All recordings that one call read."""
 
     inputs: tuple[Input, ...]
     exchanges: tuple[Exchange, ...]
@@ -231,7 +231,7 @@ class Loaded:
 
 
 def common_beginning(before: Sequence[Exchange], after: Sequence[Exchange]) -> int:
-    """How many exchanges at the beginning of two readings are the very same."""
+    """The number of exchanges at the beginning that two readings share."""
     pairs = zip(before, after, strict=False)
     changed = next((number for number, (old, new) in enumerate(pairs) if old is not new), None)
     return min(len(before), len(after)) if changed is None else changed
@@ -249,12 +249,12 @@ catch these around each, so that a kind that nobody thought of never hides the r
 
 
 def unusable(why: Exception) -> str:
-    """The notice about a row that raised one of `ODD`."""
+    """The notice about a row that raised one of the `ODD` errors."""
     return f"holds a value of an unexpected kind ({type(why).__name__})"
 
 
 class Options(NamedTuple):
-    """What the caller said about the inputs."""
+    """The caller's options for reading inputs."""
 
     api: str | None = None
     profile: str | None = None
@@ -264,7 +264,7 @@ class Options(NamedTuple):
 
 @dataclass(slots=True, eq=False, repr=False)
 class RawExchange:
-    """One exchange as a file holds it, credentials and all."""
+    """One exchange as stored in a file, credentials included."""
 
     entry: int
     url: str = ""
@@ -303,7 +303,7 @@ class RawExchange:
 
 @dataclass(slots=True, eq=False, repr=False)
 class FileReading:
-    """What one importer made of one file."""
+    """The result of one importer for one file."""
 
     raws: list[RawExchange] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
@@ -320,28 +320,28 @@ class FileReading:
 
 
 def says_enough(status: int | None) -> bool:
-    """Whether an answer without a body is whole: an error, or a redirect."""
+    """Whether a response without a body is complete: an error, or a redirect."""
     return status is not None and (status >= 400 or status in REDIRECTS)
 
 
 def cut_behind(raws: Sequence[RawExchange]) -> None:
-    """Marks the last exchange of a recording that is cut, where the cut is not in the exchange itself."""
+    """Marks the last exchange of a cut recording, if the cut is not within the exchange itself."""
     if raws and raws[-1].end is not TransportEnd.CUT:
         raws[-1].cut_after = True
 
 
 class UnreadableError(Exception):
-    """A file that an importer cannot read at all; the text is the one clear line, without the file's name."""
+    """An importer cannot read the file at all; the text is one line, without the file's name."""
 
 
 class Importer(Protocol):
-    """What the module of one file format offers."""
+    """The interface of a file format's module."""
 
     def sniff(self, head: bytes, path: str) -> int:
-        """How sure it is, from the first 64 KB, that it can read this: 0 not at all, 100 beyond doubt."""
+        """The certainty, from the first 64 KB, that it can read this file: 0 not at all, 100 beyond doubt."""
 
     def read(self, data: bytes, path: str, options: Options) -> FileReading:
-        """The exchanges of a whole file.
+        """Reads the exchanges of a whole file.
 
         Raises:
             UnreadableError: it is not of this format after all, or damaged from the start.

@@ -1,4 +1,4 @@
-"""Credentials out, before anything else sees them: what counts as one, where it stands, and the mask in its place.
+"""Masks credentials before any other code sees them: which values are credentials, where they are, and the mask.
 
     bytes ─▶ spans of credentials ─▶ the same bytes, as many, with a mark such as [masked: GitHub token] in their place
 
@@ -32,7 +32,7 @@ Counts = MutableMapping[str, int]
 
 
 def mask(size: int, name: str) -> bytes:
-    """A mask of that many bytes: what was masked where there is room for it, and asterisks."""
+    """A mask of this many bytes: a label if there is room for it, and asterisks."""
     if name == NUMBER:
         return b"9" * size
     mark = f"[masked: {name}]".encode("ascii", "replace")
@@ -42,13 +42,13 @@ def mask(size: int, name: str) -> bytes:
 
 
 def count(counts: Counts | None, name: str) -> None:
-    """Counts one mask, where anybody counts."""
+    """Counts one mask, if a counter is active."""
     if counts is not None:
         counts[name] = counts.get(name, 0) + 1
 
 
 def masked(data: bytes, found: Sequence[CredentialSpan], counts: Counts | None = None) -> bytes:
-    """The same bytes, as many, with masks at the spans."""
+    """The bytes with masks at the spans, of the same length."""
     pieces: list[bytes] = []
     done = 0
     for start, end, name in found:
@@ -59,14 +59,14 @@ def masked(data: bytes, found: Sequence[CredentialSpan], counts: Counts | None =
 
 
 def body(data: bytes, counts: Counts | None = None) -> bytes:
-    """The same bytes, as many, without credentials, also where JSON escapes spell them."""
+    """The bytes with credentials masked, of the same length, even if JSON escapes spell them."""
     if ESCAPES.search(data):
         data = masked(data, escaped_spans(data), counts)
     return masked(data, spans(data), counts)
 
 
 def text(value: str, counts: Counts | None = None) -> str:
-    """The same text without credentials."""
+    """The text with credentials masked."""
     raw = value.encode("utf-8", "surrogatepass")
     found = spans(raw)
     return masked(raw, found, counts).decode("utf-8", "surrogatepass") if found else value
@@ -109,7 +109,7 @@ def secret_name(name: str) -> bool:
 def headers(
     pairs: Iterable[tuple[str, str]], shapes: bool = True, counts: Counts | None = None
 ) -> tuple[tuple[str, str], ...]:
-    """The same headers, without credentials; `shapes` is false where the values are known to hold none of any form."""
+    """The headers with credentials masked; `shapes` is false where the values are known to hold none of any form."""
     shown = [(name, _named_mask(name, value, counts) if secret_name(name) else _header(name, value))
              for name, value in pairs]
     if not shapes or not spans("\n".join([value for _, value in shown]).encode("utf-8", "surrogatepass")):
@@ -131,7 +131,7 @@ def _named_mask(name: str, value: str, counts: Counts | None) -> str:
 
 @lru_cache(maxsize=1024)
 def url(address: str) -> str:
-    """The same URL, without credentials in its query, fragment or user part."""
+    """The URL with credentials in its query, fragment or user part masked."""
     if "@" in address:
         address = re.sub(r"(?<=//)[^/?#@]*@", f"{REDACTED}@", address, count=1)
     if "?" in address or "#" in address:
@@ -166,7 +166,7 @@ _HISTORY = frozenset({"messages", "contents", "input", "system", "instructions",
 
 
 def request(value: Any, source: str, counts: Counts | None = None) -> Any:
-    """A request's JSON without credentials; `source` is its text, already masked."""
+    """A request's JSON with credentials masked; `source` is its text, already masked."""
     raw = source.encode("utf-8", "surrogatepass")
     try:
         if ESCAPES.search(raw):
@@ -180,7 +180,7 @@ def request(value: Any, source: str, counts: Counts | None = None) -> Any:
 
 
 def values(value: Any, counts: Counts | None = None) -> Any:
-    """The same JSON value with the texts under credential names replaced and the credentials in all others masked."""
+    """The JSON value with texts under credential names replaced, and credentials in other texts masked."""
     if isinstance(value, dict):
         return {text(name): _named_mask(name, inner, counts) if _named(name, inner) else values(inner, counts)
                 for name, inner in value.items()}
@@ -199,7 +199,7 @@ def _request_name(name: str) -> bool:
 
 
 def texts(value: Any, counts: Counts | None = None) -> Any:
-    """The same JSON value with the credentials in its texts masked."""
+    """The JSON value with credentials in its texts masked."""
     if isinstance(value, dict):
         return {text(name): texts(_of_member(name, inner, counts), counts) for name, inner in value.items()}
     if isinstance(value, list):
@@ -230,7 +230,7 @@ _SPELLED = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)|[^\\]", re.DOTALL)
 
 
 def escaped_spans(data: bytes) -> list[CredentialSpan]:
-    """Credentials in JSON strings that spell some of their characters as escapes."""
+    """The places of credentials in JSON strings with escapes."""
     found: list[CredentialSpan] = []
     for match in _strings().finditer(data):
         start, end = match.span()
@@ -239,7 +239,7 @@ def escaped_spans(data: bytes) -> list[CredentialSpan]:
 
 
 def spelled_spans(data: bytes, start: int, end: int) -> list[CredentialSpan]:
-    """Credentials in the inside of one JSON string, found in what it spells and placed where it is spelled."""
+    """The places of credentials inside one JSON string, found in its unescaped text."""
     try:
         said = json.loads(b'"' + data[start:end] + b'"', strict=False).encode("utf-8", "surrogatepass")
     except ValueError:
@@ -251,7 +251,8 @@ def spelled_spans(data: bytes, start: int, end: int) -> list[CredentialSpan]:
 
 
 def unescaped(inside: bytes) -> tuple[bytes, list[int]]:
-    """The bytes that the inside of a JSON string spells, and for each, and the end, where its spelling begins."""
+    """The bytes that the inside of a JSON string stands for, with the offset of each (and of the end) in the escaped
+    text."""
     if b"\\" not in inside:
         return inside, list(range(len(inside) + 1))
     out = bytearray()

@@ -1,4 +1,5 @@
-"""Rows of a large transcript that stay in their file: what a session needs of them is kept, and the rest is read again.
+"""Rows of a large transcript that stay in their file: the facts of a session are kept in memory, the text is read
+again.
 
     row ─▶ its place in the file, with a hash of its bytes ─▶ the same row, masked again, when somebody looks at it
 
@@ -22,14 +23,14 @@ SHORT = 200
 
 
 class FileChangedError(LoopError):
-    """A row is looked at that does not stand in its file any more."""
+    """The file has changed: a row is no longer at its place."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} was changed or removed after it was read: open it again to see the rest")
 
 
 class RowPlace(NamedTuple):
-    """Where a row stands in a file."""
+    """The place of a row in a file."""
 
     path: str
     start: int
@@ -38,7 +39,7 @@ class RowPlace(NamedTuple):
     """The hash of its bytes, masked."""
 
     def read(self) -> bytes:
-        """The row without credentials.
+        """The row with credentials masked.
 
         Raises:
             FileChangedError: it does not stand there any more.
@@ -55,23 +56,23 @@ class RowPlace(NamedTuple):
 
 
 def row_bytes(row: bytes | RowPlace) -> bytes:
-    """A row that is kept, or is read again."""
+    """The bytes of a row, from memory or from its file."""
     return row if isinstance(row, bytes) else row.read()
 
 
 def row_size(row: bytes | RowPlace) -> int:
-    """How many bytes it has."""
+    """The number of bytes of a row."""
     return len(row) if isinstance(row, bytes) else row.size
 
 
 class StoredBody(NamedTuple):
-    """The rows of an answer: they are its body, a line each."""
+    """The rows of an answer as its body, one per line."""
 
     places: tuple[RowPlace, ...]
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
+        """The number of bytes of the body."""
         return sum([place.size for place in self.places]) + len(self.places) - 1
 
     def read(self) -> bytes:
@@ -84,7 +85,7 @@ class StoredBody(NamedTuple):
 
 
 class StoredText(NamedTuple):
-    """A text in a row; equal to another one where the texts are, as far as hashes tell."""
+    """A text in a row of a file; equal to another one if their hashes are."""
 
     place: RowPlace
     number: int
@@ -129,7 +130,7 @@ class StoredResult(ToolResultPart):
 
     @property
     def text(self) -> str:
-        """The text, read when it is asked for.
+        """The text, read on access.
 
         Raises:
             FileChangedError: its row does not stand in the file any more.
@@ -139,11 +140,11 @@ class StoredResult(ToolResultPart):
 
     @property
     def size(self) -> int:
-        """How many characters the text has."""
+        """The number of characters of the text."""
         held: object = self[2]
         return held.size if isinstance(held, StoredText) else len(str(held))
 
     @property
     def text_key(self) -> Hashable:
-        """What is equal where the texts are."""
+        """A key that is equal for equal texts."""
         return self[2]

@@ -1,4 +1,4 @@
-"""Exchanges -> conversations and turns, by comparing histories alone, so that interleaving changes nothing.
+"""Groups exchanges into conversations and turns by comparing histories only, so that interleaving changes nothing.
 
 Owns the order of evidence and the rule that nothing is guessed: where several exchanges could be the parent, the link
 says which, and the exchange opens a turn of its own. Near linear in the size of the histories: each is walked once.
@@ -19,7 +19,7 @@ from inspector.sessions.recording import Conversation, Exchange, Link, TurnPlace
 
 
 def thread(exchanges: Sequence[Exchange], groups: Sequence[Sequence[int]]) -> tuple[Conversation, ...]:
-    """The conversations of each group of exchanges (the exchanges of one file); ids are unique over all groups."""
+    """The conversations of each group of exchanges (the exchanges of one file); ids are unique across all groups."""
     turns: list[_Turn] = []
     for group in groups:
         turns.extend(_Threader(exchanges, group).run())
@@ -335,13 +335,13 @@ class _Threader:
 
 
 class GrowingThread:
-    """The conversations of one file that grows: what stands before its new exchanges stays seated."""
+    """The conversations of one growing file: earlier exchanges keep their places."""
 
     def __init__(self) -> None:
         self._threader: _Threader | None = None
 
     def conversations(self, exchanges: Sequence[Exchange], same: int) -> tuple[Conversation, ...]:
-        """The same as `thread` finds; the first `same` exchanges are those that were given before."""
+        """The same conversations as `thread` finds; the first `same` exchanges are those of the previous call."""
         if self._threader is None or not same or not self._threader.go_on(exchanges, same):
             self._threader = _Threader(exchanges, range(len(exchanges)))
             self._threader.run()

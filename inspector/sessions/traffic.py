@@ -1,4 +1,4 @@
-"""Which API an exchange speaks: by its URL path, then by its content.
+"""Finds the API of an exchange: by its URL path, else by its content.
 
 Owns the table of LLM traffic that is not read (so that it is named, not dropped in silence). Knows no file format and
 no field of any wire format: it asks the formats themselves.
@@ -44,7 +44,7 @@ def loads(text: str | bytes) -> Any:
 
 
 def reparse(text: str | bytes) -> Any:
-    """The same for a text that the fast parser refused.
+    """The value of a JSON text that the fast parser refused.
 
     Raises:
         ValueError: it is no JSON in this way either.
@@ -58,7 +58,7 @@ def reparse(text: str | bytes) -> Any:
 
 
 def begun(text: str) -> Any:
-    """What there is of the value of a JSON text that is cut; a number at the cut may be cut itself, and is left out.
+    """The readable beginning of a cut JSON value; a number at the cut is left out, since it may be incomplete.
 
     Raises:
         ValueError: it is no beginning of one.
@@ -67,12 +67,12 @@ def begun(text: str) -> Any:
 
 
 def mend(text: str) -> str:
-    """The same JSON text, as long, without lone surrogates."""
+    """The JSON text with lone surrogates replaced, of the same length."""
     return _ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
 
 
 def number(value: Any) -> float | None:
-    """The number that `value` is; None where it is none, or one that no float can hold (JSON integers have no end)."""
+    """A value as a number; None if it is none, or too large for a float (JSON integers are unbounded)."""
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not -_LARGEST < value < _LARGEST:
         return None
     return float(value)
@@ -90,7 +90,7 @@ def before_first_byte(timings: Any) -> float | None:
 
 
 def utf8_error(data: bytes) -> str | None:
-    """Where `data` is no UTF-8, in one line; None where it is."""
+    """The first UTF-8 error in `data`, as one line; None if there is none."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as why:
@@ -99,7 +99,7 @@ def utf8_error(data: bytes) -> str | None:
 
 
 class Unread(NamedTuple):
-    """LLM traffic that is recognised and not read."""
+    """LLM traffic that is recognised but not supported."""
 
     name: str
     path: str
@@ -133,7 +133,7 @@ _FRAMES_ASKED = 24
 
 @lru_cache(maxsize=1024)
 def by_path(url: str) -> str | None:
-    """The API that is served under this URL's path; None where no format knows it."""
+    """The API of this URL's path; None where no format knows it."""
     path = path_of(url)
     # Asked first are the formats whose hints are there, so that reading one file does not import all of them.
     hinted = [api for api, row in FORMATS.items() if any(hint in path for hint in row.path_pieces)]
@@ -145,7 +145,7 @@ def by_path(url: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def unread(url: str) -> str | None:
-    """The name of LLM traffic that is served under this URL and not read; None where it is none that we know."""
+    """The name of the unsupported LLM traffic at this URL; None where it is none that we know."""
     path = path_of(url).rstrip("/")
     whole = url.split("?", 1)[0].split("#", 1)[0].rstrip("/")
     for row in UNREAD:
@@ -171,7 +171,7 @@ def host_of(url: str) -> str:
 
 
 def by_content(body: bytes) -> str | None:
-    """The API whose response these bytes are, whole or cut; None where no format recognises them."""
+    """The API of these response bytes, whole or cut; None where no format recognises them."""
     if is_event_stream(body):
         if b"\x0b:event-type\x07\x00\x05chunk" in body[:4096]:
             return "bedrock_invoke"  # a chunk wraps the event of another format

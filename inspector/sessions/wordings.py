@@ -1,4 +1,4 @@
-"""What agents write in place of an answer or a result: tables of their own wordings, each with where it was met.
+"""Known texts that agents write in place of an answer or a result: tables of wordings with their sources.
 
 Three tables: hints after a cut, calls that did not run, lost connections. A user message after a cut is
 a continuation only if a row here knows it, or if it quotes what was cut: all else that a user says is a new turn. A
@@ -108,12 +108,12 @@ _QUOTE = 24
 
 
 def known_hint(text: str, call: bool = True) -> str | None:
-    """The name of the hint that `text` gives after a cut (of a call, or of text alone); None where it gives none."""
+    """The name of the hint in `text` after a cut (of a call, or of text); None where it gives none."""
     return _search(HINTS if call else tuple(row for row in HINTS if not row.call), text)
 
 
 def cut_result(text: str) -> str | None:
-    """The name of the wording by which a tool result says that its call was cut; None where it says nothing of it."""
+    """The name of the wording in a tool result that reports that its call was cut; None where it says nothing of it."""
     return _search(RESULTS, text)
 
 
@@ -132,7 +132,7 @@ def quotes_end(text: str, cut: str) -> bool:
 
 
 class NotRun(NamedTuple):
-    """One wording by which a result says that its call did not run."""
+    """A wording in a result that reports that its call did not run."""
 
     name: str
     pattern: str
@@ -195,7 +195,7 @@ _PLACEHOLDER = re.compile(r"\s*(?:<error>)?\s*Interrupted by user\s*(?:</error>)
 
 
 class Interruption(NamedTuple):
-    """The mark by which an agent notes that the user stopped it, and what the user wrote behind it."""
+    """The mark by which an agent notes that the user stopped it, and the user's text after it."""
 
     at_tool: bool
     """Whether a tool was running, or waited to be allowed: the answer was whole by then."""
@@ -203,7 +203,7 @@ class Interruption(NamedTuple):
 
 
 def refusal(part: ToolResultPart) -> NotRun | None:
-    """The wording by which a result says that its call did not run; None where it says nothing of it."""
+    """The wording in a result that reports that its call did not run; None where it says nothing of it."""
     if type(part) is StoredResult:
         return None
     said = _folded_result(part.text)
@@ -213,7 +213,8 @@ def refusal(part: ToolResultPart) -> NotRun | None:
 
 
 def why_refused(part: ToolResultPart, denied: bool = False) -> str | None:
-    """The same in words; None where the call may have run. `denied`: the row around it says that the user refused."""
+    """The refusal in words; None where the call may have run. `denied`: the row around it says that the user refused.
+    """
     row = refusal(part)
     if row is None:
         return f"{REFUSALS[0].why}: it did not run" if denied else None
@@ -221,23 +222,23 @@ def why_refused(part: ToolResultPart, denied: bool = False) -> str | None:
 
 
 def stops(part: ToolResultPart) -> bool:
-    """Whether the agent was told to stop and wait: the turn is over until the user speaks."""
+    """Whether the user told the agent to stop and wait: the turn is over until the next user message."""
     return type(part) is not StoredResult and STOPS in part.text[:_LONG].lower() and refusal(part) is not None
 
 
 def interruption(text: str) -> Interruption | None:
-    """The mark of an interruption that a text begins with; None where it begins with none."""
+    """The mark of an interruption at the beginning of a text; None where it begins with none."""
     found = _INTERRUPTION.match(text)
     return None if found is None else Interruption(found["tool"] is not None, text[found.end() :].strip())
 
 
 def interruption_in(part: ToolResultPart) -> Interruption | None:
-    """The mark that a result begins with; None where it begins with none."""
+    """The mark of an interruption at the beginning of a result; None where it begins with none."""
     return None if type(part) is StoredResult else interruption(part.text)
 
 
 def placeholder(part: ToolResultPart) -> bool:
-    """Whether a result only stands where the user's interruption left none: it shows nothing of the call."""
+    """Whether a result is only a placeholder for an interrupted call."""
     found = interruption_in(part)
     if found is not None:
         return not found.at_tool
@@ -265,5 +266,5 @@ _LONG_NOTE = 400
 
 
 def connection_lost(message: str) -> bool:
-    """Whether the message of a failed request says that its connection was lost."""
+    """Whether the message of a failed request reports a lost connection."""
     return re.search(_LOST, message[:_LONG_NOTE], re.IGNORECASE) is not None

@@ -1,4 +1,4 @@
-"""The file formats that can be read: one module and one row each, in the order in which they are tried.
+"""The readable file formats: one module and one row each, in the order in which they are tried.
 
 A module has `sniff` and `read` (`inspector.sessions.recording.Importer`). It is imported when its format is first
 tried, and only if the file holds a mark of it, so that no file pays for the others.
@@ -19,7 +19,7 @@ from inspector.sessions.recording import ODD, Importer
 
 
 class AgentFolder(NamedTuple):
-    """Where an agent keeps its files by default: by an environment variable, or below the home folder."""
+    """The default folder of an agent's files: from an environment variable, or below the home folder."""
 
     agent: str
     variable: str
@@ -31,7 +31,7 @@ class AgentFolder(NamedTuple):
 
 
 class Words(StrEnum):
-    """Whose words for the end of an answer a format keeps."""
+    """Whose stop words a format stores."""
 
     PROVIDER = "the provider's"
     RECORDER = "the recorder's"
@@ -40,7 +40,7 @@ class Words(StrEnum):
 
 
 class Keeps(NamedTuple):
-    """What a format keeps of an exchange."""
+    """The parts of an exchange that a format stores."""
 
     words: Words
     cap: bool = False
@@ -321,7 +321,7 @@ def importer(name: str) -> Importer:
 
 
 def choose(head: bytes, path: str) -> str | None:
-    """The format that is surest of a file that begins with `head`; None where none knows it."""
+    """The format that recognises a file beginning with `head` with the most certainty; None where none knows it."""
     best, best_score = None, 0
     marked = head + os.fsencode(path).lower()
     for name, row in IMPORTERS.items():
@@ -341,7 +341,8 @@ def choose(head: bytes, path: str) -> str | None:
 
 
 def sibling(path: str, name: str) -> bytes | None:
-    """The bytes of another file, by its path from the folder of `path`; None where there is none that may be read."""
+    """The bytes of another file, given its path relative to the folder of `path`; None where there is none that may be
+    read."""
     beside = os.path.join(os.path.dirname(path), name)
     try:
         bounds.check_bounds(beside)

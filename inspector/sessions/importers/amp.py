@@ -49,7 +49,7 @@ PASSED = frozenset({"thread", "system", "info"})
 
 
 def sniff(head: bytes, path: str) -> int:
-    """The id of a thread, and its messages."""
+    """Recognises the id of a thread, and its messages."""
     first = first_look(head).first
     if not isinstance(first, dict) or not str(first.get("id", "")).startswith("T-"):
         return 0
@@ -57,7 +57,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer in the thread."""
+    """Reads every answer in the thread."""
     pieces = numbered(_records(data, whole_object(data)), cut=True)
     return _Reader(path, options).read_rows(TranscriptRows(pieces, FIELDS, "message"))
 

@@ -38,14 +38,14 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """The object says its version."""
+    """Recognises an object with the format's version."""
     first = first_look(head).first
     version = first.get("schema_version") if isinstance(first, dict) else None
     return 100 if isinstance(version, str) and version.upper().startswith("ATIF") else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer of the trajectory, and of those of subagents that stand in it."""
+    """Reads every answer of the trajectory and of the subagents within it."""
     reader = _Trajectory(path, options)
     return reader.read_rows(TranscriptRows(reader.pieces(data), FIELDS, reader.unit))
 
@@ -127,7 +127,7 @@ class _Trajectory(ChatReader):
 
 
 def take_word(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
-    """The word that a writer put into `extra`; whose it is, is not said."""
+    """Reads the stop word that a writer put into `extra`; it may be anybody's."""
     answer.word_at = at
     for path in (("extra",), ("metrics", "extra")):
         held: dict[str, Any] = value
@@ -143,7 +143,7 @@ def take_word(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
 
 
 def usage_of(metrics: Any) -> Usage | None:
-    """Counts of one step."""
+    """The token counts of one step."""
     if not isinstance(metrics, dict):
         return None
     more = object_of(metrics.get("extra"))

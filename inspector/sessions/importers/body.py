@@ -17,7 +17,7 @@ _ANY = "JSON, server-sent events, NDJSON, an Amazon event stream, a HAR, request
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognised content is likely ours; other text is taken only to say what it is not."""
+    """Recognises the body of a known wire format; other text is accepted only to report what is wrong with it."""
     text = first_look(head).text
     if text[:1] not in (b"{", b"[") and not text.startswith(_EVENT_STARTS) and not traffic.is_event_stream(head):
         return 0
@@ -25,7 +25,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """The one response of the file."""
+    """Reads the one response of the file."""
     found = traffic.by_content(data)
     if options.api is not None and found is not None and found != options.api:
         raise UnreadableError(

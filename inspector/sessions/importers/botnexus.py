@@ -35,7 +35,7 @@ _LINES = {"toolName": "tool_name", "toolCallId": "tool_call_id", "toolArgs": "to
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Columns that only its table has; lines with a role, a content and members of its own."""
+    """Recognises the columns of its table, or lines with a role, a content and its own members."""
     if head.startswith(SQLITE):
         found = schema(path)
         return 95 if has(found, "session_history", "session_id", "role", "content", "tool_call_id") else 0
@@ -46,7 +46,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer in the file."""
+    """Reads every answer in the file."""
     reader = _Reader(path, options)
     if data.startswith(SQLITE):
         return reader.read_rows(TranscriptRows(numbered(_rows(path)), FIELDS, reader.unit))

@@ -1,4 +1,4 @@
-"""Databases with the tables `sessions` and `messages`, as Hermes, Goose and Crush have them, each with other columns.
+"""Databases with the tables `sessions` and `messages` (Hermes, Goose, Crush), each with different columns.
 
 A record is a row with its columns; a column that holds JSON is that JSON, verbatim.
 """
@@ -26,7 +26,7 @@ _SESSION = frozenset({
 
 
 def rows_of(path: str, created: str, json_columns: frozenset[str]) -> Iterator[bytes]:
-    """The sessions of a database, each with its messages, those begun by another after it."""
+    """The sessions of a database, each with its messages, and the sessions that it started after it."""
     with snapshot(path) as database:
         sessions = [dict(row) for row in database.execute("SELECT * FROM sessions ORDER BY rowid")]
         for session in in_tree(sessions, "parent_session_id"):
@@ -63,7 +63,7 @@ def _verbatim(value: Any) -> bytes:
 
 
 class ChatTableReader(DialogueReader):
-    """One database while it is read; a format says what a message means."""
+    """Reads one database; subclasses interpret the messages of a format."""
 
     created: ClassVar[str]
     """The column that says when a message was written."""
@@ -72,7 +72,7 @@ class ChatTableReader(DialogueReader):
     """The columns of a session that name it, the best first."""
 
     def read_database(self) -> FileReading:
-        """Every answer in the file."""
+        """Reads every answer in the file."""
         return self.read_rows(TranscriptRows(numbered(rows_of(self.path, self.created, self.json_columns)),
                                              self.fields, self.unit))
 
@@ -82,7 +82,7 @@ class ChatTableReader(DialogueReader):
         return key if isinstance(key, str) and key else self.session
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A session, or a message of one."""
+        """Reads a session or a message."""
         value = line.value
         if value.get(TABLE) == "sessions":
             title = next((value[name] for name in self.titles_in if isinstance(value.get(name), str) and value[name]),
@@ -98,7 +98,7 @@ class ChatTableReader(DialogueReader):
         return self.here
 
     def open_session(self, value: dict[str, Any]) -> None:
-        """Reads what a format keeps of a session."""
+        """Reads the fields of a session."""
 
     def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
         """Reads one message."""

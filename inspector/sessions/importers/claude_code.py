@@ -68,7 +68,7 @@ _PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
 
 
 def sniff(head: bytes, path: str) -> int:
-    """A row of the tree, or one of the records that only Claude Code writes, among the first lines."""
+    """Recognises a row of the tree, or a record that only Claude Code writes, among the first lines."""
     seen = first_look(head)
     for value in (seen.first, *seen.lines):
         if isinstance(value, dict) and _is_row(value):
@@ -83,7 +83,7 @@ def _is_row(value: dict[str, Any]) -> bool:
 
 
 def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Every answer in the file.
+    """Reads every answer in the file.
 
     Raises:
         UnreadableError: another API than its own was asked for.

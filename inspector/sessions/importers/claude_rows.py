@@ -1,4 +1,4 @@
-"""What one row of a Claude Code transcript says: of an answer's end, of results, of a failure, of the end of a loop."""
+"""The rows of a Claude Code transcript: ends of answers, results, failures, ends of the agent's loop."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _STATUS = re.compile(r"API Error:?\s*(?:\(?([1-5][0-9]{2})\b)?")
 
 
 def loop_end(value: dict[str, Any]) -> str | None:
-    """What a record says of the end of the agent's loop; None where it says nothing of it."""
+    """The end of the agent's loop that a record reports; None where it says nothing of it."""
     if value.get("subtype") in ENDED:
         return str(value["subtype"])
     content = value.get("content")
@@ -60,7 +60,7 @@ def loop_end(value: dict[str, Any]) -> str | None:
 
 
 def hook_stop(value: dict[str, Any]) -> str | None:
-    """What a record says of a hook that ended the turn before the model was asked again; None where it says nothing."""
+    """The hook that ended the turn before the model was asked again; None where it says nothing."""
     noted = object_of(value.get("attachment"))
     if noted.get("type") != STOPPED:
         return None
@@ -68,7 +68,8 @@ def hook_stop(value: dict[str, Any]) -> str | None:
 
 
 def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
-    """The word and the usage of one row: the last word counts, and of the counts the largest (they only grow)."""
+    """Reads the stop word and the usage of one row: the last word and the largest counts are used (counts only grow).
+    """
     word = message.get("stop_reason")
     pointer = At(at.part, at.start, at.end, "/message/stop_reason")
     if isinstance(word, str) and word:
@@ -91,7 +92,8 @@ def _most(before: int | None, now: Any) -> int | None:
 
 
 def interim_rows(line: TranscriptLine) -> tuple[InterimRow, ...]:
-    """A user's row: results, words, or the mark of an interruption with the words behind it; empty where it is none."""
+    """The rows of a user message: results, texts, or an interruption with the text after it; empty if it is no such
+    row."""
     message = line.value.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, str):
@@ -119,7 +121,7 @@ def interim_rows(line: TranscriptLine) -> tuple[InterimRow, ...]:
 
 
 def result_text(value: Any, number: int) -> str:
-    """The text of the result that is block `number` of a row."""
+    """The text of the result in block `number` of a row."""
     return text_of(value["message"]["content"][number].get("content"))
 
 
@@ -136,14 +138,14 @@ def _words(line: TranscriptLine, text: str, beside: bool = False) -> tuple[Inter
 
 
 def text_of(content: Any) -> str:
-    """The text of a result or a message, however it is written; other blocks are named."""
+    """The text of a result or a message in any of its forms; other blocks are named."""
     if isinstance(content, (str, list)):
         return content if isinstance(content, str) else content_text(content)
     return "" if content is None else json.dumps(content, ensure_ascii=False)
 
 
 def error_of(row: dict[str, Any], text: str) -> tuple[ProviderError, int | None]:
-    """The error that a row of the agent reports, and its HTTP status where that is said."""
+    """The error that a row of the agent reports, with the HTTP status if given."""
     found = _STATUS.search(text)
     status = int(found[1]) if found is not None and found[1] else None
     given = row.get("apiErrorStatus")
@@ -153,7 +155,7 @@ def error_of(row: dict[str, Any], text: str) -> tuple[ProviderError, int | None]
 
 
 def retry_note(row: dict[str, Any]) -> str:
-    """What a system record says of a request that failed and was sent again."""
+    """The failed and repeated request that a system record reports."""
     error = object_of(row.get("error"))
     inner = object_of(object_of(error.get("error")).get("error")) or object_of(error.get("error"))
     words = [error.get("status"), inner.get("type"), inner.get("message") or error.get("message")]

@@ -1,4 +1,4 @@
-"""What claude-tap recorded: its database `traces.sqlite3`, and its exports as lines or as one compact object.
+"""Recordings of claude-tap: its database `traces.sqlite3`, and its exports as lines or as one object.
 
 Long values that repeat stand once and are put back, only where the record says that one was taken out: a message may
 hold anything that looks like a reference. What is left are pairs of request and response. Answers that claude-tap made
@@ -38,7 +38,7 @@ Blobs = Callable[[str], Any]
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Its tables, the mark of its bundle, or a line with all that its records have."""
+    """Recognises its tables, its bundle's mark, or a line with all members of its records."""
     if head.startswith(SQLITE):
         known = schema(path)
         blobs = has(known, "record_blobs", "session_id", "hash", "payload_json")
@@ -51,7 +51,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """All exchanges, an entry each."""
+    """Reads all exchanges, one per entry."""
     room = options.room or Room()
     lines: list[bytes] = []
     passed: list[Skipped] = []

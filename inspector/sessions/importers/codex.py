@@ -54,7 +54,7 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """The first line is the header of a session, or one of the other lines that only Codex writes."""
+    """Recognises the header of a session in the first line, or another line that only Codex writes."""
     seen = first_look(head)
     for value in (seen.first, *seen.lines):
         if not isinstance(value, dict):
@@ -68,7 +68,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Every answer in the file."""
+    """Reads every answer in the file."""
     return reader(path, options).read(data)
 
 
@@ -78,7 +78,7 @@ def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
 
 
 def item_of(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The type of a line and what it holds, in the form of today and in that of 2025."""
+    """The type of a line and its content, in the current form and in that of 2025."""
     kind, payload = value.get("type"), value.get("payload")
     if isinstance(kind, str) and isinstance(payload, dict):
         return kind, payload

@@ -1,4 +1,4 @@
-"""The stream of `codex exec --json`: events of threads, turns and items, one a line, without the user's words.
+"""The output of `codex exec --json`: events of threads, turns and items, one per line, without the user's messages.
 
 An item of a tool is a call and, when it is completed, its result. What an answer is, is inferred: the items up to a
 result. No stop reason is kept, but the error of a turn that failed is. Source: codex-rs/exec/src/exec_events.rs.
@@ -43,7 +43,7 @@ _FAILED = frozenset({"failed", "declined"})
 
 
 def sniff(head: bytes, path: str) -> int:
-    """One of the first lines is an event that only this stream has."""
+    """Recognises an event of this stream among the first lines."""
     look = first_look(head)
     known = any(isinstance(value, dict) and isinstance(value.get("type"), str) and value["type"] in EVENTS
                 for value in (look.first, *look.lines))
@@ -51,7 +51,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Every answer in the stream."""
+    """Reads every answer in the stream."""
     return reader(path, options).read(data)
 
 

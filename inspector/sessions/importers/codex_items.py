@@ -1,4 +1,4 @@
-"""The items and counts of a rollout of Codex CLI: what each holds, whatever its age."""
+"""The items and token counts of a Codex CLI rollout, of all versions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _OUTPUT = re.compile(rb'"output_text",\s*+"text":\s*+("(?:[^"\\]|\\.)*+")')
 
 
 def texts_of_items(data: bytes) -> frozenset[int]:
-    """The texts that items of answers hold, each as the hash of its JSON: what an event says again is not taken."""
+    """The texts in the items of answers, each as the hash of its JSON, so that events that repeat them are skipped."""
     return frozenset(hash(found[1]) for found in _OUTPUT.finditer(data))
 
 
 def text_of(value: Any) -> str:
-    """The text of a message, of a result, of a summary: a text, a block, or a list of blocks."""
+    """The text of a message, a result or a summary, which may be a string, a block, or a list of blocks."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
@@ -29,7 +29,7 @@ def text_of(value: Any) -> str:
 
 
 def usage_of(info: Any) -> Usage | None:
-    """The counts of the last answer: the running total of the session beside them is none of one answer."""
+    """The token counts of the last answer, not the running total of the session beside them."""
     counts = info.get("last_token_usage") if isinstance(info, dict) else None
     if not isinstance(counts, dict):
         return None

@@ -29,7 +29,7 @@ _OF_A_SESSION = ("workspaceDirectory", "sessionId", "chatModelTitle", "dateCreat
 
 
 def sniff(head: bytes, path: str) -> int:
-    """An object with a history, whose items hold a message each."""
+    """Recognises an object with a history whose items hold a message each."""
     first = first_look(head).first
     if not isinstance(first, dict) or not any(name in first for name in _OF_A_SESSION):
         return 0
@@ -42,7 +42,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer in the session."""
+    """Reads every answer in the session."""
     reader = _Session(path, options, whole_object(data))
     return reader.read_rows(TranscriptRows(list_pieces(data, "history"), FIELDS, reader.unit))
 

@@ -33,7 +33,7 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """The first line begins a session, or several are events with `data` and `parentId`."""
+    """Recognises the first line of a session, or several events with `data` and `parentId`."""
     seen = first_look(head)
     for value in (seen.first, *seen.lines):
         if isinstance(value, dict) and isinstance(value.get("data"), dict) and isinstance(value.get("type"), str):
@@ -45,7 +45,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Every answer in the file."""
+    """Reads every answer in the file."""
     return reader(path, options).read(data)
 
 

@@ -44,14 +44,14 @@ PASSED = frozenset({"system"})
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Columns that only its tables have."""
+    """Recognises the columns of its tables."""
     found = schema(path) if head.startswith(SQLITE) else {}
     own = has(found, "messages", "id", "session_id", "role", "parts", "created_at")
     return 95 if own and has(found, "sessions", "id", "title", "parent_session_id") else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer in the database."""
+    """Reads every answer in the database."""
     return _Reader(path, options).read_database()
 
 

@@ -29,7 +29,7 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Rows with a role and a message, and no name of their own."""
+    """Recognises rows with a role and a message that have no other format's names."""
     seen = first_look(head)
     values = [value for value in (seen.first, *seen.lines) if isinstance(value, dict)]
     if not values or not _is_row(values[0]):
@@ -43,7 +43,7 @@ def _is_row(value: dict[str, Any]) -> bool:
 
 
 def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Every answer in the file."""
+    """Reads every answer in the file."""
     return reader(path, options).read(data)
 
 

@@ -1,4 +1,4 @@
-"""SQLite databases that agents keep their sessions in, read while the agent may be writing.
+"""SQLite databases in which agents keep their sessions, read while the agent may be writing.
 
 What was written last stands in the log beside the file (`-wal`), or what was there before in a journal (`-journal`),
 and opening a database in place may create files beside it. So all are copied to a temporary folder and opened there:
@@ -92,7 +92,7 @@ def _state(path: str) -> list[tuple[int, int]]:
 
 
 def schema(path: str) -> Schema:
-    """The tables of a database; empty where it cannot be read. Copied once as long as it does not change."""
+    """The tables of a database; empty if it cannot be read. A database is copied once as long as it does not change."""
     try:
         return _schema(path, tuple(_state(path)))
     except OSError:
@@ -115,5 +115,5 @@ def _schema(path: str, state: tuple[tuple[int, int], ...]) -> Schema:
 
 
 def has(found: Schema, table: str, *columns: str) -> bool:
-    """Whether there is a table with these columns."""
+    """Whether a table with these columns exists."""
     return table in found and found[table].issuperset(columns)

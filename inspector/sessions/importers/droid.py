@@ -44,7 +44,7 @@ def _is_stream(value: dict[str, Any]) -> bool:
 
 
 def sniff(head: bytes, path: str) -> int:
-    """The line about the session, or lines of the stream."""
+    """Recognises the session line, or lines of the stream."""
     seen = first_look(head)
     first = seen.first
     if isinstance(first, dict) and first.get("type") == "session_start" and "id" in first:
@@ -64,7 +64,7 @@ def _has_blocks(value: dict[str, Any]) -> bool:
 
 
 def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Every answer in the file."""
+    """Reads every answer in the file."""
     return reader(path, options).read(data)
 
 
@@ -186,7 +186,7 @@ class _Session(ChatReader):
 
 
 def usage_of(usage: dict[str, Any]) -> Usage:
-    """Counts of a run, which are those of its answer where it has only one."""
+    """The token counts of a run, which are those of its answer if it has only one."""
     return Usage(number_of(usage.get("input_tokens")), number_of(usage.get("output_tokens")), None,
                  number_of(usage.get("cache_read_input_tokens")))
 

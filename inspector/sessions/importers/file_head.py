@@ -1,4 +1,4 @@
-"""The first look at a file, for every importer's `sniff`: the JSON values with which it begins."""
+"""The JSON values at the beginning of a file, for every importer's `sniff`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LINES = 8
 
 
 class FileHead(NamedTuple):
-    """What a head holds."""
+    """The parsed beginning of a file."""
 
     first: Any
     """Its first JSON value, as far as it goes; None where it begins with none."""
@@ -28,7 +28,7 @@ class FileHead(NamedTuple):
 
 @lru_cache(maxsize=4)
 def first_look(head: bytes) -> FileHead:
-    """Parses the beginning of a file; of one that begins within a row, from the next row on."""
+    """Parses the beginning of a file; if it starts within a row, from the next row."""
     text = (head[3:] if head.startswith(b"\xef\xbb\xbf") else head).lstrip()
     seen = _look(text)
     if seen.first is None:
@@ -51,7 +51,7 @@ def _look(text: bytes) -> FileHead:
 
 
 def partial(text: bytes) -> Any:
-    """The JSON value that `text` begins, cut where it ends; None where it is no JSON."""
+    """The JSON value at the beginning of `text`, even if it is cut; None where it is no JSON."""
     try:
         return from_json_prefix(text)
     except ValueError:

@@ -66,7 +66,7 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """A header with the session and its project, or an older history of Gemini's roles."""
+    """Recognises a header with the session and its project, or an older history with Gemini's roles."""
     seen = first_look(head)
     for value in (seen.first, *seen.lines[:2]):
         if not isinstance(value, dict):
@@ -81,7 +81,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer of the chat, those that were rewound included."""
+    """Reads every answer of the chat, including those that were rewound."""
     first = first_look(data[: 1 << 16])
     header = object_of(first.first)
     name = next((name for name in ("messages", "history") if header.get(name)), None)
@@ -290,7 +290,7 @@ def _value(piece: bytes) -> dict[str, Any]:
 
 
 def words_of(value: dict[str, Any]) -> str:
-    """The text of a message: a string, a part, or a list of parts, of which others are named."""
+    """The text of a message: a string, a part, or a list of parts, in which other parts are named."""
     held = value.get("content") if value.get("content") is not None else value.get("parts")
     parts = held if isinstance(held, list) else [held]
     said = [part if isinstance(part, str) else part.get("text") if isinstance(part.get("text"), str)
@@ -299,7 +299,7 @@ def words_of(value: dict[str, Any]) -> str:
 
 
 def usage_of(tokens: Any) -> Usage | None:
-    """Counts of one answer; thoughts are counted beside the output."""
+    """The token counts of one answer; reasoning is counted separately from the output."""
     if not isinstance(tokens, dict):
         return None
     made, thought = number_of(tokens.get("output")), number_of(tokens.get("thoughts"))
@@ -308,7 +308,7 @@ def usage_of(tokens: Any) -> Usage | None:
 
 
 def result_of(call: dict[str, Any]) -> ToolResultPart | None:
-    """What came of a call; None where it was not finished when the file was written."""
+    """The result of a call; None where it was not finished when the file was written."""
     status = call.get("status")
     if status in OPEN or (call.get("result") is None and status not in ("success", "error", "cancelled")):
         return None

@@ -47,7 +47,8 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Columns that only its tables have; a first line that says where its session worked, and messages behind it."""
+    """Recognises the columns of its tables, or a first line with the session's working directory and messages after it.
+    """
     if head.startswith(SQLITE):
         found = schema(path)
         own = has(found, "messages", "session_id", "role", "content_json", "created_timestamp")
@@ -59,7 +60,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer in the file."""
+    """Reads every answer in the file."""
     reader = _Reader(path, options)
     if data.startswith(SQLITE):
         return reader.read_database()

@@ -1,4 +1,4 @@
-"""HAR 1.2, as browsers, mitmproxy, Proxyman and cassette converters write it, with the messages of WebSockets.
+"""HAR 1.2, as browsers, mitmproxy, Proxyman and cassette converters write it, including WebSocket messages.
 
 Owns the file's structure, base64 and compressed bodies, bodies that the recorder left out, and the rescue of a file
 that was cut in the middle. It keeps every entry: which of them are LLM traffic is decided elsewhere.
@@ -46,7 +46,7 @@ _SECONDS = 1e11
 
 @dataclass(slots=True, eq=False, repr=False)
 class SocketAnswer:
-    """One answer while its messages are collected."""
+    """One answer while its WebSocket messages are collected."""
 
     asked: dict[str, Any] | None
     """The event that asked for it; None where the server began it by itself."""
@@ -59,7 +59,8 @@ class SocketAnswer:
 
 
 def socket_exchanges(base: RawExchange, messages: Sequence[Any], cut: bool) -> tuple[list[RawExchange], list[Skipped]]:
-    """The answers of one connection, each an exchange of the entry `base`; with `cut` the recording ends in it."""
+    """The answers of one connection, each as an exchange of the entry `base`; with `cut` the recording ends in the last
+    one."""
     answers = collected(messages)
     if not answers:
         return [], [Skipped(base.entry, "a WebSocket on which no response was asked for")]
@@ -69,7 +70,7 @@ def socket_exchanges(base: RawExchange, messages: Sequence[Any], cut: bool) -> t
 
 
 def collected(messages: Sequence[Any]) -> list[SocketAnswer]:
-    """The answers in the order in which they were asked for, each with its messages."""
+    """The answers in the order of their requests, each with its messages."""
     answers: list[SocketAnswer] = []
     for index, message in enumerate(messages):
         kind = message.get("type") if isinstance(message, dict) else None
@@ -186,14 +187,14 @@ _SCAN = json.JSONDecoder(strict=False).raw_decode
 
 
 def sniff(head: bytes, path: str) -> int:
-    """A JSON object that holds `log`."""
+    """Recognises a JSON object with the member `log`."""
     if _BEGINS.match(head):
         return 100
     return 60 if path.lower().endswith(".har") and head.lstrip()[:1] == b"{" else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """All entries, in the file's order."""
+    """Reads all entries, in the file's order."""
     reading = FileReading()
     entries, rest = _entries(data, reading)
     clean, room = not detection.suspicious(data), options.room

@@ -44,7 +44,7 @@ _JSON_TEXT = "\0json:"
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Columns that only its tables have, or the members of a snapshot."""
+    """Recognises the columns of its tables, or the members of a snapshot."""
     if head.startswith(SQLITE):
         found = schema(path)
         own = has(found, "messages", "session_id", "role", "content", "tool_call_id", "tool_calls", "tool_name")
@@ -55,7 +55,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer in the file."""
+    """Reads every answer in the file."""
     reader = _Reader(path, options)
     if data.startswith(SQLITE):
         return reader.read_database()

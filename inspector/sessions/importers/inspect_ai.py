@@ -48,7 +48,7 @@ _ATTACHED = "attachment://"
 
 
 def sniff(head: bytes, path: str) -> int:
-    """An archive with the members of a log, or an object with an evaluation and its status."""
+    """Recognises an archive with the members of a log, or an object with an evaluation and its status."""
     if head.startswith(b"PK\x03\x04"):
         return 100 if b"_journal/" in head or b"header.json" in head or path.lower().endswith(".eval") else 0
     first = first_look(head).first
@@ -57,7 +57,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer of every sample."""
+    """Reads every answer of every sample."""
     reader = _Log(path, options)
     return reader.read_rows(TranscriptRows(reader.pieces(data), FIELDS, reader.unit))
 
@@ -228,7 +228,7 @@ def _take_parts(
 
 
 def usage_of(usage: Any) -> Usage | None:
-    """Counts of tokens, by Inspect's names."""
+    """Token counts in Inspect's names."""
     if not isinstance(usage, dict):
         return None
     return Usage(number_of(usage.get("input_tokens")), number_of(usage.get("output_tokens")),

@@ -61,7 +61,7 @@ STATES = (frozenset({"agents", "workDir", "createdAt"}), frozenset({"version", "
 
 
 def sniff(head: bytes, path: str) -> int:
-    """The first line says the protocol; or the state of a session, or a record of either client."""
+    """Recognises the protocol in the first line, the state of a session, or a record of either client."""
     seen = first_look(head)
     for value in (seen.first, *seen.lines):
         if not isinstance(value, dict):
@@ -79,7 +79,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Every answer in the file."""
+    """Reads every answer in the file."""
     head = data[:HEAD] if isinstance(data, bytes) else data.read(HEAD)
     first = first_look(head).first
     if isinstance(first, dict) and any(names <= set(first) for names in STATES):
@@ -108,7 +108,7 @@ def _state(value: dict[str, Any]) -> FileReading:
 
 
 def title_of(path: str) -> str:
-    """The title in the session's state, two folders up; that of a subagent says its name too. Empty where unknown."""
+    """The title in the session's state file, two folders up, with a subagent's own name. Empty where unknown."""
     data = sibling(path, "../../state.json")
     try:
         value = loads(redact.body(data)) if data is not None else None

@@ -1,4 +1,4 @@
-"""Sessions of Kimi CLI in Python (`~/.kimi/sessions/*/*/wire.jsonl`), and what Kimi Code's records share with them.
+"""Sessions of the Kimi CLI in Python (`~/.kimi/sessions/*/*/wire.jsonl`), and the common reader of both Kimi clients.
 
 They are events of the CLI's wire, without stop words and output caps. Source: kimi-cli's `src/kimi_cli/wire`.
 """
@@ -46,7 +46,7 @@ FIELDS: Fields = {
 
 
 def text_of(value: Any) -> str:
-    """The text of a message, of an input, of a tool's output."""
+    """The text of a message, an input or a tool's output."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
@@ -55,7 +55,7 @@ def text_of(value: Any) -> str:
 
 
 def usage_of(usage: Any) -> Usage | None:
-    """Counts of tokens; the input is given in three parts."""
+    """Token counts; the input is split into three counts."""
     if not isinstance(usage, dict):
         return None
 
@@ -69,7 +69,7 @@ def usage_of(usage: Any) -> Usage | None:
 
 
 class KimiReader(TranscriptReader):
-    """What both clients share: rows one after the other, without a tree."""
+    """The common reader of both clients: rows in sequence, without a tree."""
 
     name, fields = "kimi", FIELDS
     key, row_word = "", ("a record", "records")
@@ -85,23 +85,23 @@ class KimiReader(TranscriptReader):
         return self.place
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """The place of the next record."""
+        """Stores the place of the next record."""
         self.place = place
 
     def follow(self, row: InterimRow, place: TreePlace) -> TreePlace:
-        """A row after the answer of this place."""
+        """Reads a row after the answer of this place."""
         if place.answer is not None:
             place.answer.follow(row)
         return place if row.mark == "ended" else TreePlace(place.answer, (place.since, row))
 
     def note_compaction(self, answer: TranscriptAnswer) -> None:
-        """That the history was compacted before an answer."""
+        """Notes that the history was compacted before an answer."""
         if self.compacted is not None:
             answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
             self.compacted = None
 
     def settle(self) -> None:
-        """Where a step has no word, what the others show."""
+        """Infers the ends of steps without a stop word from the other rows."""
         for answer in self.answers:
             caps = frozenset() if answer.cap is None else frozenset({answer.cap})
             answer.stop = answer.stop or infer(answer, caps)
@@ -110,7 +110,7 @@ class KimiReader(TranscriptReader):
 
 
 class KimiCliSession(KimiReader):
-    """A file of Kimi CLI in Python: events of its wire, without words and caps."""
+    """A file of the Kimi CLI in Python: events of its wire, without stop words and caps."""
 
     agent = "Kimi CLI"
 
@@ -119,7 +119,7 @@ class KimiCliSession(KimiReader):
         self.open: TranscriptAnswer | None = None
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """An event."""
+        """Reads an event."""
         message = line.value.get("message", line.value.get("params"))
         if not isinstance(message, dict):
             lines.count(line.value.get("type"), ROWS)
@@ -201,7 +201,7 @@ class KimiCliSession(KimiReader):
         return place if place.answer is answer else TreePlace(answer)
 
     def summarise(self) -> None:
-        """That it keeps no stop reason."""
+        """Reports that the file has no stop reasons."""
         if self.answers:
             self.reading.notices.insert(0, "Kimi CLI keeps no stop reason and no output cap: what is shown of the ends "
                                         "of its answers is inferred, and says so")

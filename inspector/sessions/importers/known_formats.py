@@ -1,4 +1,4 @@
-"""The formats of files that are known: those that are read, as a list; those that are not, by name.
+"""The list of readable formats, and the names of known formats that cannot be read.
 
 Further down: what is said of a file that no importer takes; the list that `inspector formats` shows.
 """
@@ -17,7 +17,7 @@ from loop_core.wire import FORMATS
 
 
 class KnownFormat(NamedTuple):
-    """A format that is not read yet: its name, and a test of a file's first JSON values."""
+    """A format that cannot be read yet: its name, and a test of a file's first JSON values."""
 
     name: str
     test: Callable[[dict[str, Any]], bool]
@@ -35,12 +35,12 @@ JSON: tuple[KnownFormat, ...] = (
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Whether a row of the table knows the file."""
+    """Recognises a file of a row of the table."""
     return 95 if name_of(head, path) is not None else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Never reads.
+    """Raises: these formats cannot be read.
 
     Raises:
         UnreadableError: always; the line names the format.
@@ -53,7 +53,7 @@ def _refuse(name: str) -> NoReturn:
 
 
 def name_of(head: bytes, path: str) -> str | None:
-    """The name of the transcript format that a file is in; None where the table does not know it."""
+    """The name of a file's transcript format; None where the table does not know it."""
     seen = first_look(head)
     return _by_value(seen) or _by_bytes(head)
 
@@ -84,7 +84,7 @@ _LAST = ("known", "pairs", "body")
 
 
 def refusal(head: bytes, path: str) -> str:
-    """One line about a file that no importer takes."""
+    """One line about a file that no importer can read."""
     marked = head + os.fsencode(path).lower()
     tried = [row for name, row in IMPORTERS.items() if name not in _LAST and row.marks
              and any(mark in marked for mark in row.marks)]
@@ -126,7 +126,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def unknown(data: bytes) -> str:
-    """What is wrong with a file that no importer knows."""
+    """Why no importer recognises a file."""
     if data.startswith(_UTF16):
         return "UTF-16 text: expected UTF-8 (byte 0 begins a UTF-16 mark)"
     head = data[:HEAD]
@@ -162,7 +162,7 @@ def formats_document() -> dict[str, Any]:
 
 
 def formats_text() -> str:
-    """The formats for people: what a file begins with, what it keeps, and where its agent writes it."""
+    """The formats for people: how a file begins, what it stores, and where its agent writes it."""
     lines = ["Files, in the order in which they are tried:", ""]
     for name, row in _read_formats():
         lines.append(f"{row.title} ({name})")

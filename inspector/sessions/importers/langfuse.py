@@ -1,4 +1,4 @@
-"""Exports of Langfuse: a trace with its observations, or observations as a list or a line each.
+"""Exports of Langfuse: a trace with its observations, or the observations alone as a list or as lines.
 
 A generation is an answer. Langfuse has no member for a stop word: where there is one, it stands in what instrumentation
 wrote down as `output` (the provider's own object, dumped) or among the attributes of a span (its own word). What was
@@ -46,7 +46,7 @@ _DEEP = 4
 
 
 def sniff(head: bytes, path: str) -> int:
-    """An object with a trace and observations, or an observation."""
+    """Recognises an object with a trace and observations, or an observation."""
     seen = first_look(head)
     for value in (seen.first, *seen.lines, *(seen.first[:2] if isinstance(seen.first, list) else ())):
         if not isinstance(value, dict):
@@ -61,7 +61,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every generation, in the order in which they began."""
+    """Reads every generation, in the order of their start."""
     reader = _Trace(path, options)
     pieces = list(_observations(data))
     reader.title = _title(data)
@@ -109,7 +109,7 @@ def _title(data: bytes) -> str:
 
 
 def opened(value: Any) -> Any:
-    """A value that instrumentations write down as JSON in JSON, opened."""
+    """A value, parsed once more if an instrumentation stored it as JSON text in JSON."""
     for _ in range(_DEEP):
         if not isinstance(value, str) or value[:1] not in ("{", "[", '"'):
             break
@@ -266,7 +266,7 @@ def calls_of(message: dict[str, Any], at: At) -> list[ToolCall]:
 
 
 def usage_of(value: dict[str, Any]) -> Usage | None:
-    """Counts of tokens, by Langfuse's names."""
+    """Token counts in Langfuse's names."""
     counts = object_of(value.get("usageDetails")) or object_of(value.get("usage"))
     given, made = number_of(counts.get("input")), number_of(counts.get("output"))
     if given is None and made is None:

@@ -1,4 +1,4 @@
-"""Logs of LiteLLM: its standard logging payload, one for each call, as lines, a list or one object.
+"""Logs of LiteLLM: its standard logging payload, one per call, as lines, a list or one object.
 
 The answer is LiteLLM's, in the shape of Chat Completions whatever the provider: its word is the provider's only where
 the provider has the same words. What was said between two calls of a trace is what the later one's messages add.
@@ -33,7 +33,7 @@ FIELDS: Fields = {"": {"response": (dict, str), "model_parameters": (dict,)}}
 
 
 def sniff(head: bytes, path: str) -> int:
-    """A payload says its kind of call, with the parameters or LiteLLM's own id of it."""
+    """Recognises a payload with its kind of call and the parameters or LiteLLM's own id."""
     first = first_look(head).first
     first = first[0] if isinstance(first, list) and first else first
     if not isinstance(first, dict) or "call_type" not in first:
@@ -43,7 +43,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer in the file."""
+    """Reads every answer in the file."""
     return _Log(path, options).read_rows(TranscriptRows(_pieces(data), FIELDS, _Log.unit))
 
 

@@ -1,4 +1,4 @@
-"""Trajectories of mini-swe-agent (`.traj.json`): an object with `messages`, in older versions their bare list.
+"""Trajectories of mini-swe-agent (`.traj.json`): an object with `messages`, or in older versions a list of messages.
 
 An answer of the model carries what LiteLLM returned for it (`extra.response`), with the stop word and the counts; an
 answer that could not be used stands there too, in the message that complains of it. Older files keep text alone, with
@@ -49,7 +49,7 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """An object with messages and what is known of the run, or a list of messages that name the agent."""
+    """Recognises an object with messages and facts about the run, or a list of messages that name the agent."""
     first = first_look(head).first
     if isinstance(first, dict):
         info = object_of(first.get("info"))
@@ -64,7 +64,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer of the run."""
+    """Reads every answer of the run."""
     reader = _Trajectory(path, options)
     bare = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
     if not bare:

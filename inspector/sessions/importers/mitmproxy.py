@@ -44,12 +44,12 @@ class _CutError(Exception):
 
 
 def sniff(head: bytes, path: str) -> int:
-    """A flow begins the file."""
+    """Recognises a flow at the beginning of the file."""
     return 100 if _FIRST.match(head) else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """All flows, in the file's order."""
+    """Reads all flows, in the file's order."""
     reading = FileReading()
     shaken: dict[str, dict[str, Any]] = {}
     try:

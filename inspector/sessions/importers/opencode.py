@@ -1,4 +1,4 @@
-"""Sessions of opencode and Kilo CLI: their database, the older tree of files, exports, and the events of a run.
+"""Sessions of opencode and Kilo CLI: their database, the older folder of files, exports, and the events of a run.
 
 Owns the order of messages and parts, in which an answer is what stands between `step-start` and `step-finish`. Source:
 `@opencode-ai/sdk` 1.19.3, opencode `packages/schema/src/session-message.ts`.
@@ -50,7 +50,7 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Tables of the database, or members that only its records have."""
+    """Recognises the tables of the database, or members that only its records have."""
     if head.startswith(SQLITE):
         return 95 if store.is_database(schema(path)) else 0
     return 95 if _kind(first_look(head)) else 0
@@ -74,7 +74,7 @@ def _kind(head: FileHead) -> str:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer in the file, or in the store that it belongs to."""
+    """Reads every answer in the file, or in the store of the file."""
     if data.startswith(SQLITE):
         pieces, unit = numbered(store.rows_of(path, schema(path))), "row"
     elif (kind := _kind(first_look(data))) == "export":

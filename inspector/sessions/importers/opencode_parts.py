@@ -1,4 +1,4 @@
-"""The parts of opencode's messages: calls and their results, counts of tokens, and the words and errors of an end.
+"""The parts of opencode's messages: calls and their results, token counts, stop words and errors.
 
 The words are those of Vercel's AI SDK and no provider's; the newest records hold the provider's as well.
 """
@@ -74,7 +74,7 @@ def result_of(block: dict[str, Any], call: ToolCall) -> ToolResultPart | None:
 
 
 def usage_of(tokens: Any) -> Usage | None:
-    """Counts of tokens. Output stands without reasoning in most records, and `total` shows in which."""
+    """Token counts of a message. In most records the output excludes reasoning; `total` shows in which."""
     counts = object_of(tokens)
     if not counts:
         return None
@@ -88,7 +88,7 @@ def usage_of(tokens: Any) -> Usage | None:
 
 
 def end_by_word(answer: TranscriptAnswer, word: Any, value: dict[str, Any], at: At, pointer: str) -> None:
-    """How an answer ended, by the recorder's word; with the provider's, where the record has it."""
+    """The stop reason of an answer by the recorder's word; with the provider's word, if it was recorded."""
     place = At(at.part, at.start, at.end, pointer)
     answer.word_at = place
     if not isinstance(word, str) or not word:
@@ -103,7 +103,7 @@ def end_by_word(answer: TranscriptAnswer, word: Any, value: dict[str, Any], at: 
 
 
 def end_by_error(answer: TranscriptAnswer, error: dict[str, Any], at: At) -> None:
-    """How an answer ended, as the error beside it says it."""
+    """The stop reason of an answer by the error recorded with it."""
     name = error.get("name") or error.get("type")
     word = name if isinstance(name, str) and name else "error"
     place = At(at.part, at.start, at.end, "/error")

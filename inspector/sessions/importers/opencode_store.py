@@ -1,4 +1,4 @@
-"""Where the records of opencode and Kilo CLI stand: a database, a tree of files, an export, events of a run.
+"""The storage of opencode and Kilo CLI records: a database, a folder of files, an export, or the events of a run.
 
 Each record is a session, a message or a part, as JSON with its ids: the database keeps those in columns of their own,
 which are put before what its `data` holds. Source: opencode `packages/opencode/src/storage` and `session.sql.ts`.
@@ -30,7 +30,7 @@ def is_database(found: Schema) -> bool:
 
 
 def rows_of(path: str, found: Schema) -> Iterator[bytes]:
-    """The sessions of a database, each with its messages and their parts, those begun by another after it."""
+    """The sessions of a database, each with its messages and their parts, and the sessions that it started after it."""
     with snapshot(path) as database:
         every = sorted(map(dict, database.execute("SELECT * FROM session")), key=in_order)
         for row in in_tree(every, "parent_id"):
@@ -78,7 +78,7 @@ MOST = 50_000
 
 
 def tree(data: bytes, path: str) -> Iterator[bytes]:
-    """A session's file with its messages and their parts, and the sessions that it began; or a message with its parts.
+    """A session's file with its messages, their parts and the sessions that it started; or a message with its parts.
 
     Each stands in a folder named by what it belongs to: `session/PROJECT/ID`, `message/SESSION/ID`, `part/MESSAGE/ID`.
     """
@@ -166,7 +166,7 @@ def _object(data: bytes) -> dict[str, Any]:
 
 
 def export(data: bytes) -> Iterator[bytes]:
-    """What `opencode export` writes: the session, and each message with its parts."""
+    """The records of an `opencode export` file: the session, and each message with its parts."""
     session = _slice(data, "info")
     yield session
     of_session = {"sessionID": str(_object(session).get("id"))}
@@ -188,7 +188,7 @@ def _slice(data: bytes, *path: str | int) -> bytes:
 
 
 def events(data: bytes) -> Iterator[Piece]:
-    """What `opencode run --format json` prints: the part of each line, or the line where it has none."""
+    """The records of `opencode run --format json`: the part of each line, or the line itself if it has none."""
     lines = data.split(b"\n")
     for number, line in enumerate(lines, start=1):
         span = byte_span(line, 0, "part") if line.strip().endswith(b"}") else None

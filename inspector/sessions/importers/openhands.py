@@ -73,7 +73,7 @@ def _is_state(value: Any) -> bool:
 
 
 def sniff(head: bytes, path: str) -> int:
-    """A list of events, one event, an object with a history of events, or the state of a conversation."""
+    """Recognises a list of events, one event, an object with a history of events, or the state of a conversation."""
     first = first_look(head).first
     if isinstance(first, list):
         return 100 if any(_is_event(value) for value in first[:4]) else 0
@@ -87,7 +87,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer among the events.
+    """Reads every answer among the events.
 
     Raises:
         UnreadableError: the events of the file belong to a conversation that is read from its state.
@@ -283,7 +283,7 @@ class _Events(ChatReader):
 
 
 def sdk_text(record: dict[str, Any]) -> str:
-    """The text of an observation of version 1, whatever tool made it."""
+    """The text of an observation of version 1, from any tool."""
     for name in ("content", "output", "message", "result"):
         text = text_of(record.get(name))
         if text:
@@ -292,6 +292,6 @@ def sdk_text(record: dict[str, Any]) -> str:
 
 
 def sdk_usage(usage: dict[str, Any]) -> Usage:
-    """Counts of one answer, by the SDK's names."""
+    """The token counts of one answer, in the SDK's names."""
     return Usage(*(number_of(usage.get(name)) for name in (
         "prompt_tokens", "completion_tokens", "reasoning_tokens", "cache_read_tokens")))

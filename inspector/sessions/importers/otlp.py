@@ -66,7 +66,7 @@ _MISSING = "OTLP traces in protobuf need the extra traces: pip install 'loop-ins
 
 
 def sniff(head: bytes, path: str) -> int:
-    """JSON with the spans of resources, or protobuf that names what such spans name."""
+    """Recognises JSON with resource spans, or protobuf with the attribute names of such spans."""
     seen = first_look(head)
     if isinstance(seen.first, dict):
         return 100 if any(name in seen.first for name in RESOURCES) else 0
@@ -81,7 +81,7 @@ def _is_proto(head: bytes) -> bool:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer of the traces.
+    """Reads every answer of the traces.
 
     Raises:
         UnreadableError: it is protobuf, and the extra is missing or the file is damaged from the start.
@@ -141,7 +141,7 @@ def _messages(data: bytes) -> Iterator[bytes]:
 
 
 class TraceSpan(NamedTuple):
-    """What is needed of a span before its answer is read."""
+    """The fields of a span that reading its answer needs."""
 
     piece: bytes
     id: str
@@ -152,7 +152,7 @@ class TraceSpan(NamedTuple):
 
 
 def plain(value: Any) -> Any:
-    """A value of OTLP, as JSON has it."""
+    """An OTLP value as plain JSON."""
     if not isinstance(value, dict):
         return value
     for name, held in value.items():
@@ -178,7 +178,7 @@ def attributes_of(value: Any) -> dict[str, Any]:
 
 
 def span_of(piece: bytes) -> TraceSpan | None:
-    """A span, with what its events say of messages; None where it is none."""
+    """A span, with the messages in its events; None if the value is no span."""
     try:
         value = loads(piece)
     except ValueError:
@@ -326,7 +326,7 @@ class _Traces(ChatReader):
 
 
 def row_of(word: str) -> StopRow:
-    """What a word means, whichever API or convention it is of."""
+    """The stop-reason row of a word, of any API or convention."""
     for table in (CHAT_WORDS, CLAUDE_WORDS, GEMINI_WORDS, OWN_WORDS):
         for spelling in (word, word.lower(), word.upper()):
             if spelling in table:
@@ -335,7 +335,7 @@ def row_of(word: str) -> StopRow:
 
 
 def take_output(answer: TranscriptAnswer, message: SpanMessage | None, at: At) -> None:
-    """The parts of an answer. A string of arguments is as it came, and may be cut."""
+    """Reads the parts of an answer. Arguments that are a string stay as received, and may be cut."""
     if message is None:
         return
     answer.parts += [ReasoningPart(message.thought)] if message.thought else []

@@ -1,4 +1,4 @@
-"""Requests beside their responses in JSON or JSON Lines, in the spellings that loggers, proxies and batch files use.
+"""Requests with their responses in JSON or JSON Lines, in the forms that loggers, proxies and batch files use.
 
 The response may be the provider's object, a string of its stream, a list of its events, or an HTTP answer with status,
 headers and body. Objects are taken as the file's own bytes, so that arguments stay exactly as they were written.
@@ -69,7 +69,7 @@ def pick(value: dict[str, Any], names: tuple[str, ...]) -> str | None:
 
 
 def is_http(value: dict[str, Any]) -> bool:
-    """Whether a side of a pair is an HTTP message around the body, and not the body itself."""
+    """Whether one side of a pair is an HTTP message with a body, and not the body itself."""
     return (
         status_of(value) is not None
         or isinstance(value.get("headers"), (dict, list))
@@ -99,7 +99,7 @@ def cassette(value: Any, path: Path) -> tuple[Any, Path]:
 
 
 def headers(value: Any) -> Headers:
-    """The headers of an HTTP message, however they are written."""
+    """The headers of an HTTP message in any of the common forms."""
     if isinstance(value, dict):
         return [(str(name), str(item[0] if isinstance(item, list) and item else item)) for name, item in value.items()]
     if isinstance(value, list):
@@ -109,7 +109,7 @@ def headers(value: Any) -> Headers:
 
 
 def moment(value: dict[str, Any]) -> str | None:
-    """When an exchange began, as it is written; None where that is not said."""
+    """The recorded start of an exchange; None where that is not said."""
     for name in STARTED:
         found = value.get(name)
         if isinstance(found, str) and found:
@@ -120,7 +120,7 @@ def moment(value: dict[str, Any]) -> str | None:
 
 
 def duration(value: dict[str, Any]) -> float | None:
-    """How long an exchange took in milliseconds; None where that is not said."""
+    """The duration of an exchange in milliseconds; None where that is not said."""
     return next((found for name in DURATIONS if (found := traffic.number(value.get(name))) is not None), None)
 
 _LAST = ", the last"
@@ -128,7 +128,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Whether the first value, or the first of its list, holds a response beside a request."""
+    """Recognises a response with its request in the first value, or in the first element of its list."""
     first = first_look(head).first
     if isinstance(first, dict):
         held = next((first[key] for key in LISTS if isinstance(first.get(key), list)), None)
@@ -139,7 +139,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """All pairs, one entry each."""
+    """Reads all pairs, one per entry."""
     reading = FileReading()
     text = traffic.mend(data.decode("utf-8", "replace").lstrip("\ufeff"))
     if "\ufffd" in text:

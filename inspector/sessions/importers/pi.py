@@ -60,7 +60,7 @@ STOPS: Mapping[str, StopRow] = {
 
 
 def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, at: At) -> None:
-    """The parts of an answer. Arguments are the JSON of the row: pi has parsed, and perhaps mended, what came."""
+    """Reads the parts of an answer. Arguments are the JSON of the row: pi has parsed, and perhaps mended, what came."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     path = ("message", "content") if "message" in line.value else ("content",)
     for number, block in enumerate(blocks if isinstance(blocks, list) else ()):
@@ -86,7 +86,7 @@ def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, a
 
 
 def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
-    """The recorder's word, in our vocabulary."""
+    """Reads the recorder's stop word."""
     word = message.get("stopReason")
     place = At(at.part, at.start, at.end, "/message/stopReason")
     answer.word_at = place
@@ -112,7 +112,7 @@ def _error(message: str) -> ProviderError:
 
 
 def usage_of(usage: Any) -> Usage | None:
-    """Counts of tokens, by pi's names."""
+    """Token counts in pi's names."""
     if not isinstance(usage, dict):
         return None
     counts = [usage.get(name) for name in ("input", "output", "cacheRead")]
@@ -125,7 +125,7 @@ def _words(content: Any) -> str:
 
 
 def result_text(value: Any, number: int) -> str:
-    """The text of the result that a row is."""
+    """The text of a result row."""
     return _words(value["message"].get("content"))
 
 
@@ -178,7 +178,7 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """The header, which is the first line; where that is lost, a message by its place in the tree."""
+    """Recognises the header in the first line; if it is lost, a message by its members in the tree."""
     seen = first_look(head)
     first = seen.first
     if isinstance(first, dict) and first.get("type") == "session" and "id" in first:
@@ -193,7 +193,7 @@ def _is_message(value: dict[str, Any]) -> bool:
 
 
 def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Every answer in the file, those of all branches."""
+    """Reads every answer in the file, on all branches."""
     return reader(path, options).read(data)
 
 

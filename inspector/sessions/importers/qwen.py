@@ -52,7 +52,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 def sniff(head: bytes, path: str) -> int:
-    """A row with a session, an id, and a message of parts; or a record of the system's that only Qwen Code writes."""
+    """Recognises a row with a session, an id and a message of parts, or a system record that only Qwen Code writes."""
     seen = first_look(head)
     for value in (seen.first, *seen.lines):
         if not isinstance(value, dict) or "sessionId" not in value:
@@ -63,7 +63,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Every answer in the file, those of all branches."""
+    """Reads every answer in the file, on all branches."""
     return reader(path, options).read(data)
 
 
@@ -209,7 +209,7 @@ class _Transcript(ChatReader):
 
 
 def result_of(value: dict[str, Any]) -> ToolResultPart:
-    """What answers a call."""
+    """The result of a call."""
     response = value.get("response")
     body = object_of(response)
     error = body.get("error")
@@ -219,7 +219,7 @@ def result_of(value: dict[str, Any]) -> ToolResultPart:
 
 
 def outcome_of(value: dict[str, Any], parts: list[dict[str, Any]]) -> ToolResultPart:
-    """What came of a call, where the row has no response of a function: the outcome that is shown, or its text."""
+    """The result of a call whose row has no function response: the displayed outcome, or its text."""
     said = "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
     result = value.get("result", value.get("resultDisplay"))
     text = said or (result if isinstance(result, str) else json.dumps(result, ensure_ascii=False) if result else "")
@@ -228,7 +228,7 @@ def outcome_of(value: dict[str, Any], parts: list[dict[str, Any]]) -> ToolResult
 
 
 def usage_of(counts: Any) -> Usage | None:
-    """Counts by Gemini's names; thoughts are among the output, unless the total says that they stand beside it."""
+    """Token counts in Gemini's names; reasoning is part of the output, unless the total shows that it is separate."""
     if not isinstance(counts, dict):
         return None
     names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")

@@ -1,4 +1,4 @@
-"""Records of transcripts that are no lines: rows of tables and elements of lists, each as JSON; members of a ZIP."""
+"""Records that are not lines: rows of tables and elements of lists, each as JSON, and members of a ZIP archive."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ Piece = tuple[int, bytes, bool]
 
 
 def numbered(pieces: Iterable[bytes], cut: bool = False) -> Iterator[Piece]:
-    """Records with their numbers. `cut`: one that is no JSON can only be the last, where the file is cut."""
+    """Records with their numbers. `cut`: a record that is no JSON is accepted only as the last one of a cut file."""
     return ((number, piece, cut) for number, piece in enumerate(pieces, start=1))
 
 
 def in_order(row: dict[str, Any]) -> tuple[float, float, str]:
-    """Rows stand in the order of their numbers, else of their times, else of their ids; columns differ by version."""
+    """Rows in the order of their numbers, else of their times, else of their ids; columns differ by version."""
     numbers = (row.get(name) for name in ("seq", "time_created"))
     first, second = (float(at) if isinstance(at, (int, float)) else 0.0 for at in numbers)
     return first, second, str(row.get("id"))
 
 
 def in_tree(rows: list[dict[str, Any]], parent: str) -> Iterator[dict[str, Any]]:
-    """Sessions in their order, each followed by those that name it as their parent."""
+    """Sessions in order, each followed by its children."""
     known = {row.get("id") for row in rows}
     below: dict[Any, list[dict[str, Any]]] = {}
     for row in rows:
@@ -49,7 +49,7 @@ def in_tree(rows: list[dict[str, Any]], parent: str) -> Iterator[dict[str, Any]]
 
 
 def with_ids(data: Any, **ids: Any) -> bytes:
-    """A record's JSON, verbatim behind the ids that stand in columns of their own; what is no object stays as it is."""
+    """A record's verbatim JSON with the ids of its columns put in front; unchanged if it is no object."""
     text = data if isinstance(data, bytes) else str(data).encode("utf-8", "replace")
     inner = text.strip()
     if not inner.startswith(b"{") or not inner.endswith(b"}"):
@@ -59,7 +59,7 @@ def with_ids(data: Any, **ids: Any) -> bytes:
 
 
 def encoded(value: Any) -> bytes:
-    """The JSON of a value, as short as it can be."""
+    """A value as compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
@@ -67,7 +67,7 @@ _VALUE = re.compile(r"[\s,]*")
 
 
 def elements(data: bytes) -> Iterator[bytes]:
-    """The elements of a list, verbatim, each read once; where it is cut, what there is of the last."""
+    """The elements of a list, verbatim; the last one may be cut."""
     text = data.decode("utf-8", "replace")
     decoder, at = json.JSONDecoder(), text.find("[") + 1
     while at:
@@ -85,7 +85,7 @@ def elements(data: bytes) -> Iterator[bytes]:
 
 
 def list_of(data: bytes, name: str) -> bytes:
-    """The list that a member of an object is, as far as the file goes."""
+    """The list in a member of an object, as far as the file goes."""
     try:
         span = byte_span(data, 0, name)
     except ValueError:
@@ -97,7 +97,7 @@ def list_of(data: bytes, name: str) -> bytes:
 
 
 def whole_object(data: bytes) -> dict[str, Any]:
-    """The object that a file is, perhaps cut.
+    """The object that a file contains, even if it is cut.
 
     Raises:
         UnreadableError: it is none.
@@ -119,7 +119,7 @@ _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 
 
 class ZipMember(NamedTuple):
-    """One member: its name, how it is packed, and where its header stands."""
+    """One member: its name, its compression, and the place of its header."""
 
     name: str
     method: int
@@ -129,7 +129,7 @@ class ZipMember(NamedTuple):
 
 
 def zip_members(data: bytes) -> list[ZipMember]:
-    """What the directory names; without one, what stands before the first damage."""
+    """The members in the archive's directory; without one, those before the first damage."""
     import zipfile
 
     try:
@@ -158,7 +158,7 @@ def _body_at(data: bytes, at: int) -> int:
 
 
 def zip_content(data: bytes, member: ZipMember, room: Room) -> bytes | str:
-    """The bytes of a member, or why they cannot be had."""
+    """The bytes of a member, or why they cannot be read."""
     if not data.startswith(_LOCAL, member.start):
         return "its header is damaged"
     begins = _body_at(data, member.start)

@@ -75,7 +75,7 @@ _UI_TEXT = frozenset({"text", "reasoning", "completion_result"})
 
 
 def sniff(head: bytes, path: str) -> int:
-    """A list of messages by one of its names, or of rows of the screen."""
+    """Recognises a list of messages by its file names, or of rows of the screen."""
     name, first = os.path.basename(path).lower(), first_look(head).first
     row = first[0] if isinstance(first, list) and first else None
     if isinstance(first, dict) and {"version", "messages"} <= first.keys():
@@ -90,7 +90,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer of the task."""
+    """Reads every answer of the task."""
     reader = _Reader(path, options)
     if first_look(data[:1 << 16]).text.startswith(b"{"):
         return reader.read_task(list_of(data, "messages"), None)

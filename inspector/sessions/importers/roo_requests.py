@@ -40,7 +40,7 @@ class TaskRequest(NamedTuple):
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> TaskRequest:
-        """The request that a record is."""
+        """The request of a record."""
         counts = value.get("usage")
         usage = Usage(counts[0], counts[1], None, counts[2]) if isinstance(counts, list) and len(counts) == 3 else None
         at = value.get("ts")
@@ -76,7 +76,7 @@ def _request(row: dict[str, Any]) -> TaskRequest:
 
 
 def with_requests(messages: list[bytes], requests: list[TaskRequest]) -> tuple[list[bytes], int]:
-    """The messages with each request before its answer, and how many requests could not be assigned."""
+    """The messages with each request before its answer, and the number of requests without an answer."""
     if not requests:
         return messages, 0
     values = [object_of(partial(piece)) for piece in messages]
@@ -97,7 +97,7 @@ def with_requests(messages: list[bytes], requests: list[TaskRequest]) -> tuple[l
 
 
 def models_of(metadata: bytes | None) -> list[tuple[float, str]]:
-    """The models that Cline's `task_metadata.json` names, each with the time since when it was used."""
+    """The models in Cline's `task_metadata.json`, each with the time of its first use."""
     value = object_of(partial(redact.body(metadata))) if metadata else {}
     rows = value.get("model_usage")
     return sorted((float(row["ts"]), row["model_id"]) for row in (rows if isinstance(rows, list) else ())

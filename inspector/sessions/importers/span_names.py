@@ -1,4 +1,4 @@
-"""What the attributes of a span say of an answer: the GenAI conventions of all ages, and OpenInference.
+"""The span attributes that describe an answer: the GenAI conventions of all versions, and OpenInference.
 
 The same facts stand under the names of the OpenTelemetry conventions (`gen_ai.…`, the older ones included), of
 OpenLLMetry (`gen_ai.prompt.N.…`), and of OpenInference (`llm.…`, flattened). Messages are brought into one shape.
@@ -51,7 +51,7 @@ FLAT_OUTPUTS = ("llm.output_messages", "gen_ai.completion")
 
 
 class SpanMessage(NamedTuple):
-    """One message, whichever convention wrote it."""
+    """One message, from any of the conventions."""
 
     role: str
     text: str
@@ -68,7 +68,7 @@ def fact(attributes: Attributes, name: str) -> Any:
 
 
 def is_answer(attributes: Attributes) -> bool:
-    """Whether a span is one answer of a model, and not an agent, a tool or an embedding around it."""
+    """Whether a span is one answer of a model, and not an agent, a tool or an embedding."""
     kind = attributes.get("openinference.span.kind")
     if isinstance(kind, str):
         return kind.upper() == "LLM"
@@ -98,14 +98,14 @@ def cap_of(attributes: Attributes) -> int | None:
 
 
 def count(value: Any) -> int | None:
-    """A count, also one that is written as a string, as OTLP does."""
+    """A count, which OTLP may write as a string."""
     if isinstance(value, str) and value.isdigit() and len(value) < 16:
         return int(value)
     return int(value) if type(value) in (int, float) and 0 <= value < 1e15 else None
 
 
 def loaded(value: Any) -> Any:
-    """The JSON that a string holds; the value itself where it holds none."""
+    """The JSON in a string; the value itself if it is none."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(value)
@@ -115,21 +115,21 @@ def loaded(value: Any) -> Any:
 
 
 def word_of(attributes: Attributes) -> str | None:
-    """The word of the first choice."""
+    """The stop word of the first choice."""
     given = loaded(fact(attributes, "word"))
     first = given[0] if isinstance(given, list) and given else given
     return known_text(first)
 
 
 def inputs_of(attributes: Attributes) -> list[SpanMessage]:
-    """What the model was asked with; empty where that was not recorded."""
+    """The recorded input messages; empty if there are none."""
     found = list(_messages(attributes, INPUTS, FLAT_INPUTS))
     said = known_text(attributes.get("input.value")) if not found else None
     return [SpanMessage("user", said)] if said else found
 
 
 def outputs_of(attributes: Attributes) -> list[SpanMessage]:
-    """What the model answered; empty where that was not recorded."""
+    """The recorded output messages; empty if there are none."""
     found = list(_messages(attributes, OUTPUTS, FLAT_OUTPUTS))
     said = known_text(attributes.get("output.value")) if not found else None
     return [SpanMessage("assistant", said)] if said else found
@@ -150,7 +150,7 @@ def _messages(attributes: Attributes, names: tuple[str, ...], flat: tuple[str, .
 
 
 def nested(attributes: Attributes, prefix: str) -> Any:
-    """What stands under flattened names, as objects again."""
+    """The values under flattened names, as nested objects."""
     found: dict[str, Any] = {}
     for name, value in attributes.items():
         if not name.startswith(f"{prefix}."):
@@ -173,7 +173,7 @@ def _several(value: Any) -> list[dict[str, Any]]:
 
 
 def message_of(value: Any) -> SpanMessage:
-    """A message of any of the conventions, in one shape."""
+    """A message of any convention, in one form."""
     if not isinstance(value, dict):
         return SpanMessage("", value if isinstance(value, str) else "")
     held = value["message"] if isinstance(value.get("message"), dict) else value

@@ -44,7 +44,7 @@ _ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
 def sniff(head: bytes, path: str) -> int:
-    """An object with the steps of a trajectory, or with a history of messages."""
+    """Recognises an object with the steps of a trajectory, or with a history of messages."""
     first = first_look(head).first
     if not isinstance(first, dict):
         return 0
@@ -62,7 +62,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer of the run, those of its further attempts included."""
+    """Reads every answer of the run, including further attempts."""
     reader = _Trajectory(path, options)
     reader.about(data)
     return reader.read_rows(TranscriptRows(_pieces(data), FIELDS, reader.unit))
@@ -193,7 +193,7 @@ class _Trajectory(ChatReader):
 
 
 def last_action(answer: TranscriptAnswer) -> str | None:
-    """The command of the row of an answer, as SWE-agent took it out."""
+    """The command in the row of an answer, as SWE-agent extracted it."""
     try:
         return known_text(object_of(loads(row_bytes(answer.rows[-1]))).get("action"))
     except ValueError:

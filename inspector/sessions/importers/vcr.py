@@ -1,4 +1,4 @@
-"""Cassettes in YAML: those of vcrpy (`interactions`) and of Ruby's VCR (`http_interactions`, before that a bare list).
+"""YAML cassettes of vcrpy (`interactions`) and of Ruby's VCR (`http_interactions`, or in old versions a list).
 
 Only texts, lists and mappings are made of them: a tag such as `!ruby/struct:VCR::Request` is no class here, keys are
 not merged, and what an anchor repeats is bounded. Cassettes in JSON are read as pairs. Sources: vcrpy 9.4.2
@@ -37,12 +37,12 @@ _DEPTH = 100
 
 
 def sniff(head: bytes, path: str) -> int:
-    """The list of interactions begins near the start, or behind a header of vcrpy's."""
+    """Recognises a list of interactions near the beginning, or after a header of vcrpy."""
     return 95 if head[:1] not in (b"{", b"[") and _BEGINS.search(head) else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """All interactions, one entry each."""
+    """Reads all interactions, one per entry."""
     reading = FileReading()
     room = options.room or Room()
     seen: set[int] = set()
@@ -78,7 +78,7 @@ def _interactions(data: bytes, reading: FileReading) -> list[Any]:
 
 
 def parsed(text: str) -> tuple[Any, int | None]:
-    """The value of a document as far as it is YAML, and the line, from 1, at which it is none.
+    """The value of a document up to its first YAML error, and the line of that error, from 1.
 
     Built of the parser's events: the parser's own loaders nest calls of C as deep as the file nests its values.
     """

@@ -43,7 +43,7 @@ _NOTICE = "what is shown is the chat after {count:,} operations on it; those wer
 
 
 def sniff(head: bytes, path: str) -> int:
-    """A chat with requests; or operations with a kind and a value, the first of them such a chat."""
+    """Recognises a chat with requests, or operations with a kind and a value, the first of them a whole chat."""
     look = first_look(head)
     for value in (look.first, *look.lines[:1]):
         if not isinstance(value, dict):
@@ -66,7 +66,7 @@ def _is_chat(value: Any) -> bool:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer in the chat."""
+    """Reads every answer in the chat."""
     reader = _Chat(path, options)
     first = first_look(data[: 1 << 16]).first
     if isinstance(first, dict) and first.keys() <= {"kind", "k", "v", "i"}:

@@ -28,7 +28,7 @@ FIELDS: Fields = {"": {"role": (str,), "content": (str,), "created_at": (str,), 
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Columns that only its table has; lines with a role and a text, and nothing else."""
+    """Recognises the columns of its table, or lines with only a role and a text."""
     if head.startswith(SQLITE):
         return 95 if has(schema(path), "sessions", "session_key", "role", "content") else 0
     look = first_look(head)
@@ -39,7 +39,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Every answer in the file."""
+    """Reads every answer in the file."""
     reader = _Reader(path, options)
     if data.startswith(SQLITE):
         return reader.read_rows(TranscriptRows(numbered(_rows(path)), FIELDS, reader.unit))

@@ -39,7 +39,7 @@ _EVENTS = ("llm_request", "llm_response", "tool_call_start", "tool_call_result",
 
 
 def sniff(head: bytes, path: str) -> int:
-    """An event of the service ZeroClaw, or one of the first version with a payload."""
+    """Recognises an event of the service ZeroClaw, or one of the first version with a payload."""
     look = first_look(head)
     for value in (look.first, *look.lines):
         if isinstance(value, dict) and "id" in value:
@@ -52,7 +52,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Every answer in the trace."""
+    """Reads every answer in the trace."""
     return reader(path, options).read(data)
 
 

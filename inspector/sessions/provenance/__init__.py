@@ -1,4 +1,4 @@
-"""Which bytes of one response became which fact: a second decode that keeps its frames, for a response that is shown.
+"""Which bytes of a response became which fact: a second decoding that keeps the frames, for displayed responses.
 
 The format's table says which values may be a fact; the response says what each fact is; the pieces that make exactly
 that are its bytes. Places are bytes of the decoded body, a string with its quotes.
@@ -54,7 +54,7 @@ class FactRead(NamedTuple):
 
 
 class Provenance(NamedTuple):
-    """The readings of one body, by fact and by byte; made by `provenance`."""
+    """The readings of one body, by fact and by byte; `provenance` computes it."""
 
     by_fact: Mapping[str, tuple[FactRead, ...]]
     """For each fact its pieces in their order, then its repetitions."""
@@ -64,15 +64,15 @@ class Provenance(NamedTuple):
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """The facts that were read: `stop_reason`, `usage.output_tokens`, `text`, `tool_calls[0].arguments`, …"""
+        """The facts that have bytes: `stop_reason`, `usage.output_tokens`, `text`, `tool_calls[0].arguments`, …"""
         return tuple(self.by_fact)
 
     def of(self, fact: str, *, again: bool = False) -> tuple[FactRead, ...]:
-        """The bytes that a fact was read from, in the order in which they make it; with `again` its repetitions."""
+        """The bytes of a fact, in the order in which they form it; with `again` its repetitions."""
         return tuple(read for read in self.by_fact.get(fact, ()) if read.again is again)
 
     def at(self, offset: int) -> tuple[FactRead, ...]:
-        """What the byte at `offset` became, the smallest value first; nothing where it became no fact."""
+        """The facts of the byte at `offset`, the smallest value first; empty if it became no fact."""
         found: list[FactRead] = []
         index = bisect_right(self.by_start, offset, key=lambda read: read.start) - 1
         while index >= 0 and self.reach[index] > offset:
@@ -83,7 +83,7 @@ class Provenance(NamedTuple):
 
 
 def provenance(api: str, body: bytes, response: ChatResponse | None = None, **options: Any) -> Provenance:
-    """Which bytes of `body` became which fact of `response`, by default of what `decode` makes of it with `options`.
+    """Computes which bytes of `body` became which fact of `response`, by default the result of `decode` with `options`.
 
     Raises:
         CallerError: there is no such API.
@@ -276,14 +276,14 @@ _readings = lru_cache(maxsize=8)(readings)  # several rules may speak of one res
 
 
 def evidence(exchange: Exchange, seen: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """The same evidence, each with its place where the bytes have one."""
+    """The same evidence, with places added for the rules whose bytes are known."""
     return tuple([
         each if each.at is not None else each._replace(at=_place(exchange, each.rule, each.quote)) for each in seen
     ])
 
 
 def finding(exchange: Exchange, found: Finding) -> Finding:
-    """The same finding, with its place where the bytes have one."""
+    """The same finding, with its place added if its bytes are known."""
     if found.at is not None:
         return found
     at = _place(exchange, found.rule, found.quote)
@@ -354,7 +354,7 @@ _CHARACTER = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.|.", re.
 
 
 def spots(literal: str) -> list[int]:
-    """Where each character of a JSON string begins in the bytes of its literal, and where the last one ends."""
+    """The byte offsets of each character of a JSON string within its literal, and the end of the last."""
     inner = literal[1:-1]
     found, at = [1], 1
     for character in _CHARACTER.findall(inner):

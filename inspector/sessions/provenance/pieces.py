@@ -1,4 +1,4 @@
-"""Pieces of text and the texts that they make: which pieces, in which order, say exactly what a response says.
+"""Finds the pieces of text in the bytes that, in order, form exactly the texts of a response.
 
 A text is given to the first group of pieces that says it; where the pieces of one group do not, to pieces of any. What
 is left over and says the same again is a repetition. Knows no format; a text that no pieces make stays without any.
@@ -38,7 +38,7 @@ class TextPiece:
 
 
 class FactText(NamedTuple):
-    """A text of the response: the fact that it is, and before which byte none of it can stand."""
+    """A text of the response: its fact, and the first byte at which it may begin."""
 
     fact: str
     text: str
@@ -64,7 +64,7 @@ class Supply:
         return iter(self._all)
 
     def add(self, piece: TextPiece) -> None:
-        """Takes one more; what is no string goes on with nothing."""
+        """Adds a piece; a value that is no string adds nothing."""
         self._all.append(piece)
         key = piece.group if piece.string else (*piece.group, piece.start)
         if key not in self._groups:
@@ -72,7 +72,7 @@ class Supply:
         self._groups[key].pieces.append(piece)
 
     def take(self, wanted: FactText) -> list[TextPiece]:
-        """The pieces that make the text; they are used then. None at all where no pieces make it."""
+        """The pieces that form the text, which are then used up; empty if no pieces form it."""
         found: list[TextPiece] = []
         empty = []
         for key, group in self._left.items():
@@ -90,7 +90,7 @@ class Supply:
         return found
 
     def repetitions(self, made: Iterable[tuple[FactText, Sequence[TextPiece]]]) -> list[tuple[str, TextPiece]]:
-        """Unused pieces that, alone or with the rest of their group, say again what was made: fact and piece."""
+        """Unused pieces that, alone or with the rest of their group, repeat a formed text: fact and piece."""
         by_group: dict[tuple[tuple[Any, ...], str], str] = {}
         by_text: dict[str, str] = {}
         owners: set[Any] = set()
@@ -182,7 +182,7 @@ def _beginning(pieces: Iterable[TextPiece], wanted: FactText) -> list[TextPiece]
 
 
 class Frame(NamedTuple):
-    """One JSON text that was read: its place as evidence names it, and its pieces where lines were joined."""
+    """One decoded JSON text: its place as evidence names it, and its pieces if lines were joined."""
 
     payload: bytes
     event: Mapping[str, Any]
@@ -193,7 +193,7 @@ class Frame(NamedTuple):
     """Where a piece begins in the payload, and in the body; one piece nearly always, none where it was made up."""
 
     def values(self, rows: tuple[FactRow, ...]) -> list[FactValue]:
-        """The values that the rows name, with their places in the body."""
+        """The values that the rows match, with their places in the body."""
         if not self.pieces:
             return []
         if len(self.pieces) == 1:
@@ -203,7 +203,7 @@ class Frame(NamedTuple):
         return [each._replace(start=start, end=end) for each, (start, end) in zip(found, places, strict=True)]
 
     def place(self, start: int, end: int) -> tuple[int, int]:
-        """Bytes of the payload -> bytes of the body."""
+        """Converts a byte range of the payload to one of the body."""
         return self._at(start), self._at(end - 1) + 1
 
     def _at(self, offset: int) -> int:
@@ -230,7 +230,7 @@ class _Recording(Decoder):
 
 
 def frames(api: str, body: bytes, **options: Any) -> tuple[list[Frame], ChatResponse]:
-    """Every JSON text that the decoder read, and what it made of them.
+    """Every JSON text that the decoder read, with its parsed value.
 
     Raises:
         CallerError: there is no such API.

@@ -1,4 +1,4 @@
-"""What agents write down of their sessions: rows of their own instead of the provider's bytes.
+"""Transcripts of agents: their own rows in place of the provider's bytes.
 
 Shared by the importers of such files, a module for each format in `inspector.sessions.importers`: the records of a file
 (`TranscriptRows`; `TranscriptLines` where they are its lines), and the reader that makes exchanges of them
@@ -45,7 +45,7 @@ _WORDS: Mapping[type, str] = {
 
 
 class TranscriptRows:
-    """The records of one file, read once, and what was noticed on the way.
+    """The records of one file, read once, with notices about them.
 
     `pieces` are the number of a record, its JSON, and whether a file that is cut may end in it. Records that are no
     lines have another `unit`: a row of a database, an element of a list.
@@ -74,7 +74,7 @@ class TranscriptRows:
         """Credentials that were masked, by kind."""
 
     def suspicious(self, piece: bytes) -> bool:
-        """Whether a record may hold a credential, so that it is searched."""
+        """Whether a record may contain a credential and has to be searched."""
         return detection.suspicious(piece)
 
     def __iter__(self) -> Iterator[TranscriptLine]:
@@ -131,16 +131,16 @@ class TranscriptRows:
                 self._expected.add(types)
 
     def lost(self, number: int, why: Exception) -> None:
-        """Notes a line that nothing can be made of."""
+        """Notes an unreadable line."""
         self._damaged.append(f"{self.unit} {number} {unusable(why)}; the rest was read")
 
     def count(self, kind: Any, known: frozenset[str]) -> None:
-        """Counts a record that says nothing of exchanges."""
+        """Counts a record that is not part of an exchange."""
         name = kind if isinstance(kind, str) and kind.isprintable() else "no type"
         (self.passed if name in known else self.unknown)[name[:40]] += 1
 
     def report(self, reading: FileReading) -> None:
-        """Tells of everything that is not among the exchanges."""
+        """Adds notices about everything that is not part of an exchange."""
         notices = reading.notices
         notices += self._damaged[:_NAMED]
         if len(self._damaged) > _NAMED:
@@ -163,11 +163,11 @@ class TranscriptLines(TranscriptRows):
         self._suspicious = False
 
     def go_on(self, data: bytes, number: int) -> None:
-        """Goes on with what stands behind the first `number` lines."""
+        """Continues after the first `number` lines."""
         self._pieces = self._lines(io.BytesIO(data), number)
 
     def suspicious(self, piece: bytes) -> bool:
-        """Whether the lines around it may hold a credential: some hundred are searched for one at once."""
+        """Whether the lines around it may contain a credential; some hundred lines are searched at once."""
         return self._suspicious
 
     def _lines(self, file: IO[bytes], number: int = 0) -> Iterator[tuple[int, bytes, bool]]:
@@ -198,7 +198,7 @@ def _listed(counts: Counter[str]) -> str:
 
 
 def error_in_text(text: str, status: int | None, kind: str | None) -> ProviderError:
-    """The error that an agent writes down as text: the provider's own where its JSON stands in it."""
+    """The error in a text that an agent wrote; the provider's own error if its JSON is in the text."""
     start = text.find("{")
     try:
         body = json.loads(text[start : text.rfind("}") + 1]) if start >= 0 else None
@@ -213,7 +213,7 @@ def error_in_text(text: str, status: int | None, kind: str | None) -> ProviderEr
 
 
 class TranscriptReader:
-    """One file while it is read: its tree of rows and its answers. A format says what each row means."""
+    """Reads one file: its tree of rows and its answers. A format says what each row means."""
 
     name: ClassVar[str]
     """Of the format, as the registry has it."""
@@ -249,7 +249,7 @@ class TranscriptReader:
         """Who answered and what shows it, by API and model."""
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
-        """Every answer in a file of lines."""
+        """Reads every answer in a file of lines."""
         return self.read_rows(self.lines(data))
 
     def lines(self, data: bytes | IO[bytes]) -> TranscriptLines:
@@ -257,7 +257,7 @@ class TranscriptReader:
         return TranscriptLines(data, self.fields)
 
     def read_rows(self, lines: TranscriptRows) -> FileReading:
-        """Every answer in the records of a file."""
+        """Reads every answer in the records of a file."""
         self.take_rows(lines)
         self.settle()
         for answer in self.answers:
@@ -285,12 +285,12 @@ class TranscriptReader:
             self.keep(line, place)
 
     def give(self, answer: TranscriptAnswer, reading: FileReading) -> None:
-        """Adds what was made of an answer to what was read."""
+        """Adds the exchange of an answer to the result."""
         reading.exchanges.append(self._exchange(answer))
         reading.answers += answer.answers()
 
     def report(self, lines: TranscriptRows) -> None:
-        """Tells of everything in the file that is not among the exchanges."""
+        """Adds notices about everything in the file that is not part of an exchange."""
         reading = self.reading
         lines.report(reading)
         reading.masked = lines.masked
@@ -301,32 +301,32 @@ class TranscriptReader:
     # -- what a format says ------------------------------------------------------------------------------------------
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place in the tree that a row follows."""
+        """The place in the tree after which a row comes."""
         raise NotImplementedError
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads one row; the place that the rows below it follow."""
+        """Reads one row; returns the place for the rows below it."""
         raise NotImplementedError
 
     def settle(self) -> None:
-        """Decides how each answer ended, once all rows are known."""
+        """Decides how each answer ended, after all rows are read."""
         raise NotImplementedError
 
     def summarise(self) -> None:
-        """Adds what is to be said of the whole file."""
+        """Adds the notices about the whole file."""
 
     def look_ahead(self, data: bytes) -> bool:
         """Notes what rows say of those before them; False where rows that were read mean something else by it."""
         return True
 
     def common(self) -> object:
-        """What every answer of the file depends on, beside its own rows: where it changes, all are made anew."""
+        """The facts of the file on which all answers depend; if they change, all are built again."""
         return None
 
     # -- what formats share ------------------------------------------------------------------------------------------
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Notes the place of a row by its name."""
+        """Stores the place of a row under its name."""
         key = line.value.get(self.key)
         if isinstance(key, str):
             self.places[key] = place
@@ -339,13 +339,13 @@ class TranscriptReader:
         return found
 
     def begin(self, name: str, api: str, model: Any, place: TreePlace, line: TranscriptLine) -> TranscriptAnswer:
-        """An answer that begins at a row; `add` puts it among those of the file."""
+        """Starts an answer at a row; `add` puts it among those of the file."""
         started = line.value.get("timestamp")
         return TranscriptAnswer(name, api, intern(model) if isinstance(model, str) else None, place, line.number,
                                 started if isinstance(started, str) else None)
 
     def add(self, answer: TranscriptAnswer) -> TranscriptAnswer:
-        """Adds an answer to the file, and below the one that it follows."""
+        """Adds an answer to the file, below the answer that it follows."""
         place = answer.above
         if place.answer is not None:
             place.answer.next.append(answer)

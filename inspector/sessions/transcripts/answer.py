@@ -1,4 +1,4 @@
-"""One answer of a model on its way from the rows of a transcript to an `Exchange`.
+"""One answer of a model while it is built from the rows of a transcript.
 
 A transcript keeps no requests. What was asked is the answer before (by id, as a provider that keeps histories has it)
 and the rows since then; so a history is walked once however long it grows.
@@ -37,7 +37,7 @@ from loop_core.wire.profiles import Profile
 
 
 class TranscriptLine(NamedTuple):
-    """One line of a file: its number from 1, its bytes without credentials, and the object that it holds."""
+    """One line of a file: its number from 1, its bytes with credentials masked, and its JSON object."""
 
     number: int
     data: bytes
@@ -49,12 +49,12 @@ class TranscriptLine(NamedTuple):
 
     @property
     def place(self) -> RowPlace | None:
-        """Where it is read again; None where it is kept."""
+        """The place from which the line can be read again; None where it is kept."""
         return None if self.path is None else RowPlace(self.path, self.start, len(self.data), hash(self.data))
 
 
 class InterimRow(NamedTuple):
-    """A row between two answers: results of tools, a user's words, or words that the agent put in itself."""
+    """A row between two answers: tool results, a user's text, or a text that the agent inserted."""
 
     line: int
     text: str
@@ -72,7 +72,7 @@ class InterimRow(NamedTuple):
 
     @property
     def where(self) -> str:
-        """Where it stands, for people."""
+        """The place of the row, for people."""
         return f"{self.unit} {self.line}"
 
     @property
@@ -141,7 +141,7 @@ class TranscriptAnswer:
     """What its session is called, in a file of several."""
 
     def take(self, line: TranscriptLine) -> At:
-        """Adds a row to its body; where it stands there."""
+        """Adds a row to its body; returns the row's place there."""
         start = self.size + 1 if self.rows else 0
         self.rows.append(line.place or line.data)
         self.lines.append(line.number)
@@ -149,7 +149,7 @@ class TranscriptAnswer:
         return At(ExchangePart.BODY, start, self.size)
 
     def follow(self, said: InterimRow) -> None:
-        """A row after it."""
+        """Adds a row that follows it."""
         self.after.append(said)
         for part in said.results:
             if part.call_id is not None:
@@ -157,22 +157,22 @@ class TranscriptAnswer:
 
     @property
     def calls(self) -> list[ToolCall]:
-        """The calls in it."""
+        """The calls of the answer."""
         return [part for part in self.parts if type(part) is ToolCall]
 
     @property
     def text(self) -> str:
-        """Its visible text."""
+        """The visible text of the answer."""
         return "".join([part.text for part in self.parts if type(part) is TextPart])
 
     @property
     def open(self) -> bool:
-        """Whether a row of the agent may still say how it ended: nothing has said so yet."""
+        """Whether a later row may still tell how the answer ended, because none has yet."""
         return self.stop is None and not any(row.mark == "ended" for row in self.after)
 
     @property
     def dropped(self) -> bool:
-        """Whether nothing of it was sent back: it failed before it said anything."""
+        """Whether the answer is in no later request, because it failed before any output."""
         return self.error is not None and not self.parts
 
     # -- as an exchange --------------------------------------------------------------------------------------------
@@ -220,16 +220,16 @@ class TranscriptAnswer:
 
     @property
     def unseen(self) -> bool:
-        """Whether nothing in the file shows how it ended."""
+        """Whether no row shows how the answer ended."""
         return self.stop is not None and is_unrecorded(self.stop)
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was stopped while it came."""
+        """Whether the answer was interrupted."""
         return self.stop is not None and self.stop.normalized is Stop.CANCELLED
 
     def end(self) -> Act | None:
-        """The operator's end of the turn, where one stopped it after this answer; its findings say where."""
+        """The operator's end of the turn, if it was stopped after this answer; the findings name its place."""
         told = self._stopped()
         if told is None:
             return None
@@ -276,7 +276,7 @@ class TranscriptAnswer:
         )
 
     def answers(self) -> list[ToolAnswer]:
-        """Results that no later answer was asked with: the session ended, or went another way, after they came."""
+        """Tool results that no later request carries: the session ended, or continued elsewhere, after them."""
         if self.next or not self.results:
             return []
         return [ToolAnswer(self.line - 1, part) for part in self.results.values()]
@@ -298,7 +298,7 @@ def _results(before: TranscriptAnswer | None, rows: tuple[InterimRow, ...], line
 def stored(
     part: ToolResultPart, line: TranscriptLine, number: int, pick: Callable[[Any, int], str]
 ) -> ToolResultPart:
-    """A result of a row whose text is read again when somebody looks at it; `pick` finds it in block `number`.
+    """The result of a row, with its text read again on access; `pick` finds it in block `number`.
 
     A short one stays as it is, as does one whose words tell what became of its call.
     """
@@ -310,7 +310,7 @@ def stored(
 
 
 def content_text(content: Any) -> str:
-    """The text of a list of content blocks; blocks without a text are named."""
+    """The text of a list of content blocks; other blocks are named."""
     if not isinstance(content, list):
         return ""
     return "\n".join(
@@ -320,7 +320,7 @@ def content_text(content: Any) -> str:
 
 
 def early_usage(answer: TranscriptAnswer) -> None:
-    """Takes back a count of output tokens that was written down before the answer was whole, and says so."""
+    """Removes an output token count that was written before the answer was complete, and reports that."""
     usage = answer.usage
     if usage is None or usage.output_tokens is None or answer.word is not None:
         return

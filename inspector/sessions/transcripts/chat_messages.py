@@ -1,4 +1,4 @@
-"""Messages in a list, one after the other, in the shape of OpenAI's chat: what harnesses and their logs keep.
+"""Lists of messages in the form of OpenAI's chat, as harnesses and their logs store them.
 
 Shared by the importers of such files: the elements of a list as records (`list_pieces`), a reader without a tree of
 rows (`ChatReader`), and the parts, counts and stop word of one message. LiteLLM, by which many of them speak to every
@@ -75,7 +75,7 @@ def _opening(text: str, path: tuple[str | int, ...]) -> int | None:
 
 
 def text_of(value: Any) -> str:
-    """The text of a message, however it is written."""
+    """The text of a message in any of its forms."""
     return value if isinstance(value, str) else content_text(value)
 
 
@@ -83,7 +83,7 @@ def text_of(value: Any) -> str:
 
 
 def take_message(answer: TranscriptAnswer, message: dict[str, Any], line: TranscriptLine, at: At, *path: str) -> None:
-    """The reasoning, text and calls of a message that stands at `path` of a row."""
+    """Reads reasoning, text and calls of the message at `path` of a row."""
     thought = message.get("reasoning_content") or message.get("reasoning")
     if isinstance(thought, str) and thought:
         answer.parts.append(ReasoningPart(thought))
@@ -98,7 +98,7 @@ def take_message(answer: TranscriptAnswer, message: dict[str, Any], line: Transc
 
 
 def take_calls(answer: TranscriptAnswer, calls: Any, line: TranscriptLine, at: At, *path: str | int) -> None:
-    """The calls of a list of OpenAI's shape; arguments exactly as they were written."""
+    """Reads the calls of a list in OpenAI's form; arguments stay exactly as written."""
     for number, call in enumerate(calls if isinstance(calls, list) else ()):
         if not isinstance(call, dict):
             continue
@@ -112,14 +112,14 @@ def take_calls(answer: TranscriptAnswer, calls: Any, line: TranscriptLine, at: A
 
 
 def call_of(key: Any, name: Any, value: Any, find: partial[str | None], member: str, at: At) -> ToolCall:
-    """One call: its arguments are a string of the model, or an object that a recorder parsed, as it wrote it."""
+    """One call: its arguments are the model's string, or an object that the recorder parsed, as written."""
     arguments = value if isinstance(value, str) else None if value is None else find(member)
     form = ArgsForm.STRING if isinstance(value, str) else ArgsForm.OBJECT
     return ToolCall(known_text(key), known_text(name) or "", arguments, True, CallKind.FUNCTION, form, at=at)
 
 
 def command_call(command: str, name: str, at: At) -> ToolCall:
-    """A command that a harness took out of the text of an answer."""
+    """The command that a harness extracted from the text of an answer, as a call."""
     return ToolCall(None, name, command, True, CallKind.CUSTOM, ArgsForm.STRING, at=at)
 
 
@@ -129,7 +129,7 @@ def pointer_at(at: At, *path: str | int) -> At:
 
 
 def usage_of(usage: Any) -> Usage | None:
-    """Counts of tokens, by OpenAI's names for Chat Completions."""
+    """Token counts in the names of Chat Completions."""
     if not isinstance(usage, dict):
         return None
     cached = object_of(usage.get("prompt_tokens_details")).get("cached_tokens")
@@ -145,7 +145,8 @@ _OTHER_WORDS = re.compile(r"(?:^|[/.])(?:anthropic[/.]|bedrock/|gemini/|vertex_a
 
 
 def litellm_reason(word: str, model: str | None, at: At) -> StopReason:
-    """The word of an answer that LiteLLM handed on: the provider's, or LiteLLM's own for one of another vocabulary."""
+    """The stop reason of an answer from LiteLLM: the provider's word, or LiteLLM's own translation of another
+    vocabulary."""
     name = (model or "").lower()
     row = STOP_REASONS.get(word)
     if row is None or "openrouter/" in name or _OTHER_WORDS.search(name) is None:
@@ -156,7 +157,7 @@ def litellm_reason(word: str, model: str | None, at: At) -> StopReason:
 def take_litellm(
     answer: TranscriptAnswer, payload: dict[str, Any], model: str | None, line: TranscriptLine, at: At, *path: str
 ) -> None:
-    """The whole of a Chat Completions answer that stands at `path` of a row. `model`: the model as it was asked for."""
+    """Reads the whole Chat Completions answer at `path` of a row. `model`: the model as it was asked for."""
     choice = next(iter(objects_of(payload.get("choices"))), {})
     place: tuple[Any, ...] = (*path, "choices", 0)
     take_message(answer, object_of(choice.get("message")), line, at, *place, "message")
@@ -164,7 +165,7 @@ def take_litellm(
 
 
 def take_litellm_end(answer: TranscriptAnswer, payload: dict[str, Any], model: str | None, at: At, *path: str) -> None:
-    """Its model, counts and word."""
+    """Reads its model, token counts and stop word."""
     choice = next(iter(objects_of(payload.get("choices"))), {})
     answer.model = known_text(payload.get("model")) or answer.model
     answer.usage = usage_of(payload.get("usage")) or answer.usage
@@ -179,7 +180,7 @@ def take_litellm_end(answer: TranscriptAnswer, payload: dict[str, Any], model: s
 
 
 class ChatReader(TranscriptReader):
-    """A file whose messages follow each other; a format says what each of them is."""
+    """Reads a file of consecutive messages; subclasses interpret them for a format."""
 
     unit = "message"
     key = ""
@@ -198,19 +199,19 @@ class ChatReader(TranscriptReader):
 
     @property
     def api(self) -> str:
-        """The wire format of its answers; nothing of the transcript depends on it."""
+        """The wire format assumed for its answers; nothing in the transcript depends on it."""
         return self.options.api or API
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The message before."""
+        """The place of the previous message."""
         return self.last
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """The last message alone: they have no names."""
+        """Stores the last message only, since messages have no names."""
         self.last = place
 
     def answer(self, line: TranscriptLine, place: TreePlace, name: str = "", model: Any = None) -> TranscriptAnswer:
-        """An answer that begins at a message, and is among those of the file."""
+        """Adds an answer that begins at a message."""
         key = f"{name or self.unit}:{line.number}"
         answer = self.add(self.begin(key, self.api, model or self.model, place, line))
         answer.cap = self.cap
@@ -222,14 +223,14 @@ class ChatReader(TranscriptReader):
         self, line: TranscriptLine, place: TreePlace, text: str, results: tuple[ToolResultPart, ...] = (), *,
         own: bool = False, mark: str | None = None,
     ) -> TreePlace:
-        """What stands between two answers; the place after it."""
+        """Adds a row between two answers; returns the place after it."""
         row = InterimRow(line.number, text, results, own, mark, unit=self.unit)
         if place.answer is not None:
             place.answer.follow(row)
         return place if mark is not None and mark != "interrupted" else TreePlace(place.answer, (place.since, row))
 
     def settle(self) -> None:
-        """Where a message has no word, what the others show; then the ends of turns that somebody made."""
+        """Infers ends without a stop word from the other messages; then marks turns that the operator ended."""
         for answer in self.answers:
             caps = frozenset(cap for cap in (self.cap, answer.cap) if cap is not None)
             answer.stop = answer.stop or infer(answer, caps)
@@ -237,7 +238,7 @@ class ChatReader(TranscriptReader):
         self.reading.acts += [end for end in ends if end is not None]
 
     def summarise(self) -> None:
-        """The session's title, and how many answers have no word."""
+        """Adds the session's title, and the number of answers without a stop word."""
         wordless = sum(answer.word is None and answer.error is None for answer in self.answers)
         if wordless:
             self.reading.notices.insert(0, (
@@ -249,7 +250,7 @@ class ChatReader(TranscriptReader):
 
 
 def unanswered(place: TreePlace) -> ToolCall | None:
-    """The call above a place that no result answers yet; None where there is none, or several."""
+    """The call above a place that has no result yet; None where there is none, or several."""
     answer = place.answer
     if answer is None:
         return None

@@ -1,4 +1,4 @@
-"""Messages of content blocks in Anthropic's shape, as agents of other models keep them too (Droid, Cursor).
+"""Messages of content blocks in Anthropic's form, which agents of other models use too (Droid, Cursor).
 
 The blocks drift: a call is a `tool_use` or a `tool_call`, a result a `tool_result` or a `tool-result`, ids may be left
 out.
@@ -21,12 +21,12 @@ RESULTS = frozenset({"tool_result", "tool-result"})
 
 
 def blocks_of(content: Any) -> list[Any]:
-    """The blocks of a message; a text alone is one."""
+    """The blocks of a message; a plain text counts as one block."""
     return content if isinstance(content, list) else [] if content is None else [content]
 
 
 def take_blocks(answer: TranscriptAnswer, content: Any, line: TranscriptLine, at: At, *path: str) -> None:
-    """The parts of an answer, whose content stands at `path` of a row."""
+    """Reads the parts of an answer from the content at `path` of a row."""
     for number, block in enumerate(blocks_of(content)):
         if isinstance(block, str):
             answer.parts.append(TextPart(block))
@@ -35,7 +35,7 @@ def take_blocks(answer: TranscriptAnswer, content: Any, line: TranscriptLine, at
 
 
 def take_block(answer: TranscriptAnswer, block: dict[str, Any], line: TranscriptLine, at: At, *path: str | int) -> None:
-    """One block, which stands at `path` of a row."""
+    """Reads the block at `path` of a row."""
     kind, thought = block.get("type"), block.get("thinking")
     find = partial(slice_of, line.data, *path)
     if kind in CALLS:
@@ -51,7 +51,7 @@ def take_block(answer: TranscriptAnswer, block: dict[str, Any], line: Transcript
 
 
 def results_of(content: Any) -> tuple[ToolResultPart, ...]:
-    """The results of tools among the blocks of a message."""
+    """The tool results among the blocks of a message."""
     return tuple(
         ToolResultPart(known_text(block.get("tool_use_id")) or known_text(block.get("toolCallId")),
                        known_text(block.get("name")), any_text(block.get("content", block.get("output"))),
@@ -61,13 +61,13 @@ def results_of(content: Any) -> tuple[ToolResultPart, ...]:
 
 
 def words_of(content: Any) -> str:
-    """The words of a message, without its results; blocks without a text are named."""
+    """The text of a message without its results; other blocks are named."""
     rest = [block for block in blocks_of(content) if not (isinstance(block, dict) and block.get("type") in RESULTS)]
     return "\n".join(block if isinstance(block, str) else content_text([block]) for block in rest)
 
 
 def any_text(value: Any) -> str:
-    """The text of a value, however it is written."""
+    """The text of a value in any of its forms."""
     if isinstance(value, (str, list)):
         return value if isinstance(value, str) else words_of(value)
     return "" if value is None else json.dumps(value, ensure_ascii=False)

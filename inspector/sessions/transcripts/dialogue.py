@@ -1,4 +1,4 @@
-"""Files in which each session is one line of messages, and that may hold many sessions: databases, exports, threads.
+"""Files of sessions that are plain sequences of messages, possibly many per file: databases, exports, threads.
 
 A record follows the one before it in its session. The name of its session stands on each answer, so that a turn of a
 file of many sessions can be found by it.
@@ -22,7 +22,7 @@ ASSUMED = "openai_chat"
 
 
 class DialogueReader(TranscriptReader):
-    """One file being read."""
+    """Reads one file."""
 
     several_apis = True
     row_word = ("a row", "rows")
@@ -47,7 +47,7 @@ class DialogueReader(TranscriptReader):
         raise NotImplementedError
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the record before it in its session."""
+        """The place of the previous record in the same session."""
         self.session = self.session_of(value)
         return self.here
 
@@ -57,12 +57,12 @@ class DialogueReader(TranscriptReader):
         return self.ends.get(self.session, TreePlace(None))
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Also the end of its session."""
+        """Stores the last place of the session."""
         super().keep(line, place)
         self.ends[self.session] = place
 
     def say(self, row: InterimRow) -> TreePlace:
-        """A row after the last record."""
+        """Adds a row after the last record."""
         place = self.here
         if place.answer is not None:
             place.answer.follow(row)
@@ -72,17 +72,17 @@ class DialogueReader(TranscriptReader):
         return place
 
     def results(self, number: int, *parts: ToolResultPart) -> TreePlace:
-        """Results of tools after the last record."""
+        """Adds tool results after the last record."""
         return self.say(InterimRow(number, "", parts, unit=self.unit)) if parts else self.here
 
     def user(self, number: int, text: str, own: bool = False) -> TreePlace:
-        """Words of the user, or of the agent itself, after the last record."""
+        """Adds a text of the user, or of the agent itself, after the last record."""
         return self.say(InterimRow(number, text, own=own, unit=self.unit))
 
     def answer_of(
         self, line: TranscriptLine, name: str, api: str | None, model: Any, started: Any = None
     ) -> TranscriptAnswer:
-        """An answer after the last record, among those of the file."""
+        """Adds an answer after the last record."""
         answer = self.add(self.begin(name, api or self.options.api or ASSUMED, model, self.here, line))
         answer.started = moment_text(started) or answer.started
         answer.session = self.session
@@ -90,7 +90,7 @@ class DialogueReader(TranscriptReader):
         return answer
 
     def settle(self) -> None:
-        """Where no word says how an answer ended, what the other records show; then the operator's ends of turns."""
+        """Infers ends without a stop word from the other records; then marks turns that the operator ended."""
         self.same_titles.update(self.titles.values())
         for answer in self.answers:
             answer.stop = answer.stop or call_unfinished(answer) or infer(answer, frozenset())
@@ -99,7 +99,7 @@ class DialogueReader(TranscriptReader):
         self.reading.acts += [end for end in ends if end is not None]
 
     def title_of(self, session: str) -> str:
-        """What a session is called, below those that began it."""
+        """The title of a session, below the titles of those that started it."""
         names, seen = list[str](), set[str]()
         while session and session not in seen and (not names or session in self.titles):
             seen.add(session)
@@ -109,7 +109,7 @@ class DialogueReader(TranscriptReader):
         return " › ".join(reversed(names))
 
     def summarise(self) -> None:
-        """Whose words the stop reasons are, and the sessions."""
+        """Notes whose stop words the file has, and its sessions."""
         if self.words and self.answers:
             self.reading.notices.insert(0, self.words)
         if len(self.titles) == 1:
@@ -121,7 +121,7 @@ class DialogueReader(TranscriptReader):
 
 
 def moment_text(value: Any) -> str | None:
-    """A time as text: one that is a number counts seconds, or milliseconds, since the epoch."""
+    """A time as text; a number counts as seconds or milliseconds since the epoch."""
     if isinstance(value, str):
         return value or None
     if type(value) not in (int, float) or value <= 0:
@@ -134,6 +134,6 @@ def moment_text(value: Any) -> str | None:
 
 
 def api_of(table: Mapping[str, str], provider: Any) -> str | None:
-    """The wire format of a provider, by its name or how that begins; None where it is not known."""
+    """The wire format of a provider, by its name or a prefix of it; None where it is not known."""
     name = provider.lower() if isinstance(provider, str) else ""
     return next((api for begins, api in table.items() if name.startswith(begins)), None)

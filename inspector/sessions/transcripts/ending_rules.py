@@ -1,4 +1,4 @@
-"""How an answer ended whose row has no stop reason: rules over its own row and those that follow it.
+"""Infers how an answer without a stop reason ended: rules over its own row and the rows after it.
 
 Claude Code leaves the word out by design since 1.0.10 (claude-code #1546): a row is written when its block is complete,
 and the word comes later. The rules are a table, the strictest first. A rule that finds nothing says nothing, and an
@@ -43,7 +43,7 @@ RESUMED = re.compile(
 
 
 class EndSign(NamedTuple):
-    """What a rule read."""
+    """The result of a rule."""
 
     stop: Stop
     note: str
@@ -56,7 +56,7 @@ Rule = Callable[[TranscriptAnswer, Caps], EndSign | None]
 
 
 def error_row(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """The agent's own row after it: the output cap, or the context, was exceeded."""
+    """The agent's own next row reports that the output cap or the context was exceeded."""
     for row in answer.after:
         if row.mark == "ended":
             break  # what fails after the end of a turn is another request
@@ -67,7 +67,7 @@ def error_row(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 
 def turn_ended(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """The agent wrote down that its turn had ended: that outranks whatever is only likely."""
+    """The agent recorded the end of its turn; this outranks inferences."""
     row = next((row for row in answer.after if row.mark == "ended"), None)
     if row is None or answer.calls or not answer.parts:
         return None
@@ -76,7 +76,7 @@ def turn_ended(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 
 def call_cut(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """A call of it ends in the middle of its JSON."""
+    """A call of the answer ends in the middle of its JSON."""
     for call in answer.calls:
         json_text = call.form is ArgsForm.STRING and call.kind is not CallKind.CUSTOM
         if json_text and parse(call.arguments).shape is ArgumentShape.CUT:
@@ -85,7 +85,7 @@ def call_cut(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 
 def tokens_at_cap(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """Its output tokens are exactly a cap that the file states, or that Claude has by default."""
+    """Its output tokens equal a cap that the file states, or Claude's default cap."""
     used = answer.usage.output_tokens if answer.usage else None
     defaults = KNOWN_CAPS if answer.api == CLAUDE else frozenset()
     if used is None or used not in caps | defaults:
@@ -96,7 +96,7 @@ def tokens_at_cap(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 
 def resumed(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """The agent itself, and not the user, told the model at once that the output cap had cut it."""
+    """The agent itself, not the user, immediately told the model that the output cap had cut it."""
     row = next((row for row in answer.after if row.results or row.mark or row.text.strip()), None)
     if row is None or not row.own or row.results or RESUMED.match(row.text) is None:
         return None
@@ -104,7 +104,7 @@ def resumed(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 
 def interrupted(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """The user stopped it while it came, or stopped a tool that it had asked for."""
+    """The user stopped the answer, or a tool that it called."""
     if answer.calls and _answered(answer):
         return None  # what was stopped is a later request, or a tool
     for row in answer.after:
@@ -119,7 +119,7 @@ def interrupted(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 
 def calls_answered(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """Every call in it is answered by a result."""
+    """Every call of the answer has a result."""
     if not answer.calls or not _answered(answer):
         return None
     said = "its call is" if len(answer.calls) == 1 else f"its {len(answer.calls)} calls are"
@@ -127,7 +127,7 @@ def calls_answered(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 
 def user_went_on(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """A new message of the user follows a text without calls; one that asks for the rest says nothing."""
+    """A new user message follows a text without calls; a message that asks for the rest shows nothing."""
     row = next((row for row in answer.after if row.typed), None)
     if row is None or answer.calls or not answer.text.strip() or known_hint(row.text, call=False) is not None:
         return None
@@ -135,7 +135,7 @@ def user_went_on(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 
 def call_unfinished(answer: TranscriptAnswer) -> StopReason | None:
-    """For recorders that say of each call whether it was finished: a session that went on shows that it never was.
+    """For recorders that mark finished calls: the session continued, so the call was never finished.
 
     The end of a session shows nothing: the agent may still be writing. None where every call was finished.
     """
@@ -163,7 +163,7 @@ _REQUEST = At(ExchangePart.REQUEST)
 
 
 def infer(answer: TranscriptAnswer, caps: Caps) -> StopReason:
-    """The reason of an answer that has no word for it, with the rule that read it."""
+    """The stop reason of an answer without a stop word, and the rule that inferred it."""
     for name, rule in RULES:
         shown = rule(answer, caps)
         if shown is not None:
@@ -172,7 +172,7 @@ def infer(answer: TranscriptAnswer, caps: Caps) -> StopReason:
 
 
 def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, StopRow]) -> StopReason:
-    """The mapped reason of an answer whose rows hold the provider's own word, with where it comes from.
+    """The mapped reason of an answer with the provider's own word in its rows, and the place of the word.
 
     A word that says cut is never taken back; one that says finished is, where the agent itself says at once that the
     answer was cut.
@@ -234,7 +234,7 @@ NOTICE = "<task-notification>"
 
 
 def settle(exchanges: list[Exchange], inputs: Sequence[Input]) -> None:
-    """Reads the end of every answer that nothing in its own file shows, and that a parent quotes whole."""
+    """Infers the end of every answer that its own file does not show and that a parent's file quotes in full."""
     open_ends = [at for at, exchange in enumerate(exchanges) if _open(exchange)]
     if not open_ends:
         return

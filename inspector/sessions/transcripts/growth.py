@@ -1,4 +1,4 @@
-"""A transcript that is still being written: what was read of it is kept, and only the rows behind it are read.
+"""A growing transcript: the rows read so far are kept, and only new ones are read.
 
 A further row changes answers near the end: the last of them are made anew each time, those before are closed. Where
 it also tells what the last rows mean, those are read again, too. A row that touches a closed answer, or changes what
@@ -26,7 +26,7 @@ _ROWS = attrgetter("lines", "parts", "after", "next")
 
 
 class TranscriptGrowth:
-    """One transcript as far as it is read."""
+    """One transcript, as far as it has been read."""
 
     def __init__(self, reader: TranscriptReader) -> None:
         self.reader = reader
@@ -44,7 +44,7 @@ class TranscriptGrowth:
         self._common: object = None
 
     def take(self, added: bytes) -> None:
-        """Reads the whole lines of what was added to the file."""
+        """Reads the whole lines that were added to the file."""
         data = self._rest + added
         self._whole = not self.reader.look_ahead(data) or self._whole
         end = _end_of_lines(data, self.reader.reread)
@@ -55,7 +55,7 @@ class TranscriptGrowth:
             self._number += data.count(b"\n", 0, end)
 
     def reading(self) -> FileReading | None:
-        """All that was read, equal to a reading of the whole file; None where that takes one."""
+        """The result so far, equal to that of reading the whole file; None if the whole file has to be read again."""
         if self._whole:
             return None
         reader, lines, closed = self.reader, self._lines, len(self._marks)

@@ -1,4 +1,4 @@
-"""What a member of a row is worth: a text, an object, a count, or nothing where it is of another type."""
+"""Typed access to members of a row: a text, an object or a count, or nothing if the type differs."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Any
 
 
 def known_text(value: Any) -> str | None:
-    """A text that is there and not empty."""
+    """A non-empty text."""
     return value if isinstance(value, str) and value else None
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """The object that a value is; an empty one where it is none."""
+    """The value if it is an object; else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def objects_of(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; none where it is no list."""
+    """The objects in a list; none if the value is no list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def number_of(value: Any) -> int | None:
-    """A count that is there."""
+    """A whole number as a count."""
     return value if type(value) is int and value >= 0 else None

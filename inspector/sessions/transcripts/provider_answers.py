@@ -1,4 +1,4 @@
-"""The provider's word in an answer that a log keeps as the provider's own JSON, whichever API it is of.
+"""Reads the provider's stop word from an answer that a log stores as the provider's JSON, of any API.
 
 Shared by the importers of such logs. The answer is a dump of what a client library returned: members may be named with
 underscores, words may be the names of an enumeration (`FinishReason.STOP`).
@@ -23,7 +23,7 @@ from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES
 
 
 class WordPlace(NamedTuple):
-    """Where an API has its word."""
+    """The place of the stop word in an API's JSON."""
 
     api: str
     path: tuple[str | int, ...]
@@ -54,7 +54,7 @@ def at_path(value: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str | int) -> bool:
-    """Sets the answer's end by the word of the provider's answer `value`, which stands at `path` of a row.
+    """Sets the stop reason by the word in the provider's answer `value`, at `path` of a row.
 
     False where there is none.
     """

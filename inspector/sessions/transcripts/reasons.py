@@ -1,4 +1,4 @@
-"""The stop reason of an answer in a transcript, and whose word it is.
+"""The stop reason of an answer in a transcript, and its source: provider, recorder, or inference.
 
 It is the provider's own word, a word of the recorder's own table, or an inference of ours; the evidence of every stop
 reason of a transcript begins with one of these. Nothing is invented: what no row shows stays `unknown`, with the detail
@@ -45,28 +45,28 @@ def provider_reason(word: str, at: At, table: Mapping[str, StopRow], name: str) 
 
 
 def recorder_reason(stop: Stop, detail: str | None, at: At, word: str, rule: str) -> StopReason:
-    """The recorder's word in our vocabulary; the provider's is absent."""
+    """The stop reason for the recorder's own word; the provider's word is absent."""
     return StopReason(stop, None, detail, (Evidence(RECORDER, at, word), Evidence(rule, at, word)))
 
 
 def inferred_reason(stop: Stop, detail: str | None, at: At, rule: str, shown_at: At | None, note: str) -> StopReason:
-    """What other rows show of an end that has no word of its own."""
+    """A stop reason inferred from other rows."""
     seen = Evidence(intern(f"{INFERRED}{rule}"), shown_at, intern(note))  # the same for most answers: kept once
     return StopReason(stop, None, detail, (Evidence(ABSENT, at), seen))
 
 
 def unrecorded_reason(at: At) -> StopReason:
-    """An end that no row shows."""
+    """The stop reason of an end that no row shows."""
     return StopReason(Stop.UNKNOWN, None, NOT_RECORDED, (Evidence(ABSENT, at),))
 
 
 def missing_call_reason(stop: StopReason) -> StopReason:
-    """An answer that asked for a call whose row is not in the file: what it asked for was not recorded."""
+    """The stop reason of an answer whose tool call is missing from the file."""
     return _without(stop, "the row of the call is not in the file")
 
 
 def missing_content_reason(stop: StopReason) -> StopReason:
-    """An answer of which the file holds only how it ended, as in a trace without contents."""
+    """The stop reason of an answer without recorded content, as in a trace without contents."""
     return _without(stop, "nothing that the model said is in the file")
 
 
@@ -76,25 +76,25 @@ def _without(stop: StopReason, note: str) -> StopReason:
 
 
 def is_unrecorded(stop: StopReason) -> bool:
-    """Whether the file holds the answer, or a part of it, and nothing of how it ended."""
+    """Whether the file holds the answer, or a part of it, but not how it ended."""
     if stop.normalized is not Stop.UNKNOWN or not stop.evidence:
         return False
     return stop.evidence[0].rule == ABSENT or stop.evidence[-1].rule == NO_ROW
 
 
 def inference_of(stop: StopReason) -> Evidence | None:
-    """What a reason was inferred from; None where a word gives it, or nothing does."""
+    """The rule that inferred a reason; None where a word gives it, or nothing does."""
     return next((seen for seen in stop.evidence if seen.rule.startswith(INFERRED)), None)
 
 
 def recorder_word(stop: StopReason) -> str | None:
-    """The recorder's own word for the end, where the provider's was not recorded; None where it wrote none."""
+    """The recorder's own word, if the provider's was not recorded; None where it wrote none."""
     first = stop.evidence[0] if stop.evidence and stop.raw is None else None
     return first.note if first is not None and first.rule == RECORDER and 0 < len(first.note) <= _WORD else None
 
 
 def reason_text(stop: StopReason) -> str:
-    """A reason without a word of the provider's, as a sentence says it."""
+    """A stop reason without a provider's word, in words for a sentence."""
     first = stop.evidence[0] if stop.evidence else None
     if first is not None and first.rule == RECORDER:
         return f'"{first.note}" as the recorder says' if len(first.note) <= _WORD else "an error row of the recorder"
@@ -105,7 +105,7 @@ def reason_text(stop: StopReason) -> str:
 
 
 def reason_finding(stop: StopReason) -> Finding | None:
-    """What is to be said of a reason that no word in the file gives; None where one does."""
+    """The finding about a stop reason that no word in the file gives; None where one does."""
     first = stop.evidence[0]
     if stop.evidence[-1].rule == NO_ROW:
         told = f"the stop reason is {stop.raw or first.note!r}, and {stop.evidence[-1].note}"
