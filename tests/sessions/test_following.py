@@ -16,6 +16,7 @@ from inspector.config.settings import Settings
 from inspector.report.explain_document import document_text, members
 from inspector.report.facts import View
 from inspector.report.followed_view import FollowedView
+from inspector.sessions import following
 from inspector.sessions.following import FollowedFile
 from inspector.sessions.importers import IMPORTERS
 from inspector.sessions.transcripts import growth
@@ -233,6 +234,22 @@ def test_a_file_that_is_not_what_it_was_is_read_whole(tmp_path, whole, change) -
         path.unlink()
         assert "cannot be read" in followed.read().headline()
         path.write_text(turns(1, 2))
+    assert document(followed.read()) == document(rows.viewed(path))
+    assert len(whole) == 2
+
+
+def test_a_change_far_from_the_ends_of_a_large_file_is_seen_after_some_looks(tmp_path, whole, monkeypatch) -> None:
+    monkeypatch.setattr(following, "_BLOCK", 1000)
+    path = tmp_path / "s.jsonl"
+    path.write_text(turns(1, 20))
+    followed = FollowedView([str(path)], None, None, Settings())
+    followed.read()
+    blocks = path.stat().st_size // 1000
+    path.write_text(turns(1, 20).replace("answer 9", "ANSWER 9"))
+    for number in range(blocks):
+        with path.open("a") as file:
+            file.write(turns(21 + number, 21 + number))
+        followed.read()
     assert document(followed.read()) == document(rows.viewed(path))
     assert len(whole) == 2
 
