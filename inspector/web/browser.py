@@ -1,4 +1,4 @@
-"""What passes between the server and a browser, as values: page, files and headers to it, frames and requests from it.
+"""The values exchanged with a browser: page, files and headers to it, frames and requests from it.
 
 The terminal's script, style and fonts are textual-serve's; the page around them is ours, names no other host and holds
 no script. Only names of the table are answered, so no path is ever looked up on disk. `Entrance` says which requests
@@ -23,7 +23,7 @@ from loop_core.errors import LoopError
 
 
 class PageFile(NamedTuple):
-    """One file of the page."""
+    """One static file of the page."""
 
     place: Path
     content_type: str
@@ -108,7 +108,7 @@ MOST_CELLS = 2_000
 
 
 class FrameError(LoopError):
-    """A frame that the page never sends."""
+    """A frame that our page never sends."""
 
 
 class InputFrame(NamedTuple):
@@ -125,7 +125,7 @@ class SizeFrame(NamedTuple):
 
 
 class PingFrame(NamedTuple):
-    """To be answered with the same text."""
+    """A ping, to be answered with the same text."""
 
     text: str
 
@@ -140,7 +140,7 @@ Frame: TypeAlias = InputFrame | SizeFrame | PingFrame | FocusFrame
 
 
 def frame_of(text: str) -> Frame:
-    """One frame.
+    """Parses one frame.
 
     Raises:
         FrameError: it is none that the page sends.
@@ -155,7 +155,7 @@ def frame_of(text: str) -> Frame:
 
 
 def cells(value: Any, name: str) -> int:
-    """A number of columns or rows, at most as many as are drawn.
+    """A number of columns or rows, at most the number that is drawn.
 
     Raises:
         FrameError: it is no positive whole number.
@@ -199,7 +199,7 @@ OWN_SITE = ("same-origin", "none")
 
 
 class EntryRefusal(NamedTuple):
-    """A status, and one line that a browser shows."""
+    """A refused request: the HTTP status, and one line for the browser."""
 
     status: int
     why: str
@@ -207,7 +207,7 @@ class EntryRefusal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrowserClaims:
-    """What a request says of itself; None is a header that is absent."""
+    """The headers of a request that access control reads; None is a header that is absent."""
 
     hosts: tuple[str, ...]
     origin: str | None = None
@@ -222,7 +222,8 @@ class BrowserClaims:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Entrance:
-    """What opens the door. The cookie is not the token: neither can be made from the other."""
+    """The access control of the server: hosts, token and cookie. The cookie is not the token: neither can be made from
+    the other."""
 
     token: str
     cookie: str
@@ -236,8 +237,8 @@ class Entrance:
     """When token and cookie expire."""
 
     def knows(self, host: str) -> bool:
-        """Whether a Host is ours. An address cannot be rebound, a name can; the port is the browser's to know, since
-        a tunnel may have another at its other end.
+        """Whether a Host header names this server. An address cannot be rebound, a name can; the port is the browser's
+        to know, since a tunnel may have another at its other end.
         """
         found = _HOST.fullmatch(host)
         if found is None:
@@ -252,15 +253,16 @@ class Entrance:
         return address.is_loopback or self.exposed
 
     def refusal(self, claims: BrowserClaims) -> EntryRefusal | None:
-        """Why this request may not come in; None where it may."""
+        """Why this request is refused; None where it may."""
         return next((refusal for holds, refusal in RULES if not holds(self, claims)), None)
 
     def brings_token(self, claims: BrowserClaims) -> bool:
-        """Whether the request carries the token of the printed address."""
+        """Whether the request contains the token of the printed address."""
         return _same(claims.token, self.token)
 
     def from_elsewhere(self, claims: BrowserClaims) -> bool:
-        """Whether another site led here; a browser then keeps a strict cookie back until our own page asks."""
+        """Whether another site led to this request; the browser then sends a strict cookie only after a request from
+        our own page."""
         return claims.site is not None and claims.site not in OWN_SITE
 
 

@@ -1,4 +1,4 @@
-"""How the server listens: its address and certificate, and a log that reports each kind of trouble sparingly."""
+"""Listening for connections: address, certificate, and a log that limits repeated messages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MALFORMED, FAILED, CROWDED = "malformed", "failed", "crowded"
 
 
 class Sparing:
-    """Tells each kind once a minute at most; the next line counts what was left out."""
+    """Logs each kind of message at most once a minute; the next one counts the messages left out."""
 
     def __init__(self, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic,
                  malformed: type[Exception] = ValueError) -> None:
@@ -67,7 +67,7 @@ class Sparing:
         self._tell(f"{' '.join(line.split())[:200]}{f' ({more:,} more since the last line)' if more else ''}")
 
     def of(self, why: BaseException | None, otherwise: str = "") -> None:
-        """Tells of what was raised."""
+        """Logs an exception."""
         if isinstance(why, OSError) and why.errno in EXHAUSTED:
             self(CROWDED, f"no room for a further connection or file: {why.strerror}; it goes on when one ends")
         elif isinstance(why, self._malformed):
@@ -83,19 +83,19 @@ class Sparing:
 
 
 class SparingHandler(logging.Handler):
-    """Takes what aiohttp logs, whose own lines hold a traceback."""
+    """Handles aiohttp's log records, whose own lines contain tracebacks."""
 
     def __init__(self, sparing: Sparing) -> None:
         super().__init__(logging.WARNING)
         self._sparing = sparing
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One line, or none."""
+        """Writes one line, or none."""
         self._sparing.of(record.exc_info[1] if record.exc_info else None, record.getMessage())
 
 
 def logger(sparing: Sparing) -> logging.Logger:
-    """A logger whose records go nowhere else."""
+    """A logger whose records are passed to no other logger."""
     made = logging.Logger("inspector.web", logging.WARNING)
     made.addHandler(SparingHandler(sparing))
     return made
@@ -108,19 +108,19 @@ HEAD_WAIT = 10.0
 
 
 class Listenable(Protocol):
-    """What answers requests and reports trouble."""
+    """An object that answers requests and logs errors."""
 
     trouble: Sparing
 
     def application(self) -> web.Application:
-        """The routes."""
+        """The aiohttp application with its routes."""
 
 
 @asynccontextmanager
 async def listening(
     server: Listenable, host: str, port: int, certificate: Certificate | None = None, patience: float = HEAD_WAIT
 ) -> AsyncIterator[int]:
-    """Answers requests within the block, which is given the port.
+    """Answers requests within the block, which receives the port.
 
     aiohttp closes a connection that has brought no whole head of a request this long after it was made, or after the
     last answer on it.

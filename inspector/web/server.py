@@ -1,4 +1,4 @@
-"""The server: routes, the places for tabs, and a start and an end without loose threads.
+"""The server: its routes, the limited number of tabs, and a start and an end without leftover threads.
 
 Every request passes the entrance, every answer carries the headers of `front`. A tab is one WebSocket and one process;
 whichever ends first ends the other.
@@ -42,7 +42,7 @@ Tell = Callable[[str], None]
 
 
 class AppServer:
-    """Serves one command to whoever the entrance lets in."""
+    """Serves the app to browsers that the access control admits."""
 
     def __init__(self, argv: Sequence[str], entrance: Entrance, *, title: str, most: int, tell: Tell,
                  environment: Mapping[str, str] | None = None, idle: float = 0.0,
@@ -66,7 +66,7 @@ class AppServer:
         self._closing = False
 
     def application(self) -> web.Application:
-        """The routes, behind the entrance."""
+        """The aiohttp application with its routes and access control."""
         app = web.Application(middlewares=[self._door])
         app.on_response_prepare.append(_with_headers)
         app.on_shutdown.append(self._close)
@@ -129,7 +129,7 @@ class AppServer:
     # -- a tab ---------------------------------------------------------------------------------------------------
 
     def renew(self, entrance: Entrance) -> None:
-        """Lets in by another token and cookie; tabs stay."""
+        """Replaces the token and the cookie; open tabs stay."""
         self._entrance = entrance
 
     async def _socket(self, request: web.Request) -> web.WebSocketResponse:
@@ -376,7 +376,7 @@ async def run(
     server: AppServer, host: str, port: int, ready: Callable[[int], None], certificate: Certificate | None = None,
     renewed: Callable[[int], None] | None = None,
 ) -> None:
-    """Listens until it is told to end (SIGINT, SIGTERM, SIGHUP); `ready` is given the port, `renewed` at SIGUSR1.
+    """Listens until a signal ends it (SIGINT, SIGTERM, SIGHUP); `ready` is given the port, `renewed` at SIGUSR1.
 
     Raises:
         CallerError: the address cannot be listened on.

@@ -1,4 +1,4 @@
-"""The process of one tab: its start, its input, its end, and the files that it hands over.
+"""The process of one browser tab: its start, input, end, and the files that it delivers.
 
 textual-serve speaks its protocol; what differs here is that no shell starts it, that it always ends, and that a file
 which is not whole never looks so.
@@ -34,7 +34,7 @@ SCHEMES: Mapping[str, str] = {"dark": "15;0", "light": "0;15"}
 
 
 def command(options: Sequence[str], paths: Sequence[str]) -> list[str]:
-    """What a tab runs: the app on these paths, in this interpreter."""
+    """The command of a tab's process: the app on these paths, in this interpreter."""
     return [sys.executable, "-P", "-c", _START, os.pathsep.join(sys.path), "view", *options, "--", *paths]
 
 
@@ -45,7 +45,7 @@ _MODE = re.compile(rb"\x1b\[\?((?!2026)\d+)[hl]|\x1b\]11;[^\x1b]*\x1b\\")
 
 
 class TabFiles(DownloadManager):
-    """The files that a process hands over, each once."""
+    """The files that a process delivers, each once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,13 +53,13 @@ class TabFiles(DownloadManager):
         self._taken: set[str] = set()
 
     async def chunk_received(self, delivery_key: str, chunk: bytes | str) -> None:
-        """Notes that a file has come to its end; its end is an empty chunk."""
+        """Notes the end of a file, which an empty chunk marks."""
         if not chunk:
             self._whole.add(delivery_key)
         await super().chunk_received(delivery_key, chunk)
 
     def take(self, key: str) -> str | None:
-        """The name of a file that nobody has taken yet; it is taken by this."""
+        """The name of a file that has not been downloaded yet; this call takes it."""
         found = self._active_downloads.get(key)
         if found is None or key in self._taken:
             return None
@@ -67,12 +67,12 @@ class TabFiles(DownloadManager):
         return found.file_name
 
     def is_whole(self, key: str) -> bool:
-        """Whether all of it has come."""
+        """Whether the file has arrived completely."""
         return key in self._whole
 
 
 class Tab(AppService):
-    """One process. `over` is set when it has ended, says that it ends, or is to be ended."""
+    """The process of one tab. `over` is set when it has ended, says that it ends, or is to be ended."""
 
     def __init__(
         self, argv: Sequence[str], scheme: str, *, write_bytes: Callable[[bytes], Awaitable[None]],
@@ -96,11 +96,11 @@ class Tab(AppService):
 
     @property
     def last_words(self) -> str:
-        """The last that it said on standard error."""
+        """The last output on standard error."""
         return self._words.decode("utf-8", "replace").strip()
 
     async def on_meta(self, data: bytes) -> None:
-        """Takes the place; all else is textual-serve's."""
+        """Stores the place in the session; other messages go to textual-serve."""
         said = json.loads(data)
         if said.get("type") == "place":
             self.place = json.dumps(said.get("place"))[:MOST_SAID]
@@ -132,12 +132,12 @@ class Tab(AppService):
                 self._takes = None
 
     async def detach(self) -> None:
-        """No browser looks any more: what it draws goes nowhere."""
+        """Notes that no browser shows the tab: its output is discarded."""
         self._takes = None
         await self.blur()
 
     async def attach(self, write_bytes: WriteBytes, write_str: WriteText, width: int, height: int) -> None:
-        """Another page shows it from here on: the terminal of it is set up as the first was, and all is drawn again."""
+        """Connects another page to the tab: its terminal is set up again, and everything is drawn again."""
         self._takes = (write_bytes, write_str)
         await write_bytes(b"".join(self._modes.values()))
         await self.set_terminal_size(width, max(1, height - 1) if height > 1 else 2)  # only another size draws it all
@@ -170,7 +170,7 @@ class Tab(AppService):
             self._words = (self._words + data)[-MOST_SAID:]
 
     async def start(self, width: int, height: int) -> None:
-        """Starts it.
+        """Starts the process.
 
         Raises:
             OSError: there is no room for a further process.
@@ -181,18 +181,20 @@ class Tab(AppService):
             self._task.add_done_callback(lambda _: self.over.set())
 
     async def set_terminal_size(self, width: int, height: int) -> None:
-        """Tells it of another size. A page repeats its first one, and the app would draw everything twice."""
+        """Sends the process another terminal size. A page repeats its first one, and the app would draw everything
+        twice."""
         if (width, height) != self._size:
             self._size = width, height
             await super().set_terminal_size(width, height)
 
     async def run(self) -> None:
-        """Hands on what it writes, until it ends or nobody takes it; a reader given up before it began is no error."""
+        """Passes the process's output to the page until the process or the page ends; a cancelled reader is no error.
+        """
         with suppress(asyncio.CancelledError, ConnectionError):
             await super().run()
 
     async def stop(self) -> None:
-        """Asks it to leave, and sees that it did."""
+        """Asks the process to exit, and ensures that it does."""
         process = self._process
         if process is None:
             return

@@ -1,4 +1,5 @@
-"""Textual's driver for a browser, in the process of a tab: ends with its server, writes whole packets, knows the focus.
+"""Textual's driver in the process of a browser tab: it ends with its server, writes whole packets, and tracks the
+page's focus.
 
 Named by TEXTUAL_DRIVER, which the server sets; loaded nowhere else.
 """
@@ -16,8 +17,8 @@ from textual.theme import Theme
 
 
 def whole_packets(write: Callable[[bytes], int]) -> Callable[[bytes], int]:
-    """A writer that lets one packet end before the next begins: frames are written by the app's thread, files by the
-    one that reads, and a pipe mixes what is longer than its unit.
+    """Wraps a writer so that each packet is written completely before the next. The app's thread writes frames and
+    another thread writes files, and a pipe may interleave writes longer than its buffer unit.
     """
     lock = Lock()
 
@@ -42,7 +43,7 @@ class TabDriver(WebDriver):
         self._painting = Event()
 
     def start_application_mode(self) -> None:
-        """Input is read after the app has lost its first focus: a focus event before that would be undone."""
+        """Starts reading input only after the app has lost its first focus: an earlier focus event would be undone."""
         super().start_application_mode()
         self._app.theme_changed_signal.subscribe(self._app, self._surround)
         self._surround(self._app.current_theme)
@@ -54,12 +55,12 @@ class TabDriver(WebDriver):
             self.write(f"\x1b]11;{theme.background}\x1b\\")
 
     def stop_application_mode(self) -> None:
-        """The thread that reads may not have begun."""
+        """Stops reading input, even if the reading thread has not started."""
         super().stop_application_mode()
         self._painting.set()
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
-        """When the page loses the focus, reports the place in the session to the server."""
+        """Reports the place in the session to the server when the page loses the focus."""
         if packet_type == "blur":
             found = getattr(self._app, "where", None)
             if found is not None:
@@ -67,7 +68,7 @@ class TabDriver(WebDriver):
         super().on_meta(packet_type, payload)
 
     def run_input_thread(self) -> None:
-        """Where input ends, the server is gone, and so is the app."""
+        """Reads input; its end means that the server is gone, so the app exits."""
         self._painting.wait()
         super().run_input_thread()
         if not self.exit_event.is_set():

@@ -1,1 +1,1 @@
-"""A session beside its other runs: what another budget, policy or rule would have made of it."""
+"""What-ifs: a session replayed under another budget, policy or rule, beside the original run."""

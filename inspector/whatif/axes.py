@@ -1,4 +1,4 @@
-"""The axes of a grid: which limits are varied, how their values are typed, and which are taken where none are named.
+"""The axes of a grid: which limits vary, how their values are typed, and the default axes.
 
     1..6                 every whole number
     64..512/64           in steps
@@ -40,18 +40,18 @@ MOST_CELLS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One limit and its values, ascending, None last."""
+    """One limit and its values, ascending, with None last."""
 
     name: str
     values: tuple[Value, ...]
 
     @property
     def short(self) -> str:
-        """The name as it is shown."""
+        """The displayed name."""
         return SHORT.get(self.name, self.name)
 
     def value_text(self, value: Value) -> str:
-        """A value as it is shown; it may be typed so."""
+        """A value as displayed and as it may be typed."""
         if value is None:
             return "recorded" if self.name == INITIAL else "default"
         return f"{value:,}"
@@ -63,7 +63,7 @@ def size_of(value: Value) -> float:
 
 
 def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
-    """`NAME=SPEC` as it stands on a command line, one axis each.
+    """Parses `NAME=SPEC` words of a command line, one axis each.
 
     Raises:
         CallerError: an unknown name, a name twice, a value that is no number or out of range, too many cells.
@@ -85,7 +85,7 @@ def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
 
 
 def counted(axes: Iterable[Axis]) -> int:
-    """How many cells the axes make.
+    """The number of cells that the axes make.
 
     Raises:
         CallerError: too many.
@@ -152,7 +152,7 @@ def _geometric(low: int, high: int, factor: int) -> list[int]:
 
 
 def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
-    """Attempts from 0 to 6 or as many as were recorded, by budgets around the recorded max_tokens.
+    """The default axes: attempts from 0 to 6 or the recorded number, by budgets around the recorded max_tokens.
 
     Over a recording max_tokens changes nothing, so the total is varied itself. Where no request names a cap, its
     place is taken by the longest response. Where not all name the same, what each was recorded with stands beside.

@@ -1,4 +1,4 @@
-"""A run under other settings beside the one it started from: how each ends, where they part, how their texts differ.
+"""A branch compared with the run that it started from, as lines: the ends, where the runs part, how their texts differ.
 
 Both sides are one turn: the one at the cursor if the settings change it, else the worst of those that they change.
 """
@@ -66,7 +66,7 @@ def _over(branch: Branch) -> str:
 
 
 def compared_turn(branch: Branch, step: int | None = None) -> TurnFacts | None:
-    """The turn that two runs are compared by: the one at a step if it differs, else the worst of those that do.
+    """The turn by which two runs are compared: the one at a step if it differs, else the worst one that differs.
 
     None where no turn differs.
     """
@@ -113,7 +113,7 @@ def _shown(value: int | None) -> str:
 
 
 def parting(branch: Branch, turn: TurnFacts | None = None) -> Line:
-    """The first steps at which a turn differs between the two runs; without a turn, that none does."""
+    """The first steps at which a turn differs between the two runs, as lines; without a turn, a line that none does."""
     pair = None if turn is None else first_difference_of(original_of(branch, turn).run, turn.run)
     if turn is None or pair is None:
         return (Span("nothing differs: the run is the same to its end", Role.DIM),)
@@ -140,12 +140,12 @@ def _why(step: Step | None) -> str:
 
 
 def ending(turn: TurnFacts) -> str:
-    """How a turn ends, in two words."""
+    """The end of a turn, in two words."""
     return f"{turn.final_state.value}, {turn.terminal}" if turn.terminal else turn.final_state.value
 
 
 def ending_role(turn: TurnFacts) -> Role:
-    """How good that is."""
+    """The role of that end, for colouring."""
     if turn.terminal == "completed":
         return Role.OK
     return Role.WARN if turn.final_state is State.UNRECORDED else Role.ERROR
@@ -165,7 +165,7 @@ def _turn(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
 
 
 def differs(old: TurnFacts, new: TurnFacts) -> bool:
-    """Whether a turn went another way."""
+    """Whether a turn took another course."""
     return (old.final_state, old.terminal, old.ended.spend, old.run.runs) != (
         new.final_state, new.terminal, new.ended.spend, new.run.runs) or old.merged.text != new.merged.text
 
@@ -176,7 +176,7 @@ def fidelity(view: View, turn: TurnFacts) -> str:
 
 
 def spend(old: Turn, new: Turn) -> Line:
-    """All output of both, and what they spent against each limit."""
+    """The total output of both runs, and what each spent against each limit."""
     whole = ("", "output tokens", old.spend.output_tokens, None), ("", "", new.spend.output_tokens, None)
     pairs = [whole, *zip(limit_usage(old), limit_usage(new), strict=True)]
     return joined([
@@ -201,7 +201,7 @@ def _texts(branch: Branch, turn: TurnFacts) -> list[Line]:
 
 
 def text_diff(old: str, new: str) -> list[Line]:
-    """Two texts line by line; what both have is left out but for a little around each change."""
+    """Two texts compared line by line; common lines are left out except for a few around each change."""
     if old == new:
         return [(Span(f"the same {len(new):,} characters", Role.DIM),)]
     left, right = old.split("\n"), new.split("\n")
@@ -259,7 +259,7 @@ def _text(mark: str, texts: Sequence[str], role: Role) -> list[Line]:
 
 
 def run_line(name: str, view: View, number: int | None, branch: Branch | None, here: bool) -> Line:
-    """One run: its name, how a turn ends in it, how far that can be trusted, what it spent, where it parts.
+    """One run: its name, the end of a turn, its fidelity, its spend, and where it parts from the original.
 
     `number` is the turn's place, from 0, the same in every run that is listed; None: the worst turn of the run.
     """
@@ -287,7 +287,7 @@ def _parts(branch: Branch, turn: TurnFacts) -> str:
 
 
 def preview_line(run: Replay, assignments: Mapping[str, str], since: int | None) -> Line:
-    """What other settings would do from a step on, or from where the run itself began.
+    """The effect of other settings from a step on, or from the start of the run.
 
     Raises:
         CallerError: a setting cannot be used.

@@ -1,4 +1,4 @@
-"""A branch beside its original, and the saved branches of a session, as text and as JSON.
+"""A branch compared with its original, and the saved branches of a session, as text and as JSON.
 
 First divergence, end states, spend, and the merged texts diffed.
 """
@@ -28,7 +28,7 @@ SCHEMA = "loop-inspector/replay/1"
 
 
 def text(branch: Branch) -> str:
-    """The comparison as linear text, the answer first."""
+    """The comparison as linear text, the conclusion first."""
     return "\n".join(_lines(branch)) + "\n"
 
 
@@ -69,7 +69,7 @@ def _became(then: object, now: object) -> str:
 
 
 def summary(branch: Branch) -> str:
-    """What the change did, in one sentence."""
+    """The effect of the change, in one sentence."""
     if branch.difference is None:
         return "nothing changes"
     if not branch.changed:
@@ -90,25 +90,26 @@ def fidelity(branch: Branch) -> str:
 
 
 def trust(branch: Branch) -> str:
-    """The same, and whether the answers suffice for what the branch asks."""
+    """How far the branch can be trusted, and whether the known answers suffice for its requests."""
     return f"{fidelity(branch)}; {_ends(branch)}"
 
 
 def worst(branch: Branch) -> Fidelity:
-    """The fidelity of the first step that leaves the recording; RECORDED where none does."""
+    """The fidelity of the first step that departs from the recording; RECORDED where none does."""
     left = branch.view.replay.trace.departure
     return Fidelity.RECORDED if left is None else branch.view.steps[left].fidelity
 
 
 def live_sources(branch: Branch) -> list[str]:
-    """Whom the live answers of a run came from: the address and the model, once each."""
+    """The servers of a run's live answers: address and model, once each."""
     exchanges = [facts.exchange for facts in branch.view.responses if facts.live]
     return list(dict.fromkeys(
         f"{each.url}, model {(each.request.model if each.request else None) or 'not named'}" for each in exchanges))
 
 
 def boundaries(branch: Branch) -> list[str]:
-    """What told where tokens end in the simulated answers: each basis, for how many, and why for the first of them."""
+    """How the token boundaries of the simulated answers are known: each basis, with its number of answers and a reason.
+    """
     found: dict[str, list[Recut]] = {}
     for recut in _recuts(branch):
         found.setdefault(recut.basis, []).append(recut)
@@ -159,7 +160,7 @@ def _end(turn: TurnFacts) -> str:
 
 
 def spend(turn: Turn) -> str:
-    """All output, and what is spent against each limit, in words."""
+    """The total output, and the spend against each limit, in words."""
     return ", ".join([output(turn.spend), *(
         f"{short} {spent:,} of {'no bound' if limit is None else f'{limit:,}'}"
         for _, short, spent, limit in limit_usage(turn)
@@ -167,13 +168,13 @@ def spend(turn: Turn) -> str:
 
 
 def merged_diff(then: TurnFacts, now: TurnFacts) -> list[str]:
-    """The merged texts as a unified diff, inert; empty where they are equal."""
+    """The merged texts as a unified diff without control characters; empty if they are equal."""
     before, after = inert(then.merged.text).split("\n"), inert(now.merged.text).split("\n")
     return list(unified_diff(before, after, "original", "branch", lineterm=""))
 
 
 def values(branch: Branch) -> dict[str, Any]:
-    """The comparison as one JSON document: the branch's own `explain` document, and what differs."""
+    """The comparison as one JSON document: the branch's `explain` document, and the differences."""
     left = branch.view.replay.trace.departure
     return {
         "schema": SCHEMA,
@@ -214,7 +215,7 @@ BRANCHES_SCHEMA = "loop-inspector/branches/1"
 
 
 def restored(original: View, store: Store) -> tuple[Tree, list[str]]:
-    """The tree of the runs that were kept, and a line for each that cannot be made; those stay kept."""
+    """The tree of the saved runs, and a line for each that cannot be made; those stay saved."""
     tree, notices = Tree(original), list(store.notices)
     known = {ORIGINAL: tree.original}
     for key, act in store.kept.branches.items():
@@ -233,14 +234,14 @@ def restored(original: View, store: Store) -> tuple[Tree, list[str]]:
 
 
 def live_in(settings: Mapping[str, Any]) -> str | None:
-    """The live run that a record of settings names."""
+    """The live run named in a record of settings."""
     held = settings.get("set")
     name = held.get("live") if isinstance(held, Mapping) else None
     return name if isinstance(name, str) else None
 
 
 def remembered(original: View, name: str | None, folder: Path) -> list[str]:
-    """Has what a live run heard at hand, from its recording in the data folder; what is missing of it, a line each.
+    """Loads the recordings of live runs from the data folder; returns a line for each missing one.
 
     Raises:
         CallerError: the recording is not there, or cannot be read.
@@ -255,7 +256,7 @@ def remembered(original: View, name: str | None, folder: Path) -> list[str]:
 
 
 def keep(store: Store, node: Node) -> None:
-    """Keeps a branch, and those that it was made from."""
+    """Saves a branch, and the branches that it was made from."""
     if node.parent is None or (node.key in store.kept.branches and node.key not in store.unkept):
         return
     keep(store, node.parent)
@@ -264,13 +265,13 @@ def keep(store: Store, node: Node) -> None:
 
 
 def command_of(node: Node, paths: Sequence[str], api: str | None = None, profile: str | None = None) -> str:
-    """The command line that makes this run headless."""
+    """The command line that makes this run without the app."""
     replay = node.view.replay
     return command(paths, replay.settings, api, profile, replay.since, replay.earlier)
 
 
 def branches_text(tree: Tree, store: Store) -> str:
-    """The runs as a tree, each with its end; then what else is kept."""
+    """The runs as a tree, each with its end; then the other saved data."""
     rows = [(tree_prefix(follows) + node.name, node) for node, follows in tree.rows()]
     width = max(len(one_line(title)) for title, _ in rows)
     lines = []
@@ -299,7 +300,7 @@ def _place(tree: Tree, run: str, step: int | None) -> str:
 
 
 def branches_values(tree: Tree, store: Store, paths: Sequence[str]) -> dict[str, Any]:
-    """The same as one JSON document."""
+    """The saved runs as one JSON document."""
     kept = store.kept
     return {
         "schema": BRANCHES_SCHEMA,

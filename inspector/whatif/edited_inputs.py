@@ -1,4 +1,4 @@
-"""Edited inputs of turns as an operator names them, and what a run says of them: what was edited, how far is answered.
+"""Edited inputs of turns: how an operator names them, and how reports describe a run with edits.
 
 `TURN.INPUT=TEXT` names one: `2.3=new text`, `2.user=@prompt.txt`, `2.result=` for an empty one.
 """
@@ -23,7 +23,7 @@ SHOWN = 60
 
 
 class EditedInput(NamedTuple):
-    """An input that a run was given otherwise than it was recorded."""
+    """An input of a run whose text differs from the recorded one."""
 
     turn: int
     """From 1."""
@@ -33,7 +33,7 @@ class EditedInput(NamedTuple):
 
 
 def edit_of(replay: Replay, text: str) -> TurnEdit:
-    """The edit that `TURN.INPUT=TEXT` names; `@FILE` for the text reads a file, `@@` stands for a single @.
+    """The edit in a word `TURN.INPUT=TEXT`; `@FILE` for the text reads a file, `@@` stands for a single @.
 
     Raises:
         CallerError: it names none, or the file cannot be read.
@@ -69,7 +69,7 @@ def inputs_line(replay: Replay, record: TurnRecord) -> str:
 
 
 def edit_stretches(replay: Replay, texts: Sequence[str], from_step: int | None) -> list[tuple[int, dict[str, str]]]:
-    """What each edit sets, and from which step (its index) on: from where the run is given the input.
+    """The settings of each edit, and the step index from which they hold: the step at which the run receives the input.
 
     Raises:
         CallerError: one of them names no input, or one that this run is not given.
@@ -85,7 +85,7 @@ def edit_stretches(replay: Replay, texts: Sequence[str], from_step: int | None) 
 
 
 def edited_inputs(branch: Branch) -> list[EditedInput]:
-    """The inputs that a run is given otherwise, with what was recorded."""
+    """The edited inputs of a run, with their recorded texts."""
     replay = branch.view.replay
     records = {turn.record.id: turn.record for turn in branch.original.replay.turns}
     found: list[EditedInput] = []
@@ -98,12 +98,12 @@ def edited_inputs(branch: Branch) -> list[EditedInput]:
 
 
 def stop_steps(replay: Replay) -> list[int]:
-    """The steps (their indices) at which the recording stops answering because an input was edited."""
+    """The step indices at which the recording stops answering because an input was edited."""
     return [turn.end - 1 for turn in replay.turns if stops_at_edit(turn.steps)]
 
 
 def edit_lines(branch: Branch) -> list[str]:
-    """What was edited, a line each, and where the recording stops answering for that."""
+    """The edits, one line each, and where the recording stops answering because of them."""
     found = [f"edited: turn {each.turn}, input {each.given.number} ({each.given.what}), {len(each.given.text):,} "
              f"characters became {len(each.text):,}" for each in edited_inputs(branch)]
     stops = stop_steps(branch.view.replay)
@@ -114,7 +114,7 @@ def edit_lines(branch: Branch) -> list[str]:
 
 
 def edit_values(branch: Branch) -> dict[str, Any]:
-    """The same for a JSON document."""
+    """The edits as values of a JSON document."""
     stops = stop_steps(branch.view.replay)
     return {
         "edited": [{"turn": each.turn, "input": each.given.number, "what": each.given.what,

@@ -1,4 +1,4 @@
-"""A grid as a value: its cells, the settings of each, and how each turn ends in each.
+"""A grid as a value: its cells, the settings of each, and the end of each turn in each.
 
 A cell is a number, counted with the last axis fastest. Results are small: the distinct ends of a turn, and for each
 cell which of them it is.
@@ -29,7 +29,7 @@ APART = frozenset({INITIAL, "min_progress_chars", TOKENS})
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cells that differ only in limits that guards look at."""
+    """Cells that differ only in limits that guards check."""
 
     fixed: Mapping[str, Value]
     cells: array[int]
@@ -37,7 +37,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How one turn ends in one cell, and what it spent until then."""
+    """The end of one turn in one cell, and what the turn spent."""
 
     state: State
     """Where it was decided (`Turn.outcome`)."""
@@ -58,7 +58,7 @@ class End:
 
     @property
     def looks(self) -> State:
-        """The state whose sign it is shown with."""
+        """The state whose glyph represents this end."""
         if self.complete:
             return State.COMPLETE
         return State.ABORT_PARTIAL if self.state is State.COMPLETE else self.state
@@ -66,7 +66,7 @@ class End:
 
 @dataclass(frozen=True)
 class Grid:
-    """The axes, and what all cells share; where the base sets a limit that is varied, the axis goes before it.
+    """The axes, and the settings that all cells share; an axis overrides the base's value of its limit.
 
     Raises:
         CallerError: no axis, or too many cells.
@@ -86,7 +86,7 @@ class Grid:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The limits that are varied."""
+        """The limits that vary."""
         return tuple(axis.name for axis in self.axes)
 
     def values(self, cell: int) -> tuple[Value, ...]:
@@ -111,7 +111,7 @@ class Grid:
         return cell
 
     def settings(self, cell: int) -> Settings:
-        """The settings of a cell: what a branch is made from."""
+        """The settings of a cell, from which a branch can be made."""
         return self.settings_with(dict(zip(self.names, self.values(cell), strict=True)))
 
     def settings_with(self, values: Mapping[str, Value]) -> Settings:
@@ -122,7 +122,7 @@ class Grid:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The cells by the values of the axes that stand apart."""
+        """The cells grouped by the values of the axes that guards do not check."""
         apart = [axis for axis in self.axes if axis.name in APART]
         found = []
         for chosen in product(*(axis.values for axis in apart)):
@@ -161,7 +161,7 @@ class TurnGrid:
 
     @property
     def steady(self) -> bool:
-        """Whether the turn ends the same in every cell."""
+        """Whether the turn ends alike in every cell."""
         return len(self.ends) == 1 and UNDONE not in self.codes
 
 
@@ -175,7 +175,7 @@ LISTED = 8
 
 @dataclass(frozen=True, slots=True)
 class GridRequest:
-    """A wish for a grid, over whatever is looked at."""
+    """The parameters of a grid, for any session."""
 
     axes: tuple[Axis, ...] = ()
     """Empty: those that suit what was recorded (`default_axes`)."""
@@ -184,13 +184,13 @@ class GridRequest:
 
     @property
     def simulates(self) -> bool:
-        """Whether what was not recorded is simulated."""
+        """Whether unrecorded answers are simulated."""
         if self.simulate is not None:
             return self.simulate
         return not self.axes or any(axis.name == INITIAL for axis in self.axes)
 
     def grid(self, case: Case, base: Settings) -> Grid:
-        """The grid over a case, with what is the same in all cells.
+        """The grid over a case.
 
         Raises:
             CallerError: too many cells.
@@ -200,7 +200,7 @@ class GridRequest:
     def command(
         self, grid: Grid, paths: Sequence[str], show: str, api: str | None = None, profile: str | None = None
     ) -> str:
-        """The command line that gives the same grid headless, read as it was read here."""
+        """The command line that gives the same grid without the app."""
         base = grid.base
         varied = {name: getattr(Limits(), name) for name in grid.names if name != INITIAL}
         cap = None if INITIAL in grid.names else base.max_tokens
@@ -214,12 +214,12 @@ class GridRequest:
 
 
 def typed(axes: Sequence[Axis]) -> str:
-    """The axes on one line, as they may be typed."""
+    """The axes on one line, as they can be typed."""
     return " ".join(f"{axis.short}={spec_of(axis)}" for axis in axes)
 
 
 def spec_of(axis: Axis) -> str:
-    """The values of an axis as they may be typed: a range where they are one, else a list."""
+    """The values of an axis as they can be typed: as a range if possible, else as a list."""
     numbers = [value for value in axis.values if value is not None]
     parts = [_range(numbers)] if numbers else []
     return ",".join([*parts, axis.value_text(None)] if None in axis.values else parts)

@@ -1,4 +1,4 @@
-"""The results of a grid as lines: the answer first, then the map, the smallest budget of each turn, and the knee.
+"""The results of a grid as lines: the conclusion first, then the map, the smallest budget of each turn, and the knee.
 
 Further down: one cell of a grid as lines.
 """
@@ -23,7 +23,7 @@ def sheet(
     tuned: TunedGrid, bend: Knee | None, show: str = "outcome", turn: int | None = None, width: int = WIDTH,
     here: int | None = None,
 ) -> list[Line]:
-    """The whole sheet; of one turn where it is named. The map keeps to `width`, other lines are to be wrapped."""
+    """The whole sheet, or that of one turn. The map keeps to `width`, other lines are to be wrapped."""
     lines: list[Line] = [headline(tuned, bend), (), *about(tuned), ()]
     if not tuned.turns:
         return lines
@@ -35,7 +35,7 @@ def sheet(
 
 
 def answers(tuned: TunedGrid, bend: Knee | None, turn: int | None = None, most: int | None = None) -> list[Line]:
-    """The smallest budget of each turn, or of one, and the knee for all; of `most` turns at most."""
+    """The smallest budget of each turn, or of one, and the knee for all; at most `most` turns."""
     lines: list[Line] = [(Span("the smallest budget that completes each turn", Role.TITLE),),
                          *_smallest(tuned, turn, most)]
     if turn is None and bend is not None:
@@ -44,7 +44,7 @@ def answers(tuned: TunedGrid, bend: Knee | None, turn: int | None = None, most: 
 
 
 def headline(tuned: TunedGrid, bend: Knee | None) -> Line:
-    """The answer in one line."""
+    """The conclusion in one line."""
     if not tuned.turns:
         return (Span("NOTHING TO TUNE", Role.ERROR), Span("  no LLM traffic was found"))
     every = tuned.every
@@ -57,20 +57,20 @@ def headline(tuned: TunedGrid, bend: Knee | None) -> Line:
 
 
 def named(tuned: TunedGrid, cell: int, budget: int | None = None) -> str:
-    """A cell as an operator would say it: `attempts=5, max_tokens=512`; with another max_tokens where one is given."""
+    """A cell in an operator's words: `attempts=5, max_tokens=512`; with another max_tokens where one is given."""
     shown = {INITIAL: budget} if budget is not None else {}
     values = zip(tuned.grid.axes, tuned.grid.values(cell), strict=True)
     return ", ".join(f"{axis.short}={axis.value_text(shown.get(axis.name, value))}" for axis, value in values)
 
 
 def between(tuned: TunedGrid, cell: int, budget: int | None) -> Line:
-    """Where the map shows a max_tokens that lies between its values: in the next of them."""
+    """A note if a max_tokens lies between the values of its axis: the map shows it in the next larger one."""
     cap = dict(zip(tuned.grid.names, tuned.grid.values(cell), strict=True)).get(INITIAL)
     return () if budget is None or cap in (None, budget) else (Span(f" (column {cap:,})", Role.DIM),)
 
 
 def about(tuned: TunedGrid) -> Iterator[Line]:
-    """What was run: the axes, the size, and how far it may be trusted."""
+    """The parameters of the grid: the axes, the size, and how far the results can be trusted."""
     grid = tuned.grid
     for number, axis in enumerate(grid.axes):
         values = [axis.value_text(value) for value in axis.values]
@@ -89,7 +89,7 @@ def about(tuned: TunedGrid) -> Iterator[Line]:
 
 
 def fidelity(tuned: TunedGrid) -> Line:
-    """How many cells hold what was recorded, and how many what was simulated."""
+    """How many cells rest on recorded answers, and how many on simulated ones."""
     run = [cell for cell in range(tuned.grid.size) if tuned.looked_at[cell]]
     simulated = sum(map(bool, tuned.simulated))
     ended = sum(map(bool, tuned.unrecorded))
@@ -121,14 +121,14 @@ def completes(turn: TurnGrid) -> bool:
 
 
 def turn_counts(steady: int, undone: int, left: int = 0) -> Iterator[Line]:
-    """Turns that are only counted: those that complete in every cell, those that were not run, those left out."""
+    """Turns that are only counted: those that complete in every cell, those not run, those left out."""
     for count, what in ((steady, "complete in every cell"), (undone, "not run"), (left, "more, one at a time")):
         if count:
             yield (Span(f"{many(count, 'turn')} {what}", Role.DIM),)
 
 
 def smallest_lines(tuned: TunedGrid, found: SmallestLimits) -> Iterator[Line]:
-    """The smallest budget of one turn, or why there is none."""
+    """The smallest budget of one turn, or the reason why there is none."""
     name = f"turn {found.turn + 1}"
     glyph, role = STATE[found.end.looks]
     who = safe(f"  ({tuned.turns[found.turn].id})", Role.DIM, 24)
@@ -152,8 +152,8 @@ def smallest_lines(tuned: TunedGrid, found: SmallestLimits) -> Iterator[Line]:
 
 
 def grain(found: Edge, named: bool = False) -> Line:
-    """How the smallest max_tokens is known, and what one token less does: to the first turn that it hurts, `named`
-    where there are others."""
+    """How precisely the smallest max_tokens is known, and the effect of one token less on the first turn that it harms,
+    `named` if there are others."""
     below = ""
     for place in found.worse[:1]:
         who = f"turn {found.turns[place] + 1}" if named else "it"
@@ -169,7 +169,7 @@ def _does(end: End) -> str:
 
 
 def spent_line(end: End) -> Line:
-    """What a turn spent, and how far that can be trusted."""
+    """The spend of a turn, and how far it can be trusted."""
     return joined([
         (Span(many(end.segments, "segment")),), (Span(output(end.spent)),),
         (Span(many(end.spent.requests, "request")),), (Span(end.fidelity),)])
@@ -197,7 +197,7 @@ def _point_words(tuned: TunedGrid, cell: int, completed: int, tokens: int, budge
 
 
 def many(count: int, noun: str) -> str:
-    """A number of things."""
+    """A number with its noun."""
     return f"{count:,} {noun}{'s' if count != 1 else ''}"
 
 
@@ -206,7 +206,7 @@ def many(count: int, noun: str) -> str:
 
 
 def cell_sheet(tuned: TunedGrid, cell: int, turn: int | None = None, most: int | None = None) -> list[Line]:
-    """A cell in full; of `most` turns at most."""
+    """All details of a cell; at most `most` turns."""
     title: Line = (Span(named(tuned, cell), Role.TITLE),)
     if turn is not None or len(tuned.turns) == 1:
         return [title, *_cell_of_one(tuned, cell, turn or 0)]
@@ -216,7 +216,7 @@ def cell_sheet(tuned: TunedGrid, cell: int, turn: int | None = None, most: int |
 
 
 def cell_lines(tuned: TunedGrid, cell: int, most: int | None = None) -> Iterator[Line]:
-    """How each turn ends in a cell; turns that complete in every cell are counted."""
+    """The end of each turn in a cell; turns that complete in every cell are only counted."""
     steady = sum(map(completes, tuned.turns))
     told = [(number, turn.end(cell)) for number, turn in enumerate(tuned.turns, 1) if not completes(turn)]
     ends = [(number, end) for number, end in told if end is not None]

@@ -1,4 +1,4 @@
-"""A grid for a terminal, other programs and a browser: linear text, CSV, JSON (`loop-inspector/tune/2`), and a page."""
+"""The results of a grid as linear text, CSV, JSON (`loop-inspector/tune/2`), and an HTML page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCHEMA = "loop-inspector/tune/2"
 
 
 def text(tuned: TunedGrid, show: str = "outcome", ascii_only: bool = False, paths: Sequence[str] = ()) -> str:
-    """The sheet as linear text in 80 columns; at its end the command that runs the best cell, to be copied whole."""
+    """The sheet as linear text in 80 columns, ending with the command line of the best cell."""
     bend = knee(tuned)
     lines = [ascii_line(line) if ascii_only else line for line in sheet(tuned, bend, show)]
     told = plain([row for line in lines for row in wrapped(line, WIDTH)]) + "\n"
@@ -59,7 +59,7 @@ ENDS: Table[End] = Table((
 
 
 class TurnInCell(NamedTuple):
-    """A row of CSV: one turn in one cell, and the smallest max_tokens where the cell is the best one."""
+    """A row of CSV: one turn in one cell, with the smallest max_tokens if the cell is the best one."""
 
     values: tuple[Value, ...]
     number: int
@@ -104,7 +104,7 @@ def _axis(name: str, place: int) -> Column[TurnInCell]:
 
 
 def as_csv(tuned: TunedGrid) -> str:
-    """One row for each turn in each cell that was run; an empty value of an axis is `none`."""
+    """One row for each turn in each cell that was run; `none` stands for an unlimited value."""
     return csv_table(tuned.grid.names).csv(rows_of(tuned))
 
 
@@ -113,7 +113,7 @@ NO_FILE = (None, "-")
 
 
 def check(path: str | None, paths: Sequence[str], force: bool, option: str = "--csv") -> None:
-    """Says so before anything is run where a file may not be written.
+    """Checks before the run that the output files may be written.
 
     Raises:
         CallerError: it is there already and `force` is not given, or it is one of the sessions that are read.
@@ -133,7 +133,7 @@ def check(path: str | None, paths: Sequence[str], force: bool, option: str = "--
 
 
 def save(path: str | None, content: Callable[[], str], option: str = "--csv") -> None:
-    """Writes a file, where one is named; what was there is whole where that fails.
+    """Writes a file, if one is named; a failed write leaves the old file intact.
 
     Raises:
         CallerError: it cannot be written.
@@ -150,7 +150,7 @@ def save(path: str | None, content: Callable[[], str], option: str = "--csv") ->
 
 
 def document(tuned: TunedGrid) -> dict[str, Any]:
-    """The grid as plain values, ready for `json.dumps`; a cell that was not run has nulls."""
+    """The grid as plain values, ready for `json.dumps`; cells that were not run are null."""
     bend = knee(tuned)
     return {
         "schema": SCHEMA,
@@ -227,7 +227,7 @@ PAGE_STYLE = (
 
 
 def page(tuned: TunedGrid) -> str:
-    """The page: how many turns complete in each cell, by colour and number; the smallest cell is framed."""
+    """The HTML page: the number of complete turns in each cell, by colour and number, with the smallest cell framed."""
     grid, bend = tuned.grid, knee(tuned)
     best = bend.enough.cell if bend is not None else None
     turns = f"{len(tuned.turns):,} turn{'' if len(tuned.turns) == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Running a grid: every turn in every cell, on all cores, with progress; what was done before a cancel stays.
+"""Runs a grid: every turn in every cell, on all cores, with progress; a cancelled run keeps its results.
 
 Further down: work shared by forked processes.
 """
@@ -42,14 +42,14 @@ _HEAD = Struct("<II")
 
 
 def cores() -> int:
-    """How many processors this program may use."""
+    """The number of processors available to this program."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def shared(
     tasks: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
 ) -> Iterator[tuple[int, Any]]:
-    """Each task with its result, in the order in which they are done; ends early when cancelled.
+    """Runs tasks in processes; yields each with its result as it is done, and ends early when cancelled.
 
     `work` gives plain values (tuples, strings, numbers, bytes).
     """
@@ -140,7 +140,7 @@ ALONE = 0.1
 
 @dataclass(frozen=True)
 class TunedGrid:
-    """A grid that was run, or as much of it as was done."""
+    """A grid with its results, complete or cancelled."""
 
     grid: Grid
     turns: tuple[TurnGrid, ...]
@@ -154,7 +154,7 @@ class TunedGrid:
 
     @property
     def cancelled(self) -> bool:
-        """Whether something was left undone."""
+        """Whether some cells were not run."""
         return self.done < self.parts
 
     def _sum(self, of: Callable[[End], int]) -> list[int]:
@@ -179,22 +179,22 @@ class TunedGrid:
 
     @cached_property
     def completed(self) -> list[int]:
-        """For each cell, how many turns are complete by their verdict, as the session counts them."""
+        """For each cell, how many turns are complete by their verdict."""
         return self._sum(lambda end: end.complete)
 
     @cached_property
     def incomplete(self) -> list[int]:
-        """For each cell, how many turns are not complete, though the recording goes on to their end."""
+        """For each cell, how many turns are not complete, although the recording reaches their end."""
         return self._sum(lambda end: not end.complete and end.state is not State.UNRECORDED)
 
     @cached_property
     def unrecorded(self) -> list[int]:
-        """For each cell, in how many turns the recording ends first."""
+        """For each cell, in how many turns the recording ended first."""
         return self._sum(lambda end: end.state is State.UNRECORDED)
 
     @cached_property
     def simulated(self) -> list[int]:
-        """For each cell, how many turns end in what was simulated."""
+        """For each cell, how many turns ended with a simulated answer."""
         return self._sum(lambda end: end.fidelity == Fidelity.SIMULATED)
 
     @cached_property
@@ -209,16 +209,16 @@ class TunedGrid:
 
     @cached_property
     def segments(self) -> list[int]:
-        """For each cell, how many responses the answers of all turns are made of."""
+        """For each cell, the number of responses in the answers of all turns."""
         return self._sum(attrgetter("segments"))
 
     @cached_property
     def every(self) -> int:
-        """How many turns were run, in the cells that were run in most: all of them, unless it was cancelled."""
+        """The largest number of turns run in any cell: all of them, unless the run was cancelled."""
         return max(self.looked_at)
 
     def whole(self, cell: int) -> bool:
-        """Whether a cell was run in as many turns as any: only such cells can be compared."""
+        """Whether a cell was run in as many turns as any other; only such cells can be compared."""
         return 0 < self.looked_at[cell] == self.every
 
 

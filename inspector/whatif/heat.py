@@ -1,4 +1,4 @@
-"""The heat map of a grid as lines: what stands in each cell, of all turns together or of one.
+"""The heat map of a grid as lines: the value of each cell, for all turns together or for one.
 
 Each cell is a glyph and a word or number, so that nothing hangs on colour; `~` stands behind what was simulated.
 
@@ -33,7 +33,7 @@ KNEE = "◇"
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """The places of the cells at one width."""
+    """The positions of the cells at one width."""
 
     axes: tuple[Axis, ...]
     left: int
@@ -45,31 +45,31 @@ class Plane:
 
     @property
     def rows(self) -> Axis:
-        """The axis that goes down."""
+        """The vertical axis."""
         return self.axes[-2] if len(self.axes) > 1 else self.axes[0]
 
     @property
     def columns(self) -> Axis | None:
-        """The axis that goes to the right; none where there is but one axis."""
+        """The horizontal axis; None if there is only one axis."""
         return self.axes[-1] if len(self.axes) > 1 else None
 
     @property
     def width(self) -> int:
-        """Columns of the screen that the widest line takes."""
+        """The width of the longest line in screen columns."""
         return self.left + min(self.many, self.across) * self.wide
 
     def whole_columns(self, cells: int) -> int:
-        """As many cells, or a few more, so that they are whole columns."""
+        """This number of screen columns, rounded up to whole columns of cells."""
         return -(-cells // self.wide) * self.wide
 
     @property
     def across(self) -> int:
-        """Cells in a row of the grid."""
+        """The number of cells in a row of the grid."""
         return len(self.columns.values) if self.columns is not None else 1
 
     @property
     def size(self) -> int:
-        """Cells in all."""
+        """The number of cells."""
         size = 1
         for axis in self.axes:
             size *= len(axis.values)
@@ -77,40 +77,40 @@ class Plane:
 
     @property
     def heads(self) -> int:
-        """Lines over the cells of a chunk: the columns' name, where there is one, and their values."""
+        """The number of header lines of a chunk: the name of the column axis, if there is one, and its values."""
         return 2 if self.columns is not None else 1
 
     @property
     def title(self) -> int:
-        """Lines over a block: a blank one, and the values of the other axes."""
+        """The number of title lines of a block: a blank one, and the values of the other axes."""
         return 2 if len(self.axes) > 2 else 0
 
     @property
     def chunk(self) -> int:
-        """Lines of a chunk."""
+        """The number of lines of a chunk."""
         return self.heads + len(self.rows.values)
 
     @property
     def block(self) -> int:
-        """Lines of a block."""
+        """The number of lines of a block."""
         return self.title + -(-self.across // self.many) * self.chunk
 
     @property
     def height(self) -> int:
-        """Lines in all."""
+        """The number of lines in total."""
         return self.size // (self.across * len(self.rows.values)) * self.block
 
     # -- places ------------------------------------------------------------------------------------------------------
 
     def place(self, cell: int) -> tuple[int, int]:
-        """The column of the screen and the line where a cell begins."""
+        """The screen column and the line at which a cell begins."""
         row, column = divmod(cell, self.across)
         block, row = divmod(row, len(self.rows.values))
         chunk, column = divmod(column, self.many)
         return self.left + column * self.wide, block * self.block + self.title + chunk * self.chunk + self.heads + row
 
     def cell_at(self, x: int, y: int) -> int | None:
-        """The cell at a place; None where there is none."""
+        """The cell at a position; None where there is none."""
         if not 0 <= y < self.height or x < self.left:
             return None
         block, chunk, row = self._at(y)
@@ -120,22 +120,22 @@ class Plane:
         return self._first(block, row) + chunk * self.many + column
 
     def moved(self, cell: int, across: int, down: int) -> int:
-        """The cell so many columns and rows further, as far as there are any; blocks follow one another."""
+        """The cell this many columns and rows away, clamped to the grid; blocks follow one another."""
         row, column = divmod(cell, self.across)
         column = min(max(column + across, 0), self.across - 1)
         return min(max(row + down, 0), self.size // self.across - 1) * self.across + column
 
     def headed(self, y: int) -> int:
-        """The line that names the columns of the cells on a line; that line itself where it holds none."""
+        """The header line for the cells of a line; the line itself if it holds none."""
         row = self._at(y)[2]
         return y - row - 1 if row >= 0 else y
 
     def scrolls(self, y: int) -> bool:
-        """Whether a line moves sideways with the cells; names of axes and titles do not."""
+        """Whether a line scrolls sideways with the cells; axis names and titles do not."""
         return self._at(y)[2] >= -1
 
     def heads_columns(self, y: int) -> bool:
-        """Whether a line names the values of the columns."""
+        """Whether a line shows the values of the column axis."""
         return self.columns is not None and self._at(y)[2] == -1
 
     def _at(self, y: int) -> tuple[int, int, int]:
@@ -155,7 +155,7 @@ class Plane:
     # -- drawing -----------------------------------------------------------------------------------------------------
 
     def line(self, y: int, marks: Sequence[Span], here: int | None = None, best: Sequence[int] = ()) -> Line:
-        """One line, with what stands in each cell; the cell `here`, the smallest budget and the knee are marked."""
+        """One line of cells; cell `here`, the smallest budget and the knee are marked."""
         block, chunk, row = self._at(y)
         if row >= 0:
             return self._cells(self._first(block, row), chunk, row, marks, here, best)
@@ -190,7 +190,7 @@ class Plane:
 
 
 def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None) -> Plane:
-    """The places of cells that hold these marks, at most `width` columns wide; None: as wide as they are."""
+    """The positions of cells with these marks, at most `width` columns wide; None: as wide as they are."""
     rows, columns = (axes[-2], axes[-1]) if len(axes) > 1 else (axes[0], None)
     left = max(len(rows.short), *(len(rows.value_text(value)) for value in rows.values)) + 2 * GAP
     widest = max((len(mark.text) for mark in marks), default=0) + len(MARKED) + len(HERE)
@@ -215,7 +215,7 @@ WORDS: Mapping[str, str] = {
 
 
 def word(end: End) -> str:
-    """How a turn ends, in a word: the limit that stopped it, or why it ended; its verdict where that says more."""
+    """The end of a turn in a word: the limit that stopped it, or its terminal reason; its verdict if that says more."""
     if end.state is State.COMPLETE and not end.complete and not end.cut_unseen:
         return end.verdict.lower()
     told = "completed" if end.complete else end.limit or ("cut_unseen" if end.cut_unseen else end.terminal)
@@ -256,7 +256,7 @@ SHOWS: Mapping[str, _Shown] = {
 
 
 def marks(tuned: TunedGrid, show: str, turn: int | None = None, *, short: bool = False) -> list[Span]:
-    """What stands in each cell: of all turns together, or of one; `short` leaves out how many turns there are."""
+    """The mark of each cell: for all turns together, or for one; `short` leaves out how many turns there are."""
     if turn is None and len(tuned.turns) == 1:
         turn = 0
     return _all(tuned, show, short) if turn is None else _one(tuned, show, turn)
@@ -290,7 +290,7 @@ def _one(tuned: TunedGrid, show: str, turn: int) -> list[Span]:
 
 
 def key(show: str, single: bool) -> str:
-    """What the glyphs mean."""
+    """The legend of the glyphs."""
     if show != "outcome":
         return f"{SHADES[0]} little to {SHADES[-1]} most: {SHOWS[show].title}"
     glyphs = {state: STATE[state][0] for state in (State.COMPLETE, State.ABORT_PARTIAL, State.UNRECORDED)}
@@ -305,7 +305,7 @@ def key(show: str, single: bool) -> str:
 def heat(
     tuned: TunedGrid, show: str, turn: int | None = None, width: int = WIDTH, here: int | None = None
 ) -> list[Line]:
-    """The map, at most `width` columns wide; the cell `here` is marked."""
+    """The map, at most `width` columns wide; cell `here` is marked."""
     spans = marks(tuned, show, turn)
     if plane(tuned.grid.axes, spans, None).width > width:
         spans = marks(tuned, show, turn, short=True)

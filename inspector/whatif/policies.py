@@ -1,4 +1,4 @@
-"""One case under every policy: a matrix of policies by turns, a decision in each cell.
+"""One case under every policy: a matrix of policies by turns, with a decision in each cell.
 
 A decision is about what the loop would have done, so only the run that begins a turn counts; a failure that the
 recorded agent sent again is passed over. Rows of `DECISIONS` are tried in order, the worst first.
@@ -30,7 +30,7 @@ from loop_core.values import Severity, Stop
 
 
 class PolicyRun:
-    """What a decision looks at: the run of one turn under one policy."""
+    """The run of one turn under one policy, as the rows of the decision table test it."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.steps = steps
@@ -38,7 +38,7 @@ class PolicyRun:
 
     @cached_property
     def evaluated(self) -> list[Evaluation]:
-        """The responses that the loop looked at, in order."""
+        """The responses that the loop evaluated, in order."""
         return [s.turn.evaluation for s in self.steps if s.state is State.EVALUATE_STOP
                 and s.turn.evaluation is not None]
 
@@ -60,7 +60,7 @@ class PolicyRun:
 
     @cached_property
     def lost(self) -> list[Verdict]:
-        """The calls that might have run, and that the loop never ran."""
+        """The calls that could have run and that the loop never ran."""
         ran = {id(v.call) for step in self.steps if _begins_batch(step) for v in step.turn.would_run}
         ready = [v for seen in self.evaluated for v in seen.verdicts if v.admission is not Admission.HELD]
         return [verdict for verdict in ready if id(verdict.call) not in ran]
@@ -72,24 +72,24 @@ class PolicyRun:
 
     @property
     def last(self) -> Stop | None:
-        """The effective reason of the last response; None where there was none."""
+        """The effective stop reason of the last response; None where there was none."""
         return self.evaluated[-1].judgement.stop.normalized if self.evaluated else None
 
     @property
     def completed(self) -> bool:
-        """Whether the loop takes the turn for finished."""
+        """Whether the loop considers the turn finished."""
         return self.turn.terminal == "completed"
 
     @property
     def lost_characters(self) -> int:
-        """Characters that its seams left out and that a careful rule keeps."""
+        """The number of characters that its seams dropped and that a careful rule keeps."""
         rule = self.turn.policy.seam
         joined = [(join(a, SeamRule.CAREFUL).text, join(a, rule).text) for a in self.turn.answers if len(a) > 1]
         return sum(max(0, len(careful) - len(own)) for careful, own in joined)
 
     @property
     def last_request(self) -> str:
-        """What it asked for last, in words."""
+        """The purpose of its last request, in words."""
         effects = [effect for step in self.steps for effect in step.effects if isinstance(effect, (Send, RunTools))]
         last = effects[-1] if effects else None
         if isinstance(last, RunTools):
@@ -162,7 +162,7 @@ _LIMITS = ("retry_limit", "budget_exhausted", "no_progress", "step_limit")
 
 
 class Decision(NamedTuple):
-    """One word for what a loop did with a turn: in full, short for a table, how bad it is, and when it holds."""
+    """One word for what a loop did with a turn: long and short forms, its severity, and its condition."""
 
     word: str
     short: str
@@ -250,14 +250,14 @@ class Matrix:
 
     @property
     def fidelity(self) -> Fidelity:
-        """How far its cells may be trusted at least."""
+        """The lowest fidelity of its cells."""
         first = self.replays[0]
         made = any(exchange.simulated for exchange in first.case.loaded.exchanges)
         return Fidelity.SIMULATED if made or first.settings.simulate else Fidelity.RECORDED
 
 
 def matrix(case: Case, settings: Settings | None = None, policies: Sequence[Policy] = ()) -> Matrix:
-    """Runs a case under `policies` (all presets where none is given), strict first; limits are those of `settings`."""
+    """Runs a case under `policies` (by default all presets), strict first, with the limits of `settings`."""
     base = settings or Settings()
     chosen = (STRICT, *(p for p in (policies or POLICIES.values()) if p.name != STRICT.name))
     replays = tuple(replay(case, replace(base, policy=policy)) for policy in chosen)

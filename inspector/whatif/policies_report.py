@@ -23,7 +23,7 @@ COLUMN = 10
 
 
 def text(matrix: Matrix) -> str:
-    """The matrix, then what each policy did; turns in a row in which all agree are one line."""
+    """The matrix, then the actions of each policy; consecutive turns in which all agree share a line."""
     return "\n".join(_lines(matrix)) + "\n"
 
 
@@ -59,14 +59,14 @@ def _lines(matrix: Matrix) -> Iterator[str]:
 
 
 def short_word(cell: Cell) -> str:
-    """The word of a cell, short enough for a column."""
+    """The word of a cell, abbreviated for a column."""
     if cell.decision.short == "continued":
         return f"cont. x{cell.continuations}"
     return cell.decision.short
 
 
 def same_decisions(matrix: Matrix, row: tuple[Cell, ...]) -> list[tuple[str, Cell]]:
-    """The cells of a row, those that say the same in one: the names of the policies, and what they did."""
+    """The cells of a row grouped by decision: the names of the policies, and the decision."""
     found: dict[tuple[str, str, int | None], tuple[list[str], Cell]] = {}
     for policy, cell in zip(matrix.policies, row, strict=True):
         found.setdefault((cell.decision.word, cell.why, cell.step), ([], cell))[0].append(policy.name)
@@ -105,7 +105,7 @@ ROWS: Table[CellOfTurn] = Table((
 
 
 def as_csv(matrix: Matrix) -> str:
-    """Each turn under each policy, a row each."""
+    """One row for each turn under each policy."""
     return ROWS.csv(
         CellOfTurn(number, turn.record.id, policy.name, cell)
         for number, (turn, row) in enumerate(zip(matrix.turns, matrix.rows, strict=True), 1)
@@ -161,7 +161,7 @@ def agree(matrix: Matrix, turn: int) -> bool:
 
 
 def folded(matrix: Matrix, each: bool) -> list[range]:
-    """The turns of each line: one turn, or those in a row about which all policies agree; `each` folds none."""
+    """The turns of each line: one turn, or consecutive ones in which all policies agree; `each` folds none."""
     turns = range(len(matrix.rows))
     if each:
         return [range(turn, turn + 1) for turn in turns]
@@ -173,7 +173,7 @@ def folded(matrix: Matrix, each: bool) -> list[range]:
 
 
 def fold_line(matrix: Matrix, turns: range, *, here: bool) -> Line:
-    """The line of turns in which all policies agree."""
+    """The line of consecutive turns in which all policies agree."""
     counts = Counter(matrix.rows[turn][0].decision.word for turn in turns)
     told = ", ".join(f"{word} {count:,}" for word, count in counts.most_common())
     return (Span(f"{turns[0] + 1:<{LABEL},}", Role.DIM), Span("▶" if here else " ", Role.HERE),
@@ -182,7 +182,7 @@ def fold_line(matrix: Matrix, turns: range, *, here: bool) -> Line:
 
 
 def fold_sheet(matrix: Matrix, turns: range) -> Listed:
-    """What is known of turns in which all policies agree."""
+    """The details of turns in which all policies agree."""
     alike = Counter(matrix.rows[turn][0].decision.word for turn in turns)
     return Listed([
         (Span(f"turns {turns[0] + 1:,} to {turns[-1] + 1:,}", Role.TITLE), Span(" under all policies", Role.DIM)),
@@ -194,7 +194,7 @@ def fold_sheet(matrix: Matrix, turns: range) -> Listed:
 
 
 class Layout(NamedTuple):
-    """Which policies are side by side, and how wide each is."""
+    """The visible policies, and their column width."""
 
     first: int
     seen: int
@@ -202,12 +202,12 @@ class Layout(NamedTuple):
 
     @property
     def policies(self) -> range:
-        """The policies that are seen."""
+        """The visible policies."""
         return range(self.first, self.first + self.seen)
 
 
 def layout(matrix: Matrix, width: int, policy: int) -> Layout:
-    """As many policies as fit into `width`, `policy` among them."""
+    """As many policies as fit into `width`, including `policy`."""
     every = len(matrix.policies)
     column = max(COLUMN, min(ROOMY, (width - LABEL) // every))
     count = max(1, min(every, (width - LABEL) // column))
@@ -215,7 +215,7 @@ def layout(matrix: Matrix, width: int, policy: int) -> Layout:
 
 
 def names(matrix: Matrix, layout: Layout) -> list[Line]:
-    """The names of the policies over their columns, in two lines where they are broken at the hyphen."""
+    """The column heads: the names of the policies, in two lines if broken at the hyphen."""
     shown_names = [matrix.policies[policy].name for policy in layout.policies]
     whole = all(len(name) < layout.column - 1 for name in shown_names)
     split = [(name, "", "") if whole else name.partition("-") for name in shown_names]
@@ -227,7 +227,7 @@ def names(matrix: Matrix, layout: Layout) -> list[Line]:
 
 
 def row(matrix: Matrix, turn: int, here: Place | None, layout: Layout) -> Line:
-    """What each policy does with a turn; the cell `here` is marked, where there is one."""
+    """The decisions of each policy about a turn; cell `here` is marked."""
     spans = [Span(f"{turn + 1:<{LABEL},}", Role.DIM)]
     for policy in layout.policies:
         cell, chosen = matrix.rows[turn][policy], (turn, policy) == here
@@ -249,19 +249,19 @@ def policy_at(layout: Layout, column: int) -> int | None:
 
 
 def assignments(matrix: Matrix, place: Place) -> Mapping[str, str]:
-    """What opens a cell as a branch of the run that the matrix was made of."""
+    """The assignments that open a cell as a branch of the matrix's run."""
     return {"policy": matrix.policies[place[1]].name}
 
 
 def step_at(matrix: Matrix, place: Place) -> int:
-    """The step at which the branch of a cell is worth looking at: where it parts from strict, else the turn's first."""
+    """The step at which to open the branch of a cell: where it departs from strict, else the turn's first."""
     turn, policy = place
     step = matrix.rows[turn][policy].step
     return matrix.replays[policy].turns[turn].first if step is None else step
 
 
 def find(matrix: Matrix, needle: str, start: Place, by: int, again: bool) -> Place | None:
-    """The next cell that says `needle`, by turns and then by policies, round the end; None where none does."""
+    """The next cell that contains `needle`, by turns and then by policies, wrapping around; None where none does."""
     columns, wanted = len(matrix.policies), needle.lower()
     count, first = len(matrix.rows) * columns, start[0] * columns + start[1]
     for far in range(again, count + again):
@@ -273,7 +273,8 @@ def find(matrix: Matrix, needle: str, start: Place, by: int, again: bool) -> Pla
 
 
 def differing(matrix: Matrix, start: Place, by: int) -> Place | None:
-    """The next cell whose policy decides otherwise than strict, by turns and then by policies; None where none does."""
+    """The next cell whose policy decides differently from strict, by turns and then by policies; None where none does.
+    """
     columns = len(matrix.policies)
     at = start[0] * columns + start[1] + by
     while 0 <= at < len(matrix.rows) * columns:
@@ -285,7 +286,7 @@ def differing(matrix: Matrix, start: Place, by: int) -> Place | None:
 
 
 def sheet(matrix: Matrix, here: Place, file: str = "") -> Listed:
-    """All that is known of a cell, the file of its turn if there are several, and what other policies do with it."""
+    """All details of a cell, with the file of its turn if there are several, and the decisions of other policies."""
     if not matrix.rows:
         return Listed([(Span("no turns", Role.DIM),)])
     turn, column = here

@@ -1,4 +1,4 @@
-"""The smallest budget that completes each turn, and the knee for all of them.
+"""The smallest budget that completes each turn, and the knee of the curve for all turns.
 
 Budgets are compared by what they spend: first all output tokens, then requests, then the values of the axes in their
 order. So among cells that do the same the strictest limits are named.
@@ -51,7 +51,7 @@ RESPONSES = "to the token, of recorded responses that no budget cuts"
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """The smallest max_tokens of some turns, all other limits as in their best cell."""
+    """The smallest max_tokens of some turns, with all other limits as in their best cell."""
 
     budget: int
     turns: tuple[int, ...]
@@ -65,18 +65,18 @@ class Edge:
 
     @property
     def worse(self) -> tuple[int, ...]:
-        """Which of them would cost more with one token less, or not complete: places in `ends`."""
+        """The turns that would cost more, or not complete, with one token less: indices into `ends`."""
         pairs = zip(self.below, self.ends, strict=False)
         return tuple(place for place, (below, end) in enumerate(pairs) if not as_good([below], [end]))
 
 
 def rank(end: End) -> tuple[int, int]:
-    """What a turn costs: its output tokens, then its requests."""
+    """The cost of a turn: its output tokens, then its requests."""
     return end.spent.output_tokens, end.spent.requests
 
 
 def cost(ends: Iterable[End]) -> tuple[int, int]:
-    """What turns cost together."""
+    """The cost of several turns together."""
     tokens, requests = 0, 0
     for end in ends:
         tokens, requests = tokens + end.spent.output_tokens, requests + end.spent.requests
@@ -84,7 +84,7 @@ def cost(ends: Iterable[End]) -> tuple[int, int]:
 
 
 def as_good(candidate: Sequence[End], ends: Sequence[End]) -> bool:
-    """Whether turns do what they do in `ends`: whichever completes there completes, and they cost no more together."""
+    """Whether turns do as well as in `ends`: each that completes there completes, at no higher total cost."""
     kept = all(now.complete for now, end in zip(candidate, ends, strict=True) if end.complete)
     return kept and cost(candidate) <= cost(ends)
 
@@ -92,7 +92,7 @@ def as_good(candidate: Sequence[End], ends: Sequence[End]) -> bool:
 def edge(
     tuned: TunedGrid, turns: Sequence[int], values: Sequence[Value], worse: int, ends: Sequence[End]
 ) -> Edge | None:
-    """The edge between `worse`, with which the turns are not as good, and the budget of a cell, where they end as told.
+    """The edge between `worse`, with which the turns do worse, and the budget of a cell in which they end as given.
 
     None where the cell has no max_tokens of its own.
     """
@@ -166,7 +166,7 @@ class _Runs:
 
 @dataclass(frozen=True, slots=True)
 class SmallestLimits:
-    """What one turn needs."""
+    """The smallest limits that complete one turn."""
 
     turn: int
     """Its place in `Tuned.turns`."""
@@ -181,12 +181,12 @@ class SmallestLimits:
 
     @property
     def at_edge(self) -> End:
-        """How it ends with the smallest max_tokens; where that is no axis, how it ends in the cell."""
+        """The end of the turn with the smallest max_tokens; without such an axis, its end in the cell."""
         return self.end if self.edge is None else self.edge.ends[0]
 
     @property
     def limits(self) -> dict[str, int]:
-        """The smallest value of each limit, to the unit."""
+        """The smallest value of each limit, exact to one unit."""
         end = self.at_edge
         budget = {} if self.edge is None else {INITIAL: self.edge.budget}
         return {**budget, **{name: least for name, least in end.needs if name in SHORT}}
@@ -249,7 +249,7 @@ def _by_axis(tuned: TunedGrid, turn: TurnGrid, completed: frozenset[int]) -> tup
 
 
 def why_not(tuned: TunedGrid, end: End) -> str:
-    """Why no cell completes a turn, from its end in the most generous one."""
+    """Why no cell completes a turn, by its end in the most generous one."""
     if end.state is State.UNRECORDED:
         return "the recording ends first: what would be asked next was never recorded"
     if end.limit in tuned.grid.names:
@@ -265,7 +265,7 @@ def why_not(tuned: TunedGrid, end: End) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BudgetPoint:
-    """A cell that no other beats."""
+    """A cell that no other cell dominates."""
 
     cell: int
     completed: int

@@ -1,4 +1,4 @@
-"""The steps of two turns beside each other, and the equal ones folded: a turn under two runs, or any two turns.
+"""Aligns the steps of two turns and folds equal ones: one turn in two runs, or any two turns.
 
 Two runs of one turn look at the same responses, so a step stands beside a step of the other run by the responses that
 came before it. Two different turns are aligned by the longest sequences of moves that they have in common.
@@ -17,7 +17,7 @@ from loop_core.turn.trace import Step, step_key
 
 
 class StepPair(NamedTuple):
-    """A step of the left turn and a step of the right one, by their indices; None where one has none there."""
+    """A step of the left turn and a step of the right one, by index; None where one has none there."""
 
     left: int | None
     right: int | None
@@ -26,7 +26,7 @@ class StepPair(NamedTuple):
 
 
 class EqualSteps(NamedTuple):
-    """Some steps in a row that both turns have alike."""
+    """Consecutive steps that both turns share."""
 
     left: int
     """The first of them, by its index."""
@@ -40,7 +40,7 @@ SMALL = 2_000
 
 
 def move_key(step: Step) -> tuple[Any, ...]:
-    """What makes steps of two different turns the same: the move, the word that it read, what it asks for and ends as.
+    """The identity of steps of different turns: the move, the stop word, the request, and the end.
 
     Which response it was, and what was spent by then, is another in every turn.
     """
@@ -65,7 +65,7 @@ def step_pairs(left: TurnRun, right: TurnRun) -> list[StepPair]:
 
 
 def move_pairs(left: TurnRun, right: TurnRun) -> list[StepPair]:
-    """Every step of two different turns, in order; the same are steps with the same move."""
+    """Every step of two different turns, in order; steps with equal moves are paired."""
     old, new = ([move_key(step) for step in run.steps] for run in (left, right))
     if max(len(old), len(new)) > SMALL:
         blocks = [("replace", 0, len(old), 0, len(new))]
@@ -104,7 +104,7 @@ def _groups(steps: Sequence[Step]) -> list[range]:
 
 
 def fold_pairs(pairs: Sequence[StepPair]) -> list[StepPair | EqualSteps]:
-    """The same with every two or more equal pairs in a row as one."""
+    """The pairs with two or more consecutive equal ones folded into one."""
     found: list[StepPair | EqualSteps] = []
     for same, group in groupby(pairs, key=lambda pair: pair.same):
         few = list(group)
@@ -117,5 +117,5 @@ def fold_pairs(pairs: Sequence[StepPair]) -> list[StepPair | EqualSteps]:
 
 
 def unfold_pair(equal: EqualSteps) -> list[StepPair]:
-    """The pairs that were folded."""
+    """The pairs of a folded one."""
     return [StepPair(equal.left + at, equal.right + at, True) for at in range(equal.size)]

@@ -1,4 +1,4 @@
-"""What the operator did with a session, kept: branches, marks, notes, breakpoints; never what can be derived.
+"""Saves the operator's work on a session: branches, marks, notes, breakpoints; never anything that can be computed.
 
 One file a session in our data folder, named by the hash of what was read, beside nobody else's files. It is append-only
 JSON Lines of acts under a header with the version (`docs/branches.md`). An act is one write at the end of the file,
@@ -32,7 +32,7 @@ from loop_core.errors import CallerError
 
 @contextmanager
 def locked(number: int, shared: bool = False) -> Iterator[None]:
-    """Holds the file for itself, or together with other readers; gone at the latest when the program is."""
+    """Locks the file, exclusively or shared with other readers; the lock ends with the program at the latest."""
     if sys.platform == "win32":
         import msvcrt
         import os
@@ -73,12 +73,12 @@ Act = dict[str, Any]
 
 
 class NewerError(CallerError):
-    """A file that a newer program wrote; it is left as it is."""
+    """The file was written by a newer program version; it is left unchanged."""
 
 
 @dataclass(slots=True)
 class StoredActs:
-    """What the acts come to."""
+    """The saved state that the acts result in."""
 
     branches: dict[str, Act] = field(default_factory=dict)
     """Key -> parent, settings, from_step; a parent stands before its branches."""
@@ -136,7 +136,7 @@ ACTS: Mapping[str, tuple[Callable[[StoredActs, Act], None], Mapping[str, tuple[t
 
 
 def session_hash(loaded: Loaded, stdin: bytes | None = None) -> str:
-    """The hash of the bytes of all files that were read, in their order: another order is another numbering of steps.
+    """The hash of the bytes of all files that were read, in order, because steps are numbered in that order.
 
     Raises:
         OSError: a file can no longer be read.
@@ -155,7 +155,7 @@ def session_hash(loaded: Loaded, stdin: bytes | None = None) -> str:
 
 
 class Store:
-    """The file of one session, and what is in it; what cannot be written holds for as long as the program runs."""
+    """The saved data of one session, and its file; data that cannot be written lasts as long as the program."""
 
     def __init__(self, path: Path) -> None:
         """Reads what is there.
@@ -192,28 +192,29 @@ class Store:
     # -- acts ------------------------------------------------------------------------------------------------------
 
     def branch(self, key: str, parent: str, settings: Mapping[str, Any], since: int) -> None:
-        """Keeps a branch: its key and its parent's, its settings as a record, the index of the step they hold from."""
+        """Saves a branch: its key, its parent's key, its settings as a record, and the step index from which they hold.
+        """
         self._add({"act": "branch", "key": key, "parent": parent, "settings": dict(settings), "from_step": since + 1})
 
     def forget(self, key: str) -> None:
-        """Forgets a branch, those made from it, and what was marked and noted on them."""
+        """Deletes a branch, those made from it, and their marks and notes."""
         self._add({"act": "forget", "key": key})
 
     def mark(self, run: str, step: int, on: bool = True) -> None:
-        """Sets or takes away the mark on a step (its index) of a run."""
+        """Sets or removes the mark on a step (by index) of a run."""
         self._add({"act": "mark", "run": run, "step": step + 1, "on": on})
 
     def note(self, run: str, step: int | None, text: str) -> None:
-        """Keeps a note on a step, or on the session; an empty one takes it away. Credentials in it are masked."""
+        """Saves a note on a step or on the session; an empty one deletes it. Credentials in it are masked."""
         number = None if step is None else step + 1
         self._add({"act": "note", "run": run, "step": number, "text": text})
 
     def breakpoint(self, text: str, on: bool | None = True) -> None:
-        """Keeps a breakpoint, on or off; None takes it away."""
+        """Saves a breakpoint, enabled or disabled; None takes it away."""
         self._add({"act": "breakpoint", "text": text, "on": on})
 
     def reload(self) -> None:
-        """Takes in what another program has written since.
+        """Reads the changes that another program has written since.
 
         Raises:
             NewerError: a newer program has written it.
@@ -334,7 +335,7 @@ def _fold(acts: StoredActs, act: Act) -> None:
 
 
 def open_store(loaded: Loaded, environment: Mapping[str, str], stdin: bytes | None = None) -> Store:
-    """The store of what was read.
+    """The store of a recording.
 
     Raises:
         NewerError: its file is of a newer version.

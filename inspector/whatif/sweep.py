@@ -1,4 +1,4 @@
-"""One turn in all cells: as few runs as there are stems, then a lookup for each cell.
+"""Runs one turn for all cells: one run per stem, then a lookup for each cell.
 
 Further down: one run under the laxest limits tells how a turn ends under all stricter ones.
 """
@@ -54,7 +54,7 @@ LEAST: Mapping[str, Callable[[Spend], int]] = {
 
 
 class GuardCheck(NamedTuple):
-    """One look of the guards at a turn."""
+    """One check of the guards during a turn."""
 
     place: str
     state: State
@@ -85,7 +85,7 @@ class Stem:
 
 
 def stem(steps: Sequence[Step], simulated: bool = False) -> Stem:
-    """The stem that a run makes; how much of the total a `simulated` one needs is not told, since answers go by it."""
+    """The stem of a run; the total spend of a `simulated` one is unknown, since its answers depend on it."""
     looks = tuple(look for number, step in enumerate(steps) if (look := _look(step, number)) is not None)
     turn = steps[-1].turn
     lacks = turn.policy.lacks
@@ -113,7 +113,7 @@ def _largest(answers: Sequence[ProviderResponse]) -> int | None:
 
 
 def segments(turn: Turn) -> int:
-    """How many responses the turn's answers are made of."""
+    """The number of responses in the turn's answers."""
     return sum(len(answer) for answer in turn.answers)
 
 
@@ -150,7 +150,7 @@ def _rank(look: int, guard: int) -> int:
 
 
 def stops(stem: Stem, limit: str, values: Sequence[int | None]) -> list[int]:
-    """For each value of a limit, the rank of the first guard that would stop the turn by it; None is no bound."""
+    """For each value of a limit, the rank of the first guard check that would stop the turn by it; None is no bound."""
     found = [stem.last] * len(values)
     for number, guard in enumerate(GUARDS):
         if guard.limit != limit or guard.name not in LEAST or guard.name in stem.lacks:
@@ -176,12 +176,12 @@ _LEADS: Mapping[tuple[State, str], State] = {
 
 
 def steps_to(stem: Stem, rank: int) -> Sequence[Step]:
-    """The steps before the end that a rank stands for."""
+    """The steps before the end that a rank means."""
     return stem.steps if rank >= stem.last else stem.steps[: stem.looks[rank // len(GUARDS)].step + 1]
 
 
 def end_at(stem: Stem, rank: int) -> End:
-    """The end that a rank stands for; its verdict is not known yet."""
+    """The end that a rank means, without its verdict."""
     if rank >= stem.last:
         return stem.end
     index, number = divmod(rank, len(GUARDS))
@@ -203,7 +203,7 @@ DERIVED = Limits()
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """One turn, and what its runs share."""
+    """One turn, with the data that its runs share."""
 
     case: Case
     record: TurnRecord
@@ -216,7 +216,7 @@ class Sweep:
     """Budgets that were found to cut nothing, with their stems."""
 
     def swept(self, groups: Sequence[Group]) -> Swept:
-        """The turn in the cells of some groups.
+        """The turn's ends in the cells of some groups.
 
         Raises:
             CallerError: the session file holds a limit that does not exist or is out of range.
@@ -255,7 +255,7 @@ class Sweep:
 
     @cached_property
     def limits(self) -> Limits:
-        """The limits in force where no axis says otherwise: the operator's, the file's, the defaults."""
+        """The limits in force for everything that no axis sets: the operator's, the file's, the defaults."""
         opening = self.case.loaded.exchanges[self.record.links[0].index]
         base = self.grid.base
         return limits_for(self.case, opening.path, replace(base, explicit=base.explicit | set(self.grid.names)))

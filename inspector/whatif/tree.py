@@ -1,4 +1,4 @@
-"""The runs of one session as a tree: the original, what was tried on it, and what was tried on that.
+"""The runs of one session as a tree: the original, its branches, and their branches.
 
 A node is known by what it is (its parent, its settings, the step from which they hold), so that the same what-if has
 the same key wherever and whenever it is made.
@@ -30,7 +30,7 @@ ORIGINAL = "original"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Branch:
-    """One run beside another: beside the one that it was made from, if nothing else is said."""
+    """One run compared with another: by default with the run that it was made from."""
 
     name: str
     """What was changed, as an operator would say it: `attempts=5`, `attempts=5 from step 7`."""
@@ -48,7 +48,7 @@ class Branch:
 
 
 def branch(parent: View, settings: Settings, since: int = 0, beside: str = ORIGINAL) -> Branch:
-    """Runs the case again under other settings, which hold from step `since` on; `beside` is the parent's name.
+    """Runs the case again under other settings, which hold from step `since`; `beside` is the parent's name.
 
     Raises:
         CallerError: the parent has no such step.
@@ -60,12 +60,12 @@ def branch(parent: View, settings: Settings, since: int = 0, beside: str = ORIGI
 
 
 def name_from(before: Settings, after: Settings, since: int) -> str:
-    """What a branch changes against its parent, and from which step on."""
+    """The settings that a branch changes, and the step from which they hold."""
     return name_of(before, after) + (f" from step {since + 1}" if since else "")
 
 
 def compare(left: View, right: View, name: str = "", beside: str = ORIGINAL) -> Branch:
-    """Any two runs of one recording: the right one as told beside the left one."""
+    """Compares any two runs of one recording: the right one with the left one."""
     changed = tuple(now for then, now in zip(left.turns, right.turns, strict=True) if then is not now and _end(
         then) != _end(now))
     unrecorded = tuple(turn for turn in right.turns if turn.final_state is State.UNRECORDED)
@@ -78,7 +78,7 @@ def _end(turn: TurnFacts) -> tuple[State, str, str]:
 
 
 class Preview(NamedTuple):
-    """What a change would do, before it is made a branch."""
+    """The effect of a change before a branch is made."""
 
     difference: int | None
     """The first step that would differ."""
@@ -89,7 +89,7 @@ class Preview(NamedTuple):
 
 
 def preview(run: Replay, settings: Settings, since: int = 0) -> Preview:
-    """What a change would do: cheap enough to ask while it is typed.
+    """The effect of a change: fast enough to compute while the change is typed.
 
     Raises:
         CallerError: the run has no such step.
@@ -111,7 +111,7 @@ def preview(run: Replay, settings: Settings, since: int = 0) -> Preview:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node:
-    """One run, and where it came from."""
+    """One run, and its parent."""
 
     key: str
     name: str
@@ -123,19 +123,19 @@ class Node:
 
     @property
     def depth(self) -> int:
-        """How many runs lie between it and the original, itself counted."""
+        """The number of branches from the original to this run."""
         return 0 if self.parent is None else self.parent.depth + 1
 
     @property
     def path(self) -> str:
-        """All that was changed since the original, ` / ` between."""
+        """All changes since the original, separated by ` / `."""
         if self.parent is None or self.parent.parent is None:
             return self.name
         return f"{self.parent.path} / {self.name}"
 
 
 def key_of(parent: str, settings: Settings, since: int) -> str:
-    """The key of a branch: twelve hexadecimal digits, from its parent's key, its settings and its step."""
+    """The key of a branch: twelve hexadecimal digits, computed from its parent's key, its settings and its step."""
     from hashlib import sha256
 
     told = json.dumps([parent, record_of(settings), since], sort_keys=True, ensure_ascii=True)
@@ -143,7 +143,7 @@ def key_of(parent: str, settings: Settings, since: int) -> str:
 
 
 class Tree:
-    """The runs, in the order in which they were made; a parent stands before its branches."""
+    """The runs in the order in which they were made; parents come before their branches."""
 
     def __init__(self, original: View) -> None:
         self.original = Node(ORIGINAL, ORIGINAL, original)
@@ -152,7 +152,7 @@ class Tree:
     def add(
         self, parent: Node, settings: Settings, since: int | None = None, key: str | None = None
     ) -> tuple[Node, bool]:
-        """The branch of a node with these settings, and whether it had to be made: one that is the same run is found.
+        """The branch of a node with these settings, and whether it is new: an equal branch is reused.
 
         They hold from step `since` on; None: from where the parent's own hold. `key` is the one it was kept under.
 
@@ -174,7 +174,7 @@ class Tree:
         return node, True
 
     def tried(self, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]]) -> Node:
-        """The branch in which these assignments hold from these steps on, one after the other.
+        """The branch in which these assignments hold from these steps, one after another.
 
         Raises:
             CallerError: a step or a name that does not exist, or a value out of range.
@@ -185,7 +185,7 @@ class Tree:
         return node
 
     def beside(self, node: Node, other: Node) -> Branch:
-        """A run beside any other; beside the one that it was made from, where that would be itself."""
+        """A run compared with any other; with its parent if both are the same run."""
         if node is other:
             return node.branch or compare(node.view, node.view, "unchanged", node.path)
         if node.branch is not None and node.parent is other:
@@ -194,7 +194,7 @@ class Tree:
         return compare(other.view, node.view, ", ".join(each.name for each in line) or node.name, other.path)
 
     def remove(self, node: Node) -> list[Node]:
-        """Takes a branch out, with those that were made from it; gives what was taken out. The original stays."""
+        """Removes a branch and its descendants; returns the removed nodes. The original stays."""
         if node is self.original:
             return []
         gone = [each for each in self.every if node in _line(each)]
@@ -202,7 +202,7 @@ class Tree:
         return gone
 
     def rows(self) -> Iterator[tuple[Node, tuple[bool, ...]]]:
-        """The nodes as a tree is drawn, parents first; for each level below the original whether a sibling follows."""
+        """The nodes in drawing order, parents first; for each level below the original, whether a sibling follows."""
         yield from self._below(self.original, ())
 
     def _below(self, node: Node, follows: tuple[bool, ...]) -> Iterator[tuple[Node, tuple[bool, ...]]]:
@@ -212,7 +212,7 @@ class Tree:
             yield from self._below(child, (*follows, number < len(children) - 1))
 
     def find(self, wanted: str) -> Node:
-        """The run with this key, or the beginning of one, or this path or name.
+        """The run with this key, abbreviated key, path or name.
 
         Raises:
             CallerError: there is none, or more than one.

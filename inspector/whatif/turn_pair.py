@@ -1,4 +1,4 @@
-"""Two turns side by side as lines: how each ends, its stop reason, caps, tokens and calls, its steps, its text.
+"""Two turns side by side as lines: their ends, stop reasons, caps, tokens, calls, steps and texts.
 
 They are one turn under two runs of a recording, or any two turns, also of two recordings.
 """
@@ -50,7 +50,7 @@ class PairFact(NamedTuple):
 
     @property
     def same(self) -> bool:
-        """Whether both say the same."""
+        """Whether the fact is the same for both."""
         return text_of(self.left) == text_of(self.right)
 
 
@@ -59,7 +59,7 @@ PairRow = PairFact | StepPair | EqualSteps
 
 
 class TurnPair:
-    """Two turns, with what is known of both and their steps beside each other."""
+    """Two turns with their facts and their aligned steps."""
 
     def __init__(self, left: TurnSide, right: TurnSide) -> None:
         self.left, self.right = left, right
@@ -75,14 +75,15 @@ class TurnPair:
         return next((pair for pair in self.steps if not pair.same), None)
 
     def rows(self, opened: Collection[int] = ()) -> list[PairRow]:
-        """The facts, then the steps; equal ones are one row, unless it is opened by the index of its first step."""
+        """The facts, then the steps; equal steps share one row, unless it is unfolded (by the index of its first step).
+        """
         found: list[PairRow] = [*self.facts]
         for row in fold_pairs(self.steps):
             found += unfold_pair(row) if isinstance(row, EqualSteps) and row.left in opened else [row]
         return found
 
     def summary(self) -> str:
-        """What differs, in one sentence."""
+        """The differences, in one sentence."""
         pair = self.difference
         if pair is None:
             return "no step differs" if all(fact.same for fact in self.facts) else "every step is the same move"
@@ -93,11 +94,11 @@ class TurnPair:
         return f"the first difference is at {f'step {left}' if left == right else f'steps {left} and {right}'}"
 
     def texts(self) -> list[Line]:
-        """How the merged texts differ."""
+        """The differences of the merged texts."""
         return text_diff(self.left.turn.merged.text, self.right.turn.merged.text)
 
     def lines(self, width: int, measure: Measure = cells) -> list[Line]:
-        """Everything, the equal steps folded."""
+        """The whole comparison, with equal steps folded."""
         return [
             (Span(self.summary(), Role.STRONG),), self.head(width, measure),
             *(self.row_line(row, width, measure) for row in self.rows()),
@@ -107,7 +108,7 @@ class TurnPair:
     # -- rows ------------------------------------------------------------------------------------------------------
 
     def head(self, width: int, measure: Measure = cells) -> Line:
-        """The names of both above their columns."""
+        """The names of both turns above their columns."""
         left, right = (safe(side.name, Role.TITLE) for side in (self.left, self.right))
         return _columns((left,), Span("   "), (right,), width, measure)
 
