@@ -1,4 +1,4 @@
-"""The app: screens and widgets over the lines that `report.lines` makes. Nothing here decides what they say."""
+"""The app: screens and widgets that show the lines of `report.lines`. Nothing here decides what they say."""
 
 import gc
 import os

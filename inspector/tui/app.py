@@ -1,4 +1,4 @@
-"""The app: which screen is seen, the theme, the keys that work everywhere.
+"""The app: its screens, its theme, and the keys that work everywhere.
 
 Further down: what is seen while a large file is read.
 """
@@ -145,11 +145,11 @@ class LoopInspector(EarlyKeysApp):
         return kept if kept in self.available_themes else LIGHT if _light_terminal() else DARK
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Our own colours, for the themes that do not name them."""
+        """Our own colours, for themes that do not define them."""
         return own_colours(self.current_theme)
 
     def get_default_screen(self) -> Screen[Any]:
-        """The session, where one is there; else what leads to one."""
+        """The session screen if a session is loaded; else the table of turns or the loading screen."""
         if self._live is not None:
             return self._live_screen(self._live)
         if self._start is not None:
@@ -166,13 +166,13 @@ class LoopInspector(EarlyKeysApp):
         return TurnsScreen(found_sections(os.environ), named=False)
 
     def on_mount(self) -> None:
-        """Reads what was asked for, where that takes a moment."""
+        """Reads the inputs, if that takes noticeable time."""
         self.theme_changed_signal.subscribe(self, self._repaint)
         if isinstance(self.screen, LoadingScreen):
             self._read_behind(self._paths, first=True)
 
     def on_ready(self) -> None:
-        """The first frame is painted: what was built for it stays, and is never looked through again."""
+        """After the first frame: objects built so far are exempted from garbage collection."""
         if not gc.isenabled():
             gc.freeze()
             gc.enable()
@@ -193,13 +193,13 @@ class LoopInspector(EarlyKeysApp):
         return LiveScreen(start)
 
     def action_live(self) -> None:
-        """Asks for a live turn."""
+        """Opens the form for a live turn."""
         from inspector.tui.turn_form import LiveForm
 
         self.push_screen(LiveForm(self.reading.settings), self._begin)
 
     def action_providers(self) -> None:
-        """One intended answer as every provider tells of it."""
+        """Shows one intended answer in the dialect of every provider."""
         from inspector.tui.providers_screen import ProvidersScreen
 
         self.push_screen(ProvidersScreen(self.reading.settings))
@@ -331,13 +331,13 @@ class LoopInspector(EarlyKeysApp):
 
     @property
     def where(self) -> ScreenPlace | None:
-        """The session that is open, and the place in it; None where none is."""
+        """The open session, and the place in it; None where none is."""
         return next((screen.where for screen in reversed(self.screen_stack) if isinstance(screen, PlacedScreen)), None)
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
     async def run_action(self, action: Any, *arguments: Any, **options: Any) -> bool:
-        """Takes the last note away before anything new is done."""
+        """Removes the last note before any action."""
         if isinstance(self.screen, NotingScreen) and self.screen.note and not str(action).startswith("app.command"):
             self.tell("")
         return await super().run_action(action, *arguments, **options)
@@ -358,11 +358,11 @@ class LoopInspector(EarlyKeysApp):
         self.push_screen(HelpScreen(self.screen))
 
     def action_theme(self) -> None:
-        """Light or dark."""
+        """Switches between the light and the dark theme."""
         self.theme = LIGHT if self.current_theme.dark else DARK
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """What the palette offers beside the keys."""
+        """The commands of the palette that have no key."""
         yield SystemCommand("Choose a theme", "All themes, tried while you look", self.action_change_theme)
         picture = "Save a picture of the screen"
         yield SystemCommand(picture, "As SVG", lambda: self.set_timer(0.1, self.deliver_screenshot))
@@ -378,14 +378,14 @@ def _light_terminal() -> bool:
 
 
 class LoadingScreen(PassingScreen):
-    """Says what is being read."""
+    """Shows which inputs are being read."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         super().__init__()
         self._paths = paths
 
     def compose(self) -> ComposeResult:
-        """One line a path."""
+        """One line per path."""
         yield note("Reading", Role.TITLE)
         for path in self._paths[:20]:
             yield note(f"  {one_line(path)}", Role.PLAIN)

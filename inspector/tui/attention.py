@@ -1,4 +1,4 @@
-"""Which turns of a session need attention, and the verdict on one of them in full."""
+"""The turns of a session that need attention, and the verdict on one of them in full."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from inspector.tui.text_view import TextView
 
 
 class Attention(SessionPart):
-    """The turns whose verdict says that something is wrong, the worst first."""
+    """The turns with a bad verdict, the worst first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("!", "attention", "attention", id="attention",
@@ -36,14 +36,14 @@ class Attention(SessionPart):
         """The view that was looked at last, and the places of its turns that need attention."""
 
     def worst_first(self, view: View) -> Sequence[int]:
-        """The places of the turns that need attention."""
+        """The indices of the turns that need attention."""
         if self._sorted is None or self._sorted[0] is not view:
             found = [at for at, turn in enumerate(view.turns) if not turn.verdict.clean]
             self._sorted = view, sorted(found, key=lambda at: view.turns[at].verdict.rank)
         return self._sorted[1]
 
     def action_attention(self) -> None:
-        """Goes to the next of them, and from the last to the first."""
+        """Goes to the next of them; from the last to the first."""
         stage, view, rows, among = self.stage, self.stage.run.view, self.stage.rows, self.stage.rows.within
         turns = [at for at in self.worst_first(view) if rows.shows_turn(view.turns[at])]
         if not turns:
@@ -58,7 +58,7 @@ class Attention(SessionPart):
                       else f"the only turn of this session{among} that needs attention · {word}")
 
     def open(self) -> None:
-        """Opens a session on the step that the verdict on its worst turn is about, where one needs attention."""
+        """Opens a session on the step that decides the verdict of its worst turn, if one needs attention."""
         view = self.stage.run.view
         found = self.worst_first(view)
         step = view.deciding_step(view.turns[found[0]]) if found else 0
@@ -79,7 +79,7 @@ class Attention(SessionPart):
 
 
 def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> list[Line]:
-    """Everything that is said about a turn, then how many turns have which verdict."""
+    """All details of a turn's verdict, then the counts of all verdicts."""
     view = outline.view
     if turn is None:
         return [header.verdict(view), EMPTY, source]
@@ -97,7 +97,7 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
 
 
 class VerdictSheet(ModalScreen[None]):
-    """A verdict in full."""
+    """A dialog with a verdict in full."""
 
     DEFAULT_CSS = """
     VerdictSheet { align: center middle; background: $background 60%; }

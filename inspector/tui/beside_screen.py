@@ -1,4 +1,4 @@
-"""Two turns side by side: what differs in how they end, their steps with the equal ones folded, their texts below."""
+"""Two turns side by side: their facts, their steps with equal ones folded, and their texts below."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ WIDTH = 120
 
 
 class PairList(RowList):
-    """A row for each fact, and for each step of both turns; equal steps are one row until it is opened."""
+    """A row for each fact and each pair of steps; equal steps share one row until they are unfolded."""
 
     def __init__(self, pair: TurnPair) -> None:
         super().__init__(id="pairs")
         self.take(pair)
 
     def take(self, pair: TurnPair) -> None:
-        """Shows another pair, its first difference at the cursor."""
+        """Shows another pair, with the cursor on its first difference."""
         self.pair = pair
         self._opened: set[int] = set()
         self.rows: list[PairRow] = pair.rows()
@@ -41,17 +41,17 @@ class PairList(RowList):
 
     @property
     def count(self) -> int:
-        """All rows."""
+        """The number of rows."""
         return len(self.rows)
 
     def row(self, index: int) -> Line:
-        """A fact, or a step of each."""
+        """A fact, or a pair of steps."""
         width, measure = self.scrollable_content_region.width, paint_of(self.app).measure
         mark = Span("▶" if index == self.cursor else " ", Role.HERE)
         return (mark, *self.pair.row_line(self.rows[index], width - 1, measure))
 
     def unfold(self) -> bool:
-        """Opens the equal steps at the cursor; False where there are none."""
+        """Unfolds the equal steps at the cursor; False where there are none."""
         row = self.rows[self.cursor]
         if not isinstance(row, EqualSteps):
             return False
@@ -61,7 +61,7 @@ class PairList(RowList):
         return True
 
     def differing(self, by: int) -> int | None:
-        """The next row of steps that differ, forward (1) or back (-1)."""
+        """The next row of steps that differ, in direction 1 or -1;"""
         ahead = range(self.cursor + 1, self.count) if by > 0 else range(self.cursor - 1, -1, -1)
         for index in ahead:
             row = self.rows[index]
@@ -71,7 +71,7 @@ class PairList(RowList):
 
 
 class Beside(Screen[int | None]):
-    """Two turns; gives the step of the right one that the user goes to."""
+    """Two turns side by side; returns the step of the right one that the user chooses."""
 
     DEFAULT_CSS = """
     Beside #beside-title { height: 1; padding: 0 1; background: $surface; }
@@ -110,12 +110,12 @@ class Beside(Screen[int | None]):
         yield KeyBar(id="keys").data_bind(Beside.note)
 
     def on_mount(self) -> None:
-        """On the first difference."""
+        """Moves the cursor to the first difference."""
         self._pairs.focus()
         self._show()
 
     def on_resize(self) -> None:
-        """The names above their columns."""
+        """Aligns the names with their columns."""
         self._head()
         self._pairs.show_cursor()
 
@@ -136,7 +136,7 @@ class Beside(Screen[int | None]):
         self._pairs.show_cursor()
 
     def action_difference(self, by: int) -> None:
-        """To another difference."""
+        """Goes to another difference."""
         found = self._pairs.differing(by)
         if found is None:
             self.note = f"no difference {'after' if by > 0 else 'before'} this step"
@@ -145,7 +145,7 @@ class Beside(Screen[int | None]):
             self._pairs.cursor = found
 
     def action_turn(self, by: int) -> None:
-        """To another turn of both runs."""
+        """Goes to another turn of both runs."""
         pair = self._pairs.pair
         at = pair.left.view.number(pair.left.turn) - 1 + by
         if not pair.one_turn:
@@ -158,17 +158,17 @@ class Beside(Screen[int | None]):
             self._show()
 
     def action_copy(self) -> None:
-        """Copies everything, the equal steps folded."""
+        """Copies the whole comparison, with equal steps folded."""
         lines = self._pairs.pair.lines(WIDTH)
         self.note = copy_text(self.app, "\n".join(text_of(line).rstrip() for line in lines) + "\n")
 
     def on_row_opened(self, message: RowOpened) -> None:
-        """Goes there."""
+        """Goes to the step of the row."""
         message.stop()
         self.action_go()
 
     def action_go(self) -> None:
-        """Goes to the step of the right turn; equal steps are unfolded."""
+        """Goes to the step of the right turn; on equal steps, unfolds them."""
         row = self._pairs.rows[self._pairs.cursor]
         if self._pairs.unfold():
             return
@@ -180,6 +180,6 @@ class Beside(Screen[int | None]):
             self.dismiss(row.right)
 
     def action_other_pane(self) -> None:
-        """To the other pane."""
+        """Focuses the other pane."""
         texts = self.query_one("#texts", TextView)
         (self._pairs if texts.has_focus else texts).focus()

@@ -1,4 +1,4 @@
-"""The runs of a session: other settings, from the start or from this step; going between the runs, and any two of them.
+"""The runs of a session: makes branches from the start or from a step, switches between runs, and compares two of them.
 
 Further down: the run under every policy, and one answer from every provider, each on a screen of its own.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Branches(SessionPart):
-    """Which run is looked at, and how further ones are made."""
+    """The current run of a session, and the actions that make further ones."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "limits", "limits", id="limits",
@@ -60,7 +60,7 @@ class Branches(SessionPart):
     # -- going between runs --------------------------------------------------------------------------------------
 
     def switch(self, index: int, compare: bool = False) -> None:
-        """Shows another run, perhaps beside the original; the cursor stays on its step as far as the run has it."""
+        """Shows another run, optionally compared with the original; the cursor stays on its step if the run has it."""
         stage = self.stage
         stage.runs.index = index
         run = stage.run
@@ -76,7 +76,7 @@ class Branches(SessionPart):
         stage.show()
 
     def show_run(self, index: int) -> None:
-        """Goes to a run that was made, on the end of the turn that it has changed, and says how that ends."""
+        """Shows a new run at the end of the turn that it changed, and reports how that turn ends."""
         from inspector.whatif import branch_lines as whatif
 
         self.switch(index, compare=True)
@@ -92,7 +92,7 @@ class Branches(SessionPart):
         stage.note = self.lost_or(f"run {run.name}: turn {number} ends in {end} · o goes between runs")
 
     def lost_or(self, note: str) -> str:
-        """The reason why the current run is not kept; else the note that was given."""
+        """The reason why the current run is not saved; else the given note."""
         why = self.stage.runs.why_unkept(self.stage.runs.node)
         return f"not kept: {why}" if why else note
 
@@ -144,11 +144,11 @@ class Branches(SessionPart):
     # -- other settings ------------------------------------------------------------------------------------------
 
     def action_limits(self) -> None:
-        """Opens the form."""
+        """Opens the form for other settings."""
         self._form(None)
 
     def action_limits_from_here(self) -> None:
-        """Opens the form for what follows this step."""
+        """Opens the form for settings from this step on."""
         self._form(self.stage.step)
 
     def _form(self, since: int | None) -> None:
@@ -165,7 +165,7 @@ class Branches(SessionPart):
             self.branch(chosen.assignments, since)
 
     def action_advice(self) -> None:
-        """Makes the run that the advice was tried with: that of the turn at the cursor, else of the worst turn."""
+        """Makes the run by which the advice was tested: for the turn at the cursor, else for the worst turn."""
         view = self.stage.run.view
         if not view.steps or view.worst is None:
             return
@@ -181,11 +181,11 @@ class Branches(SessionPart):
             self.stage.note = f"turn {number}, not tried: {why if advice.live else one_line(advice.text)}"
 
     def action_rerun(self) -> None:
-        """Runs again with the limits of this run: the same recording gives the same run."""
+        """Runs again with the same settings; the same recording gives the same run."""
         self.branch({})
 
     def branch(self, assignments: dict[str, str], since: int | None = None) -> None:
-        """Makes a branch, or goes to the run that has these settings already."""
+        """Makes a branch, or shows the run that already has these settings."""
         try:
             index, new = self.stage.runs.under(assignments, since)
         except LoopError as why:
@@ -204,13 +204,14 @@ class Branches(SessionPart):
         self.stage.note = copy_text(app, self.runnable(self.stage.runs.command(reading.api, reading.profile)))
 
     def runnable(self, command: str) -> str:
-        """A command over the paths of the session, after the one that makes them where they are no files yet."""
+        """A command for the paths of the session, preceded by the command that creates them if they are not files yet.
+        """
         return f"{self.stage.opened.before} && {command}" if self.stage.opened.before else command
 
     # -- a grid of limits ----------------------------------------------------------------------------------------
 
     def action_tune(self) -> None:
-        """Opens the grid over this run; from a run that was one of its cells, the same grid again."""
+        """Opens the grid for this run; for a run made from a cell, the same grid again."""
         if not self.stage.run.view.steps:
             self.stage.note = "there is nothing to tune: no turn was read"
             return
@@ -249,7 +250,7 @@ class Branches(SessionPart):
 
 
 class Comparisons(SessionPart):
-    """The run under every policy, and one answer from every provider."""
+    """Views that compare the run: under every policy, and in every provider's dialect."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "policies", "policies", id="policies",
@@ -263,7 +264,7 @@ class Comparisons(SessionPart):
         self.branches = branches
 
     def action_policies(self) -> None:
-        """Lays the session under every policy, with the other settings of this run, from the first step on."""
+        """Shows the session under every policy, with the other settings of this run."""
         from inspector.tui.policies_screen import PoliciesScreen
 
         runs, replay, reading = self.stage.runs, self.stage.run.view.replay, reading_of(self.stage.app)

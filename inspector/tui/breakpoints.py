@@ -1,4 +1,4 @@
-"""The breakpoints: a line each, on or off, with how often it stops; below them, what would stop at steps like this."""
+"""The list of breakpoints, with how often each stops, and suggestions for steps like the current one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Breakpoint:
 
 @lru_cache(maxsize=64)
 def filter_of(text: str) -> filters.Filter:
-    """The filter of an expression; one that was read before keeps what it learned of each response.
+    """The filter of an expression; cached filters keep their results for each response.
 
     Raises:
         FilterError: it cannot be read.
@@ -47,7 +47,7 @@ def filter_of(text: str) -> filters.Filter:
 def next_stop(
     stops: Sequence[Breakpoint], view: View, step: int, by: int, marks: frozenset[int]
 ) -> tuple[int, str] | None:
-    """The nearest step that an enabled breakpoint stops at, and its expression; None where there is none."""
+    """The nearest step at which an enabled breakpoint stops, and its expression; None where there is none."""
     found = [
         (at, each.text) for each in stops if each.enabled
         and (at := filters.hit_after(filter_of(each.text), view, step, by, marks)) is not None
@@ -56,7 +56,7 @@ def next_stop(
 
 
 def hits(stop: Breakpoint, view: View, marks: frozenset[int]) -> int:
-    """At how many steps a breakpoint stops."""
+    """The number of steps at which a breakpoint stops."""
     count, at = 0, -1
     while (following := filters.hit_after(filter_of(stop.text), view, at, 1, marks)) is not None:
         count, at = count + 1, following
@@ -81,7 +81,7 @@ def suggestions_at(look: StepContext) -> list[str]:
 # -- The list of them ------------------------------------------------------------------------------------------------
 
 class Stops(RowList):
-    """Breakpoints, then what would stop at steps like this one."""
+    """The rows of the list: breakpoints, then suggestions."""
 
     def __init__(self, stops: Sequence[Breakpoint], view: View, step: int, marks: frozenset[int]) -> None:
         super().__init__(id="stops")
@@ -94,17 +94,17 @@ class Stops(RowList):
 
     @property
     def count(self) -> int:
-        """All rows."""
+        """The number of rows."""
         return len(self.stops) + len(self.offered)
 
     def hits(self, stop: Breakpoint) -> int:
-        """How often a breakpoint stops; counted once."""
+        """How often a breakpoint stops; computed once."""
         if stop.text not in self._counts:
             self._counts[stop.text] = hits(stop, self._view, self._marks)
         return self._counts[stop.text]
 
     def row(self, index: int) -> Line:
-        """A breakpoint, or an offer."""
+        """A breakpoint or a suggestion."""
         here = Span("▶ " if index == self.cursor else "  ", Role.HERE)
         if index >= len(self.stops):
             return (here, Span("+ ", Role.DIM), safe(self.offered[index - len(self.stops)], Role.DIM),
@@ -117,7 +117,7 @@ class Stops(RowList):
 
 
 class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
-    """Sets, switches and removes breakpoints; gives all of them where the user closes it."""
+    """Sets, switches and removes breakpoints; returns all of them when the user closes it."""
 
     DEFAULT_CSS = """
     BreakpointList { align: center middle; background: $background 60%; }
@@ -154,16 +154,16 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
         self._list.resized()
 
     def action_leave(self) -> None:
-        """Closes the list and hands back its breakpoints."""
+        """Closes the list and returns its breakpoints."""
         self.dismiss(tuple(self._list.stops))
 
     def on_row_opened(self, message: RowOpened) -> None:
-        """A double click does what enter does."""
+        """A double click acts like the enter key."""
         message.stop()
         self.action_switch()
 
     def action_switch(self) -> None:
-        """Switches a breakpoint on or off; an offer becomes a breakpoint."""
+        """Enables or disables a breakpoint; a suggestion becomes a breakpoint."""
         rows, index = self._list, self._list.cursor
         if index < len(rows.stops):
             stop = rows.stops[index]

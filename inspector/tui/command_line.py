@@ -1,4 +1,5 @@
-"""What is typed after a colon: a step's number, a turn, a file, settings to run under, or what any key does."""
+"""The command line after a colon: a step's number, a turn, a file, settings to run under, or the name of any key's
+action."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ MOST_NAMED = 4
 
 
 class CommandLine(SessionPart):
-    """Reads a line before it is done: one that says nothing stays open, with the reason beside it."""
+    """Checks a line before running it: an invalid one stays open, with the reason beside it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(":", "command", "go to", id="command",
@@ -35,7 +36,7 @@ class CommandLine(SessionPart):
         self._branch, self._compare = branch, compare
 
     def action_command(self) -> None:
-        """Asks for a line, which it completes."""
+        """Asks for a line, with completion."""
         from inspector.config.settings import CHOICES
         from inspector.tui.keys import active_keys
         from inspector.tui.questions import Prompt, WordSuggester
@@ -62,7 +63,7 @@ class CommandLine(SessionPart):
         self.stage.app.push_screen(prompt, lambda typed: self.read(typed or "", able)())
 
     def read(self, line: str, able: Mapping[str, ActiveBinding]) -> Act:
-        """What a line does; `able` is what keys do, by the names of their bindings.
+        """The action of a line; `able` is what keys do, by the names of their bindings.
 
         Raises:
             CallerError: it says nothing that could be done here.

@@ -1,4 +1,4 @@
-"""Any two turns side by side: of one session, of two of its runs, or of two sessions with one of them put aside."""
+"""Compares any two turns: of one session, of two of its runs, or of two sessions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ASIDE, PUT = "put aside", "this turn"
 
 @runtime_checkable
 class KeepingApp(Protocol):
-    """An app that keeps a turn to be compared with one of another session."""
+    """An app that keeps a turn for comparison with one of another session."""
 
     aside: TurnSide | None
 
 
 class TurnComparison(SessionPart):
-    """This turn beside another."""
+    """Compares this turn with another."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "compare", "Compare", show=False, id="compare",
@@ -33,7 +33,7 @@ class TurnComparison(SessionPart):
     ]
 
     def action_compare(self) -> None:
-        """Asks with which turn."""
+        """Asks for the other turn."""
         from inspector.tui.lists import Choose
 
         view = self.stage.run.view
@@ -67,7 +67,7 @@ class TurnComparison(SessionPart):
             self.compare_with(int(word.removeprefix("turn ")), here)
 
     def compare_with(self, number: int, here: TurnFacts | None = None) -> None:
-        """Lays the turn at the cursor beside the turn with this number."""
+        """Compares the turn at the cursor with the turn of this number."""
         view = self.stage.run.view
         if not 1 <= number <= len(view.turns):
             self.stage.note = f"turn {number}: this session has the turns 1 to {len(view.turns):,}"

@@ -1,4 +1,4 @@
-"""Files that leave the app: a download in a browser, else into a folder that was typed, never over another.
+"""Exported files: a download in a browser, else files in a folder that the user names; nothing is overwritten.
 
 A failure is a sentence.
 
@@ -24,7 +24,7 @@ FileMaker = Callable[[], Mapping[str, str]]
 
 
 def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], folder: str | None = None) -> None:
-    """Hands files to the operator and reports that through `say`; asks for a folder where none is named."""
+    """Delivers files to the operator and reports the result through `say`; asks for a folder if none is given."""
     if app.is_web:
         say(download(app, make))
     elif folder is not None:
@@ -40,7 +40,7 @@ def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], folder: 
 
 
 def download(app: App[Any], make: FileMaker) -> str:
-    """Hands files to the browser, several as one archive: it asks before it takes more than one."""
+    """Offers files to the browser, several as one archive, since a browser asks before several downloads."""
     try:
         files = make()
     except LoopError as why:
@@ -67,12 +67,12 @@ def _one(files: Mapping[str, str]) -> tuple[str, bytes]:
 
 
 def picture(app: App[Any]) -> str:
-    """The screen as SVG, without the fonts that it would fetch from elsewhere when it is opened."""
+    """The screen as SVG, without references to fonts on other servers."""
     return re.sub(r"@font-face\s*\{.*?\}", "", app.export_screenshot(title="Loop Inspector"), flags=re.DOTALL)
 
 
 def write_files(folder: str, make: FileMaker) -> str:
-    """Makes files and writes them into a folder; what to say of it."""
+    """Makes files and writes them into a folder; returns the message about it."""
     from inspector.export import write
 
     place = Path(folder).expanduser()
@@ -119,7 +119,7 @@ MOST = 1_000_000
 
 
 def copy_text(app: App[object], text: str) -> str:
-    """Copies a text; what to say of it."""
+    """Copies a text to the clipboard; returns the message about it."""
     lost = copy_refusal(os.environ)
     if lost is not None:
         return f"not copied: {lost}; x writes it to a file"
@@ -134,7 +134,7 @@ def copy_text(app: App[object], text: str) -> str:
 
 
 def copy_refusal(environment: Environment) -> str | None:
-    """Why a copy would be lost here; None where the terminal may take it."""
+    """Why copying cannot work here; None where the terminal may take it."""
     return next((why for known, why in REFUSING if known(environment)), None)
 
 

@@ -1,4 +1,4 @@
-"""What if the model had been given another text: which message or tool result of a turn, and the run with the other."""
+"""Runs with an edited input: chooses a message or tool result of a turn, edits it, and runs the turn with it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHOWN = 200
 
 
 class EditedInputs(SessionPart):
-    """Runs in which a turn is given another text."""
+    """Runs in which an input of a turn is edited."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("W", "edit_input", "Edit text", show=False, id="edit.input",
@@ -33,7 +33,7 @@ class EditedInputs(SessionPart):
         self.branches = branches
 
     def action_edit_input(self) -> None:
-        """Asks which input of the turn at the cursor, where it has several; the cursor is on the one given last."""
+        """Asks for the input if the turn at the cursor has several; the cursor starts on the last one."""
         view = self.stage.run.view
         if not view.steps:
             self.stage.note = "there is no turn to edit: nothing was read"

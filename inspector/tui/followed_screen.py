@@ -1,4 +1,4 @@
-"""A session whose file is still being written: what was added is on the screen a moment later.
+"""The session screen for a file that is still being written: additions appear within a moment.
 
 The file is looked at by size and time, with the log beside a database, twenty times a second; what was added is read in
 a thread. A cursor on the last step stays there, any other stays where it is. While the operator has other runs
@@ -27,7 +27,7 @@ REST = 2.0
 
 
 class FollowedScreen(SessionScreen):
-    """One session that grows."""
+    """One growing session."""
 
     def __init__(self, opened: OpenSession, followed: FollowedView, begins: ScreenPlace | None = None) -> None:
         last = max(0, len(opened.original.view.steps) - 1)
@@ -40,7 +40,7 @@ class FollowedScreen(SessionScreen):
         self._rests_until = 0.0
 
     def on_mount(self) -> None:
-        """Begins to look at the file."""
+        """Starts watching the file."""
         super().on_mount()
         self.set_interval(PERIOD, self._look)
         self.note = "following: what is added to the file is shown as it comes"

@@ -1,4 +1,4 @@
-"""The heat map of a grid on the screen: scrolled, a cursor on one of its cells, only visible lines drawn.
+"""The heat map widget of a grid: scrolls, has a cursor on a cell, and draws only visible lines.
 
 It owns the cursor and its keys. Where a cell stands is the `Plane`'s, what stands in it the marks'.
 """
@@ -25,7 +25,7 @@ from inspector.whatif.heat import Plane, plane
 
 
 class HeatMap(ScrollView, can_focus=True):
-    """The cells of a grid, the cursor on one of them."""
+    """The cells of a grid, with a cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "open", tooltip="Run the session under this cell, where it first differs",
@@ -57,27 +57,27 @@ class HeatMap(ScrollView, can_focus=True):
     def show(
         self, axes: tuple[Axis, ...], marks: Callable[[bool], Sequence[Span]], best: Sequence[int]
     ) -> None:
-        """Other cells, or other marks in them; `marks` gives them in full or short."""
+        """Shows other cells, or other marks in them; `marks` gives them in full or short."""
         self._axes, self._made, self._best = axes, marks, best
         self._lay()
 
     def watch_room(self) -> None:
-        """More or less room."""
+        """Redraws for a changed size."""
         self._lay()
 
     # -- keys and mouse ------------------------------------------------------------------------------------------
 
     def action_move(self, across: int, down: int) -> None:
-        """Moves by cells."""
+        """Moves the cursor by cells."""
         if self._plane is not None:
             self.cell = self._plane.moved(self.cell, across, down)
 
     def action_page(self, by: int) -> None:
-        """Moves by pages."""
+        """Moves the cursor by pages."""
         self.action_move(0, by * max(1, self.size.height - 2))
 
     def action_edge(self, last: int) -> None:
-        """Moves to the first or the last cell."""
+        """Moves the cursor to the first or last cell."""
         self.cell = len(self._marks) - 1 if last else 0
 
     def action_open(self) -> None:
@@ -85,7 +85,7 @@ class HeatMap(ScrollView, can_focus=True):
         self.post_message(RowOpened(self.cell))
 
     def on_click(self, event: Click) -> None:
-        """Moves to the cell that was clicked; a second click opens it."""
+        """Moves the cursor to the clicked cell; a second click opens it."""
         offset = event.get_content_offset(self)
         if self._plane is None or offset is None:
             return
@@ -99,7 +99,7 @@ class HeatMap(ScrollView, can_focus=True):
     # -- drawing -------------------------------------------------------------------------------------------------
 
     def on_resize(self) -> None:
-        """More or less of the map is seen."""
+        """Adjusts to the new size."""
         self._lay()
 
     def _lay(self) -> None:
@@ -118,7 +118,7 @@ class HeatMap(ScrollView, can_focus=True):
         self.refresh()
 
     def watch_cell(self, old: int, new: int) -> None:
-        """Draws the two cells' lines."""
+        """Redraws the lines of both cells."""
         if self._plane is not None:
             for cell in (old, new):
                 y = self._plane.place(cell)[1] - int(self.scroll_offset.y)
@@ -126,7 +126,7 @@ class HeatMap(ScrollView, can_focus=True):
             self.show_cursor()
 
     def show_cursor(self) -> None:
-        """Scrolls as little as needed, sideways by whole columns; no heading hides the cursor."""
+        """Scrolls as little as needed, sideways by whole columns, so that no heading hides the cursor."""
         if self._plane is None or self.size.height <= 0:
             return
         x, y = self._plane.place(self.cell)
@@ -149,7 +149,7 @@ class HeatMap(ScrollView, can_focus=True):
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """One visible line; the first one is the heading of its columns, where that is scrolled away.
+        """One visible line; the first shows the column headings if those are scrolled away.
 
         The names of the rows stay at the left when the cells are scrolled sideways.
         """

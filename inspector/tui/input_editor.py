@@ -1,4 +1,4 @@
-"""The editor for a text that the model was given: a message, or the result of a tool."""
+"""The editor for an input of the model: a message, or the result of a tool."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from inspector.tui.panels import WrappedLines, key_note, lines, note
 
 
 class EditChoice(NamedTuple):
-    """What is to be given, and who answers it."""
+    """The new text, and whether the recording or a live server answers it."""
 
     text: str
     live: bool
 
 
 class InputEditor(ModalScreen[EditChoice | None]):
-    """Asks for another text; gives None where the user leaves."""
+    """Asks for another text; returns None if the user leaves."""
 
     DEFAULT_CSS = """
     InputEditor { align: center middle; background: $background 60%; }
@@ -45,7 +45,7 @@ class InputEditor(ModalScreen[EditChoice | None]):
         self._warned = False
 
     def compose(self) -> ComposeResult:
-        """A title, the text, what is to be known of it, the keys."""
+        """A title, the text, notes on it, the keys."""
         with Vertical(id="input-box"):
             yield note(one_line(self._title), Role.TITLE)
             area = TextArea(self._before, soft_wrap=True, id="input-text")
@@ -64,7 +64,7 @@ class InputEditor(ModalScreen[EditChoice | None]):
         area.move_cursor(area.document.end)
 
     def action_leave(self) -> None:
-        """Leaves; what was typed is given up at the second time only."""
+        """Leaves; unsaved text is discarded only at the second attempt."""
         if self.query_one(TextArea).text == self._before or self._warned:
             self.dismiss(None)
             return
@@ -72,11 +72,11 @@ class InputEditor(ModalScreen[EditChoice | None]):
         self._say("esc again gives up what was typed")
 
     def action_take(self) -> None:
-        """Runs it over the recording."""
+        """Runs the edit over the recording."""
         self._give(live=False)
 
     def action_ask(self) -> None:
-        """Asks live."""
+        """Asks a live server."""
         self._give(live=True)
 
     def _give(self, live: bool) -> None:

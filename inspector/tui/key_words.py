@@ -1,4 +1,4 @@
-"""What keys are called and what they are for: the headings of the help, and other words for a command."""
+"""Names of keys, headings of the help, and synonyms for commands."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SHORT: Mapping[str, str] = {"backspace": "⌫"}
 
 
 def name_of(key: str) -> str:
-    """A key as it is written on a keyboard."""
+    """The name of a key as on a keyboard."""
     if key.startswith("ctrl+"):
         return f"ctrl+{NAMES.get(key[5:], key[5:])}"
     return NAMES.get(key, key)
 
 
 def key_of(written: str) -> str:
-    """The key that a name on the screen stands for: the reverse."""
+    """The key for a displayed name: the reverse of `name_of`."""
     if written.startswith("^"):
         return f"ctrl+{written[1:]}"
     found = (key for names in (SHORT, NAMES) for key, name in names.items() if name == written)
@@ -55,7 +55,7 @@ ORDER = (*PURPOSES, EVERYWHERE)
 
 
 def purpose_of(name: str) -> str:
-    """The heading under which a binding stands."""
+    """The help heading of a binding."""
     return _PURPOSE_OF.get(name) or _PURPOSE_OF.get(name.partition(".")[0], "Move")
 
 

@@ -1,4 +1,4 @@
-"""The keys of a screen, read from its bindings: the key bar, the help and the command palette show the same ones.
+"""The keys of a screen, read from its bindings, so that key bar, help and command palette agree.
 
 Nothing is listed twice: a binding's description stands in the bar, its tooltip in the help and in the palette.
 """
@@ -42,7 +42,7 @@ LAST = ("help", "back")
 
 
 def active_keys(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
-    """The bindings that work on a screen now, each action once with all its keys."""
+    """The bindings active on a screen now, each action once with all its keys."""
     grouped: dict[tuple[str, str], tuple[list[str], ActiveBinding]] = {}
     for key, found in screen.active_bindings.items():
         if found.enabled and found.binding.id:
@@ -52,7 +52,7 @@ def active_keys(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
 
 
 def shown_keys(screen: Screen[object]) -> Iterator[tuple[str, ActiveBinding]]:
-    """The bindings that the key bar offers, in their order, help and leaving last."""
+    """The bindings in the key bar, in order, help and leaving last."""
     found = [(SHORT.get(key := keys.split(", ")[0], key), each)
              for keys, each in active_keys(screen) if each.binding.show]
     yield from sorted(found, key=lambda pair: _place(pair[1].binding.id or ""))
@@ -65,7 +65,7 @@ def _place(name: str) -> int:
 
 
 def check_keys(keys: Mapping[str, str]) -> None:
-    """Looks whether a configuration names bindings that exist, and keys for them.
+    """Checks that a configuration names existing bindings and keys.
 
     Raises:
         CallerError: it does not; the text says which.
@@ -84,7 +84,7 @@ def check_keys(keys: Mapping[str, str]) -> None:
 
 
 def every_id() -> Mapping[str, Binding]:
-    """Each binding of the app, its screens and its widgets, by its id: what a configuration may remap."""
+    """All bindings of the app, its screens and its widgets, by id: those that a configuration may remap."""
     return {each.id: each for owner in owners() for each in declared_bindings(owner) if each.id}
 
 
@@ -94,7 +94,7 @@ def declared_bindings(owner: type) -> list[Binding]:
 
 
 def owners() -> list[type]:
-    """Every class of the app that declares bindings, found in its modules: a new one is registered nowhere."""
+    """All classes of the app that declare bindings, found in its modules; new ones need no registration."""
     from importlib import import_module
     from pkgutil import walk_packages
 
@@ -117,14 +117,14 @@ class KeyBar(Panel):
     """What the last action has to say; it stands here until the next one."""
 
     def on_mount(self) -> None:
-        """Follows the bindings of whatever has the focus."""
+        """Tracks the bindings of the focused widget."""
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
         self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
-        """The note, then the keys for which there is room."""
+        """The note, then as many keys as fit."""
         said = self._said()
         return [(*said, *(span for _, spans in self._fitting(width - width_of(said)) for span in spans))]
 
@@ -144,7 +144,7 @@ class KeyBar(Panel):
         return kept if not self.note or sum(width_of(spans) for _, spans in kept) <= room else []
 
     def on_click(self, event: Click) -> None:
-        """Does what the key that was clicked does."""
+        """Runs the action of the clicked key."""
         position = width_of(self._said())
         if event.x < position:
             return
@@ -164,15 +164,15 @@ def _entry(key: str, words: str) -> Line:
 
 
 class KeyCommands(Provider):
-    """One command for each binding that works now."""
+    """The palette commands: one for each active binding."""
 
     async def discover(self) -> Hits:
-        """All of them, before anything is typed."""
+        """All commands, before anything is typed."""
         for title, about, found in self._every():
             yield DiscoveryHit(title, partial(run_binding, self.app, found), text=title, help=about)
 
     async def search(self, query: str) -> Hits:
-        """Those that match."""
+        """The commands that match."""
         matcher = self.matcher(query)
         for title, about, found in self._every():
             score = max(matcher.match(title), matcher.match(about))
@@ -190,7 +190,7 @@ class KeyCommands(Provider):
 
 
 async def run_binding(app: App[object], found: ActiveBinding) -> None:
-    """Does what the key would do."""
+    """Runs the action of a binding."""
     await app.run_action(found.binding.action, found.node)
 
 
@@ -208,7 +208,7 @@ GLYPHS: Sequence[tuple[str, str]] = (
 
 
 class HelpScreen(ModalScreen[None]):
-    """All keys; what is typed narrows them."""
+    """All keys, filtered by typing."""
 
     DEFAULT_CSS = """
     HelpScreen { align: center middle; background: $background 60%; }
@@ -252,7 +252,7 @@ Sections = Mapping[str, Sequence[Line]]
 
 
 def matching_sections(found: Sections, words: str) -> list[Line]:
-    """The rows that hold all words, under their titles; a title that holds them keeps all of its rows."""
+    """The rows that contain all words, under their headings; a heading that contains them keeps all its rows."""
     wanted = words.lower().split()
     made: list[Line] = []
     for title, rows in found.items():
@@ -263,7 +263,7 @@ def matching_sections(found: Sections, words: str) -> list[Line]:
 
 
 def sections(screen: Screen[object]) -> Sections:
-    """The keys of a screen by what they are for, those of the app; then the filter language and marks."""
+    """The keys of a screen by purpose, those of the app, then the filter language and the glyphs."""
     found: dict[str, list[Line]] = {}
     for purpose, keys, each in _by_purpose(screen):
         found.setdefault(purpose, []).append(_row(keys, each.binding.tooltip or each.binding.description))
@@ -280,7 +280,7 @@ def _by_purpose(screen: Screen[object]) -> list[tuple[str, str, ActiveBinding]]:
 
 
 def filter_terms() -> list[tuple[str, str]]:
-    """What a filter can ask, a row each."""
+    """The terms of a filter, one row each."""
     from inspector.report import filter_terms
 
     return [

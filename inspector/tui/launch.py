@@ -1,4 +1,5 @@
-"""Starting the app: what is read before the first frame, what a plain terminal gets instead, and the exit code."""
+"""Starts the app: reads inputs before the first frame, falls back to text in a plain terminal, and sets the exit code.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def run(
     keys: Mapping[str, str] | None = None,
     follow: bool = False,
 ) -> int:
-    """Opens the app on these paths, without any on a table of what was found; gives the exit code.
+    """Opens the app on these paths, or without paths on a table of the sessions found; returns the exit code.
 
     Raises:
         LoopError: an API, profile, theme or key binding that does not exist.
@@ -65,7 +66,7 @@ def _run(
 
 
 def run_live(start: LiveStart, config: Config) -> int:
-    """Opens the app on a live turn whose first request waits; gives the exit code, which says how the turn ended.
+    """Opens the app on a live turn whose first request waits; returns the exit code, which says how the turn ended.
 
     Raises:
         LoopError: a theme or key binding that does not exist.

@@ -19,16 +19,16 @@ AGAIN = 3.0
 
 
 class PassingScreen(Screen[None]):
-    """A screen that only leads to another: nobody comes back to it."""
+    """A screen that only leads to another, so that going back skips it."""
 
 
 def goes_back(app: App[Any]) -> bool:
-    """Whether there is a screen to come back to. Textual cannot switch away from an app's first screen."""
+    """Whether there is a screen to go back to. Textual cannot switch away from an app's first screen."""
     return len(app.screen_stack) > 1 and not isinstance(app.screen_stack[-2], PassingScreen)
 
 
 class LeavingApp(App[int]):
-    """An app of screens that were opened from one another."""
+    """An app whose screens open one another and go back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "back", "back", tooltip="Back to where you came from; from there, leave the program", id="back"),
@@ -42,7 +42,7 @@ class LeavingApp(App[int]):
     """When `ctrl+c` was pressed last."""
 
     async def action_back(self) -> None:
-        """Back, then out of the program; a turn that runs is asked about first."""
+        """Goes back, or leaves the program from the first screen; asks first if a turn is running."""
         if isinstance(self.screen, TurnScreen) and self.screen.asks_to_leave():
             return
         if goes_back(self):
@@ -60,7 +60,7 @@ class LeavingApp(App[int]):
             self.tell("nothing is open that esc could close · q leaves")
 
     def action_interrupt(self) -> None:
-        """Leaves where it comes twice in a row; a turn that runs is asked about first."""
+        """Quits if pressed twice in a row; asks first if a turn is running."""
         field = self.focused
         if isinstance(field, Input) and field.selected_text:
             field.action_copy()
@@ -74,7 +74,7 @@ class LeavingApp(App[int]):
             self._leave_app()
 
     async def action_quit(self) -> None:
-        """Quits at once; turns that run are cancelled, and their recordings closed."""
+        """Quits at once; running turns are cancelled, and their recordings closed."""
         for screen in self.screen_stack:
             if isinstance(screen, TurnScreen):
                 await screen.abandon()
@@ -86,7 +86,7 @@ class LeavingApp(App[int]):
         self.exit(READ, first.exit_code if isinstance(first, TurnScreen) else READ)
 
     def tell(self, text: str) -> None:
-        """Says something at the foot of the screen, or over one that has no place for it."""
+        """Shows a note at the foot of the screen, or over a screen without a place for notes."""
         if isinstance(self.screen, NotingScreen):
             self.screen.note = text
         elif text:

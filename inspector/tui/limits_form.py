@@ -1,4 +1,4 @@
-"""The form of a what-if: the settings in force, a field to try another value in, and what that would do."""
+"""The form of a what-if: the settings in force, fields for other values, and a preview of their effect."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ RECORDING, SIMULATION, LIVE = SOURCES = ("recording", "simulation", "live")
 
 
 def words_of(name: str) -> tuple[str, ...]:
-    """The words that a field may hold."""
+    """The allowed words of a field."""
     if name == "policy":
         from loop_core.turn.presets import POLICIES
 
@@ -56,7 +56,7 @@ def words_of(name: str) -> tuple[str, ...]:
 
 
 def word_of(settings: Settings, name: str) -> str:
-    """The word that a field holds at first."""
+    """The initial word of a field."""
     if name == "source":
         return SIMULATION if settings.simulate else RECORDING
     value = getattr(settings, name)
@@ -64,7 +64,7 @@ def word_of(settings: Settings, name: str) -> str:
 
 
 def in_force(turn: Turn, name: str) -> int | None:
-    """The value of a limit, or of the initial max_tokens, in a turn."""
+    """The value in force of a limit, or of the initial max_tokens, in a turn."""
     if name == INITIAL:
         return turn.request.max_tokens
     value: int | None = getattr(turn.limits, name)
@@ -72,26 +72,26 @@ def in_force(turn: Turn, name: str) -> int | None:
 
 
 def value_of(turn: Turn, name: str) -> str:
-    """The value that a field holds at first."""
+    """The initial value of a field."""
     value = in_force(turn, name)
     return "" if value is None else f"{value}"
 
 
 def default_of(turn: Turn, name: str) -> str:
-    """What an empty field means."""
+    """The value that an empty field means."""
     if name == INITIAL:
         return "recorded"
     return "default" if getattr(Limits(), name) is None else f"{getattr(Limits(), name)}"
 
 
 def in_short(turn: Turn, name: str) -> str:
-    """The value in force, for the row of a field."""
+    """The value in force, shortened for a field's row."""
     value = turn.token_cap if name == CONTINUATION_LIMITS[1] else in_force(turn, name)
     return "not set" if value is None else f"now {value:,}"
 
 
 def about(turn: Turn, name: str) -> str:
-    """What is known of a limit: what is in force, and the default."""
+    """The details of a limit: the value in force, and the default."""
     value = in_force(turn, name)
     if name == INITIAL:
         now = "not set in the request" if value is None else f"{value:,}"
@@ -106,14 +106,14 @@ def about(turn: Turn, name: str) -> str:
 
 
 def field_about(turn: Turn, name: str) -> Line:
-    """What a field changes; for a number also the setting's name, what is in force, and the default."""
+    """The description of a field; for a number also the setting's name, the value in force, and the default."""
     if name not in FIELDS:
         return (Span(ABOUT[name], Role.DIM),)
     return (Span(f"{name}: {ABOUT[name]} · {about(turn, name)}", Role.DIM),)
 
 
 def differs(turn: Turn, name: str, value: str) -> bool:
-    """Whether a typed value is another than the one in force; an empty field means the default where there is one."""
+    """Whether a typed value differs from the one in force; an empty field means the default, if there is one."""
     plain = value.strip().replace(",", "").replace("_", "")
     return plain != value_of(turn, name)
 
@@ -132,7 +132,7 @@ PAUSE = 0.15
 
 
 class LimitsChoice(NamedTuple):
-    """The settings that the user asked for."""
+    """The settings that the user chose."""
 
     assignments: dict[str, str]
     live: bool = False
@@ -140,7 +140,7 @@ class LimitsChoice(NamedTuple):
 
 
 class LimitsForm(ModalScreen[LimitsChoice | None]):
-    """Asks for other settings; gives None where the user leaves."""
+    """Asks for other settings; returns None if the user leaves."""
 
     DEFAULT_CSS = """
     LimitsForm { align: center middle; background: $background 60%; }
@@ -171,7 +171,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         self._waiting: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """A row for each setting, what a change would do, then the runs that there are."""
+        """A row for each setting, a preview, then the existing runs."""
         with Vertical(id="form"):
             where = "from the start" if self._since is None else f"from step {self._since + 1} on"
             number = self._view.replay.turn_at(self._step) + 1
@@ -197,7 +197,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             yield key_note("enter runs · esc leaves · ↑ ↓ fields · ← → words")
 
     def on_mount(self) -> None:
-        """The first field is ready to be typed over."""
+        """Focuses and selects the first field."""
         first = self.query_one(f"#{FIELDS[0]}", Input)
         first.focus()
         first.select_all()
@@ -228,7 +228,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
 
     @on(Input.Submitted)
     def action_run(self) -> None:
-        """Runs, unless a value is wrong."""
+        """Runs with the settings, unless a value is invalid."""
         wrong = [name for name in (*FIELDS, OTHERS) if self._say(name, self.query_one(f"#{name}", Input).value)]
         if wrong:
             field = self.query_one(f"#{wrong[0]}", Input)
@@ -281,7 +281,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         self.query_one("#about", WrappedLines).lines = [line]
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """Another field: what is known of it."""
+        """Shows the description of the newly focused field."""
         name = event.widget.id or ""
         if name in ABOUT:
             self._explain(name, problem_of(name, self.query_one(f"#{name}", Input).value) if name in FIELDS else None)
@@ -353,7 +353,7 @@ def _about(text: str, name: str) -> Note:
 
 
 def refused(run: Run, step: int, whole: bool) -> str | None:
-    """Why the request at a step, or the turn of it as a whole, cannot be asked live; None where it can.
+    """Why the request at a step, or its whole turn, cannot be asked live; None where it can.
 
     Raises:
         CallerError: what came before was simulated.
@@ -367,7 +367,7 @@ def refused(run: Run, step: int, whole: bool) -> str | None:
 
 
 def would_ask(refused: str | None) -> Line:
-    """What choosing a live answer does, in a line."""
+    """The effect of choosing a live answer, in one line."""
     if refused is not None:
         return (Span(f"✖ live: {refused}", Role.ERROR),)
     return (Span("asks the provider", Role.WARN), Span(": enter shows where, and for how much; nothing is sent yet"))

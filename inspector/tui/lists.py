@@ -1,4 +1,4 @@
-"""Lists with a cursor: rows of any number, a screen with a table and its row in full, a short list to choose from.
+"""Lists with a cursor: rows, a table with the details of a row, and a short list to choose from.
 
 Owns scrolling, the cursor row and the keys that move it. What a row says is the subclass's.
 """
@@ -32,7 +32,7 @@ HEADINGS = 2
 
 
 class RowList(ScrollView, can_focus=True):
-    """Rows with a cursor on one of them."""
+    """A list of rows with a cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "Down", show=False, tooltip="The next row", id="list.down"),
@@ -53,11 +53,11 @@ class RowList(ScrollView, can_focus=True):
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         raise NotImplementedError
 
     def row(self, index: int) -> Line:
-        """What a row says."""
+        """The content of a row."""
         raise NotImplementedError
 
     def selectable(self, index: int) -> bool:
@@ -71,15 +71,15 @@ class RowList(ScrollView, can_focus=True):
     # -- keys and mouse ------------------------------------------------------------------------------------------
 
     def action_move(self, by: int) -> None:
-        """Moves by rows."""
+        """Moves the cursor by rows."""
         self._to(self.cursor + by, 1 if by > 0 else -1)
 
     def action_page(self, by: int) -> None:
-        """Moves by pages."""
+        """Moves the cursor by pages."""
         self._to(self.cursor + by * max(1, self.size.height - 1), by)
 
     def action_edge(self, by: int) -> None:
-        """Moves to the first or the last row."""
+        """Moves the cursor to the first or last row."""
         self._to(self.count - 1 if by > 0 else 0, -by)
 
     def action_open(self) -> None:
@@ -87,7 +87,7 @@ class RowList(ScrollView, can_focus=True):
         self.post_message(RowOpened(self.cursor))
 
     def on_click(self, event: Click) -> None:
-        """Moves to the row that was clicked; a second click opens it."""
+        """Moves the cursor to the clicked row; a second click opens it."""
         row = int(self.scroll_offset.y) + event.y
         if 0 <= row < self.count and self.selectable(row):
             self.wanted(row)
@@ -108,28 +108,28 @@ class RowList(ScrollView, can_focus=True):
     # -- drawing -------------------------------------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        """Sets the scrolled size."""
+        """Sets the scrollable size."""
         self._refresh_scrollbars()
         self.resized()
 
     def resized(self) -> None:
-        """The number of rows has changed."""
+        """Adjusts to a changed number of rows."""
         self.virtual_size = Size(1, self.count)
         self.refresh()
 
     def on_resize(self) -> None:
-        """Keeps the cursor in sight."""
+        """Keeps the cursor visible."""
         self.show_cursor()
 
     def watch_cursor(self, old: int, new: int) -> None:
-        """Draws what changed: all rows between, since their gutters say past or ahead."""
+        """Redraws all rows between the old and the new cursor, whose gutters change."""
         top = int(self.scroll_offset.y)
         low, high = min(old, new), max(old, new)
         self.refresh(Region(0, low - top, self.size.width, high - low + 1))
         self.show_cursor()
 
     def show_cursor(self) -> None:
-        """Scrolls as little as needed, without animation; the rows above the first of a group are its headings."""
+        """Scrolls as little as needed, without animation; headings above the first row of a group stay visible."""
         top, height = int(self.scroll_offset.y), self.size.height
         above = self.cursor
         while above and self.cursor - above < HEADINGS and not self.selectable(above - 1):
@@ -164,17 +164,17 @@ class RowList(ScrollView, can_focus=True):
 
 
 class CursorTable(RowList):
-    """Rows that can be searched."""
+    """A searchable list."""
 
     needle: reactive[str] = reactive("", init=False)
 
     def find(self, by: int, again: bool) -> bool:
-        """Goes to the next or previous place that says the needle; False where none does."""
+        """Goes to the next or previous row that contains the needle; False where none does."""
         raise NotImplementedError
 
 
 class TableScreen(Screen[Any]):
-    """A table, and what is known of its row."""
+    """A screen with a table and the details of its current row."""
 
     DEFAULT_CSS = """
     TableScreen #head { padding: 0 1; background: $surface; }
@@ -203,7 +203,7 @@ class TableScreen(Screen[Any]):
     # -- what a subclass says ------------------------------------------------------------------------------------
 
     def command(self) -> str:
-        """The command line that shows the same."""
+        """The command line that prints the same."""
         raise NotImplementedError
 
     def files(self) -> Mapping[str, str]:
@@ -211,17 +211,17 @@ class TableScreen(Screen[Any]):
         raise NotImplementedError
 
     def head(self) -> Sequence[Line]:
-        """What stands over the table."""
+        """The lines above the table."""
         raise NotImplementedError
 
     def detail(self) -> Listed:
-        """What is known of the row at the cursor."""
+        """The details of the current row."""
         raise NotImplementedError
 
     # -- layout --------------------------------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
-        """The lines over the table, the table, the row, the keys."""
+        """The head, the table, the details, the keys."""
         yield self._head
         yield self._table
         yield self._detail
@@ -233,15 +233,15 @@ class TableScreen(Screen[Any]):
         self.watch(self._table, "cursor", self.moved, init=False)
 
     def on_resize(self) -> None:
-        """Fits the columns to another width."""
+        """Fits the columns to the new width."""
         self.show()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """The focused pane gets more room."""
+        """Gives the focused pane more room."""
         self.set_class(event.widget is self._detail, "-reading")
 
     def show(self) -> None:
-        """Draws the rows again: they, or the room for them, have changed."""
+        """Redraws the rows after a change of data or size."""
         self._table.styles.max_height = self._table.count or None
         self._table.resized()
         self._table.show_cursor()
@@ -255,7 +255,7 @@ class TableScreen(Screen[Any]):
     # -- keys ----------------------------------------------------------------------------------------------------
 
     def action_search(self) -> None:
-        """Asks what to look for."""
+        """Asks for a search text."""
         from inspector.tui.questions import Prompt
 
         self.app.push_screen(Prompt("search", "text in this table", self._table.needle), self._search)
@@ -266,7 +266,7 @@ class TableScreen(Screen[Any]):
             self._find(1, again=False)
 
     def action_again(self, by: int) -> None:
-        """The next or previous match."""
+        """Goes to the next or previous match."""
         if not self._table.needle:
             self.note = "nothing was searched yet: / searches"
             return
@@ -293,7 +293,7 @@ class TableScreen(Screen[Any]):
             self.note = write_files(folder, self.files)
 
     def action_other_pane(self) -> None:
-        """To the row's text, and back."""
+        """Switches between the table and the details."""
         (self._table if self._detail.has_focus else self._detail).focus(scroll_visible=False)
 
 
@@ -305,7 +305,7 @@ MOST = 18
 
 
 class ChoiceList(RowList):
-    """Rows of a word and its meaning."""
+    """Rows with a word and its meaning."""
 
     def __init__(self, rows: Sequence[tuple[str, str]], start: int = 0) -> None:
         super().__init__(id="words")
@@ -315,7 +315,7 @@ class ChoiceList(RowList):
 
     @property
     def count(self) -> int:
-        """All rows."""
+        """The number of rows."""
         return len(self.rows)
 
     def row(self, index: int) -> Line:
@@ -326,7 +326,7 @@ class ChoiceList(RowList):
 
 
 class Choose(ModalScreen[str | None]):
-    """Asks for one of several rows; gives None where the user leaves."""
+    """Asks the user to choose a row; returns None if the user leaves."""
 
     DEFAULT_CSS = """
     Choose { align: center middle; background: $background 60%; }
@@ -355,6 +355,6 @@ class Choose(ModalScreen[str | None]):
         self._words.focus()
 
     def on_row_opened(self, message: RowOpened) -> None:
-        """The one at the cursor."""
+        """Chooses the row at the cursor."""
         message.stop()
         self.dismiss(self._words.rows[message.row][0])

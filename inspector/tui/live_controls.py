@@ -1,4 +1,4 @@
-"""What the operator does to a live turn: its keys, and the form that says how each call is answered.
+"""The operator's controls of a live turn: its keys, and the form that decides how each call is answered.
 
 What the gate holds or rejects stands here too, and no key answers it.
 """
@@ -36,7 +36,7 @@ WORDS = {
 
 
 class Calls(RowList):
-    """The calls of a batch."""
+    """The list of a batch's calls."""
 
     def __init__(self, effect: RunTools, answers: Answers) -> None:
         super().__init__(id="calls")
@@ -44,11 +44,11 @@ class Calls(RowList):
 
     @property
     def count(self) -> int:
-        """All of them."""
+        """The number of calls."""
         return len(self.effect.batch)
 
     def row(self, index: int) -> Line:
-        """A call, and how it is answered."""
+        """A call, and its planned answer."""
         verdict = self.effect.batch[index]
         glyph, role = glyphs.ADMISSION[verdict.admission]
         mark = Span("▶ " if index == self.cursor else "  ", Role.HERE)
@@ -61,7 +61,7 @@ class Calls(RowList):
 
 
 class CallsForm(ModalScreen[None]):
-    """Decides how each call is answered."""
+    """A form that decides how each call is answered."""
 
     DEFAULT_CSS = """
     CallsForm { align: center middle; background: $background 60%; }
@@ -86,7 +86,7 @@ class CallsForm(ModalScreen[None]):
         self._effect, self._answers = effect, answers
 
     def compose(self) -> ComposeResult:
-        """The calls, the one at the cursor in full, the keys."""
+        """The calls, the current one in full, the keys."""
         with Vertical(id="calls-box"):
             yield note("How each call is answered", Role.TITLE)
             yield Calls(self._effect, self._answers)
@@ -94,7 +94,7 @@ class CallsForm(ModalScreen[None]):
             yield KeyBar(id="calls-keys").data_bind(CallsForm.note)
 
     def on_mount(self) -> None:
-        """The first call."""
+        """Selects the first call."""
         listed = self.query_one(Calls)
         listed.focus()
         self.watch(listed, "cursor", self._moved)
@@ -104,11 +104,11 @@ class CallsForm(ModalScreen[None]):
         self.query_one(TextView).sheet = Listed(call_of(self._effect, listed.cursor, self._answers))
 
     def action_answer(self, how: str) -> None:
-        """Decides the call at the cursor."""
+        """Decides the answer of the current call."""
         self._decide(CallDecision(How(how)))
 
     def action_type(self) -> None:
-        """Asks for the result."""
+        """Asks for a typed result."""
         place = self.query_one(Calls).cursor
         if How.TYPED not in self._answers.ways(self._effect, place):
             self._decide(CallDecision(How.TYPED))  # which says why it cannot be
@@ -131,12 +131,12 @@ class CallsForm(ModalScreen[None]):
         self._moved()
 
     def on_row_opened(self, message: RowOpened) -> None:
-        """Ignores a double click, which is no answer."""
+        """Ignores a double click, since it decides nothing."""
         message.stop()
 
 
 class ResultEditor(ModalScreen[CallDecision | None]):
-    """Asks for a result; gives None where the operator leaves."""
+    """Asks for a result; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
     ResultEditor { align: center middle; background: $background 60%; }
@@ -174,7 +174,7 @@ class ResultEditor(ModalScreen[CallDecision | None]):
         self.query_one(Cycle).action_turn(1)
 
     def action_take(self) -> None:
-        """Takes the text as the result."""
+        """Returns the text as the result."""
         text = self.query_one(TextArea).text
         self.dismiss(CallDecision(How.TYPED, text, self.query_one(Cycle).value == "yes"))
 
@@ -216,21 +216,21 @@ class TurnControls(SessionPart):
         """Whether the run is over and the screen shows its recording."""
 
     def allows(self, action: str) -> bool:
-        """Whether an action means something now."""
+        """Whether an action is possible now."""
         if action.startswith("live_"):
             return not self.finished and MEANS[action](self.driver)
         return self.finished or action not in LOCKED
 
     def work(self, work: Coroutine[Any, Any, None]) -> None:
-        """Does something while keys are answered; the driver does one thing at a time."""
+        """Runs a task of the driver while keys stay active; the driver runs one task at a time."""
         self.stage.run_worker(work, group="live", exit_on_error=True)
 
     def action_live_do(self) -> None:
-        """Carries out the effect that waits."""
+        """Runs the effect that waits."""
         self.work(self.driver.act())
 
     def action_live_run(self) -> None:
-        """Carries out what follows; where something is under way, what follows it."""
+        """Runs without waiting from here on, also after an effect that is under way."""
         self.work(self.driver.run())
 
     def action_live_pause(self) -> None:
@@ -242,7 +242,7 @@ class TurnControls(SessionPart):
         self.work(self.driver.again())
 
     def action_live_edit(self) -> None:
-        """Opens the form for what waits."""
+        """Opens the form for the effect that waits."""
         effect = self.driver.live.pending
         if isinstance(effect, RunTools):
             self.stage.app.push_screen(CallsForm(effect, self.driver.answers), lambda _: self._changed())
@@ -257,13 +257,13 @@ class TurnControls(SessionPart):
         self._changed()
 
     def action_live_body(self) -> None:
-        """Opens the editor."""
+        """Opens the editor of the request body."""
         from inspector.tui.live_forms import BodyEditor
 
         self.stage.app.push_screen(BodyEditor(self.driver), self._edited)
 
     def action_live_say(self) -> None:
-        """Asks for a message."""
+        """Asks for a message of the user."""
         from inspector.tui.questions import Prompt
 
         self.stage.app.push_screen(Prompt("say", "what the user says next"), self._say)

@@ -1,4 +1,4 @@
-"""The forms of a live turn under way: the budget of the request that waits, and its body as JSON."""
+"""The forms for the request that waits in a live turn: its budget, and its body as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Lim
 
 
 class BudgetForm(ModalScreen[str | None]):
-    """Asks for another budget and other limits; gives what was changed in words, None where the operator leaves."""
+    """Asks for another budget and other limits; returns the changes in words, or None if the operator leaves."""
 
     DEFAULT_CSS = """
     BudgetForm { align: center middle; background: $background 60%; }
@@ -54,7 +54,7 @@ class BudgetForm(ModalScreen[str | None]):
         self._before = {name: _written(cap if name == INITIAL else getattr(limits, name)) for name in self._fields}
 
     def compose(self) -> ComposeResult:
-        """A row for each."""
+        """A row for each field."""
         with Vertical(id="budget"):
             yield note("What waits: its budget, and the limits of the turn", Role.TITLE)
             for name in self._fields:
@@ -69,14 +69,14 @@ class BudgetForm(ModalScreen[str | None]):
             yield key_note("enter takes them · esc leaves · ↑ ↓ fields")
 
     def on_mount(self) -> None:
-        """The first field is ready to be typed over."""
+        """Focuses and selects the first field."""
         first = self.query_one(f"#{self._fields[0]}", Input)
         first.focus()
         first.select_all()
 
     @on(Input.Submitted)
     def action_take(self) -> None:
-        """Takes what was typed, unless it cannot be."""
+        """Applies the typed values, unless one is invalid."""
         try:
             typed = self._typed()
             cap = self._cap(typed)
@@ -125,7 +125,7 @@ def _empty(name: str) -> str:
 
 
 class NotJSONError(ValueError):
-    """What is wrong, and where: line and column from 1."""
+    """The error in a JSON text, with line and column from 1."""
 
     def __init__(self, why: str, line: int, column: int) -> None:
         super().__init__(f"line {line}, column {column}: {why}")
@@ -133,7 +133,7 @@ class NotJSONError(ValueError):
 
 
 class BodyEditor(ModalScreen[str | None]):
-    """Asks for another body; gives what was changed in words, None where the operator leaves."""
+    """Asks for another body; returns the changes in words, or None if the operator leaves."""
 
     DEFAULT_CSS = """
     BodyEditor { align: center middle; background: $background 60%; }
@@ -154,7 +154,7 @@ class BodyEditor(ModalScreen[str | None]):
         self._warned = False
 
     def compose(self) -> ComposeResult:
-        """A title, the text, what is wrong with it, the keys."""
+        """A title, the text, its errors, the keys."""
         with Vertical(id="body-box"):
             yield note("The body of the request, as it will be sent", Role.TITLE)
             area = TextArea(self._before, soft_wrap=True, show_line_numbers=True, tab_behavior="indent", id="body-text")
@@ -168,7 +168,7 @@ class BodyEditor(ModalScreen[str | None]):
         self.query_one(TextArea).focus()
 
     def action_leave(self) -> None:
-        """Leaves; what was typed is given up at the second time only."""
+        """Leaves; unsaved text is discarded only at the second attempt."""
         if self.query_one(TextArea).text == self._before or self._warned:
             self.dismiss(None)
             return
@@ -176,7 +176,7 @@ class BodyEditor(ModalScreen[str | None]):
         self._say("esc again gives up what was typed", Role.WARN)
 
     def action_take(self) -> None:
-        """Takes the text, unless it cannot be sent."""
+        """Applies the text, unless it cannot be sent."""
         area = self.query_one(TextArea)
         try:
             self._driver.edit_body(body_of(area.text))
@@ -194,7 +194,7 @@ class BodyEditor(ModalScreen[str | None]):
 
 
 def body_of(text: str) -> dict[str, Any]:
-    """The JSON object that a text is.
+    """The JSON object of a text.
 
     Raises:
         NotJSONError: it is none, with the place.

@@ -1,4 +1,4 @@
-"""Asking a turn again, live: the question that must be answered before anything is sent, and the run under way.
+"""Asks a turn again live: the confirmation before anything is sent, and the run under way.
 
 Nothing is sent while the question is open. It is answered by another key than the one that led to it, and not by one
 that is held down. One live run is under way at a time, beside what else is done.
@@ -40,11 +40,11 @@ HELD = 0.4
 
 
 class CostLines(WrappedLines, can_focus=True):
-    """The request that would be sent, in as many rows as it needs."""
+    """The request that would be sent, as wrapped lines."""
 
 
 class AskLive(ModalScreen["BranchRequest | None"]):
-    """Asks whether to send the request; gives None where the user leaves."""
+    """Asks whether to send the request; returns None if the user leaves."""
 
     DEFAULT_CSS = """
     AskLive { align: center middle; background: $background 60%; }
@@ -73,7 +73,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         self._pressed = 0.0
 
     def compose(self) -> ComposeResult:
-        """What would be asked, two fields, the keys."""
+        """The request, two fields, the keys."""
         with Vertical(id="ask"):
             yield note(self._title, Role.TITLE, id="ask-title")
             yield CostLines(id="ask-about")
@@ -85,13 +85,13 @@ class AskLive(ModalScreen["BranchRequest | None"]):
                 "y asks the provider now · esc leaves, nothing is sent · tab fields", Role.WARN, id="ask-keys")
 
     def on_mount(self) -> None:
-        """Focuses no field: what is typed there is no answer."""
+        """Focuses no field, so that typing confirms nothing."""
         self._pressed = monotonic()
         self.query_one(CostLines).focus()
         self._read()
 
     def action_ask(self) -> None:
-        """Lets it go, unless the key is only held down or nothing can be asked."""
+        """Confirms, unless the key repeats because it is held down, or nothing can be asked."""
         now = monotonic()
         held, self._pressed = now - self._pressed < HELD, now
         if self._waiting is None and self._wanted is not None and not held:
@@ -120,7 +120,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
 
 
 def about(wanted: BranchRequest) -> list[Line]:
-    """The request that would be sent, a field a line."""
+    """The request that would be sent, one field per line."""
     from inspector.live.branch_request import NOT_ENCRYPTED, cost_lines, tools_line
 
     target = wanted.target
@@ -144,7 +144,7 @@ EVERY = 0.25
 
 
 class LiveAttempt(SessionPart):
-    """The live run that is under way, if one is."""
+    """The live run under way, if any."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("A", "give_up", "give up", tooltip="Give up the live run that is under way", id="live.cancel"),
@@ -160,11 +160,11 @@ class LiveAttempt(SessionPart):
 
     @property
     def under_way(self) -> bool:
-        """Whether a provider is being asked."""
+        """Whether a live run is active."""
         return self._asking is not None
 
     def ask(self, assignments: dict[str, str], since: int | None) -> None:
-        """Shows what asking this turn live would cost, and asks it where the user says so."""
+        """Shows the cost of asking this turn live, and asks it if the user confirms."""
         from inspector.config.settings import settings_asked
         from inspector.live.branch_request import branch_request
 
@@ -200,7 +200,7 @@ class LiveAttempt(SessionPart):
         self.stage.run_worker(self._wait(self._asking, node, settings, since), group="live")
 
     def action_give_up(self) -> None:
-        """Gives it up; what was heard is kept."""
+        """Gives up the live run; responses received so far are kept."""
         if self._asking is not None:
             self._asking.cancel()
 

@@ -1,4 +1,4 @@
-"""The session screen on a live turn: the steps so far, what waits in full, and an answer while it streams.
+"""The session screen for a live turn: the steps so far, the waiting effect in full, and an answer while it streams.
 
 Once the end is accepted the recording is opened in its place, and the screen is the ordinary one.
 """
@@ -40,7 +40,7 @@ STAY, LEAVE = "stay", "leave"
 
 
 class LiveScreen(SessionScreen):
-    """One live run, then its recording."""
+    """One live run and, after its end, its recording."""
 
     PARTS: ClassVar[tuple[type[SessionPart], ...]] = (TurnControls, *SessionScreen.PARTS)
     BINDINGS: ClassVar[list[BindingType]] = [*TurnControls.BINDINGS]
@@ -69,7 +69,7 @@ class LiveScreen(SessionScreen):
         return self.controls.finished
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Which keys work now; giving up works for this run as for one that was asked from a recording."""
+        """Whether a key works now; giving up also works for this run."""
         if action == "give_up" and not self.finished:
             return MEANS[action](self.driver)
         return self.controls.allows(action) and super().check_action(action, parameters)
@@ -86,14 +86,14 @@ class LiveScreen(SessionScreen):
         return OpenSession((self.driver.start.path,), view.replay.case, run_of("live", view), self._titled)
 
     def verdict(self) -> VerdictPanel:
-        """What waits, from the first frame on."""
+        """The waiting effect, from the first frame on."""
         made = super().verdict()
         made.set_reactive(VerdictPanel.live, now(self.driver, self._key))
         made.set_reactive(VerdictPanel.run, "live")
         return made
 
     def on_mount(self) -> None:
-        """Shows what waits first."""
+        """Shows the waiting effect first."""
         super().on_mount()
         self.query_one(Status).data_bind(LiveScreen.coming)
         self._frames = self.set_interval(FRAME, self._frame, pause=True)
@@ -102,7 +102,7 @@ class LiveScreen(SessionScreen):
             self.controls.action_live_run()
 
     async def on_unmount(self) -> None:
-        """However the app ends, the recording is closed, and so is a provider that was started for the turn."""
+        """Closes the recording and stops a provider started for the turn, however the app ends."""
         try:
             await self.driver.close()
         finally:
@@ -113,7 +113,7 @@ class LiveScreen(SessionScreen):
             self._scripted.server.close()
 
     def restore(self) -> None:
-        """Nothing is kept of a session that is still being made."""
+        """Restores nothing, since a live session has no saved remarks."""
         if self.finished:
             super().restore()
 
@@ -207,7 +207,7 @@ class LiveScreen(SessionScreen):
     # -- what is shown -------------------------------------------------------------------------------------------
 
     def show(self) -> None:
-        """The sheet of what is looked at; at the end of a run, what waits or comes."""
+        """Shows the current sheet; at the end of a run, the waiting effect or the arriving answer."""
         if self.finished or not self._at_end or self.panes.tab not in FLOWING:
             super().show()
             return
@@ -287,11 +287,11 @@ class LiveScreen(SessionScreen):
 
     @property
     def exit_code(self) -> int:
-        """How the run ended, as `inspector run` exits: a turn that was left is cancelled."""
+        """The exit code of the run, as of `inspector run`: an abandoned turn counts as cancelled."""
         return EXITS[self.driver.stepper.last.turn.terminal or "cancelled"]
 
     def asks_to_leave(self) -> bool:
-        """Asks whether to cancel, where the turn has not ended; whether it did."""
+        """Asks whether to cancel the turn, if it has not ended; returns whether it asked."""
         if self.finished:
             return False
         from inspector.tui.lists import Choose
@@ -312,7 +312,7 @@ class LiveScreen(SessionScreen):
         return True
 
     async def abandon(self) -> None:
-        """Ends the turn and closes the recording, whatever is under way."""
+        """Cancels the turn and closes the recording, whatever is under way."""
         if self.finished:
             return
         self.driver.cancel()

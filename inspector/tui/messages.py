@@ -1,4 +1,4 @@
-"""Messages between screens, widgets and the app, and what the app expects of a screen.
+"""The messages between screens, widgets and the app, and the interfaces that the app expects of screens.
 
 State goes down by reactives, intent comes up by messages; containers decide.
 """
@@ -25,33 +25,33 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class NotingScreen(Protocol):
-    """A screen with a line for what the last action has to say."""
+    """A screen with a line for notes about the last action."""
 
     note: str
 
 
 @runtime_checkable
 class PlacedScreen(Protocol):
-    """A screen that can be opened again at the same place."""
+    """A screen that can be reopened at the same place."""
 
     @property
     def where(self) -> ScreenPlace:
-        """The place that is looked at."""
+        """The current place."""
 
 
 @runtime_checkable
 class TurnScreen(Protocol):
-    """A screen with a turn that may not have ended."""
+    """A screen with a turn that may be unfinished."""
 
     @property
     def exit_code(self) -> int:
-        """How the turn ended, as an exit code."""
+        """The end of the turn as an exit code."""
 
     def asks_to_leave(self) -> bool:
-        """Asks whether to leave a turn that has not ended; whether it did."""
+        """Asks whether to leave an unfinished turn; returns whether it asked."""
 
     async def abandon(self) -> None:
-        """Ends the turn, whatever is under way."""
+        """Cancels the turn, whatever is under way."""
 
 
 # -- Messages --------------------------------------------------------------------------------------------------------
@@ -59,21 +59,22 @@ class TurnScreen(Protocol):
 
 @dataclass(eq=False, repr=False)
 class StepWanted(Message):
-    """The user wants to stand on this step."""
+    """The user wants to go to this step."""
 
     step: int
 
 
 @dataclass(eq=False, repr=False)
 class StepMoved(Message):
-    """The user moved by steps. From where is the screen's to know: keys may come faster than it answers."""
+    """The user wants to move by a number of steps. From where is the screen's to know: keys may come faster than it
+    answers."""
 
     by: int
 
 
 @dataclass(eq=False, repr=False)
 class TabWanted(Message):
-    """The user wants to see this tab."""
+    """The user wants to open this tab."""
 
     tab: str
 
@@ -106,7 +107,7 @@ class TurnWanted(Message):
 
 @dataclass(eq=False, repr=False)
 class TurnsRead(Message):
-    """A table of turns has read all that was named."""
+    """A table of turns has read all its inputs."""
 
     unread: Sequence[TurnRow]
     any_turn: bool
@@ -114,21 +115,21 @@ class TurnsRead(Message):
 
 @dataclass(eq=False, repr=False)
 class SessionWanted(Message):
-    """The user wants to see a session that is no file."""
+    """The user wants to open a session that is no file."""
 
     opened: OpenSession
 
 
 @dataclass(eq=False, repr=False)
 class LiveWanted(Message):
-    """The user wants to see a live turn that is ready to begin."""
+    """The user wants to open a live turn."""
 
     turn: LiveStart | ScriptedTurn
 
 
 @dataclass(eq=False, repr=False)
 class NoteWanted(Message):
-    """A widget has something to say at the foot of the screen."""
+    """A widget wants to show a note at the foot of the screen."""
 
     text: str
 
@@ -144,7 +145,7 @@ class ActionWanted(Message):
 
 @dataclass(eq=False, repr=False)
 class LinesPointed(Message):
-    """The user clicked a line of the text, or pressed enter over those in sight."""
+    """The user clicked a line of the text, or pressed enter over the visible lines."""
 
     first: int
     last: int

@@ -1,4 +1,4 @@
-"""Lines to strips: the one place where a role gets a colour and where `--ascii` takes effect; and the app's own themes.
+"""Converts lines to Textual's strips: the only place with colours and the `--ascii` option; and the app's own themes.
 
 No markup is parsed anywhere: a span becomes a segment as it is. Every role that matters differs by weight, underline or
 reversal too, so that a screen without colour says the same.
@@ -53,7 +53,7 @@ LOOKS: Mapping[Role, Look] = {
 
 
 class Paint:
-    """The styles of one theme; `plain` is what `--ascii` asks for."""
+    """The styles of a theme; `plain` is what `--ascii` asks for."""
 
     def __init__(self, variables: Mapping[str, str], plain: bool = False) -> None:
         self.plain = plain
@@ -67,7 +67,7 @@ class Paint:
         self._based: dict[Style, dict[Role, Style]] = {}
 
     def translated(self, line: Line) -> Line:
-        """The line in the characters that the terminal was said to have."""
+        """The line in the characters that the terminal supports."""
         return ascii_line(line) if self.plain else line
 
     def on(self, base: Style) -> dict[Role, Style]:
@@ -80,7 +80,7 @@ class Paint:
         return found
 
     def strip(self, line: Line, width: int, base: Style, whole: bool = True) -> Strip:
-        """One row of a widget, as wide as it; what does not fit is left out with a mark, unless the row scrolls."""
+        """One row of a widget at its full width; overflow is cut with a mark, unless the row scrolls."""
         line = self.translated(line)
         if whole:
             line = clip(line, width, cell_len, self.mark)
@@ -115,7 +115,7 @@ def _colour(variables: Mapping[str, str], name: str) -> RichColor | None:
 
 
 def paint_of(app: App[object]) -> Paint:
-    """The paint of the app that a widget is in."""
+    """The paint of a widget's app."""
     found = getattr(app, "paint", None)
     return found if isinstance(found, Paint) else Paint(app.theme_variables)
 
@@ -174,6 +174,6 @@ THEMES = (
 
 
 def own_colours(theme: Theme) -> dict[str, str]:
-    """Values of our variables for a theme that does not name them."""
+    """Our colour variables for a theme that does not define them."""
     like = ANSI if theme.ansi else DARK if theme.dark else LIGHT
     return {name: colour for own in THEMES if own.name == like for name, colour in own.variables.items() if name in OWN}

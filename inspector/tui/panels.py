@@ -1,4 +1,4 @@
-"""Widgets of a few lines: the status line, the verdict; a cycle of words, notes beside a field.
+"""Small widgets: panels of lines, the status line, the verdict, a cycle of words, notes and fields.
 
 Further down: a widget of a few lines that are made again only when something they show has changed; the status
 line; the first lines of the session screen.
@@ -34,7 +34,7 @@ from inspector.tui.paint import paint_of
 
 
 class Panel(Widget):
-    """Lines from `make`, one a row."""
+    """A widget whose lines `make` computes, one per row."""
 
     SHOWS: ClassVar[tuple[str, ...]] = ()
     """What the lines are made of: reactives whose change draws those that differ again."""
@@ -46,7 +46,7 @@ class Panel(Widget):
         self._base = Style()
 
     def on_mount(self) -> None:
-        """Follows what it shows."""
+        """Subscribes to the values that it shows."""
         for name in self.SHOWS:
             self.watch(self, name, self.changed, init=False)
 
@@ -55,7 +55,7 @@ class Panel(Widget):
         raise NotImplementedError
 
     def changed(self) -> None:
-        """What the lines show has changed: those that differ are drawn again."""
+        """Redraws the lines that differ after a change."""
         old, width = self._lines, self.size.width
         if old is None or self._laid != self.size or not self.is_mounted:
             self._lines = None
@@ -80,12 +80,12 @@ class Panel(Widget):
         return paint_of(self.app).strip(line, width, base)
 
     def key_at(self, event: Click) -> str | None:
-        """The key that a line names at the place of a click."""
+        """The key named at the clicked place."""
         at, shown = event.get_content_offset(self), self._lines or ()
         return key_at(shown[at.y], at.x, paint_of(self.app).measure) if at is not None and at.y < len(shown) else None
 
     def on_click(self, event: Click) -> None:
-        """A click on a key that a line names presses it; Textual calls this besides what a subclass does."""
+        """A click on a named key presses it. Textual calls this besides what a subclass does."""
         if (written := self.key_at(event)) is not None:
             self.app.simulate_key(key_of(written))
 
@@ -95,7 +95,7 @@ class Panel(Widget):
 
 
 class Status(Panel):
-    """Where the cursor is."""
+    """The status line of the current step."""
 
     SHOWS = ("outline", "step", "filtered", "coming", "live")
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
@@ -120,7 +120,7 @@ class Status(Panel):
 # they hold, so that nothing below them ever moves.
 
 class VerdictPanel(Panel):
-    """The verdict on the turn at the cursor; a click opens it whole."""
+    """The verdict on the current turn; a click opens it in full."""
 
     SHOWS = ("live", "outline", "run")
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
@@ -132,13 +132,13 @@ class VerdictPanel(Panel):
     _counted: tuple[View, Line] | None = None
 
     def watch_step(self, old: int, new: int) -> None:
-        """Draws the verdict of another turn."""
+        """Redraws when the turn changes."""
         outline = self.outline
         if outline is not None and outline.blocks and outline.block_of(old).turn != outline.block_of(new).turn:
             self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
-        """The verdict over all rows but the last, which says what is looked at."""
+        """The verdict in all rows but the last, which names the run and the file."""
         if self.outline is None:
             return ()
         measure, rows, view = paint_of(self.app).measure, self.size.height - 1, self.outline.view
@@ -166,7 +166,7 @@ class VerdictPanel(Panel):
         return self._counted[1]
 
     def on_click(self, event: Click) -> None:
-        """Opens it whole, unless a key that it names was clicked."""
+        """Opens the verdict in full, unless the click hit a named key."""
         if self.key_at(event) is None:
             self.post_message(ActionWanted("screen.verdict", self.screen))
 
@@ -177,10 +177,10 @@ class VerdictPanel(Panel):
 
 
 class Cycle(Panel, can_focus=True):
-    """One word of a closed list."""
+    """A field that holds one word of a closed list."""
 
     class Changed(Message):
-        """Another word was chosen."""
+        """The word changed."""
 
         def __init__(self, cycle: Cycle) -> None:
             super().__init__()
@@ -188,7 +188,7 @@ class Cycle(Panel, can_focus=True):
 
         @property
         def control(self) -> Cycle:
-            """The field."""
+            """The field that changed."""
             return self.cycle
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -203,16 +203,16 @@ class Cycle(Panel, can_focus=True):
         self.set_reactive(Cycle.value, value)
 
     def watch_value(self) -> None:
-        """Draws the other word."""
+        """Redraws the word."""
         self.changed()
         self.post_message(self.Changed(self))
 
     def on_focus(self) -> None:
-        """The marks at its sides show the focus."""
+        """Shows the focus marks."""
         self.changed()
 
     def on_blur(self) -> None:
-        """The marks at its sides go when the focus does."""
+        """Removes the focus marks."""
         self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
@@ -225,12 +225,12 @@ class Cycle(Panel, can_focus=True):
         self.value = self.words[(self.words.index(self.value) + by) % len(self.words)]
 
     def on_click(self, event: Click) -> None:
-        """A click in the left half goes back, one in the right half on."""
+        """Goes back if the left half was clicked, else on."""
         self.focus()
         self.action_turn(-1 if event.x < 2 else 1)
 
     def on_key(self, event: Key) -> None:
-        """A letter goes to the next word that begins with it."""
+        """Goes to the next word that begins with the typed letter."""
         if event.character is None or not event.character.isalnum():
             return
         at = self.words.index(self.value)
@@ -258,14 +258,14 @@ class Note(Panel):
 
 
 def note(text: str, role: Role = Role.DIM, *, id: str | None = None) -> Note:  # noqa: A002 - Textual's own name
-    """A note that is there from the start."""
+    """A fixed note."""
     made = Note(id=id)
     made.set_reactive(Note.line, (Span(text, role),))
     return made
 
 
 def key_note(text: str, role: Role = Role.DIM, *, id: str | None = None) -> Note:  # noqa: A002 - Textual's own name
-    """A note of keys: `enter runs · esc leaves`."""
+    """A note that names keys: `enter runs · esc leaves`."""
     made = Note(id=id)
     made.set_reactive(Note.line, hint(text, role))
     return made
@@ -276,13 +276,13 @@ def key_note(text: str, role: Role = Role.DIM, *, id: str | None = None) -> Note
 
 
 class WrappedLines(Panel):
-    """Lines that may change."""
+    """Lines that may change and are wrapped."""
 
     DEFAULT_CSS = "WrappedLines { height: auto; }"
     lines: reactive[Sequence[Line]] = reactive((), init=False, repaint=False)
 
     def watch_lines(self) -> None:
-        """Draws other lines in as many rows as they need."""
+        """Redraws the lines in as many rows as they need."""
         self.changed()
         self.refresh(layout=True)
 
@@ -292,12 +292,12 @@ class WrappedLines(Panel):
         return [row for line in self.lines for row in wrapped(line, width, measure)] if width > 0 else ()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many rows as there are."""
+        """The number of rows."""
         return len(self.make(width))
 
 
 def lines(text: str, id: str) -> WrappedLines:  # noqa: A002 - Textual's own name
-    """A line that is there from the start, as high as it needs."""
+    """Fixed lines, wrapped, as high as needed."""
     made = WrappedLines(id=id)
     made.set_reactive(WrappedLines.lines, [(Span(text, Role.DIM),)])
     return made
@@ -307,7 +307,7 @@ def lines(text: str, id: str) -> WrappedLines:  # noqa: A002 - Textual's own nam
 
 
 def field_keys(form: str) -> list[Binding]:
-    """The keys that go through the fields of a form, under ids of its own."""
+    """The keys that move between the fields of a form, under ids of their own."""
     return [
         Binding("up,shift+tab", "app.focus_previous", "Field before", priority=True, tooltip="The field before",
                 id=f"{form}.up"),
@@ -316,14 +316,14 @@ def field_keys(form: str) -> list[Binding]:
 
 
 def field_name(text: str) -> Note:
-    """What a field is called, at its left."""
+    """The label of a field, on its left."""
     name = note(text, Role.STRONG)
     name.add_class("name")
     return name
 
 
 def line_input(value: str, hint: str, id: str | None = None, suggester: Suggester | None = None) -> Input:  # noqa: A002
-    """A field of one row; its cursor does not blink, so that a screen at rest draws nothing."""
+    """A field of one row; its cursor does not blink, so that an idle screen draws nothing."""
     made = Input(value, placeholder=hint, compact=True, id=id, suggester=suggester)
     made.cursor_blink = False
     return made

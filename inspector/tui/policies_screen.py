@@ -1,4 +1,4 @@
-"""The policy matrix: every turn of the run under every policy; a cell opens as a branch.
+"""The policy matrix screen: every turn of the run under every policy; a cell opens as a branch.
 
 Gives the matrix and the cell that the operator opened.
 """
@@ -38,7 +38,7 @@ class MatrixMade(Message):
 
 
 class Cells(CursorTable):
-    """Turns by policies, the cursor on one of the cells."""
+    """Turns by policies, with a cursor on a cell."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "open", id="policies.open",
@@ -60,24 +60,24 @@ class Cells(CursorTable):
     """The turns of each line."""
 
     def watch_made(self) -> None:
-        """Opens at the first turn in which the policies differ."""
+        """Moves the cursor to the first turn in which the policies differ."""
         if self.made is not None:
             self.fold(self.each, next((at for at, _ in enumerate(self.made.rows) if not lines.agree(self.made, at)), 0))
 
     def fold(self, each: bool, turn: int) -> None:
-        """Folds turns in which all policies agree, or unfolds them; the cursor goes to a turn."""
+        """Folds or unfolds turns in which all policies agree; moves the cursor to a turn."""
         if self.made is not None:
             self.each, self.shown = each, lines.folded(self.made, each)
             self.cursor = self.line_of(turn)
             self.resized()
 
     def line_of(self, turn: int) -> int:
-        """The line on which a turn stands."""
+        """The line of a turn."""
         return next((at for at, turns in enumerate(self.shown) if turn in turns), 0)
 
     @property
     def count(self) -> int:
-        """One line for a turn, or for several in which all policies agree."""
+        """The number of lines: one per turn, or per group of turns in which all policies agree."""
         return len(self.shown)
 
     @property
@@ -87,15 +87,15 @@ class Cells(CursorTable):
 
     @property
     def here(self) -> lines.Place:
-        """The cell at the cursor."""
+        """The current cell."""
         return self.turns[0], self.policy
 
     def layout_of(self, matrix: Matrix) -> lines.Layout:
-        """The policies that are seen."""
+        """The visible policies."""
         return lines.layout(matrix, self.scrollable_content_region.width, self.policy)
 
     def row(self, index: int) -> Line:
-        """A turn under every policy."""
+        """A turn under every policy, or a group of turns."""
         if self.made is None:
             return ()
         turns = self.shown[index]
@@ -104,7 +104,7 @@ class Cells(CursorTable):
         return matched(lines.row(self.made, turns[0], self.here, self.layout_of(self.made)), self.needle)
 
     def go(self, place: lines.Place | None) -> bool:
-        """Goes to a cell, where there is one."""
+        """Moves the cursor to a cell, if there is one."""
         if place is None:
             return False
         if len(self.shown[self.line_of(place[0])]) > 1:
@@ -113,7 +113,7 @@ class Cells(CursorTable):
         return True
 
     def action_each(self) -> None:
-        """Unfolds or folds the turns in which all policies agree."""
+        """Folds or unfolds the turns in which all policies agree."""
         self.fold(not self.each, self.turns[0])
         if isinstance(self.screen, TableScreen):
             self.screen.show()
@@ -121,23 +121,23 @@ class Cells(CursorTable):
                                 "turns in which all policies agree share a line")
 
     def find(self, by: int, again: bool) -> bool:
-        """Goes to a cell that says the needle."""
+        """Moves the cursor to a cell that contains the needle."""
         return self.made is not None and self.go(lines.find(self.made, self.needle, self.here, by, again))
 
     def action_policy(self, by: int) -> None:
-        """Goes to another policy."""
+        """Moves the cursor to another policy."""
         if self.made is not None:
             self.policy = min(max(0, self.policy + by), len(self.made.policies) - 1)
 
     def action_differing(self, by: int) -> None:
-        """Goes to another cell that differs from strict."""
+        """Moves the cursor to another cell that differs from strict."""
         found = self.made is not None and self.go(lines.differing(self.made, self.here, by))
         if not found and isinstance(self.screen, TableScreen):
             where = "after" if by > 0 else "before"
             self.screen.note = f"no policy decides otherwise than strict {where} this cell"
 
     def on_click(self, event: Click) -> None:
-        """The policy that was clicked; the list moves to the row, and opens it at the second click."""
+        """Selects the clicked policy; the list moves to the row, and a second click opens it."""
         if self.made is not None and int(self.scroll_offset.y) + event.y < self.count:
             found = lines.policy_at(self.layout_of(self.made), event.x - self.gutter.left)
             self.policy = self.policy if found is None else found
@@ -156,7 +156,7 @@ class PoliciesScreen(TableScreen):
         """The name of the file of each turn, where there are several files."""
 
     def on_mount(self) -> None:
-        """Runs the session under every policy, in a thread: a long one takes a moment."""
+        """Runs the session under every policy in a thread, since a long session takes a moment."""
         self.watch(self._cells, "policy", self.moved, init=False)
         self._make()
 
@@ -170,7 +170,7 @@ class PoliciesScreen(TableScreen):
         self.show()
 
     def head(self) -> Sequence[Line]:
-        """What is laid under what, and the names of the policies."""
+        """The run, and the names of the policies."""
         made, width = self._cells.made, max(0, self.size.width - 2)
         title = Span("Policies by turns", Role.TITLE)
         if made is None:
@@ -186,7 +186,7 @@ class PoliciesScreen(TableScreen):
                 *lines.names(made, self._cells.layout_of(made))]
 
     def detail(self) -> Listed:
-        """The cell at the cursor."""
+        """The details of the current cell."""
         made, turns = self._cells.made, self._cells.turns
         if made is None:
             return Listed([])
@@ -195,11 +195,11 @@ class PoliciesScreen(TableScreen):
         return lines.sheet(made, self._cells.here, self._turn_files.get(turns[0], ""))
 
     def command(self) -> str:
-        """The headless twin."""
+        """The command line that prints the same matrix."""
         return self._command
 
     def files(self) -> Mapping[str, str]:
-        """The matrix as `inspector policies` prints it, in each form."""
+        """The matrix in each form that `inspector policies` prints."""
         made = self._cells.made
         if made is None:
             return {}

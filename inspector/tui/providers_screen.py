@@ -1,4 +1,4 @@
-"""Providers side by side: one intended answer under one budget in every dialect; a row opens as a session.
+"""The providers screen: one intended answer under one budget in every dialect; a row opens as a session.
 
 Every change of the scenario, the budget or the policy runs all dialects again, in a thread; what was asked last is
 shown.
@@ -40,7 +40,7 @@ class RowsMade(Message):
 
 
 class Dialects(CursorTable):
-    """The dialects under the wire formats that they speak."""
+    """The dialects, grouped by wire format."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "open", id="providers.open",
@@ -56,33 +56,33 @@ class Dialects(CursorTable):
     """The dialect that the user went to; the cursor stays on the line that stands for it."""
 
     def wanted(self, index: int) -> None:
-        """The user went to a dialect."""
+        """Notes that the user selected a dialect."""
         self.cursor = index
         self.dialect = self.selected.row.name if self.selected is not None else ""
 
     @property
     def count(self) -> int:
-        """Dialects and headings."""
+        """The number of dialects and headings."""
         return len(self.shown)
 
     def selectable(self, index: int) -> bool:
-        """Headings are passed over."""
+        """Whether the row is a dialect; the cursor skips headings."""
         return isinstance(self.shown[index], TableEntry)
 
     @property
     def selected(self) -> TableEntry | None:
-        """The dialect at the cursor."""
+        """The current dialect."""
         found = self.shown[self.cursor] if self.cursor < len(self.shown) else None
         return found if isinstance(found, TableEntry) else None
 
     @property
     def laid(self) -> dialect_columns.ColumnLayout:
-        """The columns that are seen."""
+        """The visible columns."""
         found = [each for each in self.shown if isinstance(each, TableEntry)]
         return dialect_columns.layout(found, self.scrollable_content_region.width - 2)
 
     def watch_shown(self) -> None:
-        """Draws other dialects, or the columns that another width allows."""
+        """Redraws for other dialects or another width."""
         self._laid = self.laid
 
     def row(self, index: int) -> Line:
@@ -93,7 +93,7 @@ class Dialects(CursorTable):
         return (here, *matched(line, self.needle))
 
     def find(self, by: int, again: bool) -> bool:
-        """Goes to a dialect that says the needle."""
+        """Moves the cursor to a dialect that contains the needle."""
         found = dialect_columns.find(self.shown, self.needle, self.cursor, by, again)
         if found is not None:
             self.wanted(found)
@@ -101,7 +101,7 @@ class Dialects(CursorTable):
 
 
 class ProvidersScreen(TableScreen):
-    """The dialects, and the scenario, budget and policy that they answer under."""
+    """The dialects under one scenario, budget and policy."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "scenarios", "scenarios", id="providers.scenario",
@@ -127,7 +127,7 @@ class ProvidersScreen(TableScreen):
     # -- asking --------------------------------------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        """Asks for the first scenario."""
+        """Computes the first scenario."""
         self._ask(self.asked)
 
     def _ask(self, query: TableQuery) -> None:
@@ -164,12 +164,12 @@ class ProvidersScreen(TableScreen):
     # -- what is shown -------------------------------------------------------------------------------------------
 
     def show(self) -> None:
-        """Draws the rows again: they, or the room for them, have changed."""
+        """Redraws the rows after a change of data or size."""
         self._dialects.watch_shown()
         super().show()
 
     def head(self) -> Sequence[Line]:
-        """What was asked, what became of it, the names of the columns."""
+        """The scenario, its result, the names of the columns."""
         asked, width = self.asked, max(0, self.size.width - 2)
         scenario = asked.scenario
         number = f" {list(SCENARIOS).index(scenario.name) + 1}/{len(SCENARIOS)}  "
@@ -183,16 +183,16 @@ class ProvidersScreen(TableScreen):
                 (Span("  "), *dialect_columns.titles(self._dialects.laid))]
 
     def detail(self) -> Listed:
-        """All about the dialect at the cursor."""
+        """All details of the current dialect."""
         entry = self._dialects.selected
         return sheet(entry.row, entry.like) if entry is not None else Listed([])
 
     def command(self) -> str:
-        """The headless twin."""
+        """The command line that prints the same table."""
         return self.asked.command()
 
     def files(self) -> Mapping[str, str]:
-        """The table as `inspector providers` prints it on a wide terminal, and as JSON."""
+        """The table as text in a wide terminal's form, and as JSON."""
         from inspector.provider.dialect_output import document, text
 
         if not self._told:
@@ -205,7 +205,7 @@ class ProvidersScreen(TableScreen):
     # -- keys ----------------------------------------------------------------------------------------------------
 
     def action_scenario(self, by: int) -> None:
-        """The next or previous scenario."""
+        """Goes to the next or previous scenario."""
         self._ask(self.asked.turned(by))
 
     def action_scenarios(self) -> None:
@@ -219,7 +219,7 @@ class ProvidersScreen(TableScreen):
             self._ask(replace(self.asked, scenario=SCENARIOS[name], budget=None))
 
     def action_budget(self, by: int) -> None:
-        """A larger or smaller budget."""
+        """Chooses a larger or smaller budget."""
         self._ask(self.asked.stepped(by))
 
     def action_type_budget(self) -> None:
@@ -255,7 +255,7 @@ class ProvidersScreen(TableScreen):
             self._ask(replace(self.asked, settings=replace(self.asked.settings, policy=preset(name))))
 
     def action_each(self) -> None:
-        """Unfolds or folds."""
+        """Folds or unfolds equal dialects."""
         self.asked = replace(self.asked, each=not self.asked.each)
         self._fold()
         self.note = "every dialect has its line" if self.asked.each else "dialects that say the same share a line"
@@ -272,7 +272,7 @@ class ProvidersScreen(TableScreen):
         return entry.row
 
     def action_play(self) -> None:
-        """Plays the row live: its own bytes first, then what its server would answer to our machine."""
+        """Plays the row live: first its own bytes, then the answers of its server to our machine."""
         row = self._selected_row()
         if row is not None:
             self.note = f"playing {row.name}…"  # the server takes a moment to start

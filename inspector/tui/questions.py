@@ -1,4 +1,4 @@
-"""One line to type at the foot of the screen: a search, a folder, a command.
+"""Prompts for one line at the foot of the screen: a search, a folder, a command.
 
 Further down: the line of the filter, and that of a grid's axes, which say what they make of what is typed.
 """
@@ -24,7 +24,7 @@ from loop_core.errors import CallerError
 
 
 class WordSuggester(Suggester):
-    """Completes the last word of a line by the first of these that begins so."""
+    """Completes the last word of a line with the first of these words that matches."""
 
     def __init__(self, words: Sequence[str], after: Mapping[str, Sequence[str]] | None = None) -> None:
         """`after`: the words that complete what follows a first word."""
@@ -32,7 +32,7 @@ class WordSuggester(Suggester):
         self._words, self._after = words, after or {}
 
     async def get_suggestion(self, value: str) -> str | None:
-        """The line, completed."""
+        """The completed line."""
         before, space, begun = value.rpartition(" ")
         words = self._after.get(before, self._words)
         found = next((word for word in words if begun and word.startswith(begun)), None)
@@ -40,7 +40,7 @@ class WordSuggester(Suggester):
 
 
 class Prompt(ModalScreen[str | None]):
-    """Asks for one line; gives None where the user leaves."""
+    """Asks for one line; returns None if the user leaves."""
 
     DEFAULT_CSS = """
     Prompt { align: left bottom; background: $background 0%; }
@@ -62,7 +62,7 @@ class Prompt(ModalScreen[str | None]):
         self._refusal = refusal
 
     def compose(self) -> ComposeResult:
-        """Why the line was not taken, the word and the line."""
+        """The error, the label and the line."""
         yield WrappedLines(id="prompt-refusal")
         with Horizontal(id="prompt"):
             yield Label(f" {self._word} ", id="prompt-word", markup=False)
@@ -74,14 +74,14 @@ class Prompt(ModalScreen[str | None]):
             self.dismiss(event.value)
 
     def accepts(self, text: str) -> bool:
-        """Whether the line may be handed over; one that may not be stays open under the reason."""
+        """Whether the line is valid; an invalid line stays open with the reason."""
         why = self._refusal(text) if self._refusal is not None else ""
         self.query_one("#prompt-refusal", WrappedLines).lines = (
             [(safe(why, Role.ERROR), *hint(" · enter tries again, esc leaves"))] if why else ())
         return not why
 
     def action_complete(self) -> None:
-        """Takes what is proposed, as the cursor key at the end of the line does."""
+        """Accepts the suggestion, as the cursor key at the end of the line does."""
         self.query_one(Input).action_cursor_right()
 
 
@@ -93,7 +93,7 @@ PAUSE = 0.12
 
 
 class FilterPrompt(Prompt):
-    """Asks for an expression; gives None where the user leaves."""
+    """Asks for a filter expression; returns None if the user leaves."""
 
     DEFAULT_CSS = """
     FilterPrompt { align: left bottom; background: $background 0%; }
@@ -108,7 +108,7 @@ class FilterPrompt(Prompt):
         self._waiting: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """The word, the line, and what it keeps."""
+        """The label, the line, and how many steps match."""
         yield note(self._empty, id="filter-note")
         yield from super().compose()
 
@@ -125,7 +125,7 @@ class FilterPrompt(Prompt):
         return not wrong
 
     def accepts(self, text: str) -> bool:
-        """Refuses an expression that cannot be read."""
+        """Refuses an invalid expression."""
         return self._look(text)
 
 
@@ -134,7 +134,7 @@ class FilterPrompt(Prompt):
 
 
 class AxesPrompt(Prompt):
-    """Asks for axes; gives the text, which can be read, or None where the user leaves."""
+    """Asks for axes; returns their valid text, or None if the user leaves."""
 
     DEFAULT_CSS = """
     AxesPrompt { align: left bottom; background: $background 0%; }
@@ -145,7 +145,7 @@ class AxesPrompt(Prompt):
         super().__init__("limits to vary", "attempts=0..6 max_tokens=64,128,256", value)
 
     def compose(self) -> ComposeResult:
-        """What is known of the line, and the line."""
+        """Notes on the line, and the line."""
         yield note("", id="axes-note")
         yield from super().compose()
 
@@ -154,7 +154,7 @@ class AxesPrompt(Prompt):
         self.accepts(event.value)
 
     def accepts(self, text: str) -> bool:
-        """Refuses axes that cannot be read."""
+        """Refuses invalid axes."""
         from inspector.whatif.axes import counted, parse_axes
 
         try:

@@ -1,4 +1,4 @@
-"""What the operator says about steps: a filter over them, breakpoints, marks and notes, and what was kept of all that.
+"""The operator's remarks on steps: a filter, breakpoints, marks and notes, and their storage.
 
 What was written on this session before is read behind the first frame, and kept from then on. Viewing alone writes
 nothing.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RemarkBook(SessionPart):
-    """The remarks on every run of a session, and the filter over the steps of the run that is shown."""
+    """The remarks on all runs of a session, and the filter over the steps of the current run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "filter", "filter", id="filter",
@@ -49,12 +49,12 @@ class RemarkBook(SessionPart):
 
     @property
     def marks(self) -> frozenset[int]:
-        """The marked steps of the run that is shown."""
+        """The marked steps of the current run."""
         return self._here.marks
 
     @property
     def notes(self) -> Mapping[int, str]:
-        """The notes on the steps of the run that is shown."""
+        """The notes on the steps of the current run."""
         return self._here.notes
 
     @property
@@ -67,13 +67,13 @@ class RemarkBook(SessionPart):
         self.show()
 
     def show(self) -> None:
-        """Puts the remarks on the run that is shown beside its steps."""
+        """Shows the remarks of the current run beside its steps."""
         self.stage.step_remarks = self._here
 
     # -- what was kept -------------------------------------------------------------------------------------------
 
     def restore(self) -> None:
-        """Reads what was kept, behind the first frame; a session from standard input has no name to be kept under."""
+        """Loads the saved remarks after the first frame; a session from standard input has none."""
         if self.stage.opened.paths and STDIN not in self.stage.opened.paths:
             self.stage.run_worker(self._read_kept, thread=True, exclusive=True, group="kept")
         else:
@@ -141,7 +141,7 @@ class RemarkBook(SessionPart):
     # -- filter --------------------------------------------------------------------------------------------------
 
     def action_filter(self) -> None:
-        """Asks for an expression, and shows what it keeps as it is typed."""
+        """Asks for a filter and previews its matches while it is typed."""
         from inspector.tui.questions import FilterPrompt
 
         before = self._expression
@@ -178,14 +178,14 @@ class RemarkBook(SessionPart):
         return count
 
     def close_open(self) -> bool:
-        """Takes the filter away; whether there was one."""
+        """Removes the filter; returns whether there was one."""
         if not self._expression:
             return False
         self.stage.note = f"{self._narrow('')} · f offers the filter again"
         return True
 
     def keep_in_sight(self) -> None:
-        """Takes the filter away where the cursor was sent to a step outside it: every pane shows the same step."""
+        """Removes the filter if the cursor moved to a step outside it, since every pane shows the same step."""
         stage = self.stage
         listed = stage.listed
         if self._expression and listed is not None and listed.view is stage.run.view and not listed.keeps(stage.step):
@@ -228,7 +228,7 @@ class RemarkBook(SessionPart):
     # -- marks and notes -----------------------------------------------------------------------------------------
 
     def action_mark(self) -> None:
-        """Marks the step, or takes the mark away."""
+        """Sets or removes the mark of the step."""
         step = self.stage.step
         on = step not in self.marks
         self._here = replace(self._here, marks=self.marks ^ {step})

@@ -1,4 +1,4 @@
-"""The runs as a tree: the original, what was tried on it, and what was tried on that; how one turn ends in each."""
+"""The tree of runs: the original, its branches and theirs, with the end of one turn in each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST = 18
 
 
 class Nodes(RowList):
-    """A row a run, drawn as a tree."""
+    """A row per run, drawn as a tree."""
 
     def __init__(self, runs: SessionRuns, turn: int) -> None:
         """`turn` is the place of the turn that the runs are compared by."""
@@ -35,16 +35,16 @@ class Nodes(RowList):
         self.set_reactive(RowList.cursor, next(i for i, (each, _) in enumerate(self.laid) if each is runs.node))
 
     def lay(self) -> None:
-        """Reads the tree."""
+        """Loads the tree."""
         self.laid = list(self.runs.tree.rows())
 
     @property
     def count(self) -> int:
-        """All runs."""
+        """The number of runs."""
         return len(self.laid)
 
     def row(self, index: int) -> Line:
-        """A run: whether it is kept, and how the turn ends in it."""
+        """A run: whether it is saved, and how the turn ends in it."""
         node, follows = self.laid[index]
         mark, *rest = run_line(node.name, node.view, self.turn, node.branch, node is self.runs.node)
         lost = (Span("not kept  ", Role.WARN),) if self.runs.why_unkept(node) else ()
@@ -98,7 +98,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
         self.dismiss(("go", self._chosen()))
 
     def action_beside(self) -> None:
-        """Lays the run at the cursor beside the one that is looked at."""
+        """Compares the run at the cursor with the current one."""
         if self._list.count == 1:
             self.query(Note).last().line = (Span("there is only the original run; e makes another", Role.WARN),)
             return
@@ -115,7 +115,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
 
 
 class RunLines(Panel):
-    """The runs of a session, a line each: how the turn at the cursor ends in it, and where it leaves the original."""
+    """The runs of a session, one line each: how the current turn ends in it, and where it departs from the original."""
 
     def __init__(self, runs: Sequence[Run], current: int, turn: int) -> None:
         super().__init__()
@@ -123,6 +123,6 @@ class RunLines(Panel):
         self.styles.height = len(runs)
 
     def make(self, width: int) -> Sequence[Line]:
-        """One line a run."""
+        """One line per run."""
         return [run_line(run.name, run.view, self._turn, run.branch, index == self._current)
                 for index, run in enumerate(self._runs)]

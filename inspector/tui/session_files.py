@@ -1,4 +1,4 @@
-"""Paths to a session that can be shown, the files that were opened before, and the place to come back to.
+"""Loads sessions for the screens, and remembers recent files, the theme and the last place.
 
 Reads files and the list of recent ones; decides nothing about what is in them. The list is written only when files were
 opened by path, and a place that cannot be written is no reason to fail.
@@ -44,7 +44,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OpenSession:
-    """A session that can be shown."""
+    """A loaded session with its runs."""
 
     paths: tuple[str, ...]
     case: Case
@@ -58,17 +58,17 @@ class OpenSession:
 
     @property
     def label(self) -> tuple[str, ...]:
-        """What it is called, or its paths."""
+        """The name of the session, or its paths."""
         return (self.title,) if self.title else self.paths
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What could not be read, a line each."""
+        """The inputs that could not be read, one line each."""
         return tuple(given.error for given in self.case.loaded.inputs if given.error)
 
 
 class ReadingOptions(NamedTuple):
-    """How paths are to be read and run."""
+    """How paths are read and replayed."""
 
     api: str | None = None
     profile: str | None = None
@@ -85,13 +85,13 @@ class ReadingApp(Protocol):
 
 
 def reading_of(app: object) -> ReadingOptions:
-    """The options with which an app reads files; the defaults where it has none."""
+    """The options with which an app reads files; the defaults for other apps."""
     return app.reading if isinstance(app, ReadingApp) else ReadingOptions()
 
 
 @without_collector
 def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
-    """Reads, judges and runs.
+    """Reads, judges and replays.
 
     Raises:
         LoopError: an API, profile, policy or limit that does not exist.
@@ -106,7 +106,7 @@ def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
 
 
 def load_followed(paths: Sequence[str], followed: FollowedView) -> OpenSession:
-    """Files that grow, as they stand; turns that nothing new touches stay as they were.
+    """Loads growing files in their current state; unchanged turns are reused.
 
     Raises:
         LoopError: an API, profile, policy or limit that does not exist.
@@ -121,7 +121,7 @@ BEGINNING = 1 << 19
 
 @without_collector
 def load_beginning(paths: Sequence[str], reading: ReadingOptions) -> OpenSession | None:
-    """The first turns of one large file, as far as it can be read so; None where it cannot.
+    """Loads the first turns of one large file, if its format allows it; None where it cannot.
 
     Raises:
         LoopError: an API, profile, policy or limit that does not exist.
@@ -136,7 +136,7 @@ def load_beginning(paths: Sequence[str], reading: ReadingOptions) -> OpenSession
 
 @without_collector
 def session_of(case: Case, paths: Sequence[str], settings: Settings | None = None) -> OpenSession:
-    """A case as the screens want it."""
+    """A case as a session for the screens."""
     return OpenSession(tuple(paths), case, run_of("original", view(replay(case, settings))))
 
 
@@ -149,14 +149,14 @@ def run_of(name: str, view: View, branch: Branch | None = None) -> Run:
 
 
 def state_file() -> Path:
-    """Where the list of recent files is kept."""
+    """The path of the list of recent files."""
     from inspector.config.files import state_folder
 
     return state_folder() / "recent.json"
 
 
 def recent() -> list[str]:
-    """The files opened before that are still there, the last one first."""
+    """The recent files that still exist, latest first."""
     try:
         value = json.loads(state_file().read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -188,7 +188,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def last_theme() -> str | None:
-    """The theme that was chosen last in the app; None where none was."""
+    """The theme chosen last in the app; None where none was."""
     try:
         return (state_file().parent / "theme").read_text(encoding="utf-8").strip() or None
     except (OSError, ValueError):
@@ -196,7 +196,7 @@ def last_theme() -> str | None:
 
 
 def keep_theme(name: str) -> None:
-    """Remembers a theme that was chosen, if it can be written."""
+    """Saves the chosen theme, if the file can be written."""
     try:
         target = state_file().parent / "theme"
         private_folder(target.parent)
@@ -219,12 +219,12 @@ class ScreenPlace(NamedTuple):
     tab: str = ""
 
     def as_json(self) -> dict[str, object]:
-        """As JSON for the server of a browser tab."""
+        """The place as JSON, for the server of a browser tab."""
         return {"paths": list(self.paths), "step": self.step, "tab": self.tab}
 
 
 def place_of(value: Any) -> ScreenPlace | None:
-    """What was said, if it is a place."""
+    """The place in a JSON value, if it is one."""
     if not isinstance(value, Mapping):
         return None
     paths, step, tab = value.get("paths"), value.get("step"), value.get("tab")
@@ -236,7 +236,7 @@ def place_of(value: Any) -> ScreenPlace | None:
 
 
 def place_from(environment: Mapping[str, str]) -> ScreenPlace | None:
-    """The place that the app is to begin at; None where there is none, or what was open is gone."""
+    """The place at which the app should begin; None where there is none, or what was open is gone."""
     try:
         found = place_of(json.loads(environment.get(VARIABLE, "null")))
     except ValueError:

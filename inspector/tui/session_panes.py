@@ -1,4 +1,4 @@
-"""The panes of the session screen: tabs, forms, search and copying; and from a fact to its bytes and back."""
+"""The panes of the session screen: tabs, forms, search and copying, and the way from a fact to its bytes and back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Panes(SessionPart):
-    """A step list and a text; one of them has the focus."""
+    """A step list and a text, one of which has the focus."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("/", "search", "search", tooltip="Search in this view", id="search"),
@@ -64,13 +64,13 @@ class Panes(SessionPart):
 
     @property
     def viewpoint(self) -> Viewpoint:
-        """What is looked at."""
+        """The current tab, step and form."""
         run = self.stage.run
         return Viewpoint(self.tab, run.outline, self.stage.step, self.wire_mode, self.against, run.branch,
                          self.merged_form, self.seam, self.picked)
 
     def sheet(self) -> Sheet:
-        """The sheet of what is looked at. A fact belongs to one response: at another, none is looked at."""
+        """The current sheet. A fact belongs to one response: at another, none is looked at."""
         if self.picked is not None and self._picked_in != whose(self.viewpoint):
             self.picked = None
         return self.sheets.at(self.viewpoint)
@@ -92,20 +92,21 @@ class Panes(SessionPart):
         self.stage.show()
 
     def pick(self, picked: FactChoice | None) -> None:
-        """Shows the bytes of a fact in Wire."""
+        """Shows the bytes of a fact in the Wire tab."""
         self.picked, self._picked_in = picked, whose(self.viewpoint)
         if self.wire_mode == "request":
             self.wire_mode = "events"
         self.open("wire")
 
     def mark_tab(self) -> None:
-        """Says which tab is open."""
+        """Marks the open tab."""
         listing = self.stage.narrow and self.listing
         self.stage.open_tab = "steps" if listing else self.tab
         self.stage.set_class(listing, "-listing")
 
     def fit(self, narrow: bool, roomy: bool) -> None:
-        """Shows one pane or several, and focuses one that is visible; the machine is one row where the text needs room.
+        """Shows one pane or several by the room, and focuses a visible one; the machine shrinks to one row if the text
+        needs room.
         """
         self.stage.narrow, self._roomy = narrow, roomy
         self._fold()
@@ -118,14 +119,14 @@ class Panes(SessionPart):
             wanted.focus(scroll_visible=False)
 
     def leave_list(self) -> None:
-        """From the list to the step that it opened."""
+        """Moves the focus from the list to the opened step."""
         if self.stage.narrow:
             self.listing = False
             self.mark_tab()
         self._text.focus(scroll_visible=False)
 
     def action_tab(self, name: str) -> None:
-        """Opens a tab; the steps are one where there is no room for them beside the text."""
+        """Opens a tab; the steps are a tab if there is no room for them beside the text."""
         if name == self.stage.open_tab or (name == "steps" and self._steps.has_focus):
             self.stage.note = f"{name} is open already"
         if name == "steps":
@@ -138,7 +139,7 @@ class Panes(SessionPart):
             self._text.focus(scroll_visible=False)
 
     def action_other_pane(self) -> None:
-        """To the other pane; where only one is seen, to the other tab."""
+        """Focuses the other pane; if only one is visible, opens the other tab."""
         if self.stage.narrow:
             self.action_tab(self.tab if self.listing else "steps")
             return
@@ -146,7 +147,7 @@ class Panes(SessionPart):
         (self._text if self._steps.has_focus else self._steps).focus(scroll_visible=False)
 
     def action_machine(self) -> None:
-        """Folds the machine to one row, or unfolds it; where only one pane is seen it is a tab."""
+        """Folds the machine to one row, or unfolds it; if only one pane is visible, the machine is a tab."""
         if self.stage.narrow:
             self.action_tab("machine")
             return
@@ -158,7 +159,7 @@ class Panes(SessionPart):
         self.stage.set_class(folded and not self.stage.narrow, "-folded")
 
     def action_zoom(self) -> None:
-        """One pane alone."""
+        """Shows one pane alone."""
         if self.stage.narrow:
             self.stage.note = "there is room for one pane only · tab goes to the other"
             return
@@ -168,7 +169,7 @@ class Panes(SessionPart):
         self.stage.set_class(not zoomed and steps, "-zoom-steps")
 
     def close_open(self) -> bool:
-        """Shows all panes again, else takes the marks of a search away; whether there was either."""
+        """Shows all panes again, else removes search marks; returns whether it changed anything."""
         if self.stage.has_class("-zoom-text") or self.stage.has_class("-zoom-steps"):
             self.stage.remove_class("-zoom-text", "-zoom-steps")
             return True
@@ -181,7 +182,7 @@ class Panes(SessionPart):
     # -- in which form -------------------------------------------------------------------------------------------
 
     def action_mode(self) -> None:
-        """Another form of the same view."""
+        """Switches to another form of the same view."""
         if self.tab == "wire":
             self.wire_mode = WIRE_MODES[(WIRE_MODES.index(self.wire_mode) + 1) % len(WIRE_MODES)]
         elif self.tab == "diff":
@@ -194,7 +195,7 @@ class Panes(SessionPart):
         self.stage.show()
 
     def action_seam(self) -> None:
-        """Tries the next seam rule in place, then comes back to the one in force."""
+        """Tries the next seam rule on the view; after the last, returns to the one in force."""
         run = self.stage.run
         if not run.view.steps:
             return
@@ -211,7 +212,7 @@ class Panes(SessionPart):
         self.stage.note = trying(run.view, block, following)
 
     def action_wrap(self) -> None:
-        """Wraps or scrolls sideways."""
+        """Switches between wrapping and sideways scrolling."""
         text = self._text
         text.wrap = not text.wrap
         self.stage.note = ("long lines are wrapped" if text.wrap
@@ -220,7 +221,7 @@ class Panes(SessionPart):
     # -- search and copying --------------------------------------------------------------------------------------
 
     def action_search(self) -> None:
-        """Asks what to look for."""
+        """Asks for a search text."""
         from inspector.tui.questions import Prompt
 
         self.stage.app.push_screen(Prompt("search", "text in this view", self._needle), self._search)
@@ -232,7 +233,7 @@ class Panes(SessionPart):
         self._find(1, again=False)
 
     def action_again(self, by: int) -> None:
-        """The next or previous match."""
+        """Goes to the next or previous match."""
         if not self._needle:
             self.stage.note = "nothing was searched yet: / searches"
             return
@@ -253,7 +254,7 @@ class Panes(SessionPart):
             self.stage.note = f"{self._needle!r} is not in this view{elsewhere}"
 
     def action_copy(self) -> None:
-        """Copies what the focused pane shows."""
+        """Copies the content of the focused pane."""
         text = self._steps.copy_text() if self._steps.has_focus else self.stage.sheet.copied()
         self.stage.note = copy_text(self.stage.app, text)
 
@@ -271,7 +272,7 @@ NOTHING = "no fact was read from these bytes"
 
 
 class Tracing(SessionPart):
-    """Facts and bytes."""
+    """Navigation between facts and bytes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(".", "fact(1)", "fact", id="fact.next",
@@ -287,13 +288,13 @@ class Tracing(SessionPart):
         self.panes = panes
 
     def action_fact(self, by: int) -> None:
-        """Goes to the next or previous fact, in Wire."""
+        """Goes to the next or previous fact, in the Wire tab."""
         from inspector.report.lines.wire import next_fact
 
         self._traced(lambda found: self._look(found, next_fact(found, self.panes.picked, by)))
 
     def action_slice(self, by: int) -> None:
-        """Goes to the next or previous slice of the fact that is looked at."""
+        """Goes to the next or previous slice of the selected fact."""
         from inspector.report.lines.wire import next_reading
 
         picked = self.panes.picked
@@ -340,7 +341,7 @@ class Tracing(SessionPart):
             self.stage.note = text_of(fact_line(found, self.panes.picked, facts.exchange.response))
 
     def pointed(self, message: LinesPointed) -> None:
-        """A line of the text was clicked, or enter was pressed over those in sight."""
+        """Handles a click on a line of the text, or enter over the visible lines."""
         if self.panes.tab == "wire" and self.panes.wire_mode != "request":
             self._traced(lambda found: self._what_became(found, message))
         elif self.panes.tab == "response" and any(self._facts_of(message)):

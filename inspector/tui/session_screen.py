@@ -1,4 +1,4 @@
-"""The session screen: the steps, one question about them, the machine; stepping, and what leaves it as files."""
+"""The session screen: the steps, a view of the current one, the machine; stepping and exports."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SHARE = 50
 
 
 class Stepping(SessionPart):
-    """Where the cursor goes."""
+    """Moves the cursor through the steps."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "step(1)", "step", tooltip="The next step; held down, faster and faster", id="step.forward"),
@@ -70,7 +70,7 @@ class Stepping(SessionPart):
         self.stage.go(None if target == self.stage.step else target, f"{edge}{self.stage.rows.within}")
 
     def moved(self, by: int) -> int:
-        """The step that a move leads to, among those that the list shows; a held key moves further."""
+        """The target of a move among the listed steps; a held key moves further."""
         now, (before, at) = monotonic(), self._struck
         self._streak = self._streak + 1 if before == by and now - at < REPEAT else 0
         self._struck = (by, now)
@@ -83,7 +83,7 @@ class Stepping(SessionPart):
         self.stage.go(self.stage.rows.interesting(self.stage.step, by), f"nothing out of the ordinary {where}")
 
     def action_proceed(self, by: int) -> None:
-        """Runs to the next or previous breakpoint; where there is none, to the end."""
+        """Runs to the next or previous breakpoint; without any, to the end."""
         from inspector.tui.breakpoints import next_stop
 
         found = next_stop(self.remarks.breakpoints, self.stage.run.view, self.stage.step, by, self.remarks.marks)
@@ -112,7 +112,7 @@ VIEWS: Mapping[str, str] = {
 
 
 class Exports(SessionPart):
-    """What leaves the program."""
+    """The exports of the session."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "export", "export", tooltip="Write a page, a picture, a session file, curl, a test, a bug report",
@@ -126,7 +126,7 @@ class Exports(SessionPart):
         self.panes = panes
 
     def action_export(self) -> None:
-        """Asks for a form, then for a folder; a browser takes the file by itself."""
+        """Asks for a form, then for a folder; in a browser the files are downloaded."""
         from inspector.export import FORMS
         from inspector.tui.lists import Choose
 
@@ -140,7 +140,7 @@ class Exports(SessionPart):
         self.stage.app.push_screen(Choose("Export", rows), chosen)
 
     def action_report(self) -> None:
-        """A bug report into the working directory, or as a download."""
+        """Writes a bug report into the working directory, or downloads it."""
         deliver(self.stage.app, lambda: self.files("bug", ""), self.stage.say, ".")
 
     def files(self, form: str, screen: str) -> Mapping[str, str]:
@@ -171,7 +171,7 @@ HIGH = 30
 
 
 class SessionScreen(SessionStage):
-    """One session under any number of runs."""
+    """One session with any number of runs."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-low"), (HIGH, "-high")]  # noqa: RUF012
@@ -200,13 +200,13 @@ class SessionScreen(SessionStage):
         self.add_class([name for least, name in self.VERTICAL_BREAKPOINTS if least <= rows][-1])
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """There is nothing to give up where nothing is asked."""
+        """Whether a key works now; giving up needs a live run under way."""
         return self.branches.live.under_way if action == "give_up" else super().check_action(action, parameters)
 
     # -- layout --------------------------------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
-        """The panes; which of them are seen is the stylesheet's."""
+        """The panes; the stylesheet decides which are visible."""
         yield self.verdict()
         with Horizontal(id="body"):
             yield StepList(id="steps").data_bind(
@@ -227,7 +227,7 @@ class SessionScreen(SessionStage):
         return verdict.data_bind(SessionScreen.outline, SessionScreen.step)
 
     def on_mount(self) -> None:
-        """Opens at a given place, else where attention is needed; the list is focused where it is visible."""
+        """Opens at the given place, else where attention is needed; focuses the list if it is visible."""
         self.show()
         if self._begins is None:
             self.attention.open()
@@ -239,33 +239,33 @@ class SessionScreen(SessionStage):
         self.call_after_refresh(self.restore)
 
     def restore(self) -> None:
-        """Reads what was kept of this session."""
+        """Loads the saved remarks and runs of this session."""
         self.remarks.restore()
 
     @property
     def where(self) -> ScreenPlace:
-        """The place that is looked at."""
+        """The current place."""
         return ScreenPlace(self.opened.paths, self.step, self.panes.tab)
 
     def on_resize(self) -> None:
-        """One pane or several."""
+        """Shows one pane or several."""
         self.panes.fit(self.size.width < NARROW, self.size.width >= ROOMY)
 
     # -- what is looked at ---------------------------------------------------------------------------------------
 
     def show(self) -> None:
-        """Shows the sheet of what is looked at now."""
+        """Shows the current sheet."""
         self.sheet = self.panes.sheet()
 
     def watch_step(self) -> None:
-        """Another step: another sheet, perhaps, and what was noted there."""
+        """Shows the sheet and the note of another step."""
         self.remarks.keep_in_sight()
         self.show()
         if self.step in self.remarks.notes:
             self.note = f"{glyphs.NOTE} {self.remarks.notes[self.step]}"
 
     def watch_outline(self) -> None:
-        """Another run: the same filter over its steps."""
+        """Applies the same filter to the steps of another run."""
         self.remarks.filter_again()
 
     # -- messages ------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the session screen shows around its text: tabs, machine, gauges and the step list.
+"""The widgets around the text of the session screen: tabs, machine, gauges and the step list.
 
 Further down: the machine beside the text; the gauges; the step list.
 """
@@ -27,7 +27,7 @@ from loop_core.turn.state import State
 
 
 class MachinePanel(Panel):
-    """The drawing for the step at hand; on a single row, the way into it and out of it."""
+    """The machine at the current step; in a single row, the transitions into and out of its state."""
 
     SHOWS = ("outline", "step")
 
@@ -40,7 +40,7 @@ class MachinePanel(Panel):
         self._visits: Counter[State] = Counter()
 
     def make(self, width: int) -> Sequence[Line]:
-        """The drawing and the moves."""
+        """The drawing and the transitions."""
         if self.outline is None or not self.outline.view.steps:
             return ()
         steps = self.outline.view.steps
@@ -53,7 +53,7 @@ class MachinePanel(Panel):
         return [(Span("MACHINE", Role.TITLE),), *drawing, EMPTY, *machine_drawing.moves(step, following)]
 
     def on_click(self, event: Click) -> None:
-        """Unfolds it, where it is a single row."""
+        """Unfolds the panel if it is a single row."""
         if self.size.height == 1 and self.key_at(event) is None:
             self.post_message(ActionWanted("screen.machine", self.screen))
 
@@ -76,14 +76,14 @@ class MachinePanel(Panel):
 
 
 class SpentPanel(Panel):
-    """Four gauges for the step at hand."""
+    """Four gauges for the current step."""
 
     SHOWS = ("outline",)
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     step: reactive[int] = reactive(0, init=False, repaint=False)
 
     def watch_step(self, old: int, new: int) -> None:
-        """Another step, and another amount perhaps."""
+        """Redraws for another step."""
         view = self.outline.view if self.outline is not None else None
         if view is None or max(old, new) >= len(view.steps):
             self.changed()
@@ -116,7 +116,7 @@ class StepList(RowList):
 
     @property
     def count(self) -> int:
-        """Steps and headings."""
+        """The number of steps and headings."""
         return self.outline.rows if self.outline is not None else 0
 
     def row(self, index: int) -> Line:
@@ -126,29 +126,29 @@ class StepList(RowList):
         return steps.row(self.outline, index, self.step, self.remarks, self.scrollable_content_region.width)
 
     def selectable(self, index: int) -> bool:
-        """Headings are passed over."""
+        """Whether the row is a step; the cursor skips headings."""
         return self.outline is not None and self.outline.at(index)[1] is not None
 
     def wanted(self, index: int) -> None:
-        """Asks for the step of a row."""
+        """Requests the step of a row."""
         step = self.outline.at(index)[1] if self.outline is not None else None
         if step is not None:
             self.post_message(StepWanted(step))
 
     def action_move(self, by: int) -> None:
-        """Moves by steps; headings are passed over."""
+        """Moves the cursor by steps, skipping headings."""
         self.post_message(StepMoved(by))
 
     def action_edge(self, by: int) -> None:
-        """Moves to the first or the last step."""
+        """Moves the cursor to the first or last step."""
         self.post_message(StepMoved(by * max(1, self.count)))
 
     def action_page(self, by: int) -> None:
-        """Moves by pages."""
+        """Moves the cursor by pages."""
         self.post_message(StepMoved(by * max(1, self.size.height - 1)))
 
     def watch_outline(self) -> None:
-        """Another run: other rows."""
+        """Shows the rows of another run."""
         if self.outline is not None and self.is_mounted:
             self.set_reactive(StepList.cursor, self.outline.row_of(self.step))
             self.resized()
@@ -160,7 +160,7 @@ class StepList(RowList):
             self.cursor = self.outline.row_of(self.step)
 
     def find(self, needle: str, direction: int, again: bool) -> int | None:
-        """The next step whose line holds `needle`, round the end if need be; None where none does."""
+        """The next step whose line contains `needle`, wrapping around; None where none does."""
         if self.outline is None:
             return None
         count = len(self.outline.view.steps)
@@ -174,7 +174,7 @@ class StepList(RowList):
         return None
 
     def copy_text(self) -> str:
-        """The line at the cursor."""
+        """The current line, for copying."""
         return text_of(self.row(self.cursor)).strip()
 
 
@@ -192,12 +192,12 @@ class Tabs(Panel):
     """Whether the session was recorded from a live turn on this very screen."""
 
     def watch_step(self, old: int, new: int) -> None:
-        """Another step may be trusted otherwise."""
+        """Redraws, since another step may have another fidelity."""
         if self._fidelity(old) != self._fidelity(new):
             self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
-        """The tabs, and the fidelity at the right."""
+        """The tabs, and the fidelity on the right."""
         trust: Line = self._fidelity(self.step)
         line = self._tabs(" ")
         if width_of(line) + width_of(trust) + 1 > width:

@@ -1,4 +1,4 @@
-"""Which sheet a tab shows at a step. Pure choices: the making is in `report.lines`; the last few sheets are kept.
+"""The sheet for each tab and step. Pure choices: the making is in `report.lines`; the last few sheets are kept.
 
 The modules that make sheets are imported when a tab is first opened: the first frame shows one of them.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SheetTab(NamedTuple):
-    """One tab: its name, the key that opens it, and what stands on it."""
+    """One tab: its name, its key, and its sheets."""
 
     name: str
     key: str
@@ -52,7 +52,7 @@ KEPT = 16
 
 
 class Viewpoint(NamedTuple):
-    """What is looked at."""
+    """The current position: tab, run, step and form."""
 
     tab: str
     outline: Outline
@@ -73,14 +73,14 @@ Key = tuple[object, ...]
 
 
 class Sheets:
-    """Makes sheets and keeps the last ones."""
+    """Makes sheets and caches the last ones."""
 
     def __init__(self) -> None:
         self._kept: dict[Key, Sheet] = {}
         self._readings: dict[Key, Provenance | None] = {}
 
     def at(self, viewpoint: Viewpoint) -> Sheet:
-        """The sheet for what is looked at."""
+        """The sheet for a viewpoint."""
         if not viewpoint.outline.view.steps:
             return Listed([(Span("nothing was read", Role.DIM),)])
         make, key_of = _MAKERS[viewpoint.tab]
@@ -99,11 +99,11 @@ class Sheets:
         return self._picking(sheet, viewpoint, viewpoint.picked)
 
     def traced(self, viewpoint: Viewpoint) -> bool:
-        """Whether it is known already which bytes of the response at hand became which fact."""
+        """Whether the facts of the current response's bytes are already known."""
         return whose(viewpoint) in self._readings
 
     def readings(self, viewpoint: Viewpoint) -> Provenance | None:
-        """Which bytes of the response at hand became which fact: decoded once, when it is first asked for."""
+        """The facts of the current response's bytes; decoded on the first call."""
         from inspector.sessions.provenance import readings
 
         key = whose(viewpoint)
@@ -147,12 +147,13 @@ def _answer(viewpoint: Viewpoint) -> ResponseFacts | None:
 
 
 def whose(viewpoint: Viewpoint) -> Key:
-    """The key of the response at the cursor, different in every run."""
+    """A key for the current response, unique across runs."""
     return (viewpoint.outline, *at_hand(viewpoint))
 
 
 def at_hand(viewpoint: Viewpoint) -> Key:
-    """What tells one response from the next: its index, or the step that brought it; before the first, the step."""
+    """A key for the current response within a run: its index, or the step that received it; before the first, the step.
+    """
     view = viewpoint.outline.view
     index = view.steps[viewpoint.step].response
     if index is not None:

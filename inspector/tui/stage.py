@@ -1,4 +1,4 @@
-"""A session under any number of runs, and what the parts of its screen share: the run and the step that are looked at.
+"""A session with its runs, and the state that the parts of its screen share: the current run and step.
 
 Knows no widget. What the operator does is kept through a store as soon as there is one; what was done before it was
 opened is kept then.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class SessionRuns:
-    """A tree, and a place in it."""
+    """A tree of runs, and the current one."""
 
     def __init__(self, opened: OpenSession) -> None:
         self.paths = opened.paths
@@ -43,22 +43,22 @@ class SessionRuns:
 
     @property
     def current(self) -> Run:
-        """The run that is looked at."""
+        """The current run."""
         return self.every[self.index]
 
     @property
     def case(self) -> Case:
-        """What is run under other limits from the first step on: what was read, with what this run was asked live."""
+        """The case for branches from the first step: the recording, with the live answers of this run."""
         replay = self.current.view.replay
         return replay.case if replay.settings.live is not None else self.every[0].view.replay.case
 
     @property
     def node(self) -> Node:
-        """Its node."""
+        """The node of the current run."""
         return self.tree.every[self.index]
 
     def under(self, assignments: Mapping[str, str], since: int | None = None) -> tuple[int, bool]:
-        """The place of the run with these settings over those of the current one, and whether it had to be made.
+        """The index of the run with these settings on top of the current one's, and whether it is new.
 
         They hold from step `since` on; None: from where those of the current run hold.
 
@@ -68,7 +68,7 @@ class SessionRuns:
         return self.with_settings(settings_of(assignments, self.current.view.replay.settings), since)
 
     def with_settings(self, settings: Settings, since: int | None = None) -> tuple[int, bool]:
-        """The same for whole settings."""
+        """The index of the run with exactly these settings, and whether it is new."""
         node, new = self.tree.add(self.node, settings, since)
         if new:
             self._seen()
@@ -78,7 +78,7 @@ class SessionRuns:
     # -- asked live ----------------------------------------------------------------------------------------------
 
     def begin(self, node: Node, settings: Settings, since: int) -> None:
-        """A live run begins: its branch is kept before anything is sent, so that it is not lost with the program."""
+        """Starts a live run: saves its branch before anything is sent, so that it survives a crash."""
         key = key_of(node.key, settings, since)
 
         def act(store: Store) -> None:
@@ -90,7 +90,7 @@ class SessionRuns:
         self.keep(act)
 
     def join_live(self, node: Node, settings: Settings, since: int, answers: BranchAnswers) -> int:
-        """A live run is over: the place of its branch.
+        """Ends a live run; returns the index of its branch.
 
         Raises:
             CallerError: the run that it was made from was taken away meanwhile.
@@ -104,13 +104,13 @@ class SessionRuns:
         return self.tree.every.index(made)
 
     def forget(self, node: Node, settings: Settings, since: int) -> None:
-        """Nothing came of a live run."""
+        """Discards a live run without responses."""
         key = key_of(node.key, settings, since)
         self.keep(lambda store: store.forget(key))
 
     def remove(self, index: int) -> tuple[int, str]:
-        """Takes a branch out with those made from it: how many runs are gone, and why that is not kept, empty where it
-        is. The original stays.
+        """Removes a branch and its descendants; returns their number, and why the removal was not saved (empty if it
+        was). The original stays.
         """
         here = self.node
         node = self.tree.every[index]
@@ -124,7 +124,7 @@ class SessionRuns:
     # -- keeping -------------------------------------------------------------------------------------------------
 
     def keep(self, act: Callable[[Store], None]) -> str:
-        """Keeps what was done: now, or once the store is open; why that fails, empty where it does not."""
+        """Saves a change, now or when the store opens; returns why that failed (empty if it did not)."""
         if self.store is None:
             self._waiting.append(act)
             return self.unkeepable
@@ -136,13 +136,13 @@ class SessionRuns:
         return self.store.failure if len(self.store.lost) > before else ""
 
     def why_unkept(self, node: Node) -> str:
-        """Why a branch is not kept; empty where it is, or will be once the store is open."""
+        """Why a branch is not saved; empty if it is, or will be when the store opens."""
         if node.parent is None:
             return ""
         return self.unkeepable if self.store is None else self.store.unkept.get(node.key, "")
 
     def join_store(self, store: Store, tree: Tree) -> None:
-        """The store is open, and this is the tree that was kept in it; runs that were made meanwhile join it."""
+        """Merges the saved tree of the opened store with runs made meanwhile."""
         made, here = self.tree, self.node
         self.store, self.tree = store, tree
         for node in made.every[1:]:
@@ -163,7 +163,7 @@ class SessionRuns:
             known.get(id(node.view)) or run_of(node.name, node.view, node.branch) for node in self.tree.every]
 
     def command(self, api: str | None = None, profile: str | None = None) -> str:
-        """The command line that makes the current run headless, read as it was read here."""
+        """The command line that makes the current run without the app."""
         from inspector.whatif.branch_report import command_of
 
         return command_of(self.node, self.paths, api, profile)
@@ -181,7 +181,7 @@ def _keep(store: Store, node: Node) -> None:
 
 
 class SessionStage(Screen[None]):
-    """One session under any number of runs; widgets follow what is reactive here."""
+    """One session with its runs; widgets react to its reactive attributes."""
 
     step: reactive[int] = reactive(0, init=False, repaint=False)
     sheet: reactive[Sheet] = reactive(NOTHING, init=False, repaint=False)
@@ -208,31 +208,32 @@ class SessionStage(Screen[None]):
 
     @property
     def run(self) -> Run:
-        """The run that is shown."""
+        """The current run."""
         return self.runs.current
 
     @property
     def rows(self) -> Outline:
-        """The steps among which the cursor moves: all, or those that the filter keeps."""
+        """The steps that the cursor visits: all, or those that pass the filter."""
         return self.listed or self.run.outline
 
     def say(self, text: str) -> None:
-        """Says something at the foot, until the next key."""
+        """Shows a note at the foot until the next key."""
         self.note = text
 
     def go(self, step: int | None, otherwise: str) -> None:
-        """Goes to a step, or says why there is none."""
+        """Goes to a step, or reports why there is none."""
         if step is None:
             self.note = otherwise
         elif self.run.view.steps:
             self.step = min(max(step, 0), len(self.run.view.steps) - 1)
 
     def show(self) -> None:
-        """Shows the sheet of what is looked at now."""
+        """Shows the current sheet."""
         raise NotImplementedError
 
     def adopt(self, *parts: SessionPart) -> None:
-        """Takes parts in. Textual looks for the action of a key on the screen: the parts' actions stand there too."""
+        """Adds parts to the screen. Textual looks for the action of a key on the screen: the parts' actions stand there
+        too."""
         self.parts = (*parts, *self.parts)
         for part in parts:
             for binding in part.BINDINGS:
@@ -242,7 +243,7 @@ class SessionStage(Screen[None]):
 
 
 class SessionPart:
-    """A piece of the session screen with state, keys and actions of its own."""
+    """A part of the session screen with its own state, keys and actions."""
 
     BINDINGS: ClassVar[list[BindingType]]
 
@@ -250,5 +251,5 @@ class SessionPart:
         self.stage = stage
 
     def close_open(self) -> bool:
-        """Closes what the part has open; whether anything was."""
+        """Closes what the part has open; returns whether it had anything open."""
         return False

@@ -1,4 +1,4 @@
-"""A sheet on the screen: scrolled, wrapped or not, searched. Only visible rows are ever made.
+"""The widget that shows a sheet: scrolling, wrapping, searching. Only visible rows are ever made.
 
 Owns the scroll position, the wrapping and the last match. What is shown is a `Sheet`, whatever its size.
 """
@@ -65,7 +65,7 @@ class TextView(ScrollView, can_focus=True):
     # -- what the screen calls -----------------------------------------------------------------------------------
 
     def find(self, direction: int, again: bool) -> bool:
-        """Goes to the next or previous line that holds the needle, round the end if need be; False where none does."""
+        """Goes to the next or previous line that contains the needle, wrapping around; False where none does."""
         if not self.needle or not len(self.sheet):
             return False
         start = self._match if self._match is not None else self._line_at(int(self.scroll_offset.y))
@@ -79,7 +79,7 @@ class TextView(ScrollView, can_focus=True):
         return found is not None
 
     def show_line(self, index: int, role: Role = Role.PICKED) -> None:
-        """Scrolls to a line, to the first of its rows that has the role, if it is out of sight.
+        """Scrolls to a line, or to its first row with the role, unless it is visible.
 
         A quarter of the view stays above it.
         """
@@ -91,7 +91,7 @@ class TextView(ScrollView, can_focus=True):
             self.scroll_to(y=max(0, row - height // 4), animate=False, force=True)
 
     def show_from(self, index: int) -> None:
-        """Scrolls so that what begins at a line is in sight, with no more above it than there is room for."""
+        """Scrolls so that everything from a line on is visible, with as much above it as fits."""
         if self._ends and index < len(self._ends):
             row, height = self._row_of(index), self.size.height
             self.scroll_to(y=max(0, min(row - height // 4, self._ends[-1] - height)), animate=False, force=True)
@@ -104,7 +104,7 @@ class TextView(ScrollView, can_focus=True):
         return next((place for place, row in enumerate(rows) if any(span.role is role for span in row)), 0)
 
     def grown(self) -> None:
-        """The sheet has grown at its end: new lines are laid out, and the view follows where the end was visible."""
+        """Lays out lines added at the sheet's end; scrolls along if the end was visible."""
         sheet, ends = self.sheet, self._ends
         stable, top, height = getattr(sheet, "stable", 0), int(self.scroll_offset.y), self.size.height
         following = not ends or top + height >= ends[-1]
@@ -157,14 +157,14 @@ class TextView(ScrollView, can_focus=True):
         self.scroll_to(y=self.scroll_offset.y + by, animate=False, force=True)
 
     def action_point(self) -> None:
-        """Asks what stands in sight."""
+        """Handles the lines in sight, as a click on them would be."""
         top = int(self.scroll_offset.y)
         if self._ends:
             last = min(self._line_at(top + max(1, self.size.height) - 1), len(self._ends) - 1)
             self.post_message(LinesPointed(self._line_at(top), last))
 
     def on_click(self, event: Click) -> None:
-        """Asks what stands at the place that was clicked."""
+        """Handles a click on a line."""
         at = event.get_content_offset(self)
         row = int(self.scroll_offset.y) + (at.y if at is not None else 0)
         if at is None or not self._ends or row >= self._ends[-1]:
@@ -181,7 +181,7 @@ class TextView(ScrollView, can_focus=True):
     # -- layout --------------------------------------------------------------------------------------------------
 
     def watch_sheet(self, old: Sheet, new: Sheet) -> None:
-        """Another sheet; one of the same shape keeps its place."""
+        """Shows another sheet; one of the same shape keeps the scroll position."""
         same = getattr(old, "shape", old) is getattr(new, "shape", new)
         if same and self._laid is not None:
             self._redraw(old, new)
@@ -202,7 +202,7 @@ class TextView(ScrollView, can_focus=True):
                 self.refresh(Region(0, first - top, self.size.width, self._ends[line] - first))
 
     def watch_wrap(self) -> None:
-        """Lays out again."""
+        """Lays out the lines again."""
         top = self._line_at(int(self.scroll_offset.y)) if self._ends else 0
         self._lay()
         self.scroll_to(x=0, y=self._row_of(top) if top < len(self._ends) else 0, animate=False, force=True)
@@ -214,7 +214,7 @@ class TextView(ScrollView, can_focus=True):
         self.refresh()
 
     def on_resize(self, event: Resize) -> None:
-        """Wraps to the new width; the line at the top stays there."""
+        """Wraps to the new width; the top line stays at the top."""
         top = self._top
         if top is None:
             self._lay()

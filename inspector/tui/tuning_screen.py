@@ -1,4 +1,4 @@
-"""The tuning screen: a grid of limits over the session as a heat map, and what would have been enough.
+"""The tuning screen: a grid of limits over the session as a heat map, and the smallest sufficient limits.
 
 The grid runs in a thread; until it is done, or where it was stopped, the cells that were not run are blank. Gives the
 cell that the operator opened.
@@ -48,7 +48,7 @@ TICK = 0.1
 
 @dataclass
 class GridRun(Message):
-    """A thread has run a grid, or as much of it as was wanted."""
+    """A thread has finished a grid, or was stopped."""
 
     grid: Grid
     result: GridOutcome
@@ -110,7 +110,7 @@ class TuneScreen(Screen[int | None]):
         self._map.set_reactive(HeatMap.cell, table.cell)
 
     def compose(self) -> ComposeResult:
-        """What is run and what came of it; the map and the answers; the cell; the keys."""
+        """The parameters and the conclusion; the map and the answers; the cell; the keys."""
         yield self._head
         with Container(id="tune-body"):
             with Vertical(id="tune-left"):
@@ -121,7 +121,7 @@ class TuneScreen(Screen[int | None]):
         yield KeyBar(id="keys").data_bind(TuneScreen.note)
 
     def on_mount(self) -> None:
-        """Runs the grid, where that was not done before."""
+        """Runs the grid, unless it was run before."""
         self._map.focus()
         self._timer = self.set_interval(TICK, self._tick, pause=True)
         self.watch(self._map, "cell", self._moved, init=False)
@@ -130,11 +130,11 @@ class TuneScreen(Screen[int | None]):
         self._show()
 
     def on_unmount(self) -> None:
-        """Stops the run: nobody waits for its result any more."""
+        """Stops the run, since its result is no longer needed."""
         self._stop.set()
 
     def on_resize(self) -> None:
-        """Another size: more or less of the map, and the cell may stand elsewhere."""
+        """Fits the map and the panes to the new size."""
         self._map.room = max(4, self.size.height * SHARE // 100 - FRAME)
         self._widen()
         self._moved()
@@ -143,11 +143,11 @@ class TuneScreen(Screen[int | None]):
 
     @property
     def running(self) -> bool:
-        """Whether a thread runs the grid."""
+        """Whether a grid is being run."""
         return self.table.result is None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """There is something to stop only while it runs; after that escape leaves."""
+        """Whether a key works now: stopping works only during a run; otherwise escape leaves."""
         return self.running if action == "stop" else True
 
     def _start(self) -> None:
@@ -207,7 +207,7 @@ class TuneScreen(Screen[int | None]):
         self._cell.sheet = Listed(lines)
 
     def action_show(self) -> None:
-        """Another measure."""
+        """Shows another measure."""
         shows = list(SHOWS)
         self.table.show = shows[(shows.index(self.table.show) + 1) % len(shows)]
         self._show()
@@ -226,7 +226,7 @@ class TuneScreen(Screen[int | None]):
             at = end
 
     def action_turn(self, by: int) -> None:
-        """One turn alone, or all of them."""
+        """Switches between all turns and a single one."""
         count = len(self.table.case.loaded.turns)
         if count < 2:
             self.note = "there is one turn" if count else "there is no turn"
@@ -253,7 +253,7 @@ class TuneScreen(Screen[int | None]):
         self._show()
 
     def action_best(self) -> None:
-        """To the smallest budget; from there to the knee, and back."""
+        """Goes to the smallest budget, from there to the knee, and back."""
         best = self.table.best()
         if not best:
             self.note = "the grid is still running" if self.running else "no cell completes it"
@@ -269,7 +269,7 @@ class TuneScreen(Screen[int | None]):
         self._tick()
 
     def action_again(self) -> None:
-        """Runs it again."""
+        """Runs the grid again."""
         self._ask(self.table.asked)
 
     def action_axes(self) -> None:
@@ -281,7 +281,7 @@ class TuneScreen(Screen[int | None]):
             self._ask(GridRequest(parse_axes(text.split())))
 
     def action_simulate(self) -> None:
-        """Simulated, or recorded."""
+        """Switches between simulated and recorded answers only."""
         self._ask(GridRequest(self.table.asked.axes, not self.table.asked.simulates))
         self.note = ("what was not recorded is simulated" if self.table.asked.simulates
                      else "kept to the recording, over which max_tokens changes nothing")
@@ -306,7 +306,7 @@ class TuneScreen(Screen[int | None]):
         self.note = copy_text(self.app, self.table.cell_command(reading.api, reading.profile))
 
     def action_export(self) -> None:
-        """Asks for a form, then for a folder; a browser takes the file by itself."""
+        """Asks for a form, then for a folder; in a browser the file is downloaded."""
         if self.running:
             self.note = "the grid is still running; . stops it"
             return
@@ -325,7 +325,7 @@ class TuneScreen(Screen[int | None]):
     # -- panes ---------------------------------------------------------------------------------------------------
 
     def action_other_pane(self) -> None:
-        """To the next pane that is seen."""
+        """Focuses the next visible pane."""
         panes = [each for each in (self._map, self._cell, self._answers) if each.display]
         here = next((at for at, each in enumerate(panes) if each.has_focus), 0)
         panes[(here + 1) % len(panes)].focus(scroll_visible=False)

@@ -1,4 +1,4 @@
-"""A grid of limits over one session: what the tuning screen shows of it, and what can be written of it."""
+"""The state of the tuning screen: a grid of limits over one session, its texts and its exports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GridOutcome:
-    """A grid that was run, and what follows from it for all turns together."""
+    """The results of a grid, and the conclusions for all turns together."""
 
     tuned: TunedGrid
     bend: Knee | None
@@ -45,7 +45,7 @@ class GridOutcome:
 
 
 def outcome_of(tuned: TunedGrid) -> GridOutcome:
-    """Works out what follows; of a large grid that takes a moment."""
+    """Computes the conclusions; a large grid takes a moment."""
     bend = knee(tuned)
     for shown in SHOWS.values():
         shown.total(tuned)  # sums are kept: added up here, not while a key waits
@@ -55,7 +55,7 @@ def outcome_of(tuned: TunedGrid) -> GridOutcome:
 
 
 class TuningTable:
-    """One session, a grid over it, and where the operator stands in that."""
+    """One session, a grid over it, and the operator's position in it."""
 
     def __init__(self, case: Case, base: Settings, run: str = "", title: str = "original") -> None:
         self.case = case
@@ -74,19 +74,19 @@ class TuningTable:
         self.ask(GridRequest())
 
     def ask(self, request: GridRequest) -> None:
-        """Another grid; nothing of it is run yet."""
+        """Chooses another grid, without running it."""
         self.asked, self.grid = request, request.grid(self.case, self.base)
         self.cell = 0
         self.begin()
 
     def begin(self) -> None:
-        """Nothing is run."""
+        """Starts a run."""
         self.result: GridOutcome | None = None
         self._blank = tune(self.case, self.grid, jobs=1, cancelled=lambda: True)
         self._answers: dict[int, tuple[SmallestLimits | None, list[Line]]] = {}
 
     def end(self, result: GridOutcome) -> None:
-        """The grid was run; the cursor goes to the best cell, where it was not moved."""
+        """Stores the results; moves the cursor to the best cell, unless the operator moved it."""
         self.result = result
         self._answers.clear()
         if self.cell == 0 and self.best():
@@ -94,18 +94,18 @@ class TuningTable:
 
     @property
     def tuned(self) -> TunedGrid:
-        """What is known of every cell; nothing while it runs."""
+        """The results of every cell; None during a run."""
         return self.result.tuned if self.result is not None else self._blank
 
     @property
     def single(self) -> int | None:
-        """The turn that is looked at alone: the one that was chosen, or the only one."""
+        """The single turn that is shown: the chosen one, or the only one."""
         return 0 if self.turn is None and len(self.tuned.turns) == 1 else self.turn
 
     # -- what is shown -----------------------------------------------------------------------------------------------
 
     def head(self, width: int, done: tuple[int, int], stopping: bool = False) -> list[Line]:
-        """What is run and how far; the answer; what is looked at."""
+        """The parameters and progress of the run; the conclusion; the current measure."""
         grid, turns = self.grid, len(self.tuned.turns)
         size = f" · {many(grid.size, 'cell')} · {many(turns, 'turn')} · policy {grid.base.policy.name}"
         title = (Span("Tune", Role.TITLE), Span("  run ", Role.DIM), safe(self.title), Span(size, Role.DIM))
@@ -161,18 +161,18 @@ class TuningTable:
                 safe(turns[single].id, Role.DIM, 40))
 
     def marks(self, short: bool) -> list[Span]:
-        """What stands in each cell."""
+        """The mark of each cell."""
         return marks(self.tuned, self.show, self.turn, short=short)
 
     def legend(self) -> list[Line]:
-        """What the marks mean."""
+        """The meaning of the marks."""
         more = f"  {SIMULATED} {Fidelity.SIMULATED}" if any(self.tuned.simulated) else ""
         names = (f"{MARKED} the smallest cell that does", f"{KNEE} the knee")
         best = "".join(f"  {name}" for _, name in zip(self.best(), names, strict=False))
         return [(Span(f"{key(self.show, self.single is not None)}{more}{best}  {HERE} here", Role.DIM),)]
 
     def answers(self) -> list[Line]:
-        """What would have been enough; what was run."""
+        """The smallest sufficient limits; the parameters of the run."""
         if self.result is None:
             return [(Span("the answers come when the grid has run", Role.DIM),)]
         tuned, bend = self.tuned, self.result.bend
@@ -181,11 +181,11 @@ class TuningTable:
         return [*first, *told, EMPTY, (Span("the grid", Role.TITLE),), *about(tuned)]
 
     def cell_lines(self) -> list[Line]:
-        """The cell at the cursor."""
+        """The details of the current cell."""
         return cell_sheet(self.tuned, self.cell, self.turn, MOST)
 
     def best(self) -> list[int]:
-        """The smallest budget, then the knee, where that is another."""
+        """The smallest budget, then the knee, if it is another cell."""
         if self.result is None:
             return []
         if self.turn is not None:
@@ -195,7 +195,7 @@ class TuningTable:
         return list(dict.fromkeys((bend.enough.cell, bend.knee.cell))) if bend is not None else []
 
     def named_best(self) -> str:
-        """What the cell at the cursor is the best of."""
+        """Which best cell the current cell is."""
         if self.best()[:1] != [self.cell]:
             return f"the knee: {named(self.tuned, self.cell)}"
         return f"the smallest budget: {named(self.tuned, self.cell, self._budget())}"
@@ -214,7 +214,7 @@ class TuningTable:
         return self._runnable(self.asked.command(self.grid, self.paths, self.show, api, profile))
 
     def cell_command(self, api: str | None, profile: str | None) -> str:
-        """The command line that runs the session under the cell at the cursor."""
+        """The command line that runs the session under the settings of the current cell."""
         return self._runnable(command(self.paths, self.grid.settings(self.cell), api, profile))
 
     def _runnable(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""The form that a live turn begins with: a scenario that the app plays itself, or a real server, and what is asked.
+"""The form that starts a live turn: a scenario that the app plays itself, or a real server, and the prompt.
 
 A scenario needs no key, no address and no second terminal: the scripted provider is started with the turn and ends
 with it. What was typed last is there again the next time; no credential is ever kept.
@@ -56,7 +56,7 @@ KEYS = "keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY… eac
 
 
 class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
-    """Asks for a live turn; gives None where the operator leaves."""
+    """Asks for a live turn; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
     LiveForm { align: center middle; background: $background 60%; }
@@ -83,7 +83,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         """The scenarios, once they are read."""
 
     def compose(self) -> ComposeResult:
-        """A row for each."""
+        """A row for each field."""
         before = self._before
         with Vertical(id="live-form"):
             yield note("A live turn: each effect waits for you", Role.TITLE)
@@ -109,7 +109,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
                 yield line_input(self._before.get(name, ""), hint, name)
 
     def on_mount(self) -> None:
-        """A field to type in has the focus: what is asked, or the model where a real server has none yet."""
+        """Focuses a field to type in: the prompt, or the model if a real server has none yet."""
         self._turned()
         self.query_one("#prompt" if self._scenario or self._before.get("model") else "#model").focus()
         self._read()
@@ -162,7 +162,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
 
     @on(Input.Submitted)
     def action_begin(self) -> None:
-        """Begins, unless something cannot be used."""
+        """Starts the turn, unless a field is invalid."""
         try:
             begun = self._begun()
         except LoopError as why:
@@ -204,7 +204,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
 
 
 def last_typed() -> dict[str, str]:
-    """The fields as they were typed last; empty where that is not known."""
+    """The last typed values of the fields; empty if unknown."""
     try:
         value = json.loads((state_folder() / "live-form.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -213,7 +213,7 @@ def last_typed() -> dict[str, str]:
 
 
 def keep_typed(values: Mapping[str, str]) -> None:
-    """Remembers the fields, if they can be written."""
+    """Saves the values of the fields, if the file can be written."""
     kept = {name: value for name, value in values.items() if value and not _secret(name, value)}
     try:
         target = state_folder() / "live-form.json"

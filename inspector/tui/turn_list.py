@@ -1,4 +1,4 @@
-"""The rows of the table of turns, its headings, and what is known of one row; and the files that nobody named.
+"""The rows and headings of the table of turns, the details of a row, and the sessions found without a path.
 
 A row is a turn, or a session by its worst turn. Rows are put into the place of their file while files are read.
 """
@@ -31,7 +31,7 @@ RECENT = "Recent files"
 
 
 class Section(NamedTuple):
-    """Files under a heading."""
+    """Files with a heading."""
 
     title: str
     paths: tuple[str, ...]
@@ -40,7 +40,7 @@ class Section(NamedTuple):
 
 
 def found_sections(environment: Mapping[str, str]) -> list[Section]:
-    """What can be opened without naming it: transcripts of agents, the samples, recent files."""
+    """The sessions to offer without a path: agents' transcripts, the samples, recent files."""
     within = bounds_of(environment)
     sections = [
         Section(AGENTS, tuple(each.path for each in transcripts(environment))),
@@ -51,7 +51,7 @@ def found_sections(environment: Mapping[str, str]) -> list[Section]:
 
 
 def rows_of_session(opened: OpenSession) -> list[TurnRow]:
-    """The rows of a session that was read already."""
+    """The rows of a session that is already loaded."""
     return turn_rows.rows_of(opened.original.view, opened.paths)
 
 
@@ -59,7 +59,7 @@ def rows_of_session(opened: OpenSession) -> list[TurnRow]:
 
 
 class TurnList(RowList):
-    """Turns, or sessions by their worst turn, in the order of a column; headings where they are as they were found."""
+    """Turns, or sessions by their worst turn, in the order of a column; with headings in the order of reading."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "open", tooltip="Open the session at the step that the verdict is about",
@@ -84,11 +84,11 @@ class TurnList(RowList):
 
     @property
     def rows(self) -> Iterator[TurnRow]:
-        """Every row, as they were found."""
+        """All rows, in the order of reading."""
         return (row for rows in self.slots.values() for row in rows)
 
     def set_rows(self, slot: str, rows: list[TurnRow]) -> None:
-        """Puts the rows of a file into the place that is kept for them, or behind the others."""
+        """Puts the rows of a file at its reserved place, or at the end."""
         self.slots[slot] = rows
 
     def relist(self) -> None:
@@ -131,16 +131,16 @@ class TurnList(RowList):
 
     @property
     def count(self) -> int:
-        """Rows and titles."""
+        """The number of rows and headings."""
         return len(self.shown)
 
     def selectable(self, index: int) -> bool:
-        """Titles are passed over."""
+        """Whether the row is a turn; the cursor skips headings."""
         return isinstance(self.shown[index], TurnRow)
 
     @property
     def selected(self) -> TurnRow | None:
-        """The row at the cursor; None where nothing is listed."""
+        """The current row; None where nothing is listed."""
         row = self.shown[self.cursor] if self.cursor < len(self.shown) else None
         return row if isinstance(row, TurnRow) else None
 
@@ -150,7 +150,7 @@ class TurnList(RowList):
         return turn_table.layout(self.columns, self.scrollable_content_region.width - MARGIN)
 
     def row(self, index: int) -> Line:
-        """A title, or a turn."""
+        """A heading, or a turn."""
         row = self.shown[index]
         if isinstance(row, str):
             return (Span(f" {row}", Role.TITLE),)
@@ -158,7 +158,7 @@ class TurnList(RowList):
         return (mark, *turn_table.cells_of(row, self.layout_now, paint_of(self.app).measure))
 
     def find(self, needle: str, by: int, again: bool) -> TurnRow | None:
-        """Goes to the next row that holds a text, round the end if need be; the turn that does, or None.
+        """Goes to the next row that contains a text, wrapping around; returns its turn or None.
 
         A row that stands for a session holds what any of its turns holds.
         """
@@ -189,7 +189,7 @@ SORTS: Mapping[str, str] = {
 
 
 class TurnHeading(Panel):
-    """The names of the columns; a click sorts by one, a second click the other way round."""
+    """The names of the columns; a click sorts by one, a second click reverses the order."""
 
     def __init__(self, listed: TurnList, sort: Callable[[str], None]) -> None:
         super().__init__(id="turns-heading")
@@ -210,7 +210,7 @@ class TurnHeading(Panel):
 
 
 class TurnAbout(Panel):
-    """What is known of the row at the cursor."""
+    """The details of the current row."""
 
     row: reactive[TurnRow | None] = reactive(None, init=False, repaint=False)
 
@@ -219,19 +219,19 @@ class TurnAbout(Panel):
         self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
-        """Its fields, each over as many rows as it needs."""
+        """The fields of the row, each in as many lines as it needs."""
         measure = paint_of(self.app).measure
         lines = turn_table.about(self.row) if self.row is not None else ()
         return [row for line in lines for row in wrapped(line, width, measure)]
 
 
 class TurnCounts(Panel):
-    """One row: how many turns there are, how they fared, and how far reading is."""
+    """One row: the number of turns, their verdicts, and the progress of reading."""
 
     line: reactive[Line] = reactive(EMPTY, init=False, repaint=False)
 
     def watch_line(self) -> None:
-        """Shows other counts."""
+        """Redraws the counts."""
         self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
@@ -242,7 +242,7 @@ class TurnCounts(Panel):
 def counts_line(
     counts: turn_rows.RowCounts, progress: str | None, narrowed: filters.Filter | None, matching: int
 ) -> Line:
-    """How far reading is, how many turns there are or pass a filter, and how many have each verdict."""
+    """The progress of reading, the number of turns or of those that pass a filter, and the counts of verdicts."""
     parts: list[Sequence[Span]] = [[Span(progress, Role.HERE)]] if progress is not None else []
     if narrowed is not None:
         parts.append([safe(f"filter {narrowed.text}: {matching:,} of {counts.turns:,} turns", Role.MARK)])

@@ -1,4 +1,4 @@
-"""How the table of turns reads its files, in a thread while keys are answered.
+"""Reads the files of the table of turns in a thread while keys stay active.
 
 It reads file after file, or all of a large file whose first turns are listed, or all files as one session with a view
 over the whole: tuning, or the policies.
@@ -25,7 +25,7 @@ BATCH = 0.1
 
 
 class ReadingScreen(Screen[None]):
-    """A screen that files are read for: what it has of them, and what it does with rows as they come."""
+    """A screen for which files are read: the rows that it has, and how it takes new ones."""
 
     note: reactive[str] = reactive("", init=False, repaint=False)
     sections: Sequence[Section]
@@ -36,20 +36,20 @@ class ReadingScreen(Screen[None]):
     reading: bool
 
     def take(self, found: Sequence[tuple[str, list[TurnRow]]], done: int, total: int) -> None:
-        """Takes rows in; they are listed as often as that leaves time for keys."""
+        """Adds rows; lists them as often as possible without delaying keys."""
         raise NotImplementedError
 
     def take_whole(self, read: OpenSession, rows: list[TurnRow]) -> None:
-        """Lists all rows of a file whose beginning was listed."""
+        """Replaces the first rows of a file by all of them."""
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Sorts the rows and counts them, now that all are read."""
+        """Sorts and counts the rows after everything is read."""
         raise NotImplementedError
 
 
 def read_files(table: ReadingScreen, paths: Sequence[str]) -> None:
-    """Reads files one after the other, and gives their rows to the table."""
+    """Reads files one after another and passes their rows to the table."""
     _in_thread(table, partial(_read_files, table, paths, reading_of(table.app)))
 
 
@@ -82,7 +82,7 @@ def _read_files(table: ReadingScreen, paths: Sequence[str], reading: ReadingOpti
 
 
 def read_whole(table: ReadingScreen, paths: Sequence[str]) -> None:
-    """Reads all of a file whose first turns are listed."""
+    """Reads a whole file whose first turns are already listed."""
     _in_thread(table, partial(_read_whole, table, paths, reading_of(table.app)))
 
 
@@ -95,7 +95,7 @@ def _read_whole(table: ReadingScreen, paths: Sequence[str], reading: ReadingOpti
 
 
 def open_over_all(table: ReadingScreen, view: str) -> None:
-    """Opens the session, then the view over it (the action of a key of the session screen); says why not."""
+    """Opens the session, then a view over it (the action of a session key); reports why it cannot."""
     if table.opened is not None and not table.reading:
         _show(table, table.opened, view)
     elif table.opened is None and not table.named:

@@ -1,4 +1,4 @@
-"""The table of turns: one row a turn of everything that was named, worst first, and the way into each session.
+"""The table of turns: one row per turn of all inputs, worst first, from which each session opens.
 
 Without a path it lists what agents on this machine wrote, the sample sessions and the files that were opened before.
 Files are read one after the other in a thread; a row stays where it is until all are read, and keeps nothing of its
@@ -48,7 +48,7 @@ PROGRESS = 0.5
 
 
 class TurnsScreen(turns_reading.ReadingScreen):
-    """Everything that was named, a row a turn."""
+    """All inputs, one row per turn."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "filter", "filter", tooltip="Only turns that an expression finds: held, verdict:truncated",
@@ -118,7 +118,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.listed.relist()
 
     def compose(self) -> ComposeResult:
-        """How many turns, the columns, the rows, what is known of one, the keys."""
+        """The counts, the columns, the rows, the details of one row, the keys."""
         yield TurnCounts(id="turns-counts")
         yield TurnHeading(self.listed, self.sort_by)
         yield self.listed
@@ -126,7 +126,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         yield KeyBar(id="keys").data_bind(TurnsScreen.note)
 
     def on_mount(self) -> None:
-        """Begins to read."""
+        """Starts reading."""
         self.listed.focus()
         self.watch(self.listed, "cursor", self._moved)
         self._count()
@@ -143,13 +143,13 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.call_after_refresh(turns_reading.read_files, self, paths)
 
     def on_resize(self) -> None:
-        """What is known of a row has as much room as the screen leaves it."""
+        """Gives the details of a row the room that is left."""
         self.query_one(TurnAbout).styles.height = SMALL_ABOUT if self.size.height < TALL else LARGE_ABOUT
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def take_whole(self, read: OpenSession, rows: list[TurnRow]) -> None:
-        """Lists all rows of a file whose beginning was listed."""
+        """Replaces the first rows of a file by all of them."""
         gc.freeze()  # as at the start: what was read stays, and is never looked through again
         self.opened, self.begun = read, False
         self.listed.set_rows(read.paths[0], rows)
@@ -161,7 +161,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self._say_counts()
 
     def take(self, found: Sequence[tuple[str, list[TurnRow]]], done: int, total: int) -> None:
-        """Takes rows in; they are listed as often as that leaves time for keys."""
+        """Adds rows; lists them as often as possible without delaying keys."""
         for slot, rows in found:
             self.listed.set_rows(slot, rows)
         self.read, self.total = done, total
@@ -173,7 +173,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self._next_look = time.monotonic() + 10 * (time.monotonic() - began)
 
     def finish(self) -> None:
-        """Sorts the rows and counts them, now that all are read."""
+        """Sorts and counts the rows after everything is read."""
         self.reading = False
         if not self.is_attached:
             return
@@ -221,7 +221,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.query_one(TurnHeading).changed()
 
     def sort_by(self, name: str) -> None:
-        """Sorts by a column; by the same once more, the other way round."""
+        """Sorts by a column; by the same column again, in reverse."""
         self.listed.reverse = name == self.listed.sort and not self.listed.reverse
         self.listed.sort = name
         self.listed.relist()
@@ -262,7 +262,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.app.push_screen(Choose("Sort by", rows, start), chosen)
 
     def action_by_file(self) -> None:
-        """One row a session, or one a turn."""
+        """Switches between one row per session and one per turn."""
         self.listed.by_file = not self.listed.by_file
         self.listed.relist()
         self._say_counts()
@@ -270,7 +270,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.note = "one row a session, by its worst turn" if self.listed.by_file else "one row a turn"
 
     def action_attention(self) -> None:
-        """The next row that needs attention, round the end if need be."""
+        """Goes to the next row that needs attention, wrapping around."""
         shown = self.listed.shown
         for far in range(1, len(shown) + 1):
             row = shown[(self.listed.cursor + far) % len(shown)]
@@ -280,7 +280,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.note = "no turn that is listed needs attention"
 
     def action_filter(self) -> None:
-        """Asks for an expression, and narrows while it is typed."""
+        """Asks for a filter, applied while it is typed."""
         from inspector.tui.questions import FilterPrompt
 
         before = self.listed.filter
@@ -311,7 +311,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         return f"{self.listed.matching:,} of {total:,} turns" if found is not None else "all turns"
 
     def action_search(self) -> None:
-        """Asks for a text."""
+        """Asks for a search text."""
         from inspector.tui.questions import Prompt
 
         hint = "text of messages, answers, arguments, names"
@@ -323,7 +323,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self._find(1, again=False)
 
     def action_again(self, by: int) -> None:
-        """The next or previous match."""
+        """Goes to the next or previous match."""
         if not self._needle:
             self.note = "nothing was searched yet: / searches"
         else:
@@ -340,7 +340,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.note = f"{self._needle!r} is in {turn} · n the next, N the one before"
 
     def action_stop(self) -> None:
-        """Stops reading; what was read stays."""
+        """Stops reading; the rows so far stay."""
         if not self.reading or self.begun:
             self.note = "nothing is being read"
             return
@@ -361,12 +361,12 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.post_message(PathWanted(os.path.expanduser(typed.strip()), True))
 
     def action_export(self) -> None:
-        """Writes the rows that are listed."""
+        """Exports the listed rows."""
         rows = [row for row in self.listed.shown if isinstance(row, TurnRow)]
         deliver(self.app, lambda: {"turns.csv": turn_table.table(time.time()).csv(rows)}, self._say)
 
     def action_copy(self) -> None:
-        """Copies the command line that lists the same."""
+        """Copies the command line that prints the same table."""
         import shlex
 
         paths = self.opened.paths if self.opened is not None else [

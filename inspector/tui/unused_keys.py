@@ -1,4 +1,4 @@
-"""Keys that nothing has used: those meant for a field that is not there yet are handed on, the others say so.
+"""Keys without a binding: keys typed before a field appears are passed to it, others show a note.
 
 On a busy machine, or in a paste, a key is struck before the field that it is meant for was there. It goes to what has
 the focus then; where the key before it opens a prompt or a form, that is still the list below, which passes it up.
@@ -31,12 +31,12 @@ PLACES: Mapping[str, str] = {
 
 
 class EarlyKeysApp(LeavingApp):
-    """Hands such keys on, in their order."""
+    """Passes such keys to the field, in order."""
 
     _early: tuple[Key, ...] = ()
 
     def on_key(self, event: Key) -> None:
-        """Takes a key that nothing below has used."""
+        """Handles a key that no widget has used."""
         if not isinstance(self.screen, ModalScreen):
             self._say_unused(event)
             return
@@ -72,7 +72,7 @@ class EarlyKeysApp(LeavingApp):
 
 
 def why_unused(app: App[Any], key: str) -> str:
-    """Why a key does nothing on the screen: it has no use now, or works elsewhere; empty if it works nowhere."""
+    """Why a key does nothing on the screen: it is not usable now, or works elsewhere; empty if it works nowhere."""
     here = next((each for each in app.screen._bindings.key_to_bindings.get(key, []) if each.tooltip), None)
     if here is not None:
         return f"{name_of(key)} has no use now: {here.tooltip} · ? lists the keys"
