@@ -41,7 +41,7 @@ class Reading:
 
     @property
     def raw(self) -> str | None:
-        """The provider's word, verbatim; None where it sent none."""
+        """The provider's word, verbatim; None if it sent none."""
         return self.judgement.mapped.raw
 
     @property
@@ -51,12 +51,12 @@ class Reading:
 
     @property
     def text(self) -> str:
-        """The visible text; empty where there is none."""
+        """The visible text; empty if there is none."""
         return self.response.text or ""
 
     @property
     def usage(self) -> Usage | None:
-        """Token counts as the provider reported them; None where it reported none."""
+        """Token counts as the provider reported them; None if it reported none."""
         return self.response.usage
 
     @property

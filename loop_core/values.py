@@ -82,7 +82,7 @@ class StopReason(NamedTuple):
 
     normalized: Stop
     raw: str | None = None
-    """The provider's word, verbatim; None where it sent none."""
+    """The provider's word, verbatim; None if it sent none."""
     detail: str | None = None
     evidence: tuple[Evidence, ...] = ()
 
@@ -131,7 +131,7 @@ class ToolCall(NamedTuple):
     """A tool call exactly as received."""
 
     id: str | None
-    """The provider's id; None where the format or the server has none (never invented here)."""
+    """The provider's id; None if the format or the server has none (never invented here)."""
     name: str
     arguments: str | None
     """The exact characters received (for `ArgsForm.OBJECT` the JSON slice); None only when absent. Never repaired."""
@@ -146,7 +146,7 @@ class ToolCall(NamedTuple):
     signature: str | None = None
     """A token that must go back with the call (Gemini `thoughtSignature`)."""
     other_arguments: str | None = None
-    """Another text of the arguments that the provider sent, where it is not the same JSON; None where all agree."""
+    """Another text of the arguments that the provider sent, where it is not the same JSON; None if all agree."""
     arguments_unsent: bool = False
     """Its arguments are the empty object that a format begins every call with: no character of them was sent."""
     at: At | None = None
@@ -201,7 +201,7 @@ MessagePart = TextPart | ReasoningPart | ToolCall | OpaquePart | ToolResultPart
 
 
 class Usage(NamedTuple):
-    """Token counts as the provider reported them; None where it reported none."""
+    """Token counts as the provider reported them; None if it reported none."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -213,7 +213,7 @@ class Usage(NamedTuple):
     def visible_tokens(self) -> int | None:
         """Output tokens without reasoning: the answer and its calls.
 
-        None where the counts are absent, or contradict each other (more reasoning than output, seen in recordings).
+        None if the counts are absent, or contradict each other (more reasoning than output, seen in recordings).
         """
         if self.output_tokens is None or (self.reasoning_tokens or 0) > self.output_tokens:
             return None
@@ -288,13 +288,13 @@ class ChatResponse:
 
     @property
     def text(self) -> str | None:
-        """All visible text in order; None where there was none."""
+        """All visible text in order; None if there was none."""
         found = [part.text for part in self.parts if type(part) is TextPart]
         return "".join(found) if found else None
 
     @property
     def reasoning_content(self) -> str | None:
-        """All readable reasoning in order; None where there was none."""
+        """All readable reasoning in order; None if there was none."""
         found = [part.text for part in self.parts if type(part) is ReasoningPart and part.text]
         return "".join(found) if found else None
 
@@ -345,7 +345,7 @@ class Tool(NamedTuple):
 
     name: str
     schema: Mapping[str, Any] | None = None
-    """JSON Schema of the arguments as sent, in the provider's dialect; None where unknown."""
+    """JSON Schema of the arguments as sent, in the provider's dialect; None if unknown."""
     description: str = ""
     kind: CallKind = CallKind.FUNCTION
     dialect: str = "json_schema"
@@ -366,7 +366,7 @@ class Request:
     tool_choice: str | None = None
     """auto, any, none, or tool:NAME."""
     max_tokens: int | None = None
-    """The output cap in tokens; None where the request set none."""
+    """The output cap in tokens; None if the request set none."""
     stream: bool = False
     n: int = 1
     previous_id: str | None = None

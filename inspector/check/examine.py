@@ -39,7 +39,7 @@ class Problem(NamedTuple):
     turn: int
     """Its place among the turns of the file, from 1."""
     record: int | None = None
-    """The entry of the file, from 0; None where it is about the whole turn."""
+    """The entry of the file, from 0; None if it is about the whole turn."""
     line: int | None = None
     """The first line of the file that holds it, from 1; None where entries are no lines."""
     start: int | None = None
@@ -62,7 +62,7 @@ class TurnEnd(NamedTuple):
     model: str
     agent: str
     day: str
-    """`2026-11-23` in UTC; empty where no time was recorded."""
+    """`2026-11-23` in UTC; empty if no time was recorded."""
     reason: str
     """The effective stop reason that decided it."""
     output: int
@@ -83,7 +83,7 @@ class FileProblems(NamedTuple):
     problems: tuple[Problem, ...] = ()
     turns: tuple[TurnEnd, ...] = ()
     error: str = ""
-    """Why it, or a part of it, could not be read; empty where it could."""
+    """Why it, or a part of it, could not be read; empty if it could."""
     unread: tuple[tuple[str, int], ...] = ()
     """Formats that are known and not read, and how many exchanges of the file are in each."""
 

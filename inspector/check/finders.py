@@ -24,10 +24,10 @@ class RuleHit(NamedTuple):
 
     message: str
     response: int | None = None
-    """Index among the responses of the view; None where it is about the turn."""
+    """Index among the responses of the view; None if it is about the turn."""
     at: At | None = None
     sure: bool = True
-    """False where it is inferred, or nothing was lost by it: an error is then a warning."""
+    """False if it is inferred, or nothing was lost by it: an error is then a warning."""
 
 
 Finder = Callable[[View, TurnFacts], Iterator[RuleHit]]
@@ -120,7 +120,7 @@ def unless(other: Finder, finder: Finder) -> Finder:
 
 
 def deciding(view: View, turn: TurnFacts) -> ResponseFacts | None:
-    """The response that decided a turn's verdict; else its last response; None where it has none."""
+    """The response that decided a turn's verdict; else its last response; None if it has none."""
     index = view.steps[view.deciding_step(turn)].response
     if index is None and turn.responses:
         index = turn.responses[-1]
@@ -218,7 +218,7 @@ def small_default_cap(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 def _unchosen_cap(facts: ResponseFacts) -> str:
-    """Why the cap at which an answer was cut may be nobody's choice; empty where it was chosen, or nothing was cut."""
+    """Why the cap at which an answer was cut may be nobody's choice; empty if it was chosen, or nothing was cut."""
     exchange = facts.exchange
     if facts.judged.stop.normalized is not Stop.MAX_TOKENS or exchange.request is None:
         return ""

@@ -49,7 +49,7 @@ def _plain(value: Any) -> Any:
 
 
 def refusal(api: str, body: Any) -> str | None:
-    """Why a strict server of this format refuses the history of a request; None where it does not."""
+    """Why a strict server of this format refuses the history of a request; None if it does not."""
     if not isinstance(body, dict) or api not in PLAYED:
         return None
     for rule in wire(api).serving.demands.rules:
@@ -106,7 +106,7 @@ def lost(text: str, taken: str) -> bool:
 
 
 def doubled(overlap: str, taken: str) -> str | None:
-    """The text that two segments share, if the history holds it twice in a row; None where it does not."""
+    """The text that two segments share, if the history holds it twice in a row; None if it does not."""
     text = overlap.strip()
     if len(text) < TELLING // 2:
         return None

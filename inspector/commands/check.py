@@ -36,7 +36,7 @@ def check(
     wanted: str, baseline: str | None, write_baseline: str | None, form: str, stats: bool, fail_on: str,
     jobs: int | None,
 ) -> None:
-    """Checks recorded sessions: exit 0 where nothing is wrong, 1 where something is, 2 if a file is unreadable.
+    """Checks recorded sessions: exit 0 if nothing is wrong, 1 where something is, 2 if a file is unreadable.
 
     Reads files and folders, on all cores. `inspector rule` lists the rules.
     """

@@ -79,7 +79,7 @@ def serve(
 
 
 def _checked(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None) -> int | None:
-    """Reads what every tab will read, unless that takes a moment; None where nothing of it can be shown."""
+    """Reads what every tab will read, unless that takes a moment; None if nothing of it can be shown."""
     from inspector.sessions.intake import heavy
 
     settings = commands.configured(policy)[1]

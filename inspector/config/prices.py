@@ -31,10 +31,10 @@ class PriceTable(NamedTuple):
     models: tuple[tuple[str, Price], ...] = ()
     """Name -> price; pairs, so that settings which hold it can be compared and kept."""
     currency: str = ""
-    """As it is shown behind an amount; empty where none is named."""
+    """As it is shown behind an amount; empty if none is named."""
 
     def of(self, model: str | None) -> Price | None:
-        """The price of a model; None where the table does not name it."""
+        """The price of a model; None if the table does not name it."""
         fitting = [(name, price) for name, price in self.models if model is not None and _names(name, model)]
         return max(fitting, key=lambda pair: (not pair[0].endswith("*"), len(pair[0])))[1] if fitting else None
 

@@ -303,7 +303,7 @@ def parse_stretches(
 ) -> list[tuple[int | None, dict[str, str]]]:
     """Parses `NAME=VALUE` and `NAME=VALUE@STEP` words of a command line: the step index from which each setting holds.
 
-    None where no step is given.
+    None if no step is given.
 
     Raises:
         CallerError: one of them has no `=`, or a step that is no number from 1 on.

@@ -212,7 +212,7 @@ def who(exchange: Exchange) -> dict[str, Attribute | None]:
 
 
 def server(url: str) -> tuple[str | None, int | None]:
-    """Host and port of an address; None where it names none."""
+    """Host and port of an address; None if it names none."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -283,7 +283,7 @@ def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -
 
 
 def first_chunk(facts: ResponseFacts) -> float | None:
-    """Seconds until the first piece of a streamed answer; None where that is not recorded."""
+    """Seconds until the first piece of a streamed answer; None if that is not recorded."""
     chunks = facts.exchange.chunks
     return round(chunks[0].ms / 1_000, 6) if chunks and facts.exchange.response.streaming else None
 

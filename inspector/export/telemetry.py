@@ -101,7 +101,7 @@ def _of_turn(view: View, turn: TurnFacts) -> Iterator[OtelPoint]:
 
 
 def duration(view: View, turn: TurnFacts) -> float | None:
-    """Milliseconds from the first request of a turn to the end of its last answer; None where that is not recorded."""
+    """Milliseconds from the first request of a turn to the end of its last answer; None if that is not recorded."""
     times = turn_times(view, turn)
     return times.duration_ms if times is not None and times.clock is ClockSource.WIRE else None
 

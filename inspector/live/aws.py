@@ -80,7 +80,7 @@ class AwsSigner:
 
 
 def region_of(url: str) -> str | None:
-    """The region in a Bedrock host name; None where it names none."""
+    """The region in a Bedrock host name; None if it names none."""
     found = _REGION.match(url)
     return found[1].lower() if found else None
 

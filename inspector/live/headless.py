@@ -61,7 +61,7 @@ class LiveResult:
     failure: str | None = None
     """Why the recording stopped, where it did."""
     notice: str | None = None
-    """What the turn has to say of its end; None where all is well."""
+    """What the turn has to say of its end; None if all is well."""
 
     @property
     def exit(self) -> int:

@@ -111,11 +111,11 @@ class Stepper:
     past: tuple[tuple[Step, ...], ...] = ()
     """The steps of the turns before."""
     asked: LiveRequest | None = None
-    """The request that waits to be sent; None where none does."""
+    """The request that waits to be sent; None if none does."""
     edited: tuple[str, ...] = ()
     """What the operator changed of it."""
     unsendable: str = ""
-    """Why the request that waits cannot be sent in this format; empty where it can."""
+    """Why the request that waits cannot be sent in this format; empty if it can."""
     over: bool = False
     """Whether the end was accepted."""
 

@@ -40,7 +40,7 @@ class Target:
     url: str
     """As it is shown."""
     variable: str | None
-    """The environment variable that the key comes from; None where there is none."""
+    """The environment variable that the key comes from; None if there is none."""
     looked_at: tuple[str, ...]
     """The variables that were looked at."""
 
@@ -64,7 +64,7 @@ class Target:
 
 
 def why_not(exchange: Exchange) -> str | None:
-    """Why a request cannot be sent again; None where it can."""
+    """Why a request cannot be sent again; None if it can."""
     if exchange.recorder is not None:
         return f"this is a transcript of {exchange.recorder}: it does not hold the request that the provider got"
     if exchange.api not in FORMATS:
@@ -166,13 +166,13 @@ class RequestsLeft:
     cap: int | None
     """The output cap of the next request."""
     attempts: int | None
-    """Continuations; None where the policy has no bound."""
+    """Continuations; None if the policy has no bound."""
     tokens: int | None
-    """Of the budget for continuations; None where there is none."""
+    """Of the budget for continuations; None if there is none."""
     repairs: int
     resumes: int
     rounds: int | None
-    """Rounds of tools; None where the policy has no bound."""
+    """Rounds of tools; None if the policy has no bound."""
     boosts: int | None
     """Retries with twice the cap; None where only the continuations bound them."""
     answers: int = 1
@@ -191,7 +191,7 @@ class Cost:
     output: int | None
     input: int | None
     unbounded: str = ""
-    """Why there is no bound; empty where there is one."""
+    """Why there is no bound; empty if there is one."""
 
 
 def left_of(turn: Turn, pending: bool, answered: bool) -> RequestsLeft:

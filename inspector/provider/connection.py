@@ -70,7 +70,7 @@ class AnsweredRequest:
 
 
 def api_of(path: str) -> str | None:
-    """The format that is served under this path; None where none is."""
+    """The format that is served under this path; None if none is."""
     for api in PLAYED:
         if any(pattern.search(path) for pattern in wire(api).paths):
             return api
@@ -78,7 +78,7 @@ def api_of(path: str) -> str | None:
 
 
 def polled_response(path: str) -> tuple[str, str] | None:
-    """The format and id of a stored response that this path fetches; None where none is."""
+    """The format and id of a stored response that this path fetches; None if none is."""
     for api in PLAYED:
         found = re.search(form.poll, path) if (form := wire(api).serving).poll else None
         if found:
@@ -170,7 +170,7 @@ def format_of(path: str, headers: Mapping[str, str]) -> str:
 
 
 def counting_format(path: str) -> str | None:
-    """The format whose token-counting endpoint has this path; None where none does."""
+    """The format whose token-counting endpoint has this path; None if none does."""
     return next((api for api in PLAYED if (count := wire(api).serving.count) and count.path.search(path)), None)
 
 
@@ -220,7 +220,7 @@ _PLAINLY = Sending()
 
 
 async def _misbehaving(http: web.Request, response: web.StreamResponse, reply: Reply, pace: float) -> bool:
-    """Sends the frames as the faults want it; True where the connection is gone."""
+    """Sends the frames as the faults want it; True if the connection is gone."""
     how, last = reply.sending, len(reply.frames) - 1
     for number, frame in enumerate(reply.frames):
         if how.stall is not None and number == min(how.stall[0], last):

@@ -113,7 +113,7 @@ def line(each: Shown, layout: ColumnLayout, measure: Measure = cells_of, mark: s
 
 
 def find(lines: Sequence[Shown], needle: str, start: int, by: int, again: bool) -> int | None:
-    """The next line whose columns or name contain `needle`, wrapping around; None where none does."""
+    """The next line whose columns or name contain `needle`, wrapping around; None if none does."""
     wanted = needle.lower()
     for far in range(again, len(lines) + again):
         at = (start + far * by) % len(lines)

@@ -82,7 +82,7 @@ class Dialect:
         return own or wire(self.api).serving.carried
 
     def spelling(self, moment: Moment) -> Spelling | None:
-        """The words and fields that it sends at this moment; None where it has no way to say it.
+        """The words and fields that it sends at this moment; None if it has no way to say it.
 
         How a stream breaks off or fails says nothing of a whole body, which then does not come at all. A batch is cut
         as its first call is.

@@ -32,7 +32,7 @@ def _by_lines(api: str) -> bool:
 
 
 def read(api: str, frame: bytes) -> tuple[str | None, Event] | None:
-    """The name and the JSON object of one frame of a stream; None where it holds none (`[DONE]`)."""
+    """The name and the JSON object of one frame of a stream; None if it holds none (`[DONE]`)."""
     binary = wire(api).decoder.binary_framing
     if binary is not None:
         found = binary().feed(frame)
@@ -75,7 +75,7 @@ def unreadable(api: str, frame: bytes) -> bytes:
 
 
 def without_text(api: str, frame: bytes) -> bytes | None:
-    """The same delta without text; None where the frame is no delta of text."""
+    """The same delta without text; None if the frame is no delta of text."""
     found = read(api, frame)
     if found is None:
         return None

@@ -196,7 +196,7 @@ def missing_calls(answer: Answer, called: Sequence[int]) -> list[int]:
 def reached_length(intended: str, offset: int, text: str) -> int | None:
     """The length of the intended text reached when `text` continues or repeats its first `offset` characters.
 
-    None where the text is none of it.
+    None if the text is none of it.
     """
     at = intended.rfind(text, 0, offset + len(text))
     if at >= 0:
@@ -253,7 +253,7 @@ _MARK = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,63})((?:\.\d{1,9}){6,7})(?:\.|$)")
 
 
 def read_mark(ident: str) -> PlaceMark | None:
-    """The mark in an id or token that the scripted provider made; None where it holds none."""
+    """The mark in an id or token that the scripted provider made; None if it holds none."""
     found = _MARK.search(ident)
     if found is None:
         try:

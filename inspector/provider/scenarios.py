@@ -162,7 +162,7 @@ def _text(part: ResponsePart) -> str:
 
 
 def _beginning(part: ResponsePart, characters: int) -> ResponsePart | None:
-    """The first characters of a part; None where it was not begun."""
+    """The first characters of a part; None if it was not begun."""
     if characters <= 0:
         return None
     if isinstance(part, (TextPart, ReasoningPart)):

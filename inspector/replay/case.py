@@ -46,7 +46,7 @@ class BranchAnswers:
     provider: str = ""
     """Who was asked."""
     problem: str = ""
-    """What is missing of its recording, in words; empty where it is whole."""
+    """What is missing of its recording, in words; empty if it is whole."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

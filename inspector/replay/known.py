@@ -50,7 +50,7 @@ class KnownOutput:
     sure: int = 0
     """Tokens of it that one recorded answer holds, the first; the rest was written by a model that was interrupted."""
     bounds: Bounds | None = None
-    """Of that answer: how far a count of its tokens may reach; None where there is one reading."""
+    """Of that answer: how far a count of its tokens may reach; None if there is one reading."""
 
     @property
     def text(self) -> str:
@@ -78,7 +78,7 @@ class AnswerShare(NamedTuple):
     ended: bool
     """Whether the answer ends here; else the budget cut it."""
     apart: tuple[int, int] | None = None
-    """The least and the most characters of it that may come; None where that is known to be what `parts` hold."""
+    """The least and the most characters of it that may come; None if that is known to be what `parts` hold."""
 
 
 def is_cut(answer: ProviderResponse) -> bool:
@@ -156,7 +156,7 @@ def _sure(
 
 
 def take(known: KnownOutput, offset: int, budget: int | None, repair: bool = False) -> AnswerShare | None:
-    """The output after `offset` characters of text that fits within `budget` tokens; None where that is not known.
+    """The output after `offset` characters of text that fits within `budget` tokens; None if that is not known.
 
     Text goes on where it was cut; thinking in front of it, and a batch of calls, begin anew. A repair gets the calls
     alone.
@@ -192,7 +192,7 @@ def take(known: KnownOutput, offset: int, budget: int | None, repair: bool = Fal
 
 
 def _apart(known: KnownOutput, offset: int, tokens: int, repair: bool) -> tuple[int, int] | None:
-    """Where a cut after so many further tokens may lie, in characters; None where there is one such place."""
+    """Where a cut after so many further tokens may lie, in characters; None if there is one such place."""
     begin, before = _begins(known, offset, repair)
     if before + tokens > known.sure:
         whole = sum(len(text_of(stretch.part)) for stretch in known.stretches if stretch.counted)
@@ -286,7 +286,7 @@ def _from(stretches: Sequence[TokenStretch], cut: int) -> list[TokenStretch]:
 
 
 def _piece(part: ResponsePart | None, begin: int, end: int | None, started: bool) -> list[ResponsePart]:
-    """A part from character `begin` to `end` (None: all of it, as it was); nothing where it was not begun."""
+    """A part from character `begin` to `end` (None: all of it, as it was); nothing if it was not begun."""
     if part is None or not started:
         return []
     if end is None and not begin:

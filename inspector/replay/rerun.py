@@ -137,7 +137,7 @@ class LiveBranch:
 
 
 def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -> LiveBranch | None:
-    """The turn at a step, continued with the live run that the settings name; None where they name no new one.
+    """The turn at a step, continued with the live run that the settings name; None if they name no new one.
 
     Raises:
         CallerError: what it heard is not at hand, or it cannot have begun here.

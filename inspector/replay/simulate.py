@@ -124,7 +124,7 @@ class SimulatedTurn:
         return found
 
     def _by_key(self, turn: Turn) -> int | None:
-        """The position that the answer of this round began at; None where the recording has no such round."""
+        """The position that the answer of this round began at; None if the recording has no such round."""
         key = (turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries)
         return next((position for position, own in enumerate(self._keys()) if own == key), None)
 
@@ -189,7 +189,7 @@ class SimulatedTurn:
     def _encoded(
         self, last: ChatResponse, parts: tuple[ResponsePart, ...], ended: bool, usage: Usage | None
     ) -> tuple[bytes, str] | None:
-        """The bytes that the provider would send, and what they could not carry; None where it can say nothing of it.
+        """The bytes that the provider would send, and what they could not carry; None if it can say nothing of it.
 
         A cut call is tried as the format spells it: closed by the stop reason, or left open; a format that can carry
         neither drops it.
@@ -319,7 +319,7 @@ def _plain(parts: tuple[ResponsePart, ...]) -> Iterator[ResponsePart]:
 
 
 def _usage(known: KnownOutput, taken: AnswerShare, first: ChatResponse | None) -> Usage | None:
-    """The counts of a simulated answer; none where the recording has none."""
+    """The counts of a simulated answer; none if the recording has none."""
     counted = known.last.usage
     if counted is None:
         return None

@@ -97,7 +97,7 @@ def shares(spares: Sequence[int], beyond: int) -> list[int]:
 
 
 def reach(found: Iterable[TokenMark], tokens: int) -> Bounds | None:
-    """The range of positions for each token count; None where that is the same in all readings."""
+    """The range of positions for each token count; None if that is the same in all readings."""
     least, most = [0] * (tokens + 1), [0] * (tokens + 1)
     for chars, early, late in found:
         for counts, at in ((most, early), (least, late)):

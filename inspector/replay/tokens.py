@@ -86,7 +86,7 @@ class TokenStretch(NamedTuple):
     part: ResponsePart | None
     """None for thinking that was counted and never sent."""
     ends: Sequence[int]
-    """For each token, the characters of the part's text up to its end; empty where the part is not cut."""
+    """For each token, the characters of the part's text up to its end; empty if the part is not cut."""
     counted: bool = True
     """Whether the tokens count under the cap; thinking does not with every provider."""
 
@@ -101,7 +101,7 @@ class TokenMeasure(NamedTuple):
     end: int = 0
     """Tokens that the end itself takes: 1 where the provider counts its end mark."""
     bounds: Bounds | None = None
-    """How far a count of tokens under the cap may reach; None where there is one reading, so that a cut is exact."""
+    """How far a count of tokens under the cap may reach; None if there is one reading, so that a cut is exact."""
 
     @property
     def tokens(self) -> int:
@@ -139,7 +139,7 @@ def impossible(response: ChatResponse) -> int | None:
 
 
 def under_cap(usage: Usage | None, thinking_counts: bool) -> int | None:
-    """Output tokens that count under the cap; None where the provider did not say."""
+    """Output tokens that count under the cap; None if the provider did not say."""
     if usage is None or thinking_counts:
         return None if usage is None else usage.output_tokens
     return usage.visible_tokens
@@ -258,7 +258,7 @@ def _frames(pieces: int, calls: int) -> int:
 
 
 def _by_chunks(texts: Sequence[tuple[str, str]], chunks: Chunks) -> Ends | None:
-    """The ends by the stream's chunks; None where they do not make up the texts."""
+    """The ends by the stream's chunks; None if they do not make up the texts."""
     kinds = {"text": chunks.text, "thinking": chunks.thinking, "call": chunks.call}
     found: Ends = [()] * len(texts)
     for kind, pieces in kinds.items():
@@ -363,7 +363,7 @@ BLOCK = 50_000
 
 
 def splitter(model: str | None) -> Split | None:
-    """The tokenizer of this model; None where none is known or installed."""
+    """The tokenizer of this model; None if none is known or installed."""
     name = next((name for pattern, name in FAMILIES if pattern.search(model or "")), None)
     return _load(name) if name else None
 

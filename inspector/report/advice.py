@@ -35,7 +35,7 @@ class Advice(NamedTuple):
     text: str
     basis: Basis = Basis.ESTIMATED
     set: Mapping[str, str] | None = None
-    """The settings of the run that was tried, as `--set` takes them; None where nothing was tried."""
+    """The settings of the run that was tried, as `--set` takes them; None if nothing was tried."""
     live: bool = False
     """Whether only asking the provider again can show what is enough."""
 
@@ -135,7 +135,7 @@ def _no_cap(look: JudgedTurn) -> bool:
 
 
 def _limit(look: JudgedTurn) -> str:
-    """The limit that ended the turn; empty where none did."""
+    """The limit that ended the turn; empty if none did."""
     return look.limit[0] if look.limit is not None else ""
 
 

@@ -38,7 +38,7 @@ class FilterPlace(Protocol):
         """Whether a flag of `FLAGS` holds."""
 
     def number(self, name: str, share: bool) -> float | None:
-        """The value of a row of `NUMBERS`, or its percentage of the limit; None where there is none."""
+        """The value of a row of `NUMBERS`, or its percentage of the limit; None if there is none."""
 
     def text(self, name: str) -> str:
         """The text of a row of `PATTERNS`."""
@@ -97,7 +97,7 @@ class StepContext:
         return row.of_step is not None and row.of_step(self)
 
     def number(self, name: str, share: bool) -> float | None:
-        """The value of a row of `NUMBERS`, or its percentage of the limit; None where there is none."""
+        """The value of a row of `NUMBERS`, or its percentage of the limit; None if there is none."""
         row = NUMBERS[name]
         return row.share(self) if share and row.share is not None else row.value(self)
 
@@ -129,7 +129,7 @@ class Number(NamedTuple):
     about: str
     value: Callable[[StepContext], float | None]
     share: Callable[[StepContext], float | None] | None = None
-    """Percent of the limit that is spent; None where there is no bound."""
+    """Percent of the limit that is spent; None if there is no bound."""
 
 
 class Pattern(NamedTuple):

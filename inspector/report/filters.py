@@ -326,7 +326,7 @@ def responses(found: Filter, view: View) -> list[int]:
 def hit_after(
     found: Filter, view: View, step: int, direction: int = 1, marks: frozenset[int] = frozenset()
 ) -> int | None:
-    """The next step at which a breakpoint stops, in direction 1 or -1; None where there is none.
+    """The next step at which a breakpoint stops, in direction 1 or -1; None if there is none.
 
     It stops where the filter begins to match, and again at each further response or turn that matches: a condition that
     stays true does not stop at every step of one response.

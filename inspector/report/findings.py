@@ -58,7 +58,7 @@ class ReportedFinding(NamedTuple):
     response: int | None = None
     turn: str | None = None
     call: Verdict | None = None
-    """The held call that it speaks of; None where it speaks of none."""
+    """The held call that it speaks of; None if it speaks of none."""
 
 
 def recording_cut(stop: StopReason) -> bool:

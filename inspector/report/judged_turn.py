@@ -101,7 +101,7 @@ class JudgedTurn(NamedTuple):
     stopped: bool = False
     """Whether a transcript notes after the turn's last answer that it was stopped."""
     limit: tuple[str, int] | None = None
-    """The limit that ended the turn, and its value; None where none did."""
+    """The limit that ended the turn, and its value; None if none did."""
     edited: bool = False
     """Whether the run ended because what the turn was given was edited."""
 
@@ -122,7 +122,7 @@ class JudgedTurn(NamedTuple):
 
     @property
     def cut_call(self) -> Verdict | None:
-        """The last held call of the deciding response; None where it holds none."""
+        """The last held call of the deciding response; None if it holds none."""
         return next((verdict for index, verdict in reversed(self.held) if index == self.worst), None)
 
     @property

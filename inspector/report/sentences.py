@@ -99,7 +99,7 @@ def call_cut(look: JudgedTurn) -> str:
 
 
 def _which(look: JudgedTurn, verdict: Verdict) -> str:
-    """Which call of a batch it is; empty where it is the only one."""
+    """Which call of a batch it is; empty if it is the only one."""
     batch = look.answers[look.worst].verdicts
     place = next((place for place, each in enumerate(batch, 1) if each.call is verdict.call), None)
     return f" (call {place} of {len(batch)})" if place is not None and len(batch) > 1 else ""

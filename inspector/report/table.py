@@ -26,7 +26,7 @@ class Column(Generic[R]):
     key: str
     """Its name in JSON and CSV, and its heading where no other is given."""
     value: Callable[[R], Any] = lambda row: None
-    """A plain value; None where there is none."""
+    """A plain value; None if there is none."""
     cell: Callable[[R], Line] = lambda row: ()
     """What a person reads."""
     most: int = 80

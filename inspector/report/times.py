@@ -51,7 +51,7 @@ class RecordedTimes(NamedTuple):
 
 
 def times_of(exchange: Exchange) -> RecordedTimes | None:
-    """The times of an exchange; None where the recording holds none, or nobody was asked."""
+    """The times of an exchange; None if the recording holds none, or nobody was asked."""
     if exchange.simulated:
         return None
     if exchange.recorder is not None:
@@ -89,11 +89,11 @@ class TurnTimes(NamedTuple):
     duration_ms: float | None = None
     """By the wire: from the first request to the end of the last answer. By rows: from the first to the last one."""
     answers_ms: float | None = None
-    """How long its answers took together, without what lay between them; None where that is not recorded of each."""
+    """How long its answers took together, without what lay between them; None if that is not recorded of each."""
 
 
 def turn_times(view: View, turn: TurnFacts) -> TurnTimes | None:
-    """The recorded times of a turn; None where there are none."""
+    """The recorded times of a turn; None if there are none."""
     exchanges = [view.responses[index].exchange for index in turn.responses]
     opening, closing = exchanges[0], exchanges[-1]
     if opening.simulated:
@@ -143,7 +143,7 @@ def duration_text(ms: float) -> str:
 
 
 def time_phrases(exchange: Exchange) -> list[str]:
-    """The times of an exchange, each in a few words; nothing where none is recorded."""
+    """The times of an exchange, each in a few words; nothing if none is recorded."""
     times = times_of(exchange)
     if times is None:
         return []
@@ -171,7 +171,7 @@ _UNITS = ((1e11, 10**9), (1e14, 10**6), (1e17, 10**3), (float("inf"), 1))
 
 
 def moment(written: str | None) -> int | None:
-    """A recorded time in nanoseconds since the epoch; None where there is none. Without a zone it is taken for UTC."""
+    """A recorded time in nanoseconds since the epoch; None if there is none. Without a zone it is taken for UTC."""
     if written is None:
         return None
     try:
@@ -192,7 +192,7 @@ def _whole(found: int) -> int | None:
 
 
 def length(exchange: Exchange) -> int | None:
-    """The duration of an exchange in nanoseconds; None where that is not recorded."""
+    """The duration of an exchange in nanoseconds; None if that is not recorded."""
     took = _length(exchange.duration_ms)
     return None if took is None else int(took * 1_000_000)
 

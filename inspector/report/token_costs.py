@@ -41,7 +41,7 @@ class InputTokens(NamedTuple):
 
 
 def input_tokens(exchange: Exchange) -> InputTokens | None:
-    """The input tokens that the provider reported; None where it reported none, or contradicts itself."""
+    """The input tokens that the provider reported; None if it reported none, or contradicts itself."""
     usage = exchange.response.usage
     if usage is None or usage.input_tokens is None:
         return None
@@ -112,13 +112,13 @@ def _cost(price: Price, count: InputTokens, usage: Usage, output: int) -> Respon
 
 
 def turn_cost(view: View, turn: TurnFacts) -> CostSum | None:
-    """The cost of the recorded responses of a turn; None where that is known of none."""
+    """The cost of the recorded responses of a turn; None if that is known of none."""
     return _sum([view.responses[index] for index in turn.responses], view.prices)
 
 
 @lru_cache(maxsize=2)
 def session_cost(view: View) -> CostSum | None:
-    """The cost of all recorded responses; None where that is known of none."""
+    """The cost of all recorded responses; None if that is known of none."""
     return _sum(view.responses, view.prices)
 
 

@@ -40,7 +40,7 @@ class CompletingSettings(NamedTuple):
 def best_settings(
     replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding], look: JudgedTurn, names: Sequence[str], good: Good
 ) -> CompletingSettings | None:
-    """The first of the named settings that completes the turn, with its smallest value; None where none does."""
+    """The first of the named settings that completes the turn, with its smallest value; None if none does."""
     if not any(_answerable(replay, turn, look, name) for name in names):
         return None
     trial = Trial.of(replay, turn, noted, good)
@@ -82,7 +82,7 @@ class Trial:
         return cls(alone, [each for each in noted if each.finding.rule != ANOTHER_WAY], good)
 
     def judged_under(self, settings: Set) -> JudgedTurn | None:
-        """The turn under these settings; None where it cannot be run so."""
+        """The turn under these settings; None if it cannot be run so."""
         return self._run(settings)[0]
 
     def _run(self, settings: Set) -> tuple[JudgedTurn | None, Basis]:
@@ -144,7 +144,7 @@ class Trial:
 
 
 def smallest(now: int, most: int, completes: Callable[[int], bool]) -> int | None:
-    """The smallest value above `now` that completes, such that the value below it does not; None where none up to
+    """The smallest value above `now` that completes, such that the value below it does not; None if none up to
     `most` is found."""
     low = now
     for value in _growing(now, most):

@@ -82,7 +82,7 @@ class TurnRow(NamedTuple):
     """Calls that the recorded agent ran although they were held."""
     duration_ms: float | None = None
     started: float | None = None
-    """Seconds since the epoch; None where that was not recorded."""
+    """Seconds since the epoch; None if that was not recorded."""
     title: str = ""
     """How the user's message begins."""
     text: str = ""

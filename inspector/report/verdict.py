@@ -42,7 +42,7 @@ class VerdictRow(NamedTuple):
     """Whether it is about how our machine ended the turn, and not about an answer."""
 
     def answer(self, look: JudgedTurn) -> int | None:
-        """The position of the answer that the verdict is about; None where it is about the end."""
+        """The position of the answer that the verdict is about; None if it is about the end."""
         return None if self.of_end else len(look.answers) - 1 if self.of_last else look.worst
 
 

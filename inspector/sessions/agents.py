@@ -62,7 +62,7 @@ def _all(environment: Mapping[str, str]) -> Iterator[Transcript]:
 
 
 def _log_time(path: str) -> float:
-    """When the log of a database was written, which has what is newest in it; 0 where there is none."""
+    """When the log of a database was written, which has what is newest in it; 0 if there is none."""
     if not path.endswith((".db", ".sqlite", ".sqlite3")):
         return 0.0
     try:
@@ -121,7 +121,7 @@ class Sample:
 
 
 def folder() -> Path | None:
-    """The folder of the sample sessions; None where the program came without them."""
+    """The folder of the sample sessions; None if the program came without them."""
     return next((each for each in (_HERE[1] / "sample_sessions", _HERE[2] / "sample_sessions") if each.is_dir()), None)
 
 
@@ -137,7 +137,7 @@ def samples(place: Path | None = None) -> tuple[Sample, ...]:
 
 
 def find(name: str, place: Path | None = None) -> Sample | None:
-    """The sample with this file name, with or without its suffix; None where there is none."""
+    """The sample with this file name, with or without its suffix; None if there is none."""
     return next((each for each in samples(place) if name in (each.name, each.name.split(".", 1)[0])), None)
 
 

@@ -86,7 +86,7 @@ class FollowedFile:
             return opening.unread_file(self.path, why)
 
     def _further(self, file: IO[bytes]) -> OpenedFile | None:
-        """What was read with what was added; None where that takes a reading of the whole file."""
+        """What was read with what was added; None if that takes a reading of the whole file."""
         now, growth = os.fstat(file.fileno()), self._growth
         if growth is None or now.st_ino != self._inode or now.st_size < self._size or not intake.streams(now.st_size):
             return None

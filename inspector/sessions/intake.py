@@ -180,7 +180,7 @@ def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | s
 
 
 def unpacked_head(data: bytes, size: int) -> bytes | None:
-    """The first unpacked bytes of gzip or zstd data; None where it is not, or is damaged from the start."""
+    """The first unpacked bytes of gzip or zstd data; None if it is not, or is damaged from the start."""
     if not data.startswith(PACKED):
         return None
     plain = b""

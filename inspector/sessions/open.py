@@ -69,7 +69,7 @@ def open_paths(
 
 
 def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Loaded | None:
-    """The content of the whole lines within the first `size` bytes of a file; None where that is no session of its own.
+    """The content of the whole lines within the first `size` bytes of a file; None if that is no session of its own.
 
     Raises:
         CallerError: there is no such API or profile.

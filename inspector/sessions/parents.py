@@ -151,7 +151,7 @@ class Index:
         return self.tree.key(("text", squeeze(text)))
 
     def find(self, history: History) -> ParentMatch | None:
-        """The nearest exchange that a history contains, request and answer; None where it contains none."""
+        """The nearest exchange that a history contains, request and answer; None if it contains none."""
         last = True
         for number in range(len(history.items) - 1, -1, -1):
             item = history.items[number]

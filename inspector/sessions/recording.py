@@ -59,7 +59,7 @@ class Exchange:
     profile: Profile
     profile_evidence: tuple[Evidence, ...]
     request: Request | None
-    """None where the recording holds the response alone."""
+    """None if the recording holds the response alone."""
     request_json: Any | None
     response: ChatResponse
     content: bytes | StoredBody
@@ -67,25 +67,25 @@ class Exchange:
     headers: tuple[tuple[str, str], ...] = ()
     request_headers: tuple[tuple[str, str], ...] = ()
     recorded: bool = True
-    """False where the body was not recorded: the response then says so (`detail` not_recorded)."""
+    """False if the body was not recorded: the response then says so (`detail` not_recorded)."""
     started: str | None = None
     duration_ms: float | None = None
     chunks: tuple[Chunk, ...] = ()
-    """When the pieces of the body arrived; empty where that is not recorded."""
+    """When the pieces of the body arrived; empty if that is not recorded."""
     first_byte_ms: float | None = None
     """When the first byte of the body arrived, where the recorder says that and not when each piece did."""
     recorder: str | None = None
-    """The agent whose rows `body` holds; None where it holds the provider's bytes."""
+    """The agent whose rows `body` holds; None if it holds the provider's bytes."""
     lines: tuple[int, ...] = ()
     """The lines of the file that those rows are, from 1."""
     again: bool = False
     """Whether its recorder says that it repeats the request before, which got no answer: the loop saw one request."""
     messages: tuple[int, ...] = ()
-    """The messages of a WebSocket that `body` is, by their index in the recording; empty where it came by HTTP."""
+    """The messages of a WebSocket that `body` is, by their index in the recording; empty if it came by HTTP."""
     cut_after: bool = False
     """Whether the recording is cut right behind it: what the loop did then is not known."""
     said: TurnPlace | None = None
-    """What its recorder says that the request did; None where it does not say, or says nothing of its own."""
+    """What its recorder says that the request did; None if it does not say, or says nothing of its own."""
     simulated: bool = False
     """Whether nobody was asked: the answer was made from a table of dialects."""
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class Exchange:
 
     @property
     def model(self) -> str | None:
-        """The model that answered, else the requested one; None where neither is named."""
+        """The model that answered, else the requested one; None if neither is named."""
         return self.response.model or (self.request.model if self.request else None)
 
 
@@ -148,7 +148,7 @@ class Act(NamedTuple):
     kind: str
     value: Any
     entry: int | None = None
-    """The exchange it belongs to; None where it belongs to the session."""
+    """The exchange it belongs to; None if it belongs to the session."""
     at: str | None = None
 
 
@@ -191,7 +191,7 @@ class Link:
     ambiguous: tuple[int, ...] = ()
     """Exchanges that could each be its parent; it then opens a turn of its own, and nothing was guessed."""
     parent: int | None = None
-    """The exchange that it follows; None where it follows none that was recorded."""
+    """The exchange that it follows; None if it follows none that was recorded."""
     gap: bool = False
     """Exchanges between its parent and it were not recorded."""
 
@@ -204,7 +204,7 @@ class TurnRecord(NamedTuple):
     links: tuple[Link, ...]
     user_text: str
     heard: str | None = None
-    """The live run whose answers end it, by its name; None where it stands as it was recorded."""
+    """The live run whose answers end it, by its name; None if it stands as it was recorded."""
     left: tuple[Link, ...] = ()
     """What was recorded of the turn and lies behind the point where that live run began."""
 
@@ -271,7 +271,7 @@ class RawExchange:
     method: str = "POST"
     request_headers: Headers = field(default_factory=list)
     request_text: str | None = None
-    """The request body; None where it was not recorded."""
+    """The request body; None if it was not recorded."""
     status: int | None = None
     headers: Headers = field(default_factory=list)
     body: bytes = b""

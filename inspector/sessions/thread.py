@@ -110,7 +110,7 @@ class _Threader:
     def go_on(self, exchanges: Sequence[Exchange], same: int) -> bool:
         """Seats the exchanges behind the first `same` anew, as `run` would with all of them.
 
-        False where that takes a run: one of them does not name the exchange before that it follows, or what stands
+        False if that takes a run: one of them does not name the exchange before that it follows, or what stands
         before them would be seated in another order.
         """
         if len({exchange.started for exchange in exchanges[:same]}) < 2 or not self.ordered:
@@ -180,7 +180,7 @@ class _Threader:
         return _Step(PlaceEvidence(exchange.said, "its recorder says so"), before)
 
     def _again(self, one: SeatedExchange) -> _Step | None:
-        """The same request once more: a retry, a repair with a larger cap, a resumption; None where it is none."""
+        """The same request once more: a retry, a repair with a larger cap, a resumption; None if it is none."""
         node, identity = one.history.node, one.identity
         asked = self.index.same_requests(node, identity)
         if not asked:

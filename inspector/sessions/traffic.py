@@ -83,7 +83,7 @@ _BEFORE = ("blocked", "dns", "connect", "send", "wait")
 
 
 def before_first_byte(timings: Any) -> float | None:
-    """Milliseconds from the request to the first byte of the answer, by a HAR entry's timings; None where unknown."""
+    """Milliseconds from the request to the first byte of the answer, by a HAR entry's timings; None if unknown."""
     if not isinstance(timings, dict) or (number(timings.get("wait")) or 0) <= 0:
         return None  # -1 is HAR's word for unknown, and an entry that was made afterwards has zeros
     return sum(max(0.0, number(timings.get(phase)) or 0.0) for phase in _BEFORE)
@@ -133,7 +133,7 @@ _FRAMES_ASKED = 24
 
 @lru_cache(maxsize=1024)
 def by_path(url: str) -> str | None:
-    """The API of this URL's path; None where no format knows it."""
+    """The API of this URL's path; None if no format knows it."""
     path = path_of(url)
     # Asked first are the formats whose hints are there, so that reading one file does not import all of them.
     hinted = [api for api, row in FORMATS.items() if any(hint in path for hint in row.path_pieces)]
@@ -145,7 +145,7 @@ def by_path(url: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def unread(url: str) -> str | None:
-    """The name of the unsupported LLM traffic at this URL; None where it is none that we know."""
+    """The name of the unsupported LLM traffic at this URL; None if it is none that we know."""
     path = path_of(url).rstrip("/")
     whole = url.split("?", 1)[0].split("#", 1)[0].rstrip("/")
     for row in UNREAD:
@@ -165,13 +165,13 @@ def path_of(url: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """The host of a URL, without port; empty where there is none."""
+    """The host of a URL, without port; empty if there is none."""
     _, found, after = url.partition("://")
     return after.split("/", 1)[0].split("?", 1)[0].rsplit("@", 1)[-1].split(":", 1)[0].lower() if found else ""
 
 
 def by_content(body: bytes) -> str | None:
-    """The API of these response bytes, whole or cut; None where no format recognises them."""
+    """The API of these response bytes, whole or cut; None if no format recognises them."""
     if is_event_stream(body):
         if b"\x0b:event-type\x07\x00\x05chunk" in body[:4096]:
             return "bedrock_invoke"  # a chunk wraps the event of another format

@@ -24,7 +24,7 @@ class HintWording(NamedTuple):
     pattern: str
     source: str
     call: bool = False
-    """Whether it speaks of a tool call, and means nothing where none was cut."""
+    """Whether it speaks of a tool call, and means nothing if none was cut."""
 
 
 def _hint(name: str, source: str, *pattern: str, call: bool = False) -> HintWording:
@@ -108,12 +108,12 @@ _QUOTE = 24
 
 
 def known_hint(text: str, call: bool = True) -> str | None:
-    """The name of the hint in `text` after a cut (of a call, or of text); None where it gives none."""
+    """The name of the hint in `text` after a cut (of a call, or of text); None if it gives none."""
     return _search(HINTS if call else tuple(row for row in HINTS if not row.call), text)
 
 
 def cut_result(text: str) -> str | None:
-    """The name of the wording in a tool result that reports that its call was cut; None where it says nothing of it."""
+    """The name of the wording in a tool result that reports that its call was cut; None if it says nothing of it."""
     return _search(RESULTS, text)
 
 
@@ -203,7 +203,7 @@ class Interruption(NamedTuple):
 
 
 def refusal(part: ToolResultPart) -> NotRun | None:
-    """The wording in a result that reports that its call did not run; None where it says nothing of it."""
+    """The wording in a result that reports that its call did not run; None if it says nothing of it."""
     if type(part) is StoredResult:
         return None
     said = _folded_result(part.text)
@@ -213,7 +213,7 @@ def refusal(part: ToolResultPart) -> NotRun | None:
 
 
 def why_refused(part: ToolResultPart, denied: bool = False) -> str | None:
-    """The refusal in words; None where the call may have run. `denied`: the row around it says that the user refused.
+    """The refusal in words; None if the call may have run. `denied`: the row around it says that the user refused.
     """
     row = refusal(part)
     if row is None:
@@ -227,13 +227,13 @@ def stops(part: ToolResultPart) -> bool:
 
 
 def interruption(text: str) -> Interruption | None:
-    """The mark of an interruption at the beginning of a text; None where it begins with none."""
+    """The mark of an interruption at the beginning of a text; None if it begins with none."""
     found = _INTERRUPTION.match(text)
     return None if found is None else Interruption(found["tool"] is not None, text[found.end() :].strip())
 
 
 def interruption_in(part: ToolResultPart) -> Interruption | None:
-    """The mark of an interruption at the beginning of a result; None where it begins with none."""
+    """The mark of an interruption at the beginning of a result; None if it begins with none."""
     return None if type(part) is StoredResult else interruption(part.text)
 
 

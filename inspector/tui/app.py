@@ -267,7 +267,7 @@ class LoopInspector(EarlyKeysApp):
         return TurnsScreen(opened=read)
 
     def _begun(self, paths: Sequence[str]) -> Screen[Any] | None:
-        """The table of the first turns of a large file, which reads the rest; None where it cannot be read in part."""
+        """The table of the first turns of a large file, which reads the rest; None if it cannot be read in part."""
         if self._begins is not None or not self._as_table:
             return None
         read = load_beginning(paths, self.reading)
@@ -331,7 +331,7 @@ class LoopInspector(EarlyKeysApp):
 
     @property
     def where(self) -> ScreenPlace | None:
-        """The open session, and the place in it; None where none is."""
+        """The open session, and the place in it; None if none is."""
         return next((screen.where for screen in reversed(self.screen_stack) if isinstance(screen, PlacedScreen)), None)
 
     # -- keys ----------------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ class PairList(RowList):
         return (mark, *self.pair.row_line(self.rows[index], width - 1, measure))
 
     def unfold(self) -> bool:
-        """Unfolds the equal steps at the cursor; False where there are none."""
+        """Unfolds the equal steps at the cursor; False if there are none."""
         row = self.rows[self.cursor]
         if not isinstance(row, EqualSteps):
             return False

@@ -47,7 +47,7 @@ def filter_of(text: str) -> filters.Filter:
 def next_stop(
     stops: Sequence[Breakpoint], view: View, step: int, by: int, marks: frozenset[int]
 ) -> tuple[int, str] | None:
-    """The nearest step at which an enabled breakpoint stops, and its expression; None where there is none."""
+    """The nearest step at which an enabled breakpoint stops, and its expression; None if there is none."""
     found = [
         (at, each.text) for each in stops if each.enabled
         and (at := filters.hit_after(filter_of(each.text), view, step, by, marks)) is not None

@@ -134,7 +134,7 @@ def copy_text(app: App[object], text: str) -> str:
 
 
 def copy_refusal(environment: Environment) -> str | None:
-    """Why copying cannot work here; None where the terminal may take it."""
+    """Why copying cannot work here; None if the terminal may take it."""
     return next((why for known, why in REFUSING if known(environment)), None)
 
 

@@ -119,7 +119,7 @@ def differs(turn: Turn, name: str, value: str) -> bool:
 
 
 def problem_of(name: str, value: str) -> str | None:
-    """Why the engine refuses a value; None where it takes it."""
+    """Why the engine refuses a value; None if it takes it."""
     try:
         settings_of(parse_assignments(value.split()) if name == OTHERS else {name: value}, Settings())
     except CallerError as why:
@@ -247,7 +247,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
 
     @property
     def _refused(self) -> str | None:
-        """Why it cannot be; None where it can."""
+        """Why it cannot be; None if it can."""
         try:
             return refused(self._runs[self._current], self._step if self._since is None else self._since,
                            self._since is None)
@@ -353,7 +353,7 @@ def _about(text: str, name: str) -> Note:
 
 
 def refused(run: Run, step: int, whole: bool) -> str | None:
-    """Why the request at a step, or its whole turn, cannot be asked live; None where it can.
+    """Why the request at a step, or its whole turn, cannot be asked live; None if it can.
 
     Raises:
         CallerError: what came before was simulated.

@@ -169,7 +169,7 @@ class CursorTable(RowList):
     needle: reactive[str] = reactive("", init=False)
 
     def find(self, by: int, again: bool) -> bool:
-        """Goes to the next or previous row that contains the needle; False where none does."""
+        """Goes to the next or previous row that contains the needle; False if none does."""
         raise NotImplementedError
 
 

@@ -153,4 +153,4 @@ class LinesPointed(Message):
     """Of the rows of a clicked line."""
     column: int = 0
     width: int = 0
-    """The width that the line is laid out in; 0 where it was not clicked."""
+    """The width that the line is laid out in; 0 if it was not clicked."""

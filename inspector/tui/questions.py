@@ -56,7 +56,7 @@ class Prompt(ModalScreen[str | None]):
 
     def __init__(self, word: str, hint: str, value: str = "", words: WordSuggester | None = None,
                  refusal: Callable[[str], str] | None = None) -> None:
-        """`refusal` says why a line cannot be taken, empty where it can: the line then stays open."""
+        """`refusal` says why a line cannot be taken, empty if it can: the line then stays open."""
         super().__init__()
         self._word, self._hint, self._value, self._words = word, hint, value, words
         self._refusal = refusal

@@ -125,7 +125,7 @@ class RemarkBook(SessionPart):
             self.stage.note = f"kept from before: {', '.join(counts)}" + (" · R shows the runs" if branches else "")
 
     def _keep(self, act: Callable[[Store], None]) -> str:
-        """Keeps an act; why that fails, empty where it does not."""
+        """Keeps an act; why that fails, empty if it does not."""
         why = self.stage.runs.keep(act)
         return f"not kept: {why}" if why else ""
 

@@ -52,7 +52,7 @@ class Nodes(RowList):
 
 
 class RunTree(ModalScreen[tuple[str, int] | None]):
-    """Asks for a run: `go` or `beside`, and its place; gives None where the user leaves."""
+    """Asks for a run: `go` or `beside`, and its place; gives None if the user leaves."""
 
     DEFAULT_CSS = """
     RunTree { align: center middle; background: $background 60%; }

@@ -54,7 +54,7 @@ class OpenSession:
     before: str = ""
     """The command line that writes it to its path, where it is no file."""
     followed: FollowedView | None = None
-    """What reads on where its files grow; None where they are not followed."""
+    """What reads on where its files grow; None if they are not followed."""
 
     @property
     def label(self) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ BEGINNING = 1 << 19
 
 @without_collector
 def load_beginning(paths: Sequence[str], reading: ReadingOptions) -> OpenSession | None:
-    """Loads the first turns of one large file, if its format allows it; None where it cannot.
+    """Loads the first turns of one large file, if its format allows it; None if it cannot.
 
     Raises:
         LoopError: an API, profile, policy or limit that does not exist.
@@ -188,7 +188,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def last_theme() -> str | None:
-    """The theme chosen last in the app; None where none was."""
+    """The theme chosen last in the app; None if none was."""
     try:
         return (state_file().parent / "theme").read_text(encoding="utf-8").strip() or None
     except (OSError, ValueError):
@@ -236,7 +236,7 @@ def place_of(value: Any) -> ScreenPlace | None:
 
 
 def place_from(environment: Mapping[str, str]) -> ScreenPlace | None:
-    """The place at which the app should begin; None where there is none, or what was open is gone."""
+    """The place at which the app should begin; None if there is none, or what was open is gone."""
     try:
         found = place_of(json.loads(environment.get(VARIABLE, "null")))
     except ValueError:

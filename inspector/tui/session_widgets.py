@@ -160,7 +160,7 @@ class StepList(RowList):
             self.cursor = self.outline.row_of(self.step)
 
     def find(self, needle: str, direction: int, again: bool) -> int | None:
-        """The next step whose line contains `needle`, wrapping around; None where none does."""
+        """The next step whose line contains `needle`, wrapping around; None if none does."""
         if self.outline is None:
             return None
         count = len(self.outline.view.steps)

@@ -65,7 +65,7 @@ class TextView(ScrollView, can_focus=True):
     # -- what the screen calls -----------------------------------------------------------------------------------
 
     def find(self, direction: int, again: bool) -> bool:
-        """Goes to the next or previous line that contains the needle, wrapping around; False where none does."""
+        """Goes to the next or previous line that contains the needle, wrapping around; False if none does."""
         if not self.needle or not len(self.sheet):
             return False
         start = self._match if self._match is not None else self._line_at(int(self.scroll_offset.y))
@@ -97,7 +97,7 @@ class TextView(ScrollView, can_focus=True):
             self.scroll_to(y=max(0, min(row - height // 4, self._ends[-1] - height)), animate=False, force=True)
 
     def _first_with(self, index: int, role: Role) -> int:
-        """Which row of a line is the first that has the role; 0 where none has."""
+        """Which row of a line is the first that has the role; 0 if none has."""
         if self._ends[index] - self._row_of(index) <= 1 or self._laid is None:
             return 0
         rows = self._made(index, self._laid[1], paint_of(self.app).measure)

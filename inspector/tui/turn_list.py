@@ -140,7 +140,7 @@ class TurnList(RowList):
 
     @property
     def selected(self) -> TurnRow | None:
-        """The current row; None where nothing is listed."""
+        """The current row; None if nothing is listed."""
         row = self.shown[self.cursor] if self.cursor < len(self.shown) else None
         return row if isinstance(row, TurnRow) else None
 

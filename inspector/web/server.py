@@ -207,7 +207,7 @@ class AppServer:
         return True
 
     def _place_left(self, name: str) -> str:
-        """Where the tab of this page was that ended, else the one that ended last; empty where none did."""
+        """Where the tab of this page was that ended, else the one that ended last; empty if none did."""
         left = next((each for each in self._places_left if each[0] == name != ""), None)
         left = left or (self._places_left[-1] if self._places_left else ("", ""))
         if left in self._places_left:

@@ -82,9 +82,9 @@ class Tab(AppService):
         self.files = TabFiles()
         self.over = asyncio.Event()
         self.name = name
-        """What the page that shows it calls itself, so that it finds it again; empty where it does not."""
+        """What the page that shows it calls itself, so that it finds it again; empty if it does not."""
         self.place = ""
-        """Where its user was when the keyboard left it last, as JSON; empty where it did not say."""
+        """Where its user was when the keyboard left it last, as JSON; empty if it did not say."""
         self._modes: dict[bytes, bytes] = {}
         self._takes: tuple[WriteBytes, WriteText] | None = (write_bytes, write_str)
         super().__init__(shlex.join(argv), write_bytes=self._shows, write_str=self._says, close=self._leaves,

@@ -68,7 +68,7 @@ def _over(branch: Branch) -> str:
 def compared_turn(branch: Branch, step: int | None = None) -> TurnFacts | None:
     """The turn by which two runs are compared: the one at a step if it differs, else the worst one that differs.
 
-    None where no turn differs.
+    None if no turn differs.
     """
     changed = [new for old, new in zip(branch.original.turns, branch.view.turns, strict=True)
                if old.run.steps is not new.run.steps and first_difference_of(old.run, new.run) is not None]

@@ -43,7 +43,7 @@ class End:
     """Where it was decided (`Turn.outcome`)."""
     terminal: str
     limit: str
-    """The limit that stopped it; empty where none did."""
+    """The limit that stopped it; empty if none did."""
     segments: int
     spent: Spend
     fidelity: str
@@ -155,7 +155,7 @@ class TurnGrid:
     """For each cell the end's place in `ends`, or `UNDONE`."""
 
     def end(self, cell: int) -> End | None:
-        """How the turn ends in a cell; None where that was not run."""
+        """How the turn ends in a cell; None if that was not run."""
         code = self.codes[cell]
         return None if code == UNDONE else self.ends[code]
 

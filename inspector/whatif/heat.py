@@ -110,7 +110,7 @@ class Plane:
         return self.left + column * self.wide, block * self.block + self.title + chunk * self.chunk + self.heads + row
 
     def cell_at(self, x: int, y: int) -> int | None:
-        """The cell at a position; None where there is none."""
+        """The cell at a position; None if there is none."""
         if not 0 <= y < self.height or x < self.left:
             return None
         block, chunk, row = self._at(y)

@@ -72,7 +72,7 @@ class PolicyRun:
 
     @property
     def last(self) -> Stop | None:
-        """The effective stop reason of the last response; None where there was none."""
+        """The effective stop reason of the last response; None if there was none."""
         return self.evaluated[-1].judgement.stop.normalized if self.evaluated else None
 
     @property
@@ -221,7 +221,7 @@ class Cell(NamedTuple):
     """One sentence; it may hold words of the transcript, and is not inert."""
     continuations: int
     step: int | None
-    """The first step of this policy's run that differs from strict's, by its index; None where none does."""
+    """The first step of this policy's run that differs from strict's, by its index; None if none does."""
     complete: bool = False
     """Whether the turn is complete by its verdict, as the session counts it; a decision is about the loop alone."""
 

@@ -243,7 +243,7 @@ def _in_full(cell: Cell) -> str:
 
 
 def policy_at(layout: Layout, column: int) -> int | None:
-    """The policy at a column of a row; None where there is none."""
+    """The policy at a column of a row; None if there is none."""
     policy = layout.first + (column - LABEL) // layout.column
     return policy if policy in layout.policies else None
 
@@ -261,7 +261,7 @@ def step_at(matrix: Matrix, place: Place) -> int:
 
 
 def find(matrix: Matrix, needle: str, start: Place, by: int, again: bool) -> Place | None:
-    """The next cell that contains `needle`, by turns and then by policies, wrapping around; None where none does."""
+    """The next cell that contains `needle`, by turns and then by policies, wrapping around; None if none does."""
     columns, wanted = len(matrix.policies), needle.lower()
     count, first = len(matrix.rows) * columns, start[0] * columns + start[1]
     for far in range(again, count + again):
@@ -273,7 +273,7 @@ def find(matrix: Matrix, needle: str, start: Place, by: int, again: bool) -> Pla
 
 
 def differing(matrix: Matrix, start: Place, by: int) -> Place | None:
-    """The next cell whose policy decides differently from strict, by turns and then by policies; None where none does.
+    """The next cell whose policy decides differently from strict, by turns and then by policies; None if none does.
     """
     columns = len(matrix.policies)
     at = start[0] * columns + start[1] + by

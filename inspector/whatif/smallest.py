@@ -59,7 +59,7 @@ class Edge:
     ends: tuple[End, ...]
     """How each turn ends with it."""
     below: tuple[End, ...]
-    """How each ends with one token less; empty where there is no smaller budget."""
+    """How each ends with one token less; empty if there is no smaller budget."""
     grain: str
     """How far the number can be trusted."""
 
@@ -94,7 +94,7 @@ def edge(
 ) -> Edge | None:
     """The edge between `worse`, with which the turns do worse, and the budget of a cell in which they end as given.
 
-    None where the cell has no max_tokens of its own.
+    None if the cell has no max_tokens of its own.
     """
     high = dict(zip(tuned.grid.names, values, strict=True)).get(INITIAL)
     if high is None or tuned.case is None:
@@ -171,11 +171,11 @@ class SmallestLimits:
     turn: int
     """Its place in `Tuned.turns`."""
     cell: int | None
-    """The cell that completes it for the least; None where none does."""
+    """The cell that completes it for the least; None if none does."""
     end: End
     """How it ends there; else how it ends in the last cell that was run, the most generous."""
     by_axis: tuple[Value, ...]
-    """For each axis the smallest value with which any cell completes the turn; empty where none does."""
+    """For each axis the smallest value with which any cell completes the turn; empty if none does."""
     edge: Edge | None = None
     """The smallest max_tokens between the values of the grid, where that is an axis."""
 
@@ -198,7 +198,7 @@ class SmallestLimits:
 
 
 def smallest(tuned: TunedGrid, turn: int) -> SmallestLimits | None:
-    """The smallest budget of one turn; None where no cell of it was run."""
+    """The smallest budget of one turn; None if no cell of it was run."""
     seen = tuned.turns[turn]
     if not seen.ends:
         return None
@@ -284,12 +284,12 @@ class Knee:
 
     @property
     def budget(self) -> int | None:
-        """The smallest max_tokens that is enough; None where that is no axis."""
+        """The smallest max_tokens that is enough; None if that is no axis."""
         return None if self.edge is None else self.edge.budget
 
 
 def knee(tuned: TunedGrid) -> Knee | None:
-    """The knee for all turns; None where nothing was run, or nothing completes anywhere."""
+    """The knee for all turns; None if nothing was run, or nothing completes anywhere."""
     cells = [cell for cell in range(tuned.grid.size) if tuned.whole(cell)]
     curve = tuple(_unbeaten(tuned, cells))
     if not curve or curve[-1].completed == 0:

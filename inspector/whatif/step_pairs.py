@@ -17,7 +17,7 @@ from loop_core.turn.trace import Step, step_key
 
 
 class StepPair(NamedTuple):
-    """A step of the left turn and a step of the right one, by index; None where one has none there."""
+    """A step of the left turn and a step of the right one, by index; None if one has none there."""
 
     left: int | None
     right: int | None
@@ -80,7 +80,7 @@ def move_pairs(left: TurnRun, right: TurnRun) -> list[StepPair]:
 
 
 def first_difference_of(left: TurnRun, right: TurnRun) -> StepPair | None:
-    """The first steps in which one turn differs between two runs; None where none do."""
+    """The first steps in which one turn differs between two runs; None if none do."""
     return next((pair for pair in step_pairs(left, right) if not pair.same), None)
 
 

@@ -77,7 +77,7 @@ class Stem:
     last: int
     """The rank of its own end."""
     largest: int | None
-    """Output tokens of the largest answer; None where one does not tell: the cap that was sent may stand for them."""
+    """Output tokens of the largest answer; None if one does not tell: the cap that was sent may stand for them."""
     uncut: bool
     """Whether no budget cut an answer, and none was asked for again."""
     lacks: Container[str]

@@ -38,7 +38,7 @@ class Branch:
     """The other run."""
     view: View
     difference: int | None
-    """The first step that differs; None where nothing does."""
+    """The first step that differs; None if nothing does."""
     changed: tuple[TurnFacts, ...]
     """The turns that end otherwise, as the branch sees them."""
     unrecorded: tuple[TurnFacts, ...]

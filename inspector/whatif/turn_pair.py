@@ -71,7 +71,7 @@ class TurnPair:
 
     @property
     def difference(self) -> StepPair | None:
-        """The first pair of steps that differs; None where none does."""
+        """The first pair of steps that differs; None if none does."""
         return next((pair for pair in self.steps if not pair.same), None)
 
     def rows(self, opened: Collection[int] = ()) -> list[PairRow]:

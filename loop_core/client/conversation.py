@@ -145,7 +145,7 @@ class Answer:
 
     @property
     def silent(self) -> str | None:
-        """The word by which the model asked that nothing be shown to the user; None where it did not."""
+        """The word by which the model asked that nothing be shown to the user; None if it did not."""
         ends = (effect for effect in self.trace.steps[-1].effects if isinstance(effect, Finish))
         return next((end.silent for end in ends), None)
 
@@ -157,12 +157,12 @@ class Answer:
 
     @property
     def notice(self) -> str | None:
-        """A sentence for the user about how the turn ended, without the model's text; None where all is well."""
+        """A sentence for the user about how the turn ended, without the model's text; None if all is well."""
         return self.turn.notice
 
     @property
     def usage(self) -> Usage | None:
-        """The token counts of all responses together; None where none of them reported any."""
+        """The token counts of all responses together; None if none of them reported any."""
         counted = [event.response.usage for _, event in self._heard() if event.response.usage is not None]
         if not counted:
             return None

@@ -61,7 +61,7 @@ class LiveResponse:
     judgement: Judgement
     speaker: ProfileChoice
     status: int | None
-    """None where no answer began."""
+    """None if no answer began."""
     headers: tuple[tuple[str, str], ...]
     body: bytes
     chunks: tuple[tuple[int, float], ...]
@@ -70,7 +70,7 @@ class LiveResponse:
     problem: str = ""
     """What went wrong on the way, in words."""
     may_have_arrived: bool = True
-    """Whether the request may have reached the server; False where no connection was made."""
+    """Whether the request may have reached the server; False if no connection was made."""
 
     @property
     def event(self) -> ProviderResponse:
@@ -179,7 +179,7 @@ class ResponseReader:
         self._observer.on_head(self.ask.number, status, self._headers)
 
     def feed(self, data: bytes, ms: float) -> bool:
-        """Reads the next bytes, received `ms` after the request was sent; False where nothing more is to be read."""
+        """Reads the next bytes, received `ms` after the request was sent; False if nothing more is to be read."""
         self._take(self._mask.feed(data), ms)
         return not self._decoder.saw_done and self._size <= MOST_BYTES
 
@@ -275,7 +275,7 @@ class Retries:
     """Seconds before the first retry where the server names no time; doubled each time."""
 
     def wait(self, answer: LiveResponse) -> float | None:
-        """Seconds until the request is repeated; None where it is not."""
+        """Seconds until the request is repeated; None if it is not."""
         attempt = answer.ask.attempt
         if attempt >= self.most or not retryable(answer):
             return None
@@ -339,7 +339,7 @@ def is_stored(request: Request) -> bool:
 
 
 def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
-    """The seconds that a server asks the client to wait; None where it does not say. A date counts from the answer's
+    """The seconds that a server asks the client to wait; None if it does not say. A date counts from the answer's
     own date."""
     seen = {name.lower(): value.strip() for name, value in headers}
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):

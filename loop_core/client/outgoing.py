@@ -86,7 +86,7 @@ def outgoing(turn: Turn, send: Send) -> Request:
 
 
 def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
-    """What a request after the first of a chain changes; nothing where it is sent again from where the turn began.
+    """What a request after the first of a chain changes; nothing if it is sent again from where the turn began.
 
     Raises:
         CallerError: it cannot go on from the last response.
@@ -197,7 +197,7 @@ class LiveRequest:
     headers: tuple[tuple[str, str], ...]
     body: Mapping[str, Any] | None
     profile: str | None
-    """Who will answer, where the address or the operator says; None where the answer must."""
+    """Who will answer, where the address or the operator says; None if the answer must."""
     attempt: int = 0
     """0 for the first, then one more for each retry."""
     repeats: int | None = None

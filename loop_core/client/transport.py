@@ -180,7 +180,7 @@ class _Reading:
         return round((time.monotonic() - self.started) * 1000, 3)
 
     def take(self, data: bytes) -> bool:
-        """Takes a piece of the body; False where no more is to be read."""
+        """Takes a piece of the body; False if no more is to be read."""
         ms = self.ms
         if not self.hearing.feed(data, ms):
             return False

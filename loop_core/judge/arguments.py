@@ -116,7 +116,7 @@ _MOST = 512
 
 
 def _validator(tool: Tool) -> Any:
-    """The compiled schema of a tool; None where it cannot be used. A declaration is compiled once, not once a call."""
+    """The compiled schema of a tool; None if it cannot be used. A declaration is compiled once, not once a call."""
     declared = tool.schema
     if declared is None:
         return None
@@ -213,7 +213,7 @@ def parse_call(call: ToolCall) -> Arguments:
 
 
 def parse_leniently(raw: str | None) -> Any:
-    """What a lenient parser would read from cut arguments, for display only; None where nothing can be read."""
+    """What a lenient parser would read from cut arguments, for display only; None if nothing can be read."""
     if not raw or not raw.strip():
         return {}
     try:

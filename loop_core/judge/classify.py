@@ -57,7 +57,7 @@ class Judgement(NamedTuple):
     ending: Ending | None = None
     """How the answer ended, where it only looks finished; its reason keeps its word."""
     ending_sure: bool = True
-    """False where the request set stop strings and the word cannot say whether one was hit."""
+    """False if the request set stop strings and the word cannot say whether one was hit."""
     findings: tuple[Finding, ...] = ()
 
 
@@ -252,7 +252,7 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
-    """The sign that a text which used all allowed tokens stops in the middle; None where nothing does.
+    """The sign that a text which used all allowed tokens stops in the middle; None if nothing does.
 
     A stop string stops a text anywhere, so that where one may have been hit nothing is shown.
     """

@@ -142,7 +142,7 @@ class EndingMatch(NamedTuple):
 
 
 def ending_of(response: ChatResponse, request: Request | None, stop: StopReason) -> EndingMatch | None:
-    """Which ending a response has that looks finished and is not; None where it is what it looks like, or does not look
+    """Which ending a response has that looks finished and is not; None if it is what it looks like, or does not look
     finished."""
     if stop.normalized not in (Stop.END_TURN, Stop.TOOL_CALL) or has_calls(response) or hit_stop_string(response):
         return None

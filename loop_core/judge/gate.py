@@ -61,7 +61,7 @@ WHY_REASON: dict[Stop, str] = {
 def admit(call: ToolCall, judged: Judgement, tool: Tool | None = None, declared: Collection[str] = ()) -> Verdict:
     """The verdict on one call, without regard to its siblings; `admit_all` adds the rule of the batch.
 
-    `declared` are the names of the request's tools, empty where they are not known.
+    `declared` are the names of the request's tools, empty if they are not known.
     """
     if is_phantom(call):
         return Verdict(call, Admission.HELD, "gate.phantom", "the call has neither a name nor arguments")

@@ -77,7 +77,7 @@ class Leak(NamedTuple):
 
 
 def find_leak(text: str, tools: Collection[str] | None) -> Leak | None:
-    """The first call that a text holds as markup, outside code; `tools` are the declared names, None where unknown."""
+    """The first call that a text holds as markup, outside code; `tools` are the declared names, None if unknown."""
     if not any(sign in text for sign in _SIGNS):
         return None
     code = _code(text)
@@ -298,6 +298,6 @@ SIGNS: tuple[Callable[[str, int], Sign | None], ...] = (_comma, _fence, _bracket
 
 
 def stops_in_the_middle(text: str) -> Sign | None:
-    """The sign that a text stops in the middle; None where nothing does."""
+    """The sign that a text stops in the middle; None if nothing does."""
     end = len(text.rstrip(_EMPHASIS))
     return next((seen for sign in SIGNS if end and (seen := sign(text, end)) is not None), None)

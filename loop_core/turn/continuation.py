@@ -241,7 +241,7 @@ _MARKUP = "*_#>~`\"'([{- \t\r\n"
 
 
 def find_opening(text: str) -> Opening | None:
-    """The row that matches the beginning of a text; None where it begins like none. Markup before it is passed over."""
+    """The row that matches the beginning of a text; None if it begins like none. Markup before it is passed over."""
     folded = " ".join("".join([FOLDS.get(char, char) for char in text[:OPENING_CHARS]]).lower().lstrip(_MARKUP).split())
     return next((row for row in OPENINGS if re.match(row.pattern, folded)), None)
 
@@ -323,7 +323,7 @@ class Segment(NamedTuple):
     stripped: str = ""
     """White space taken from the end of the prefill, since the provider refuses it there."""
     echoes: bool | None = None
-    """Whether the server repeats a prefill in its answer; None where that is not known."""
+    """Whether the server repeats a prefill in its answer; None if that is not known."""
     response: int | None = None
     """The response that it came from, by its index in the recording or run."""
     mark: str = QUOTE_MARKS[0]
@@ -341,7 +341,7 @@ class Seam:
     cut: str = ""
     why: str = ""
     sure: bool = True
-    """False where nothing shows that the segment goes on from the text before it."""
+    """False if nothing shows that the segment goes on from the text before it."""
     removals: tuple[tuple[int, str], ...] = ()
     """What is left out of the segment behind `cut`, and where: what closes a wrapper, marks of our prompt."""
 

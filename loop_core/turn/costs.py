@@ -238,7 +238,7 @@ def _added(turn: Turn) -> int:
 def _tokens(evaluation: Evaluation, send: Send | None, truncated: bool) -> tuple[int | None, int]:
     """Output tokens of the response, and how many of them are assumed: a cut answer used the cap that was sent.
 
-    None where neither tells them.
+    None if neither tells them.
     """
     usage = evaluation.response.usage
     if usage is not None and usage.output_tokens is not None:

@@ -38,7 +38,7 @@ class Ability(NamedTuple):
     prefill: bool = False
     """It continues an assistant message that ends the request."""
     echoes: bool | None = None
-    """It repeats such a prefill in its answer; None where that is not known."""
+    """It repeats such a prefill in its answer; None if that is not known."""
     system_hint: bool = True
     """A system message may stand at the end of the history."""
 
@@ -76,7 +76,7 @@ def assistant_message(
 
 
 def echo_message(response: ChatResponse, text: str | None = None) -> Message | None:
-    """A paused response, to be sent back unchanged; None where there is nothing to send.
+    """A paused response, to be sent back unchanged; None if there is nothing to send.
 
     Only calls that we would have to answer are left out: a pause authorises none, and without results they are refused.
     """
@@ -218,7 +218,7 @@ def is_nudge(message: Message) -> bool:
 def not_run_note(
     verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = ()
 ) -> Message | None:
-    """The note to the model about calls that never ran, because they were held or the turn ended; None where there are
+    """The note to the model about calls that never ran, because they were held or the turn ended; None if there are
     none."""
     real = [v for v in verdicts if not is_phantom(v.call)]
     if not real:
@@ -233,7 +233,7 @@ def not_run_note(
 
 
 def nameless_note(verdicts: Sequence[Verdict], system: bool = True) -> Message | None:
-    """The note to the model about calls without a name, which a history cannot hold; None where there are none."""
+    """The note to the model about calls without a name, which a history cannot hold; None if there are none."""
     found = [v.call for v in verdicts if v.rule == NAMELESS]
     if not found:
         return None
@@ -277,7 +277,7 @@ def tool_message(results: Sequence[ToolResultPart]) -> Message:
 
 
 def method_for(methods: Sequence[Method], text: str, ability: Ability) -> Method | None:
-    """The first method that the server supports and the text permits; None where the policy never continues."""
+    """The first method that the server supports and the text permits; None if the policy never continues."""
     for method in methods:
         if method is Method.PREFILL and not (ability.prefill and text.strip()):
             continue

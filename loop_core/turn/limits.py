@@ -38,7 +38,7 @@ class Limits:
     max_resumes: int = 10
     """Resumptions of a paused response (anthropic `pause_turn`, Gemini `CONTINUATION`, background polling)."""
     max_empty_retries: int = 1
-    """Further requests after an answer without any content; a replay has 0 where nothing else is set or recorded."""
+    """Further requests after an answer without any content; a replay has 0 if nothing else is set or recorded."""
     max_identical_calls: int = 3
     """The same batch of calls with the same arguments, in a row."""
     max_thinking_only: int = 1
@@ -64,7 +64,7 @@ class Limits:
             raise CallerError(f"attempts_scope: {self.attempts_scope!r} is none of {', '.join(SCOPES)}")
 
     def token_cap(self, initial_max_tokens: int | None) -> int | None:
-        """The bound on output tokens in force; None where there is none."""
+        """The bound on output tokens in force; None if there is none."""
         if self.continuation_max_total_completion_tokens is not None:
             return self.continuation_max_total_completion_tokens
         return None if initial_max_tokens is None else DEFAULT_TOKEN_FACTOR * initial_max_tokens
@@ -174,7 +174,7 @@ def least_cap(request: Request) -> int:
 
 
 def token_stop(cap: int | None, request: Request, lacks: Container[str] = frozenset()) -> int | None:
-    """The spend from which no further request fits under a token bound; None where there is no bound."""
+    """The spend from which no further request fits under a token bound; None if there is no bound."""
     return cap if cap is None or "room" in lacks else cap - least_cap(request) + 1
 
 
@@ -228,7 +228,7 @@ GUARDS: tuple[Guard, ...] = (
 def exceeded_guard(
     place: str, limits: Limits, spent: Spend, stop: int | None, lacks: Container[str] = frozenset()
 ) -> Guard | None:
-    """The first guard of `place` that stops the turn; guards that the loop does not have are skipped. None where all
+    """The first guard of `place` that stops the turn; guards that the loop does not have are skipped. None if all
     hold."""
     for guard in GUARDS:
         if guard.place == place and guard.name not in lacks and guard.exceeded(limits, spent, stop):

@@ -38,7 +38,7 @@ GUARD_PLACES: Mapping[State, str] = {
 
 
 def guard_signal(turn: Turn) -> Signal | None:
-    """The signal of the first guard that stops this state; None where the limits hold or none applies."""
+    """The signal of the first guard that stops this state; None if the limits hold or none applies."""
     place = GUARD_PLACES.get(turn.state)
     if place is None or (turn.state is State.RESUME and turn.last_send is not None):
         return None  # a request is under way
@@ -49,7 +49,7 @@ def guard_signal(turn: Turn) -> Signal | None:
 
 
 def stopping_guard(turn: Turn) -> Guard | None:
-    """The guard that stops a turn in its current state; None where none does."""
+    """The guard that stops a turn in its current state; None if none does."""
     place = GUARD_PLACES.get(turn.state)
     return None if place is None else _guard(place, turn)
 
@@ -270,7 +270,7 @@ ENDING_NOTICES: Mapping[Ending, str] = {
 
 
 def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
-    """The notice for the operator at the end of a turn; None where all is well."""
+    """The notice for the operator at the end of a turn; None if all is well."""
     told = _of_end(turn, signal, terminal)
     doubts = turn.doubtful_seams
     if not doubts:

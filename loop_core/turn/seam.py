@@ -211,7 +211,7 @@ def _polled(text: str, following: str) -> _Cut:
 
 
 def _restart(text: str, following: str) -> _Cut | None:
-    """An answer that was begun anew; None where the two do not begin alike, or the text repeats itself so."""
+    """An answer that was begun anew; None if the two do not begin alike, or the text repeats itself so."""
     alike = _alike(text, following)
     if alike < RESTART_CHARS or _repeats(text, alike):
         return None
@@ -249,7 +249,7 @@ def _overlapping(text: str, following: str) -> _Cut | None:
 
 
 def _overlap(text: str, following: str) -> int:
-    """The longest overlap that is too long to be chance; 0 where there is none."""
+    """The longest overlap that is too long to be chance; 0 if there is none."""
     head = following[:OVERLAP_CHARS]
     if len(head) < OVERLAP_CHARS:
         return 0

@@ -137,15 +137,15 @@ class Recut:
     note: str
     """The same for people, with the figures."""
     budget: int | None
-    """The output cap that was sent; None where there was none."""
+    """The output cap that was sent; None if there was none."""
     tokens: int
     """Output tokens of this answer, by the basis."""
     body: bytes
     """What the provider would have sent: the answer was decoded from it."""
     lost: str = ""
-    """What the wire format could not carry and was left out; empty where it carried all."""
+    """What the wire format could not carry and was left out; empty if it carried all."""
     apart: tuple[int, int] | None = None
-    """ESTIMATED: the least and the most characters that the budget may leave of it; None where the cut is exact."""
+    """ESTIMATED: the least and the most characters that the budget may leave of it; None if the cut is exact."""
     cut: bool = False
     """Whether the budget cut it, whatever word it ends with."""
 
@@ -278,7 +278,7 @@ class Turn(NamedTuple):
 
     @property
     def token_cap(self) -> int | None:
-        """The bound on output tokens in force; None where there is none."""
+        """The bound on output tokens in force; None if there is none."""
         return self.cap_under(self.limits, self.policy)
 
     def cap_under(self, limits: Limits, policy: Policy) -> int | None:
@@ -294,12 +294,12 @@ class Turn(NamedTuple):
 
     @property
     def token_stop(self) -> int | None:
-        """The spend from which no further request fits under the bound; None where there is none."""
+        """The spend from which no further request fits under the bound; None if there is none."""
         return token_stop(self.token_cap, self.request, self.policy.lacks)
 
     @property
     def room(self) -> int | None:
-        """Output tokens that the next request may ask for; None where nothing bounds them."""
+        """Output tokens that the next request may ask for; None if nothing bounds them."""
         cap = None if "room" in self.policy.lacks else self.token_cap
         return None if cap is None else max(0, cap - self.spend.continuation_tokens)
 

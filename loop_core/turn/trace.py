@@ -255,7 +255,7 @@ class Trace:
 
     @property
     def departure(self) -> int | None:
-        """The index of the first step that is not RECORDED; None where the run never leaves the recording."""
+        """The index of the first step that is not RECORDED; None if the run never leaves the recording."""
         return next((index for index, step_ in enumerate(self.steps) if step_.fidelity is not Fidelity.RECORDED), None)
 
     @property
@@ -320,7 +320,7 @@ def step_key(step_: Step) -> StepIdentity:
 
 
 def first_difference(left: Trace, right: Trace) -> int | None:
-    """The index of the first step at which two runs differ; None where they are the same to the end."""
+    """The index of the first step at which two runs differ; None if they are the same to the end."""
     for index, (one, other) in enumerate(zip(left.steps, right.steps, strict=False)):
         if one is not other and step_key(one) != step_key(other):
             return index

@@ -80,7 +80,7 @@ class TextShape(NamedTuple):
     """A model maker's text answer: where its fields are in a body or in a chunk."""
 
     holder: str
-    """The list whose first item holds text and reason; empty where they stand in the body itself."""
+    """The list whose first item holds text and reason; empty if they stand in the body itself."""
     text: str
     reason: str
     input_tokens: str = ""

@@ -146,7 +146,7 @@ def arguments(call: ToolCall, api: str) -> dict[str, Any]:
 
 
 def object_text(call: ToolCall, api: str) -> str | None:
-    """The arguments as the JSON value of a whole body, character for character; None where there are none.
+    """The arguments as the JSON value of a whole body, character for character; None if there are none.
 
     Raises:
         EncodeError: they are no JSON, or a text.
@@ -375,7 +375,7 @@ def mend_parts(parts: Iterable[ResponsePart]) -> tuple[ResponsePart, ...]:
 
 
 def read_object(text: str) -> dict[str, Any] | None:
-    """The JSON object that `text` is; None where it is none, or cut."""
+    """The JSON object that `text` is; None if it is none, or cut."""
     try:
         value = from_json(text.encode())
     except (ValueError, TypeError):  # a lone surrogate is no text to the parser

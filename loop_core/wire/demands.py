@@ -111,7 +111,7 @@ def items(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def inside(value: Any, *names: str, spellings: Spellings = plain) -> Any:
-    """The member at the end of this path; None where one is missing."""
+    """The member at the end of this path; None if one is missing."""
     for name in names:
         known = value if isinstance(value, Mapping) else {}
         value = next((each for spelled in spellings(name) if (each := known.get(spelled)) is not None), None)
@@ -132,7 +132,7 @@ def dots(where: Where) -> str:
 # -- Calls and results that do not belong together, in histories whose results travel in the message after the call --
 
 Ident = Callable[[Mapping[str, Any]], str | None]
-"""A block -> the id of the call that it is, or answers; None where it is neither."""
+"""A block -> the id of the call that it is, or answers; None if it is neither."""
 
 
 class RoleTurn(NamedTuple):

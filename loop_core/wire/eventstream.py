@@ -123,7 +123,7 @@ class EventStream:
         return position
 
     def _read_head(self, buffer: bytes, position: int) -> _Head | str | None:
-        """The head of the frame at `position`; the rule that it breaks; None where not all of it is there."""
+        """The head of the frame at `position`; the rule that it breaks; None if not all of it is there."""
         available = len(buffer) - position
         self._need = _PRELUDE_SIZE
         if available < _PRELUDE_SIZE:
@@ -156,7 +156,7 @@ class EventStream:
 
 
 def read_headers(block: bytes) -> Mapping[str, str | bytes] | None:
-    """The headers of a frame: strings as text, any other value as raw bytes; None where they do not fit the block."""
+    """The headers of a frame: strings as text, any other value as raw bytes; None if they do not fit the block."""
     headers: dict[str, str | bytes] = {}
     position, size = 0, len(block)
     while position < size:

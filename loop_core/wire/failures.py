@@ -72,7 +72,7 @@ FATAL_WORDS: frozenset[str] = frozenset({
 
 
 def read_error(body: Any, status: int | None = None) -> ProviderError | None:
-    """The error that `body` reports, in any of the known shapes; None where it reports none.
+    """The error that `body` reports, in any of the known shapes; None if it reports none.
 
     With an HTTP error `status` every body is one: its text, if nothing better is found, is the message.
     """
@@ -177,7 +177,7 @@ _NUMBERS = ("limit_requests", "remaining_requests", "limit_tokens", "remaining_t
 
 
 def read_quota(headers: Iterable[tuple[str, str]]) -> Quota | None:
-    """The quota in the rate-limit headers; None where none of them is a rate-limit header."""
+    """The quota in the rate-limit headers; None if none of them is a rate-limit header."""
     numbers: dict[str, int] = {}
     words: dict[str, str] = {}
     seen: dict[str, str] = {}

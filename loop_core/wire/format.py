@@ -67,14 +67,14 @@ class Profile:
     words: Mapping[str, StopRow] = field(default_factory=dict)
     """Stop words of its own; they go before the format's table."""
     reasoning_under_cap: bool = False
-    """Whether thinking counts against the output cap, so that usage at the cap proves a cut; False where unknown."""
+    """Whether thinking counts against the output cap, so that usage at the cap proves a cut; False if unknown."""
     cap_source: str = "not known"
     """Why `reasoning_under_cap` is what it is."""
     prefill: Prefill = Prefill.NONE
     prefill_models: tuple[tuple[re.Pattern[str], Prefill], ...] = ()
     """Models with another prefill than the server's; the first that fits."""
     echoes: bool | None = None
-    """Whether the answer repeats the prefill; None where that is not known."""
+    """Whether the answer repeats the prefill; None if that is not known."""
     cap_field: str | None = None
     """How the output cap is named in a chat request, where that is not `max_tokens`."""
     stream_usage: bool = True
@@ -87,7 +87,7 @@ class Profile:
     truncated_flag: str | None = None
     """A field that says that the context was full, not the budget."""
     context_size: int | None = None
-    """Tokens of prompt and output together; of the model that was chosen for, None where unknown."""
+    """Tokens of prompt and output together; of the model that was chosen for, None if unknown."""
     contexts: tuple[tuple[re.Pattern[str], int], ...] = ()
     """Models whose context size is documented."""
     lies: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 
 def char_span(text: str, *path: str | int, begin: int = 0) -> tuple[int, int] | None:
-    """First and last character of the value at `path` in `text`, from `begin` on; None where there is no such value."""
+    """First and last character of the value at `path` in `text`, from `begin` on; None if there is no such value."""
     try:
         start, end = _SPACE.match(text, begin).end(), None  # type: ignore[union-attr]
         for key in path:
@@ -40,7 +40,7 @@ def char_span(text: str, *path: str | int, begin: int = 0) -> tuple[int, int] | 
 
 
 def slice_of(text: str, *path: str | int) -> str | None:
-    """The verbatim JSON of the value at `path`; None where there is none."""
+    """The verbatim JSON of the value at `path`; None if there is none."""
     span = char_span(text, *path)
     return None if span is None else text[span[0] : span[1]]
 
@@ -90,7 +90,7 @@ def _nearest(body: bytes, path: tuple[str | int, ...]) -> tuple[int, tuple[str |
 
 @lru_cache(maxsize=32)
 def _once(body: bytes, key: str) -> int | None:
-    """Where the value of a key begins that stands once in the body; None where it stands elsewhere too, or nowhere."""
+    """Where the value of a key begins that stands once in the body; None if it stands elsewhere too, or nowhere."""
     search = _as_key(key).search
     found = search(body)
     return found.end() if found is not None and search(body, found.end()) is None else None
@@ -269,7 +269,7 @@ class JSONArray:
             self._depth -= 1
 
     def _begin(self) -> bool:
-        """Walks to where the next value begins; False where none does in these bytes."""
+        """Walks to where the next value begins; False if none does in these bytes."""
         while bracket := self._bracket():
             if bracket in b"{[":
                 self._depth += 1
@@ -282,7 +282,7 @@ class JSONArray:
         return False
 
     def _end(self) -> bool:
-        """Walks to the end of the value that is open; False where that is not in these bytes."""
+        """Walks to the end of the value that is open; False if that is not in these bytes."""
         while bracket := self._bracket():
             self._depth += 1 if bracket in b"{[" else -1
             if self._depth == self.level:
@@ -290,7 +290,7 @@ class JSONArray:
         return False
 
     def _bracket(self) -> bytes:
-        """Walks over the next bracket outside strings; empty where there is none in these bytes."""
+        """Walks over the next bracket outside strings; empty if there is none in these bytes."""
         buffer = self._buffer
         while mark := (_IN_STRING.search if self._in_string else _NEXT.match)(buffer, self._scan):
             found, self._scan = mark.group()[-1:], mark.end()

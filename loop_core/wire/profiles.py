@@ -101,7 +101,7 @@ def native_word(word: str) -> StopRow | None:
 
 
 def native_reading(response: ChatResponse, profile: Profile) -> StopReason | None:
-    """The meaning of the word that a router passed on; None where there is none, or no table knows it."""
+    """The meaning of the word that a router passed on; None if there is none, or no table knows it."""
     for name in profile.native_fields:
         word = response.native.get(name)
         if not word:

@@ -70,7 +70,7 @@ class Spelling:
     """What a server sends at one moment."""
 
     raw: str | None
-    """The native stop word; None where none is sent."""
+    """The native stop word; None if none is sent."""
     native: Mapping[str, str] = field(default_factory=dict)
     """Other words about the end."""
     error: ProviderError | None = None
@@ -101,7 +101,7 @@ def spent(word: str, full: str | None = None) -> dict[Moment, Spelling]:
 
 
 Says = Mapping[Moment, Spelling | None]
-"""What is said at each moment; None where nothing is known of how."""
+"""What is said at each moment; None if nothing is known of how."""
 
 
 class CallFraming(StrEnum):
@@ -224,7 +224,7 @@ class TokenCount(NamedTuple):
 
 
 PeerWord = str | tuple[str, str]
-"""What another library says of a native word, or says without and with calls; empty where it does not speak with this
+"""What another library says of a native word, or says without and with calls; empty if it does not speak with this
 provider, or what it says is not known."""
 PeerWords = tuple[PeerWord, ...]
 """One for each library, in the order of `inspector.provider.dialects.PEERS`."""
@@ -261,7 +261,7 @@ class Serving:
     """What is sent of a cut call."""
     calls: CallFraming = CallFraming.PIECES
     answer_id: str = ""
-    """How the id of an answer is spelled; empty where it has none."""
+    """How the id of an answer is spelled; empty if it has none."""
     call_id: str = ""
     """The same of a call."""
     thought_id: str = ""
@@ -285,7 +285,7 @@ class Serving:
     stops: tuple[str, ...] = ()
     """Where in a request the strings stand that end an answer."""
     stopped: str = ""
-    """The word for an answer that such a string ended; empty where it is that of any end."""
+    """The word for an answer that such a string ended; empty if it is that of any end."""
     stopped_field: str = ""
     """The field beside it that repeats the string."""
     unknown: str = "{}"
@@ -317,6 +317,6 @@ class Serving:
     # -- what encoders leave out --------------------------------------------------------------------------------
     request_id: RequestId | None = None
     dated: Callable[[Event], bool] | None = None
-    """Sets the times of a body or an event, and says whether there are any; None where the format has none."""
+    """Sets the times of a body or an event, and says whether there are any; None if the format has none."""
     peers: Mapping[str, PeerWords] = field(default_factory=dict)
     """Native word -> what other libraries say of it."""

@@ -154,7 +154,7 @@ def _when(exchange: Exchange, chunk: int, before: int) -> str:
 
 
 def framing_of(exchange: Exchange) -> Framing | None:
-    """The framing of this body; None where it is one JSON value."""
+    """The framing of this body; None if it is one JSON value."""
     decoder = wire_format(exchange.api).decoder
     head = exchange.body[:256].removeprefix(b"\xef\xbb\xbf").lstrip()
     if head[:1] in (b"{", b"["):

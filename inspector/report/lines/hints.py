@@ -37,7 +37,7 @@ def _keys_in(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]]:
 
 
 def key_at(line: Line, column: int, measure: Measure = cells) -> str | None:
-    """The key whose span, or the words after it, contain a column; None where it lies on none."""
+    """The key whose span, or the words after it, contain a column; None if it lies on none."""
     at, before = 0, Span("")
     for span in line:
         at += measure(span.text)

@@ -117,7 +117,7 @@ class Outline:
         return min(max(step + by, 0), max(0, len(self.view.steps) - 1))
 
     def interesting(self, step: int, direction: int) -> int | None:
-        """The next step worth stopping at, in direction 1 or -1; None where there is none."""
+        """The next step worth stopping at, in direction 1 or -1; None if there is none."""
         steps = self.view.steps
         index = step + direction
         while 0 <= index < len(steps):

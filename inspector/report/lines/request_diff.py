@@ -25,7 +25,7 @@ VALUE = 60
 
 
 def request_before(view: View, facts: ResponseFacts) -> ResponseFacts | None:
-    """The response to the previous request of the conversation; None where none was recorded."""
+    """The response to the previous request of the conversation; None if none was recorded."""
     turn = view.turn_of(facts.step)
     link = facts.link
     if facts.is_made:

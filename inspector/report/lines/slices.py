@@ -91,7 +91,7 @@ class Bytes:
         return self.line(index)
 
     def span(self, index: int) -> Range | None:
-        """The byte range of a line; None where it shows none."""
+        """The byte range of a line; None if it shows none."""
         raise NotImplementedError
 
     def spot(self, index: int, row: int, column: int, width: int) -> Range | None:
@@ -207,7 +207,7 @@ class Slices(Bytes):
             yield piece.start + start, piece.start + end, role
 
     def _inside_at(self, position: int) -> InString | None:
-        """Whether a slice begins inside a string: the rest of a long line may; None where that takes too long."""
+        """Whether a slice begins inside a string: the rest of a long line may; None if that takes too long."""
         first = position
         while first not in self._inside and self._goes_on(first):
             first -= 1

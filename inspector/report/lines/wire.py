@@ -90,7 +90,7 @@ def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Ra
 
 
 def value_range(body: bytes, span: Range, pointer: str | None) -> Range | None:
-    """The bytes of the value that a pointer names inside a frame; None where it cannot be found there."""
+    """The bytes of the value that a pointer names inside a frame; None if it cannot be found there."""
     if not pointer or span[1] - span[0] > CHUNK * 16:
         return None
     start = body.find(b"{", span[0], span[1])
@@ -152,7 +152,7 @@ class FactChoice(NamedTuple):
 
 
 def next_fact(found: Provenance, picked: FactChoice | None, by: int) -> FactChoice | None:
-    """The next or previous fact, wrapping around; None where there is none."""
+    """The next or previous fact, wrapping around; None if there is none."""
     facts = found.facts
     if not facts:
         return None

@@ -321,7 +321,7 @@ def importer(name: str) -> Importer:
 
 
 def choose(head: bytes, path: str) -> str | None:
-    """The format that recognises a file beginning with `head` with the most certainty; None where none knows it."""
+    """The format that recognises a file beginning with `head` with the most certainty; None if none knows it."""
     best, best_score = None, 0
     marked = head + os.fsencode(path).lower()
     for name, row in IMPORTERS.items():
@@ -341,7 +341,7 @@ def choose(head: bytes, path: str) -> str | None:
 
 
 def sibling(path: str, name: str) -> bytes | None:
-    """The bytes of another file, given its path relative to the folder of `path`; None where there is none that may be
+    """The bytes of another file, given its path relative to the folder of `path`; None if there is none that may be
     read."""
     beside = os.path.join(os.path.dirname(path), name)
     try:

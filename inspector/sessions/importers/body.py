@@ -51,7 +51,7 @@ def _explain(data: bytes, path: str) -> str:
 
 
 def _explain_json(value: Any) -> str:
-    """What JSON of no API is; empty where it is nothing that is known."""
+    """What JSON of no API is; empty if it is nothing that is known."""
     if isinstance(value, dict):
         if "error" in value or value.get("type") == "error":
             return "an error body, which several APIs share: expected `--api ID` to say whose it is"

@@ -47,7 +47,7 @@ _STATUS = re.compile(r"API Error:?\s*(?:\(?([1-5][0-9]{2})\b)?")
 
 
 def loop_end(value: dict[str, Any]) -> str | None:
-    """The end of the agent's loop that a record reports; None where it says nothing of it."""
+    """The end of the agent's loop that a record reports; None if it says nothing of it."""
     if value.get("subtype") in ENDED:
         return str(value["subtype"])
     content = value.get("content")
@@ -60,7 +60,7 @@ def loop_end(value: dict[str, Any]) -> str | None:
 
 
 def hook_stop(value: dict[str, Any]) -> str | None:
-    """The hook that ended the turn before the model was asked again; None where it says nothing."""
+    """The hook that ended the turn before the model was asked again; None if it says nothing."""
     noted = object_of(value.get("attachment"))
     if noted.get("type") != STOPPED:
         return None

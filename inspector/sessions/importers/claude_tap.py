@@ -86,7 +86,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _no_answer(record: dict[str, Any]) -> str | None:
-    """Why no model answered in an exchange; None where one did."""
+    """Why no model answered in an exchange; None if one did."""
     if str(object_of(object_of(record["response"]).get("body")).get("id", "")).endswith(MADE_UP):
         return "an answer that claude-tap made up: no provider gave it"
     if object_of(object_of(record.get("request")).get("body")).get("generate") is False:

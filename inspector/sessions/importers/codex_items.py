@@ -38,7 +38,7 @@ def usage_of(info: Any) -> Usage | None:
 
 
 def status_of(info: Any) -> int | None:
-    """The HTTP status in `{"response_stream_disconnected": {"http_status_code": 502}}`; None where there is none."""
+    """The HTTP status in `{"response_stream_disconnected": {"http_status_code": 502}}`; None if there is none."""
     for inner in info.values() if isinstance(info, dict) else ():
         code = inner.get("http_status_code") if isinstance(inner, dict) else None
         if type(code) is int and 100 <= code < 600:

@@ -15,7 +15,7 @@ class FileHead(NamedTuple):
     """The parsed beginning of a file."""
 
     first: Any
-    """Its first JSON value, as far as it goes; None where it begins with none."""
+    """Its first JSON value, as far as it goes; None if it begins with none."""
     lines: tuple[Any, ...]
     """The JSON values of its first lines, the last of them perhaps cut; empty unless there are several."""
     text: bytes
@@ -51,7 +51,7 @@ def _look(text: bytes) -> FileHead:
 
 
 def partial(text: bytes) -> Any:
-    """The JSON value at the beginning of `text`, even if it is cut; None where it is no JSON."""
+    """The JSON value at the beginning of `text`, even if it is cut; None if it is no JSON."""
     try:
         return from_json_prefix(text)
     except ValueError:

@@ -308,7 +308,7 @@ def usage_of(tokens: Any) -> Usage | None:
 
 
 def result_of(call: dict[str, Any]) -> ToolResultPart | None:
-    """The result of a call; None where it was not finished when the file was written."""
+    """The result of a call; None if it was not finished when the file was written."""
     status = call.get("status")
     if status in OPEN or (call.get("result") is None and status not in ("success", "error", "cancelled")):
         return None

@@ -49,7 +49,7 @@ class SocketAnswer:
     """One answer while its WebSocket messages are collected."""
 
     asked: dict[str, Any] | None
-    """The event that asked for it; None where the server began it by itself."""
+    """The event that asked for it; None if the server began it by itself."""
     at: float | None
     lane: Any = None
     frames: list[tuple[int, bytes, float | None]] = field(default_factory=list)
@@ -150,7 +150,7 @@ def _end(base: RawExchange, answer: SocketAnswer, cut: bool) -> TransportEnd:
 
 
 def _chunks(answer: SocketAnswer) -> tuple[Chunk, ...]:
-    """When each message came; empty where the recorder does not say it of all."""
+    """When each message came; empty if the recorder does not say it of all."""
     found: list[Chunk] = []
     end = 0
     for _, data, when in answer.frames:

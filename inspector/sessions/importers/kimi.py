@@ -108,7 +108,7 @@ def _state(value: dict[str, Any]) -> FileReading:
 
 
 def title_of(path: str) -> str:
-    """The title in the session's state file, two folders up, with a subagent's own name. Empty where unknown."""
+    """The title in the session's state file, two folders up, with a subagent's own name. Empty if unknown."""
     data = sibling(path, "../../state.json")
     try:
         value = loads(redact.body(data)) if data is not None else None

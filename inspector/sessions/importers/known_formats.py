@@ -53,7 +53,7 @@ def _refuse(name: str) -> NoReturn:
 
 
 def name_of(head: bytes, path: str) -> str | None:
-    """The name of a file's transcript format; None where the table does not know it."""
+    """The name of a file's transcript format; None if the table does not know it."""
     seen = first_look(head)
     return _by_value(seen) or _by_bytes(head)
 

@@ -211,7 +211,7 @@ def _url(request: dict[str, Any], headers: Headers) -> str:
 
 
 def _body(content: Any, headers: Headers, room: Room | None) -> bytes | str | None:
-    """A body as it was meant; None where it is not in the file, a text where it cannot be had."""
+    """A body as it was meant; None if it is not in the file, a text where it cannot be had."""
     if not isinstance(content, (bytes, str)):
         return None
     coding = next((value.strip().lower() for key, value in headers if key.lower() == "content-encoding"), "")

@@ -58,7 +58,7 @@ def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) 
 
 
 def result_of(block: dict[str, Any], call: ToolCall) -> ToolResultPart | None:
-    """The result of a call; None where it has none yet."""
+    """The result of a call; None if it has none yet."""
     state = object_of(block.get("state"))
     status = state.get("status")
     if status == "completed":

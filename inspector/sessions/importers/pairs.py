@@ -79,7 +79,7 @@ def is_http(value: dict[str, Any]) -> bool:
 
 
 def status_of(value: dict[str, Any]) -> int | None:
-    """The HTTP status of an answer; None where it states none."""
+    """The HTTP status of an answer; None if it states none."""
     for name in STATUS:
         status = value.get(name)
         if isinstance(status, dict):
@@ -109,7 +109,7 @@ def headers(value: Any) -> Headers:
 
 
 def moment(value: dict[str, Any]) -> str | None:
-    """The recorded start of an exchange; None where that is not said."""
+    """The recorded start of an exchange; None if that is not said."""
     for name in STARTED:
         found = value.get(name)
         if isinstance(found, str) and found:
@@ -120,7 +120,7 @@ def moment(value: dict[str, Any]) -> str | None:
 
 
 def duration(value: dict[str, Any]) -> float | None:
-    """The duration of an exchange in milliseconds; None where that is not said."""
+    """The duration of an exchange in milliseconds; None if that is not said."""
     return next((found for name in DURATIONS if (found := traffic.number(value.get(name))) is not None), None)
 
 _LAST = ", the last"

@@ -130,7 +130,7 @@ def result_text(value: Any, number: int) -> str:
 
 
 def interim_row(line: TranscriptLine, role: str, message: dict[str, Any]) -> InterimRow | None:
-    """A message between two answers; None where it was never sent to a model."""
+    """A message between two answers; None if it was never sent to a model."""
     words = _words(message.get("content"))
     if role == "toolResult":
         key, name = known_text(message.get("toolCallId")), known_text(message.get("toolName"))

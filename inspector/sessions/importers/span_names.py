@@ -63,7 +63,7 @@ class SpanMessage(NamedTuple):
 
 
 def fact(attributes: Attributes, name: str) -> Any:
-    """The value of a fact; None where no name of it has one."""
+    """The value of a fact; None if no name of it has one."""
     return next((attributes[key] for key in FACTS[name] if attributes.get(key) not in (None, "")), None)
 
 

@@ -174,7 +174,7 @@ def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange |
 
 
 def _body(value: Any, headers: list[tuple[str, str]], room: Room, visited: set[int]) -> bytes | str | None:
-    """A body as it was meant; None where there is none, a text where it cannot be had."""
+    """A body as it was meant; None if there is none, a text where it cannot be had."""
     if isinstance(value, dict):
         packed = value.get("base64_string")
         value = binascii.a2b_base64(packed) if isinstance(packed, str) else value.get("string")

@@ -263,7 +263,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
 
 
 def readings(exchange: Exchange) -> Provenance | None:
-    """The provenance of a body; None where it holds no bytes of a provider, or nothing can be read from it."""
+    """The provenance of a body; None if it holds no bytes of a provider, or nothing can be read from it."""
     if not exchange.recorded or exchange.recorder is not None:
         return None
     try:

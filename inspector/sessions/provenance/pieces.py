@@ -190,7 +190,7 @@ class Frame(NamedTuple):
     start: int
     end: int
     pieces: tuple[tuple[int, int], ...]
-    """Where a piece begins in the payload, and in the body; one piece nearly always, none where it was made up."""
+    """Where a piece begins in the payload, and in the body; one piece nearly always, none if it was made up."""
 
     def values(self, rows: tuple[FactRow, ...]) -> list[FactValue]:
         """The values that the rows match, with their places in the body."""

@@ -188,7 +188,7 @@ class TranscriptLines(TranscriptRows):
 
 
 def slice_of(data: bytes, *path: str | int) -> str | None:
-    """The verbatim JSON of the value at `path` of a line; None where there is none."""
+    """The verbatim JSON of the value at `path` of a line; None if there is none."""
     span = byte_span(data, 0, *path)
     return None if span is None else data[span[0] : span[1]].decode("utf-8", "replace")
 

@@ -49,7 +49,7 @@ class TranscriptLine(NamedTuple):
 
     @property
     def place(self) -> RowPlace | None:
-        """The place from which the line can be read again; None where it is kept."""
+        """The place from which the line can be read again; None if it is kept."""
         return None if self.path is None else RowPlace(self.path, self.start, len(self.data), hash(self.data))
 
 

@@ -61,7 +61,7 @@ def list_pieces(data: bytes, *path: str | int) -> Iterator[Piece]:
 
 
 def _opening(text: str, path: tuple[str | int, ...]) -> int | None:
-    """Where the first element of a list may begin; None where there is no such list."""
+    """Where the first element of a list may begin; None if there is no such list."""
     span = char_span(text, *path)
     if span is not None:
         return span[0] + 1 if text[span[0]] == "[" else None
@@ -250,7 +250,7 @@ class ChatReader(TranscriptReader):
 
 
 def unanswered(place: TreePlace) -> ToolCall | None:
-    """The call above a place that has no result yet; None where there is none, or several."""
+    """The call above a place that has no result yet; None if there is none, or several."""
     answer = place.answer
     if answer is None:
         return None

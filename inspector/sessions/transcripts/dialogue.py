@@ -28,7 +28,7 @@ class DialogueReader(TranscriptReader):
     row_word = ("a row", "rows")
     unit = "row"
     words: ClassVar[str] = ""
-    """What is said of its stop reasons; empty where that is nothing."""
+    """What is said of its stop reasons; empty if that is nothing."""
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -134,6 +134,6 @@ def moment_text(value: Any) -> str | None:
 
 
 def api_of(table: Mapping[str, str], provider: Any) -> str | None:
-    """The wire format of a provider, by its name or a prefix of it; None where it is not known."""
+    """The wire format of a provider, by its name or a prefix of it; None if it is not known."""
     name = provider.lower() if isinstance(provider, str) else ""
     return next((api for begins, api in table.items() if name.startswith(begins)), None)

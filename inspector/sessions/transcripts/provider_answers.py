@@ -42,7 +42,7 @@ PLACES: tuple[WordPlace, ...] = (
 
 
 def at_path(value: Any, path: tuple[str | int, ...]) -> Any:
-    """The value at a path; None where there is none."""
+    """The value at a path; None if there is none."""
     for step in path:
         if isinstance(value, dict) and isinstance(step, str):
             value = value.get(step)
@@ -56,7 +56,7 @@ def at_path(value: Any, path: tuple[str | int, ...]) -> Any:
 def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str | int) -> bool:
     """Sets the stop reason by the word in the provider's answer `value`, at `path` of a row.
 
-    False where there is none.
+    False if there is none.
     """
     if isinstance(value, dict) and value.get("object") == "response" and isinstance(value.get("status"), str):
         reason = at_path(value, ("incomplete_details", "reason"))

@@ -83,12 +83,12 @@ def is_unrecorded(stop: StopReason) -> bool:
 
 
 def inference_of(stop: StopReason) -> Evidence | None:
-    """The rule that inferred a reason; None where a word gives it, or nothing does."""
+    """The rule that inferred a reason; None if a word gives it, or nothing does."""
     return next((seen for seen in stop.evidence if seen.rule.startswith(INFERRED)), None)
 
 
 def recorder_word(stop: StopReason) -> str | None:
-    """The recorder's own word, if the provider's was not recorded; None where it wrote none."""
+    """The recorder's own word, if the provider's was not recorded; None if it wrote none."""
     first = stop.evidence[0] if stop.evidence and stop.raw is None else None
     return first.note if first is not None and first.rule == RECORDER and 0 < len(first.note) <= _WORD else None
 
@@ -105,7 +105,7 @@ def reason_text(stop: StopReason) -> str:
 
 
 def reason_finding(stop: StopReason) -> Finding | None:
-    """The finding about a stop reason that no word in the file gives; None where one does."""
+    """The finding about a stop reason that no word in the file gives; None if one does."""
     first = stop.evidence[0]
     if stop.evidence[-1].rule == NO_ROW:
         told = f"the stop reason is {stop.raw or first.note!r}, and {stop.evidence[-1].note}"

@@ -145,7 +145,7 @@ def flatten(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def unflatten(native: Mapping[str, str], name: str) -> str | None:
-    """The JSON of the value called `name`, rebuilt from its leaves; None where there are none."""
+    """The JSON of the value called `name`, rebuilt from its leaves; None if there are none."""
     if name in native:
         return compact(native[name])
     members: dict[str, str] = {}
@@ -228,7 +228,7 @@ class MessageBlock:
         self.closed, self.end = not self.orphan, end
 
     def extend(self, delta: Mapping[str, Any]) -> bool:
-        """Reads a delta that does not carry the block's own characters; False where it does not belong here."""
+        """Reads a delta that does not carry the block's own characters; False if it does not belong here."""
         kind = delta.get("type")
         if self.type == "thinking" and kind == "signature_delta":
             self.fields["signature"] = delta.get("signature")

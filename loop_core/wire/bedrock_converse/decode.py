@@ -69,7 +69,7 @@ class GrowingBlock:
         self.closed, self.end = not self.orphan, end
 
     def extend(self, kind: str, value: Any) -> bool:
-        """Reads a delta of any kind; False where it does not belong in this block."""
+        """Reads a delta of any kind; False if it does not belong in this block."""
         if kind == "citation" and self.kind == "text":
             self.citations.append(value)
         elif kind != self.kind:

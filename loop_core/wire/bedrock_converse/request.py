@@ -253,7 +253,7 @@ def _block(part: MessagePart) -> dict[str, Any]:
 
 
 def _config(request: Request) -> dict[str, Any]:
-    """The tools and the choice among them; empty where the request has neither."""
+    """The tools and the choice among them; empty if the request has neither."""
     used = any(message.tool_calls or message.results for message in request.messages)
     if request.tool_choice == "none":
         if used:

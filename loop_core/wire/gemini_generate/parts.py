@@ -81,7 +81,7 @@ class PartialArgs:
 
     @property
     def growing(self) -> tuple[Callable[[str], None], str] | None:
-        """The string that receives the next piece, and its path; None where it is finished."""
+        """The string that receives the next piece, and its path; None if it is finished."""
         return (self._text.chunks.append, self._where) if self._text.open and self._where is not None else None
 
     def text(self) -> str:
@@ -129,7 +129,7 @@ class PartialArgs:
 
 
 def string_piece(call: Mapping[str, Any], path: str) -> Any:
-    """The piece that a chunk adds to the string at `path`; None where it brings or ends anything else.
+    """The piece that a chunk adds to the string at `path`; None if it brings or ends anything else.
 
     Raises:
         KeyError, TypeError, ValueError: it has another shape.

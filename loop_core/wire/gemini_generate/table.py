@@ -127,7 +127,7 @@ PATHS: tuple[re.Pattern[str], ...] = (
 
 
 def get(value: Mapping[str, Any], name: str) -> Any:
-    """A field in either spelling; None where it is absent."""
+    """A field in either spelling; None if it is absent."""
     found = value.get(name)
     return value.get(SNAKE[name]) if found is None else found
 
@@ -346,7 +346,7 @@ def _type_of(value: Any) -> str:
 
 
 def _target(root: Mapping[str, Any], reference: str) -> Mapping[str, Any] | None:
-    """What a reference inside the same schema stands for; None where it leads nowhere."""
+    """What a reference inside the same schema stands for; None if it leads nowhere."""
     found: Any = root
     if not reference.startswith("#"):
         return None

@@ -71,7 +71,7 @@ class GrowingStep:
         self.end: int | None = None
 
     def extend(self, delta: Mapping[str, Any]) -> bool:
-        """Reads a delta; False where it does not belong to such a step."""
+        """Reads a delta; False if it does not belong to such a step."""
         kind, text = delta.get("type"), delta.get("text")
         if kind == "text" and self.type in (OUTPUT, "text") and isinstance(text, str):
             self.append(text)

@@ -121,7 +121,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _end(response: ChatResponse) -> dict[str, Any]:
-    """What the last line adds; nothing where the response never came to one."""
+    """What the last line adds; nothing if the response never came to one."""
     raw, usage = response.stop_reason.raw, response.usage
     if raw is None and usage is None and not response.saw_done:
         return {}

@@ -58,7 +58,7 @@ class GrowingCall:
 
     @property
     def arguments(self) -> str | None:
-        """The characters received so far; None where no arguments were sent at all."""
+        """The characters received so far; None if no arguments were sent at all."""
         return None if self.pieces is None else "".join(self.pieces)
 
     @property
@@ -248,7 +248,7 @@ def _payload(value: Mapping[str, Any]) -> tuple[CallKind, Mapping[str, Any], str
 
 
 def _word(value: Any) -> str | None:
-    """An id or a name as text; None where there is none or an empty one."""
+    """An id or a name as text; None if there is none or an empty one."""
     if not value or isinstance(value, (list, dict)):
         return None
     return value if type(value) is str else str(value)

@@ -122,7 +122,7 @@ _REASONING: tuple[tuple[str, ...], ...] = (
 
 
 def read_usage(counts: Mapping[str, Any]) -> Usage | None:
-    """The counts, reasoning included in the output; None where the object holds none.
+    """The counts, reasoning included in the output; None if the object holds none.
 
     A server whose total is prompt + completion + reasoning (xAI) leaves reasoning out of `completion_tokens`.
     """

@@ -191,7 +191,7 @@ def _custom(item: GrowingItem, ended: bool) -> ItemReading:
 def _differ(
     value: Mapping[str, Any], field: str, word: str | None, other: str | None
 ) -> tuple[str, str, Severity] | None:
-    """The finding that names both texts of a payload; None where there is one."""
+    """The finding that names both texts of a payload; None if there is one."""
     if other is None:
         return None
     one, two = (text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…" for text in (word or "", other))
