@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from inspector.provider import shipped
+from inspector.provider import all_stories
 from loop_core.wire import FORMATS
 from tests.clients import tables
 
@@ -29,7 +29,7 @@ def _rows() -> dict[tuple[str, str, str, str], Row]:
 
 def verdict(row: Row, usual: str | None) -> str:
     """What a report comes to, in a word or two; `usual` is the reason that its client gives where nothing is wrong."""
-    story = shipped()[row["scenario"]]
+    story = all_stories()[row["scenario"]]
     where = (f"{row['format']} {row['mode']}", row["format"], row["mode"])
     ends = next((story.ends_in[key] for key in where if key in story.ends_in), story.ends)
     if "unplayed" in row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inspector.provider.faults import FAULTS, Fault
-from inspector.provider.reading import shipped
+from inspector.provider.reading import all_stories
 from inspector.provider.server import pointing
 from loop_core.formats import PLAYED
 from loop_core.wire import wire
@@ -14,7 +14,7 @@ from loop_core.wire import wire
 def scripted_scenarios() -> str:
     """What comes with the program."""
     rows = [f"| `{story.name}` | {story.story} | `{story.ends}`{_besides(story.ends_in)} |"
-            for story in shipped().values()]
+            for story in all_stories().values()]
     return "\n".join(["| scenario | what happens | a turn of our loop ends |", "| --- | --- | --- |", *rows])
 
 

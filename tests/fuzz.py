@@ -70,8 +70,8 @@ def leave(case: Case, shown: View) -> None:
     matrix(case, Settings(), [])
     for form in FORMS:
         try:
-            for content in export.chosen(shown, form).values():
-                export.encoded(content)
+            for content in export.form_files(shown, form).values():
+                export.encode_file(content)
         except LoopError:
             continue
 

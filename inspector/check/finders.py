@@ -304,12 +304,12 @@ def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     taken = request_changes.text_after(view, turn) if cut or turn.merged.seams else None
     if taken is None:
         return
-    gone = [facts for facts in cut if request_changes.lost(facts.exchange.response.text or "", taken)]
+    gone = [facts for facts in cut if request_changes.is_lost(facts.exchange.response.text or "", taken)]
     if gone:
         yield RuleHit("the agent's history went on without the text before the cut" + (
             f", of {len(gone):,} answers" if len(gone) > 1 else ""), gone[0].index)
     for seam in turn.merged.seams:
-        doubled = request_changes.doubled(seam.cut, taken)
+        doubled = request_changes.doubled_text(seam.cut, taken)
         if doubled is not None:
             yield RuleHit(f"the agent's history holds the overlap of two segments twice: {doubled!r}",
                           pieces[-1].index if pieces else None)

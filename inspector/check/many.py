@@ -88,7 +88,7 @@ def _jobs(tasks: Sequence[FileTask]) -> int:
 
 def examine(task: FileTask) -> FileResult:
     """Checks the files of one task; it runs in a worker process."""
-    intake.bound(task.most)
+    intake.set_maximum(task.most)
     report = check_paths_together(task.paths, task.ids, api=task.api, profile=task.profile, wanted=task.wanted,
                                   listed=task.listed)
     return FileResult(report, len(task.paths) == 1 and report.spread)

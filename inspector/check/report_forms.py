@@ -36,7 +36,7 @@ def place(problem: Problem) -> str:
     return f"{one_line(problem.file)}{where}, turn {problem.turn}{byte}"
 
 
-def counted(report: Report) -> str:
+def totals_line(report: Report) -> str:
     """The totals of a report in one line."""
     counts = Counter(problem.severity for problem in report.problems)
     turns, lost = report.turns, sum(not turn.complete for turn in report.turns)
@@ -73,7 +73,7 @@ def text(report: Report) -> str:
     rules = sorted({problem.rule for problem in report.problems}, key=list(RULES).index)
     fixes = [_wrap(f"  {name}  {RULES[name].fix}", 6) for name in rules]
     return "\n".join([*lines, *(["", "what to do (`inspector rule ID` says more):", *fixes, ""] if fixes else []),
-                      _wrap(counted(report), 2)]) + "\n"
+                      _wrap(totals_line(report), 2)]) + "\n"
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def github(report: Report) -> str:
         lines.append(f"::{_COMMANDS[problem.severity]} {place_of}::"
                      f"{_data(f'{problem.message} (turn {problem.turn}{record})')}")
     lines += [f"::error title=unreadable::{_data(why)}" for why in report.errors]
-    lines += [] if report.turns or report.errors else [f"::warning title=nothing checked::{_data(counted(report))}"]
+    lines += [] if report.turns or report.errors else [f"::warning title=nothing checked::{_data(totals_line(report))}"]
     lines += [f"::warning title=not read::{_data(unread(report).removeprefix(', '))}"] if report.unread else []
     return "".join(f"{line}\n" for line in lines)
 
@@ -203,7 +203,7 @@ MOST_ROWS = 500
 
 def markdown(report: Report) -> str:
     """A summary for people: the totals, then a table of problems, errors first."""
-    lines = ["## Loop Inspector", "", _md(counted(report)), ""]
+    lines = ["## Loop Inspector", "", _md(totals_line(report)), ""]
     if report.problems:
         shown = sorted(report.problems, key=lambda each: list(GLYPHS).index(each.severity))[:MOST_ROWS]
         lines += ["| | rule | what | where |", "|---|---|---|---|"]

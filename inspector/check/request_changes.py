@@ -99,13 +99,13 @@ def _sent(view: View, index: int) -> Sequence[Message]:
     return request.messages if request is not None else ()
 
 
-def lost(text: str, taken: str) -> bool:
+def is_lost(text: str, taken: str) -> bool:
     """Whether a text of some length is missing from the answer in the history."""
     begins = text.strip()[:TELLING]
     return len(begins) == TELLING and bool(taken.strip()) and begins not in taken
 
 
-def doubled(overlap: str, taken: str) -> str | None:
+def doubled_text(overlap: str, taken: str) -> str | None:
     """The text that two segments share, if the history holds it twice in a row; None if it does not."""
     text = overlap.strip()
     if len(text) < TELLING // 2:

@@ -61,8 +61,8 @@ def _bounded(context: click.Context, _option: click.Parameter, most: int | None)
     from inspector.sessions import intake
 
     if most is not None:
-        context.call_on_close(lambda: intake.bound(intake.MOST))
-        intake.bound(most)
+        context.call_on_close(lambda: intake.set_maximum(intake.MOST))
+        intake.set_maximum(most)
 
 
 def reading(command: Command) -> Command:
@@ -86,7 +86,7 @@ INSECURE = click.option("--insecure-http", multiple=True, metavar="HOST",
                         help="Let the key go to this host over plain http; may be repeated.")
 
 
-def configured(policy: str | None) -> tuple[Config, Settings]:
+def configure(policy: str | None) -> tuple[Config, Settings]:
     """The configuration, and the initial settings of a replay: options override the configuration."""
     from dataclasses import replace
 
@@ -189,20 +189,20 @@ def located_all(paths: Sequence[str]) -> list[str]:
     """The paths, with sample names replaced by the paths of the samples."""
     if not any(path.startswith("sample:") for path in paths):
         return list(paths)
-    from inspector.sessions.agents import located
+    from inspector.sessions.agents import locate
 
-    return [located(path) for path in paths]
+    return [locate(path) for path in paths]
 
 
 def saved_runs(loaded: Loaded, original: View, stdin: bytes | None) -> tuple[Tree, Store]:
     """The saved runs of a recording, and their store; reports those that cannot be used."""
     import os
 
-    from inspector.whatif.branch_report import restored
+    from inspector.whatif.branch_report import restore_tree
     from inspector.whatif.store import open_store
 
     store = open_store(loaded, os.environ, stdin)
-    tree, notices = restored(original, store)
+    tree, notices = restore_tree(original, store)
     say(notices)
     return tree, store
 

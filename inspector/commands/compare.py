@@ -28,7 +28,7 @@ def compare(left: str, right: str | None, api: str | None, profile: str | None, 
     from inspector.report.lines.spans import one_line, text_of
     from inspector.whatif.turn_pair import TurnPair, TurnSide, pair_values
 
-    settings = commands.configured(policy)[1]
+    settings = commands.configure(policy)[1]
     loaded, one = commands.open_view([left], api, profile, settings)
     other_loaded, other = (loaded, one) if right is None else commands.open_view([right], api, profile, settings)
     numbers = (None, None) if turns is None else _numbers(turns)

@@ -57,7 +57,7 @@ def run_command(
     if otel_content and not otel:
         raise click.UsageError("--otel-content says what --otel sends: expected both")
     typed = headless.LiveOptions(stream=not whole, **given)
-    config, settings = commands.configured(policy)
+    config, settings = commands.configure(policy)
     if step:
         if as_json or otel:
             raise click.UsageError(f"expected either --step or {'--json' if as_json else '--otel'}")
@@ -147,9 +147,9 @@ def provider(
 def provider_lists() -> str:
     """Every built-in scenario and every fault."""
     from inspector.provider.faults import FAULTS
-    from inspector.provider.reading import shipped
+    from inspector.provider.reading import all_stories
 
-    stories, width = shipped().values(), max(map(len, (*shipped(), *FAULTS)))
+    stories, width = all_stories().values(), max(map(len, (*all_stories(), *FAULTS)))
     lines = ["Scenarios", *(f"  {story.name:<{width}}  {story.story}" for story in stories), ""]
     lines += ["Faults", *(f"  {row.name:<{width}}  {row.does}" for row in FAULTS.values())]
     return "\n".join(lines) + "\n"
@@ -187,7 +187,7 @@ def providers(
         commands.write(dialect_output.list_text())
         return
     chosen = scenarios.scenario_named(scenario or next(iter(scenarios.SCENARIOS)))
-    settings = commands.configured(policy)[1]
+    settings = commands.configure(policy)[1]
     told = rows(chosen, budget, dialects.dialects_named(tuple(only)), settings)
     if save is not None:
         from inspector.provider.dialect_output import save_all

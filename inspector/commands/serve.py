@@ -82,7 +82,7 @@ def _checked(paths: Sequence[str], api: str | None, profile: str | None, policy:
     """Reads what every tab will read, unless that takes a moment; None if nothing of it can be shown."""
     from inspector.sessions.intake import heavy
 
-    settings = commands.configured(policy)[1]
+    settings = commands.configure(policy)[1]
     if not paths or heavy(paths):
         return commands.READ
     loaded, shown = commands.open_view(paths, api, profile, settings)

@@ -33,7 +33,7 @@ def view_command(
     paths = commands.located_all(paths)
     if follow:
         commands.check_followed(paths)
-    config, settings = commands.configured(policy)
+    config, settings = commands.configure(policy)
     if paths and not commands.has_terminal():
         raise click.UsageError("the app needs a terminal; `inspector explain` gives the same as text")
     from inspector.tui.launch import run
@@ -65,7 +65,7 @@ def explain(
         from inspector.report import filters
 
         found = filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
-    settings = commands.configured(policy)[1]
+    settings = commands.configure(policy)[1]
     followed: FollowedView | None = None
     if follow:
         from inspector.report.followed_view import FollowedView
@@ -110,8 +110,8 @@ def export(
     """Writes a session, a response or a bug report, without credentials."""
     from inspector import export
 
-    loaded, shown = commands.open_view(paths, api, profile, commands.configured(policy)[1])
-    made = export.chosen(shown, form, turn_number, response_index)
+    loaded, shown = commands.open_view(paths, api, profile, commands.configure(policy)[1])
+    made = export.form_files(shown, form, turn_number, response_index)
     if folder == "-":
         commands.write("".join(made.values()))
     else:
@@ -141,7 +141,7 @@ def search(words: Sequence[str], as_json: bool) -> None:
     from inspector.report.lines.spans import one_line
     from inspector.sessions.agents import transcripts
 
-    settings = commands.configured(None)[1]
+    settings = commands.configure(None)[1]
     paths = [each.path for each in transcripts(os.environ)]
     for _ in read_rows(paths, None, None, settings):
         pass

@@ -71,7 +71,7 @@ def replay(
     wanted = [*([] if policy is None else [f"policy={policy}"]), *(["simulate=yes"] if simulate else [])]
     stretches = parse_stretches([*wanted, *assignments], from_step)
     stdin = commands.stdin_of(paths)
-    loaded, original = commands.open_view(paths, api, profile, commands.configured(None)[1], stdin)
+    loaded, original = commands.open_view(paths, api, profile, commands.configure(None)[1], stdin)
     named = any("live" in each for _, each in stretches)
     stored = base or against or save or live or named
     tree, store = commands.saved_runs(loaded, original, stdin) if stored else (Tree(original), None)
@@ -118,9 +118,9 @@ def _with_edits(
 
 def _recalled(original: View, stretches: Sequence[tuple[int | None, dict[str, str]]], store: Store) -> list[str]:
     """Has the live runs at hand that are named on the command line."""
-    from inspector.whatif.branch_report import remembered
+    from inspector.whatif.branch_report import load_live_runs
 
-    return [line for _, each in stretches for line in remembered(original, each.get("live"), store.folder)]
+    return [line for _, each in stretches for line in load_live_runs(original, each.get("live"), store.folder)]
 
 
 def _no_live(settings: Settings) -> None:
@@ -155,7 +155,7 @@ def policies(
     if csv_path == "-" and as_json:
         raise click.UsageError("--csv - and --json both write to standard output; name a file for one")
     check(csv_path, commands.located_all(paths), force)
-    base = commands.configured(None)[1]
+    base = commands.configure(None)[1]
     settings = settings_of(parse_assignments(assignments), replace(base, simulate=simulate or base.simulate))
     _no_live(settings)
     chosen = [preset(name) for name in names]
@@ -202,7 +202,7 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
         raise click.UsageError("--csv - and --json both write to standard output; name a file for one")
     check(csv_path, commands.located_all(paths), force)
     check(page_path, commands.located_all(paths), force, "--html")
-    config, base = commands.configured(policy)
+    config, base = commands.configure(policy)
     axes, fixed = parse_axes(specs), parse_assignments(assignments)
     twice = next((axis.name for axis in axes if axis.name in fixed), None)
     if twice is not None:
@@ -232,7 +232,7 @@ def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json
     from inspector.whatif import branch_report
 
     stdin = commands.stdin_of(paths)
-    loaded, original = commands.open_view(paths, api, profile, commands.configured(None)[1], stdin)
+    loaded, original = commands.open_view(paths, api, profile, commands.configure(None)[1], stdin)
     tree, store = commands.saved_runs(loaded, original, stdin)
     if as_json:
         commands.write_json(branch_report.branches_values(tree, store, paths))

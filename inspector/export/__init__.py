@@ -1,6 +1,6 @@
 """Exports: a session as a document, an exchange for other tools, a bug report. Credentials are masked once more.
 
-`FORMS` is the list of forms; each makes texts by file name, and opens no file itself. `chosen` makes those that an
+`FORMS` is the list of forms; each makes texts by file name, and opens no file itself. `form_files` makes those that an
 operator named, `write` puts files into a folder and writes over none.
 """
 
@@ -157,7 +157,7 @@ FORMS: Mapping[str, Form] = {
 # -- The form that an operator named, and its files ------------------------------------------------------------------
 
 
-def chosen(view: View, form: str, turn: int | None = None, response: int | None = None) -> Mapping[str, str]:
+def form_files(view: View, form: str, turn: int | None = None, response: int | None = None) -> Mapping[str, str]:
     """The files of one form: name -> content. Turns are numbered from 1, responses are indices.
 
     Raises:
@@ -199,7 +199,7 @@ def _word(text: str) -> str:
     return re.sub(r"[^\w-]+", "-", text).strip("-")
 
 
-def encoded(content: str) -> bytes:
+def encode_file(content: str) -> bytes:
     """The bytes of a file, with credentials masked; lone surrogates are written as escapes."""
     return redact.text(content).encode("utf-8", "backslashreplace")
 
@@ -216,7 +216,7 @@ def write(files: Mapping[str, str], folder: str, force: bool = False) -> list[st
         raise CallerError(f"{there[0]}: is there already; --force writes over it")
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        replace_all({path: encoded(content) for path, content in paths.items()})
+        replace_all({path: encode_file(content) for path, content in paths.items()})
     except OSError as why:
         raise CallerError(f"{folder}: cannot be written: {why.strerror or why}") from None
     return [str(path) for path in paths]

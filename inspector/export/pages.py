@@ -253,12 +253,12 @@ def markdown(blocks: Iterable[Block]) -> str:
     return "\n\n".join(_markdown_block(block) for block in blocks) + "\n"
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """`text` on one line, with Markdown's special characters escaped."""
     return _SPECIAL.sub(r"\\\1", one_line(text))
 
 
-def fenced(text: str) -> str:
+def fence_text(text: str) -> str:
     """`text` in a fence that is longer than any run of backticks in it."""
     plain = inert(text)
     longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
@@ -268,15 +268,15 @@ def fenced(text: str) -> str:
 
 def _markdown_block(block: Block) -> str:
     if isinstance(block, Heading):
-        return f"{'#' * block.level} {escaped(block.text)}"
+        return f"{'#' * block.level} {escape_markdown(block.text)}"
     if isinstance(block, Paragraph):
-        return _GRAVE[block.grave] + escaped(block.text)
+        return _GRAVE[block.grave] + escape_markdown(block.text)
     if isinstance(block, Items):
-        return "\n".join(f"- {escaped(text)}" for text in block.texts)
+        return "\n".join(f"- {escape_markdown(text)}" for text in block.texts)
     if isinstance(block, TableBlock):
         head = [f"| {' | '.join(block.head)} |", f"|{' --- |' * len(block.head)}"]
-        return "\n".join([*head, *(f"| {' | '.join(escaped(cell) for cell in row)} |" for row in block.rows)])
+        return "\n".join([*head, *(f"| {' | '.join(escape_markdown(cell) for cell in row)} |" for row in block.rows)])
     if isinstance(block, QuotedBytes):
-        return f"{escaped(block.label)}:\n\n" + fenced("\n".join(row for row, _ in block.rows))
+        return f"{escape_markdown(block.label)}:\n\n" + fence_text("\n".join(row for row, _ in block.rows))
     assert isinstance(block, Quote)  # noqa: S101 - the last of the union
-    return (f"{escaped(block.label)}:\n\n" if block.label else "") + fenced(block.text)
+    return (f"{escape_markdown(block.label)}:\n\n" if block.label else "") + fence_text(block.text)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from inspector.config.settings import Settings, live_limits, name_of
 from inspector.live.answers import TurnResults, recorded_results
 from inspector.live.headless import refuse_secrets
-from inspector.live.target import Cost, Target, cost_of, estimate, grafted, left_of, target_of, with_text
+from inspector.live.target import Cost, Target, cost_of, estimate, graft_changes, left_of, target_of, with_text
 from inspector.replay import Replay, plan_of
 from inspector.replay.case import LIVE
 from inspector.replay.edits import TurnInput, edited_request, pending_edits
@@ -124,7 +124,7 @@ def _spelling(
     before, known = body_of(request, target.profile), recorded
 
     def spelled(ask: LiveRequest) -> LiveRequest:
-        return ask if ask.body is None else replace(ask, body=grafted(known, before, ask.body))
+        return ask if ask.body is None else replace(ask, body=graft_changes(known, before, ask.body))
 
     return spelled
 

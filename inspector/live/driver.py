@@ -14,10 +14,10 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from inspector.live.headless import LiveStart, planned, refuse_secrets
+from inspector.live.headless import LiveStart, plan_turn, refuse_secrets
 from inspector.live.recorder import Recorder
-from inspector.live.stepper import BUSY, Flow, Phase, RunState, Stepper, begun
-from inspector.replay.case import cancelled
+from inspector.live.stepper import BUSY, Flow, Phase, RunState, Stepper, begin_turn
+from inspector.replay.case import cancelled_answer
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
 from loop_core.client.exchange import LiveResponse, Observer
@@ -105,9 +105,9 @@ class Driver(Observer):
         Raises:
             LoopError: the first request cannot be sent in this format.
         """
-        request, plan = planned(start.request, start.server, start.settings)
+        request, plan = plan_turn(start.request, start.server, start.settings)
         self.start, self.answers = start, start.answers
-        self.live = RunState(begun("t1", request, start.server, plan))
+        self.live = RunState(begin_turn("t1", request, start.server, plan))
         self.acts = Acts(start)
         self._changed = changed or (lambda: None)
         self._line = line
@@ -281,7 +281,7 @@ class Driver(Observer):
     def _gave_up(self, answer: LiveResponse) -> None:
         """The turn ends with an answer that the operator no longer wanted."""
         self.acts.cancelled(answer.ask.number, answered=False)
-        self.live.heard[-1][-1] = replace(answer, judgement=cancelled(answer.judgement))
+        self.live.heard[-1][-1] = replace(answer, judgement=cancelled_answer(answer.judgement))
         self._to(Phase.WAITING, self.live.stepper.after_answer(answer, self._sent, cancelled=True))
 
     async def _run_tools(self, effect: RunTools) -> None:

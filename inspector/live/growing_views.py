@@ -16,7 +16,7 @@ from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.merged import Text, answers, seam_lines, segment_lines
 from inspector.report.lines.outline import Block
-from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, joined, paragraphs, safe, text_of
+from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, join_groups, paragraphs, safe, text_of
 from inspector.sessions import redact
 from loop_core.client.streaming import PendingSeam
 from loop_core.turn.continuation import JoinedText, Seam, Segment
@@ -54,7 +54,7 @@ class Growing(Listed):
         self._begun = self._begun or bool(added)
         if self._begun:
             rows = paragraphs(self._tail + added)
-            lines: list[Line] = [(Span(self._gutter, Role.RULE), *row) for row in rows]
+            lines: list[Line] = [(Span(self._gutter, Tone.RULE), *row) for row in rows]
             self._made += lines
             self._settled += len(lines) - 1
             self._tail = text_of(rows[-1])
@@ -134,19 +134,19 @@ class Streams:
         every = list(answers(self._view, self._block))
         for order, answer in enumerate(every):
             if len(every) > 1:
-                lines.append((Span(f"answer {order + 1} of {len(every)}", Role.TITLE),))
+                lines.append((Span(f"answer {order + 1} of {len(every)}", Tone.TITLE),))
             segments = [segment for segment, _, _ in answer]
             last = order == len(every) - 1
             text = Text([*segments, self._coming] if last else segments,
                         whole if last else join(segments, self._rule), self._rule, self._rule, [])
             for place, (_, _, facts) in enumerate(answer):
-                lines += [(Span(f"{glyphs.PAST} ", Role.RULE), *line) for line, _ in segment_lines(text, place, facts)]
-        gutter = Span("┃ ", Role.RULE)
+                lines += [(Span(f"{glyphs.PAST} ", Tone.RULE), *line) for line, _ in segment_lines(text, place, facts)]
+        gutter = Span("┃ ", Tone.RULE)
         if self._seam is not None:
             lines += [(gutter, *line) for line in seam_lines(self._seam, self._rule)]
-        lines.append((gutter, *joined([
-            (Span(f"segment {len(self._segments) + 1}", Role.STRONG),), (Span("still coming", Role.WARN),),
-            (Span(f"response {self.flow.number}", Role.DIM),)])))
+        lines.append((gutter, *join_groups([
+            (Span(f"segment {len(self._segments) + 1}", Tone.STRONG),), (Span("still coming", Tone.WARN),),
+            (Span(f"response {self.flow.number}", Tone.DIM),)])))
         return lines
 
     # -- Response ------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class Streams:
         for kind, whole in every:
             fresh = self._take(kind, whole)
             if fresh and kind != self._kind:
-                sheet.section((Span(kind, Role.TITLE),))
+                sheet.section((Span(kind, Tone.TITLE),))
                 self._kind = kind
             if fresh:
                 sheet.grow(fresh)
@@ -170,8 +170,8 @@ class Streams:
 
     def _wire(self) -> Growing:
         self._text.reset()
-        told: list[Line] = [(Span(f"Response {self.flow.number}, its bytes as they come", Role.STRONG),)]
-        told += [(safe(f"{name}: ", Role.KEY), safe(value, Role.DIM))
+        told: list[Line] = [(Span(f"Response {self.flow.number}, its bytes as they come", Tone.STRONG),)]
+        told += [(safe(f"{name}: ", Tone.KEY), safe(value, Tone.DIM))
                  for name, value in redact.headers(list(self.flow.headers))]
         return Growing([*told, EMPTY], "")
 

@@ -19,7 +19,7 @@ from inspector.live.answers import Answers, results_of
 from inspector.live.inputs import json_file, key_for, request_of, secrets_of, tools_of
 from inspector.live.recorder import Recorder, RunMemory, replay_of
 from inspector.replay import Replay
-from inspector.replay.case import cancelled
+from inspector.replay.case import cancelled_answer
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
 from loop_core.client.address import Server, expected_speaker, refuse_plain
@@ -76,7 +76,7 @@ class _Observer(RunMemory, Recorder):
         super().__init__(path, title=title, provenance=f"recorded {BY_US}")
 
 
-def planned(request: Request, server: Server, settings: Settings) -> tuple[Request, Plan]:
+def plan_turn(request: Request, server: Server, settings: Settings) -> tuple[Request, Plan]:
     """The first request under these settings, and the plan of the run.
 
     Raises:
@@ -97,7 +97,7 @@ def run_live(
     Raises:
         LoopError: the request cannot be sent in this format, or the recording cannot be begun. Nothing was sent then.
     """
-    request, plan = planned(request, server, settings)
+    request, plan = plan_turn(request, server, settings)
     from loop_core.client.transport import Live
 
     with ExitStack() as stack:
@@ -121,7 +121,7 @@ def run_live(
             answered = took(steps, last.ask.number)
             observer.cancelled(last.ask.number, answered=answered)
             if not answered:
-                observer.heard[-1] = replace(last, judgement=cancelled(last.judgement))
+                observer.heard[-1] = replace(last, judgement=cancelled_answer(last.judgement))
         observer.ended_as(ended.terminal or "")
     notices = [observer.failure] if observer.failure else []
     made = replay_of(observer, steps, settings, path, notices)
@@ -201,7 +201,7 @@ def start(typed: LiveOptions, settings: Settings) -> LiveStart:
         answers.results = results_of(typed.results)
     if typed.reduce_schemas:
         request = with_reduced_tools(request)
-    request, _ = planned(request, server, settings)
+    request, _ = plan_turn(request, server, settings)
     path = typed.record or new_recording(api)
     if os.path.exists(path) and os.path.getsize(path):
         raise CallerError(f"--record {path}: the file is there already; a recording begins a new one")

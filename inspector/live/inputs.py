@@ -120,10 +120,10 @@ def variable_for(address: str, environment: Mapping[str, str], variable: str | N
         if not environment.get(variable):
             raise CallerError(f"--key-env: {variable} is not set")
         return variable
-    return next((name for name in wanted(address) if environment.get(name)), None)
+    return next((name for name in key_variables(address) if environment.get(name)), None)
 
 
-def wanted(address: str) -> tuple[str, ...]:
+def key_variables(address: str) -> tuple[str, ...]:
     """The environment variables that may hold a server's key, in order."""
     return (ANY, *VARIABLES.get(address, ()))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from inspector.config.settings import Settings, live_limits, parse_assignments
 from inspector.live.answers import Answers
-from inspector.live.headless import LiveOptions, LiveStart, new_recording, planned, start
+from inspector.live.headless import LiveOptions, LiveStart, new_recording, plan_turn, start
 from loop_core.client.address import Server
 from loop_core.errors import CallerError
 from loop_core.formats import PLAYED
@@ -86,7 +86,7 @@ def scenario_turn(story: Story, typed: LiveOptions, settings: Settings) -> Scrip
         begun = start(asked, settings)
         keyless = replace(begun.server, key="", sign=None)
         tools, answers = _tools(story.tools)
-        request, _ = planned(replace(begun.request, tools=tools), keyless, begun.settings)
+        request, _ = plan_turn(replace(begun.request, tools=tools), keyless, begun.settings)
     except BaseException:
         server.close()
         raise
@@ -110,7 +110,7 @@ def row_turn(row: DialectRow, settings: Settings) -> ScriptedTurn:
     try:
         speaker = Server(row.dialect.api, server.bases[row.dialect.api], profile=row.dialect.profile)
         _, answers = _tools(story.tools)
-        request, _ = planned(request, speaker, settings)
+        request, _ = plan_turn(request, speaker, settings)
     except BaseException:
         server.close()
         raise

@@ -13,8 +13,8 @@ from enum import StrEnum
 from time import monotonic
 from typing import Any
 
-from inspector.replay import resumed
-from inspector.replay.case import cancelled as given_up
+from inspector.replay import resume_step
+from inspector.replay.case import cancelled_answer as given_up
 from loop_core.client.address import Server, expected_speaker
 from loop_core.client.exchange import LiveResponse
 from loop_core.client.outgoing import LiveRequest, body_of, known_ability, live_request_for
@@ -185,7 +185,7 @@ class Stepper:
         if at is not None and at < len(self.steps) - again:
             raise CallerError(f"step {at + 1} ({self.steps[at].state.value}) went by a limit that would be another "
                               "now: the turn cannot be changed before this step")
-        last = resumed(self.last, self.opening, plan)
+        last = resume_step(self.last, self.opening, plan)
         return _settled(replace(self, plan=plan, steps=(*self.steps[:-1], last)), None, self.asked)
 
     def _parting(self, plan: Plan) -> int | None:
@@ -260,7 +260,7 @@ class Stepper:
                        asked=replace(live_request, request=request, body=body))
 
 
-def begun(turn_id: str, request: Request, server: Server, plan: Plan) -> Stepper:
+def begin_turn(turn_id: str, request: Request, server: Server, plan: Plan) -> Stepper:
     """A new turn whose first request waits to be sent.
 
     Raises:

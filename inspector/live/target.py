@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from inspector.live.inputs import ANY, secrets_of, variable_for, wanted
+from inspector.live.inputs import ANY, key_variables, secrets_of, variable_for
 from inspector.sessions.credential_values import REDACTED
 from inspector.sessions.recording import Exchange
-from loop_core.client.address import Server, expected_speaker, public_url, refuse_plain, unencrypted, url_of
+from loop_core.client.address import Server, expected_speaker, is_unencrypted, public_url, refuse_plain, url_of
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits, Spend
 from loop_core.turn.policy import Policy, ReasonSource
@@ -52,7 +52,7 @@ class Target:
     @property
     def open(self) -> bool:
         """Whether everything, including the key, would cross a network unencrypted."""
-        return unencrypted(self.url)
+        return is_unencrypted(self.url)
 
     @property
     def key(self) -> str:
@@ -106,7 +106,7 @@ def target_of(
         server = replace(server, key=environment[found].strip())
     refuse_plain(server)
     chosen = expected_speaker(server, request.model)
-    names = (variable,) if variable is not None else wanted(address)
+    names = (variable,) if variable is not None else key_variables(address)
     url = public_url(url_of(server, wire(exchange.api).path(request)))
     return Target(server, chosen.profile, request.model, url, found, names)
 
@@ -278,7 +278,7 @@ SPELLINGS: tuple[tuple[str, ...], ...] = (
 """Names under which servers take the same field; a changed one is written where it was recorded."""
 
 
-def grafted(recorded: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def graft_changes(recorded: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """The recorded body with the new request's changes: the difference of `after` and `before`, both encoded."""
     made = dict(recorded)
     for name in [*before, *(name for name in after if name not in before)]:
@@ -323,7 +323,7 @@ def _places(name: str, recorded: Mapping[str, Any]) -> list[str]:
 
 def _value(recorded: Any, before: Any, after: Any) -> Any:
     if isinstance(recorded, Mapping) and isinstance(after, Mapping):
-        return grafted(recorded, before if isinstance(before, Mapping) else {}, after)
+        return graft_changes(recorded, before if isinstance(before, Mapping) else {}, after)
     if _list(recorded) and _list(before) and _list(after):
         if len(recorded) == len(before) == len(after):
             return [own if one == other else _value(own, one, other)

@@ -18,7 +18,7 @@ from inspector.replay import Replay, TurnRun
 from inspector.replay.case import Case, open_case
 from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import EMPTY, Line, Role, Span, field, joined, paragraphs, quoted, safe
+from inspector.report.lines.spans import EMPTY, Line, Span, Tone, field, join_groups, paragraphs, quote, safe
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import open_paths, redact
 from inspector.sessions.recording import TurnRecord
@@ -90,19 +90,19 @@ def now(driver: Driver, key: Keys) -> Line:
     live = driver.live
     made = _NOW[live.phase](driver, key)
     if live.problem:
-        made = (Span("✖ ", Role.ERROR), safe(live.problem, Role.ERROR), Span(" · ", Role.DIM), *made)
+        made = (Span("✖ ", Tone.ERROR), safe(live.problem, Tone.ERROR), Span(" · ", Tone.DIM), *made)
     return made
 
 
 def _waits(driver: Driver, key: Keys) -> Line:
     live = driver.live
     if live.failed is not None:
-        return (Span("╳ NO ANSWER", Role.ERROR), Span("  "), safe(why_none(live.failed), Role.PLAIN, 200),
+        return (Span("╳ NO ANSWER", Tone.ERROR), Span("  "), safe(why_none(live.failed), Tone.PLAIN, 200),
                 *_keys(key, ("live.again", "sends it again"), ("live.body", "edits it"),
                        ("live.do", "lets the machine have it")))
-    head, doing = Span(f"{GLYPH} WAITS", Role.WARN), live.pending
+    head, doing = Span(f"{GLYPH} WAITS", Tone.WARN), live.pending
     if isinstance(doing, Send) and driver.stepper.asked is None:
-        return (Span("✖ CANNOT BE SENT", Role.ERROR), Span("  "), safe(driver.stepper.unsendable, Role.PLAIN, 200),
+        return (Span("✖ CANNOT BE SENT", Tone.ERROR), Span("  "), safe(driver.stepper.unsendable, Tone.PLAIN, 200),
                 *_keys(key, ("live.cancel", "cancels")))
     if isinstance(doing, Send):
         return (head, Span("  "), Span(f"to send {_which(doing, driver)}"), *_edited(driver),
@@ -111,12 +111,12 @@ def _waits(driver: Driver, key: Keys) -> Line:
     if isinstance(doing, RunTools):
         open_ = sum(driver.answers.planned(doing, place) is None and bool(driver.answers.ways(doing, place))
                     for place in range(len(doing.batch)))
-        left = Span(f", {open_} without an answer" if open_ else "", Role.WARN)
+        left = Span(f", {open_} without an answer" if open_ else "", Tone.WARN)
         calls = f"{len(doing.batch)} call{'' if len(doing.batch) == 1 else 's'}"
         return (head, Span("  "), Span(f"to answer {calls}"), left,
                 *_keys(key, ("live.do", "answers"), ("live.edit", "decides each")))
-    word = Role.OK if doing.terminal == "completed" else Role.WARN
-    notice = (Span(" · ", Role.DIM), safe(doing.notice, Role.PLAIN, 160)) if doing.notice else ()
+    word = Tone.OK if doing.terminal == "completed" else Tone.WARN
+    notice = (Span(" · ", Tone.DIM), safe(doing.notice, Tone.PLAIN, 160)) if doing.notice else ()
     return (head, Span("  "), Span("the turn ended: "), Span(doing.terminal, word), *notice,
             *_keys(key, ("live.do", "accepts"), ("live.say", "says something more")))
 
@@ -124,27 +124,27 @@ def _waits(driver: Driver, key: Keys) -> Line:
 def _asking(driver: Driver, key: Keys) -> Line:
     flow = driver.live.flow
     number = 0 if flow is None else flow.number
-    return (Span(f"{GLYPH} ASKED", Role.WARN), Span("  "), Span(f"request {number} has left, nothing has come"),
+    return (Span(f"{GLYPH} ASKED", Tone.WARN), Span("  "), Span(f"request {number} has left, nothing has come"),
             *_meanwhile(driver, key))
 
 
 def _streaming(driver: Driver, key: Keys) -> Line:
     flow = driver.live.flow
     assert flow is not None  # noqa: S101 - the phase begins with it
-    return (Span(f"{GLYPH} STREAMING", Role.WARN), Span("  "),
+    return (Span(f"{GLYPH} STREAMING", Tone.WARN), Span("  "),
             Span(f"the answer to request {flow.number}, HTTP {flow.status}, its tokens not told yet"),
             *_meanwhile(driver, key))
 
 
 def _retrying(driver: Driver, key: Keys) -> Line:
     last = driver.live.heard[-1][-1]
-    return (Span(f"{GLYPH} RETRIES", Role.WARN), Span("  "), safe(why_none(last), Role.PLAIN, 120),
-            Span(f" · sent again in {driver.live.seconds_left:.0f} s, retry {last.ask.attempt + 1}", Role.STRONG),
+    return (Span(f"{GLYPH} RETRIES", Tone.WARN), Span("  "), safe(why_none(last), Tone.PLAIN, 120),
+            Span(f" · sent again in {driver.live.seconds_left:.0f} s, retry {last.ask.attempt + 1}", Tone.STRONG),
             *_keys(key, ("live.cancel", "cancels")))
 
 
 def _running(driver: Driver, key: Keys) -> Line:
-    return (Span(f"{GLYPH} TOOLS", Role.WARN), Span("  the calls are being answered"), *_meanwhile(driver, key))
+    return (Span(f"{GLYPH} TOOLS", Tone.WARN), Span("  the calls are being answered"), *_meanwhile(driver, key))
 
 
 def _over(driver: Driver, key: Keys) -> Line:
@@ -160,7 +160,7 @@ _NOW: Mapping[Phase, Callable[[Driver, Keys], Line]] = {
 def _keys(key: Keys, *each: tuple[str, str]) -> Line:
     spans: list[Span] = []
     for name, words in each:
-        spans += [Span(" · ", Role.DIM), Span(key(name), Role.PRESS), Span(f" {words}", Role.DIM)]
+        spans += [Span(" · ", Tone.DIM), Span(key(name), Tone.PRESS), Span(f" {words}", Tone.DIM)]
     return tuple(spans)
 
 
@@ -180,7 +180,7 @@ def _which(send: Send, driver: Driver) -> str:
 
 def _edited(driver: Driver) -> Line:
     edited = driver.stepper.edited
-    return (Span(f", {' and '.join(edited)} edited", Role.MARK),) if edited else ()
+    return (Span(f", {' and '.join(edited)} edited", Tone.MARK),) if edited else ()
 
 
 def why_none(answer: LiveResponse) -> str:
@@ -214,14 +214,14 @@ def _next(driver: Driver) -> list[Line]:
 
 def request_lines(request: LiveRequest, edited: tuple[str, ...]) -> list[Line]:
     """A request as it will be sent, with its key masked."""
-    marks = (Span(f"  {' and '.join(edited)} edited", Role.MARK),) if edited else ()
-    lines: list[Line] = [(Span("NEXT REQUEST", Role.TITLE), *marks)]
-    lines.append((safe(f"{request.method} {request.url}", Role.STRONG),))
-    lines += [(safe(f"{name}: ", Role.KEY), safe(value, Role.DIM)) for name, value in request.headers]
+    marks = (Span(f"  {' and '.join(edited)} edited", Tone.MARK),) if edited else ()
+    lines: list[Line] = [(Span("NEXT REQUEST", Tone.TITLE), *marks)]
+    lines.append((safe(f"{request.method} {request.url}", Tone.STRONG),))
+    lines += [(safe(f"{name}: ", Tone.KEY), safe(value, Tone.DIM)) for name, value in request.headers]
     if request.body is None:
-        return [*lines, EMPTY, (Span("no body: the answer that is being made is fetched", Role.DIM),)]
+        return [*lines, EMPTY, (Span("no body: the answer that is being made is fetched", Tone.DIM),)]
     size = len(dump(request.body).encode())
-    lines += [EMPTY, (Span(f"{size:,} bytes of JSON", Role.DIM),)]
+    lines += [EMPTY, (Span(f"{size:,} bytes of JSON", Tone.DIM),)]
     for row in paragraphs(json.dumps(request.body, indent=2, ensure_ascii=False)):
         lines.append(row)
     return lines
@@ -229,7 +229,7 @@ def request_lines(request: LiveRequest, edited: tuple[str, ...]) -> list[Line]:
 
 def call_lines(effect: RunTools, answers: Answers) -> list[Line]:
     """The calls that wait, each with its arguments and its planned answer."""
-    lines: list[Line] = [(Span("CALLS", Role.TITLE), Span(f"  {len(effect.batch)} to be answered", Role.DIM))]
+    lines: list[Line] = [(Span("CALLS", Tone.TITLE), Span(f"  {len(effect.batch)} to be answered", Tone.DIM))]
     for place in range(len(effect.batch)):
         lines += [EMPTY, *call_of(effect, place, answers)]
     return lines
@@ -241,38 +241,38 @@ def call_of(effect: RunTools, place: int, answers: Answers) -> list[Line]:
     glyph, role = glyphs.ADMISSION[verdict.admission]
     call = verdict.call
     lines: list[Line] = [(Span(f"{glyph} {verdict.admission.value.upper()} ", role),
-                          safe(call.name or "unnamed", Role.STRONG), safe(f"  {call.id or 'no id'}", Role.DIM))]
+                          safe(call.name or "unnamed", Tone.STRONG), safe(f"  {call.id or 'no id'}", Tone.DIM))]
     text = call.arguments or ""
     if verdict.arguments is not None and isinstance(verdict.arguments, dict):
         text = json.dumps(verdict.arguments, indent=2, ensure_ascii=False)
-    lines += [(Span("│ ", Role.RULE), *row) for row in paragraphs(text[:SHOWN])]
+    lines += [(Span("│ ", Tone.RULE), *row) for row in paragraphs(text[:SHOWN])]
     lines += _answer(effect, place, verdict, answers)
     return lines
 
 
 def _answer(effect: RunTools, place: int, verdict: Verdict, answers: Answers) -> list[Line]:
     if verdict.admission is not Admission.READY:
-        return [field("answer", safe(f"not run: {verdict.why}", Role.WARN))]
+        return [field("answer", safe(f"not run: {verdict.why}", Tone.WARN))]
     decision = answers.planned(effect, place)
     if decision is None:
-        return [field("answer", Span("none yet: it would be told that there is no such tool", Role.WARN))]
+        return [field("answer", Span("none yet: it would be told that there is no such tool", Tone.WARN))]
     if decision.how is How.RUN:
         return [field("answer", Span("its tool answers it"))]
     if decision.how is How.REFUSED:
-        return [field("answer", Span("refused: the model is told so", Role.WARN))]
+        return [field("answer", Span("refused: the model is told so", Tone.WARN))]
     text, is_error, whence = decision.text, decision.is_error, "typed by you"
     if decision.how is How.RECORDED:
         found = answers.recorded(effect, place)
         if found is not None:
             text, is_error, whence = found[0].text, found[0].is_error, f"recorded: {found[1]}"
-    lines: list[Line] = [field("answer", safe(whence), Span(", an error" if is_error else "", Role.WARN))]
-    return [*lines, *((Span("  ", Role.RULE), *row) for row in paragraphs(text[:SHOWN]))]
+    lines: list[Line] = [field("answer", safe(whence), Span(", an error" if is_error else "", Tone.WARN))]
+    return [*lines, *((Span("  ", Tone.RULE), *row) for row in paragraphs(text[:SHOWN]))]
 
 
 def end_lines(effect: Finish) -> list[Line]:
     """The end that waits for the operator's acceptance."""
-    role = Role.OK if effect.terminal == "completed" else Role.ERROR
-    lines: list[Line] = [(Span("END OF THE TURN", Role.TITLE),), field("reason", Span(effect.terminal, role))]
+    role = Tone.OK if effect.terminal == "completed" else Tone.ERROR
+    lines: list[Line] = [(Span("END OF THE TURN", Tone.TITLE),), field("reason", Span(effect.terminal, role))]
     if effect.notice:
         lines.append(field("notice", safe(effect.notice)))
     return lines
@@ -280,11 +280,11 @@ def end_lines(effect: Finish) -> list[Line]:
 
 def _none(answer: LiveResponse) -> list[Line]:
     """An answer that was none, as it came."""
-    lines: list[Line] = [(Span("NO ANSWER", Role.TITLE),), field("why", safe(why_none(answer), Role.ERROR))]
-    lines += [field("" if place else "headers", safe(f"{name}: {value}", Role.DIM))
+    lines: list[Line] = [(Span("NO ANSWER", Tone.TITLE),), field("why", safe(why_none(answer), Tone.ERROR))]
+    lines += [field("" if place else "headers", safe(f"{name}: {value}", Tone.DIM))
               for place, (name, value) in enumerate(answer.headers)]
     text = answer.body[:SHOWN].decode("utf-8", "replace")
-    return [*lines, *([field("body", quoted(text, Role.RAW, SHOWN))] if text else [])]
+    return [*lines, *([field("body", quote(text, Tone.RAW, SHOWN))] if text else [])]
 
 
 def exchanges(driver: Driver) -> list[Line]:
@@ -292,10 +292,10 @@ def exchanges(driver: Driver) -> list[Line]:
     lines: list[Line] = []
     for heard in driver.live.heard[-1]:
         if heard.status is None or heard.status >= 400:
-            lines.append((Span("╳ ", Role.WARN), Span(f"request {heard.ask.number}", Role.STRONG),
-                          safe(f"  {why_none(heard)}", Role.DIM, 160)))
+            lines.append((Span("╳ ", Tone.WARN), Span(f"request {heard.ask.number}", Tone.STRONG),
+                          safe(f"  {why_none(heard)}", Tone.DIM, 160)))
     if driver.live.phase is Phase.RETRYING and lines:
-        lines.append((Span("  "), Span(f"sent again in {driver.live.seconds_left:.0f} s", Role.WARN)))
+        lines.append((Span("  "), Span(f"sent again in {driver.live.seconds_left:.0f} s", Tone.WARN)))
     return lines
 
 
@@ -316,17 +316,17 @@ def under_way(flow: Flow) -> list[Line]:
     """The lines below a text that is still arriving."""
     lines: list[Line] = []
     if flow.thinking and not flow.text:
-        lines.append((Span(f"thinking, {len(flow.thinking):,} characters so far", Role.DIM),))
+        lines.append((Span(f"thinking, {len(flow.thinking):,} characters so far", Tone.DIM),))
     if flow.call:
         lines.append((Span(f"arguments of calls, {len(flow.call):,} characters so far; no call runs before the answer "
-                           "has ended", Role.DIM),))
+                           "has ended", Tone.DIM),))
     return lines
 
 
 def head_of(flow: Flow) -> list[Line]:
     """The first lines about an answer that is still arriving."""
-    parts = [(Span(f"Response {flow.number}", Role.TITLE),), (Span("still coming", Role.WARN),)]
+    parts = [(Span(f"Response {flow.number}", Tone.TITLE),), (Span("still coming", Tone.WARN),)]
     if flow.status is not None:
         parts.append((Span(f"HTTP {flow.status}"),))
-    parts.append((Span("tokens are told at its end", Role.DIM),))
-    return [joined(parts), EMPTY]
+    parts.append((Span("tokens are told at its end", Tone.DIM),))
+    return [join_groups(parts), EMPTY]

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from inspector.provider.connection import AnsweredRequest
-    from inspector.provider.reading import read, shipped
-    from inspector.provider.scenarios import Answer, Kind, PlacedFault, Story
+    from inspector.provider.reading import all_stories, read
+    from inspector.provider.scenarios import Intent, Kind, PlacedFault, Story
     from inspector.provider.server import Provider, serving
 
 _HOMES = {
-    "AnsweredRequest": "connection", "read": "reading", "shipped": "reading", "Provider": "server", "serving": "server",
-    "Answer": "scenarios", "Kind": "scenarios", "PlacedFault": "scenarios", "Story": "scenarios",
+    "AnsweredRequest": "connection", "read": "reading", "all_stories": "reading", "Provider": "server",
+    "serving": "server", "Intent": "scenarios", "Kind": "scenarios", "PlacedFault": "scenarios", "Story": "scenarios",
 }
 """Public name -> its module, imported when first used: the table of dialects needs no server, aiohttp nor pydantic."""
 
-__all__ = ["Answer", "AnsweredRequest", "Kind", "PlacedFault", "Provider", "Story", "read", "serving", "shipped"]
+__all__ = ["AnsweredRequest", "Intent", "Kind", "PlacedFault", "Provider", "Story", "all_stories", "read", "serving"]
 
 
 def __getattr__(name: str) -> Any:

@@ -15,11 +15,11 @@ from inspector.report.lines.spans import (
     Line,
     Listed,
     Measure,
-    Role,
     Span,
+    Tone,
     field,
     more,
-    quoted,
+    quote,
     safe,
     text_of,
     width_of,
@@ -41,7 +41,7 @@ def peers(row: TableRow) -> Line:
     words = f"all {len(loose)} !" if isinstance(row, DialectRow) and len(loose) == len(row.peers) > 1 else " ".join(
         f"{each}!" for each in loose)
     rest = f"{len(differ) - len(loose)} differ" if len(differ) > len(loose) else ""
-    return tuple(span for span in (Span(words, Role.ERROR), Span(" " if words and rest else ""), Span(rest, Role.DIM))
+    return tuple(span for span in (Span(words, Tone.ERROR), Span(" " if words and rest else ""), Span(rest, Tone.DIM))
                  if span.text)
 
 
@@ -98,16 +98,16 @@ def layout(entries: Sequence[TableEntry], width: int) -> ColumnLayout:
 def titles(layout: ColumnLayout) -> Line:
     """The names of the columns."""
     heads = [f"{INDENT}dialect", *(column.key for column in layout.columns)]
-    return side_by_side([(Span(head, Role.KEY),) for head in heads], (layout.names, *layout.sizes))
+    return side_by_side([(Span(head, Tone.KEY),) for head in heads], (layout.names, *layout.sizes))
 
 
 def line(each: Shown, layout: ColumnLayout, measure: Measure = cells_of, mark: str = "…") -> Line:
     """One line of the list."""
     if isinstance(each, str):
-        return (Span(each, Role.TITLE),)
+        return (Span(each, Tone.TITLE),)
     head: Line = (Span(INDENT), *name_of(each, short=True))
     if not isinstance(each.row, DialectRow):
-        return (*head, Span(" " * (layout.names + GAP - width_of(head, measure))), Span(SILENT, Role.DIM))
+        return (*head, Span(" " * (layout.names + GAP - width_of(head, measure))), Span(SILENT, Tone.DIM))
     row = [head, *(column.cell(each.row) for column in layout.columns)]
     return side_by_side(row, (layout.names, *layout.sizes), measure, mark)
 
@@ -143,59 +143,59 @@ def sheet(row: TableRow, like: Sequence[TableRow] = ()) -> Listed:
     """All details of one row; `like` are those that say the same."""
     dialect = row.dialect
     lines: list[Line] = [
-        (Span(row.name, Role.TITLE), Span(f"  {row.played.scenario.name}, budget {row.played.budget:,} tokens",
-                                          Role.DIM)),
+        (Span(row.name, Tone.TITLE), Span(f"  {row.played.scenario.name}, budget {row.played.budget:,} tokens",
+                                          Tone.DIM)),
         field("what it does", safe(dialect.title or "speaks as its format says")),
     ]
-    last: list[Line] = [(), field("written in", safe(dialect.source, Role.DIM))]
+    last: list[Line] = [(), field("written in", safe(dialect.source, Tone.DIM))]
     if like:
         last.append(field("says the same", Span(", ".join(other.name.partition("/")[2] for other in like))))
     if isinstance(row, SilentRow):
-        return Listed([*lines, field("here", Span(SILENT, Role.WARN)), *last])
+        return Listed([*lines, field("here", Span(SILENT, Tone.WARN)), *last])
     return Listed([*lines, *_words(row), *_calls(row), *_decided(row), *_peers(row), *last])
 
 
 def _words(row: DialectRow) -> list[Line]:
     judged, response = row.judged, row.exchange.response
     lines = [field("raw word", *word(row)),
-             field("mapped", Span(judged.mapped.normalized.value, Role.NORMALIZED)),
+             field("mapped", Span(judged.mapped.normalized.value, Tone.NORMALIZED)),
              field("effective", *cells(row)[3])]
-    lines += [more(Span(seen.rule, Role.DIM), Span("  "), safe(seen.note)) for seen in judged.stop.evidence]
+    lines += [more(Span(seen.rule, Tone.DIM), Span("  "), safe(seen.note)) for seen in judged.stop.evidence]
     usage = response.usage
     if usage is not None and usage.output_tokens is not None:
         thinking = f", {usage.reasoning_tokens:,} of them thinking" if usage.reasoning_tokens else ""
         lines.append(field("tokens", Span(f"{usage.output_tokens:,} of {row.played.budget:,}{thinking}")))
     else:
-        lines.append(field("tokens", Span("not told", Role.DIM)))
+        lines.append(field("tokens", Span("not told", Tone.DIM)))
     notes = [finding.message for finding in (*response.findings, *judged.findings)]
-    return lines + [field("finding" if not i else "", safe(note, Role.WARN)) for i, note in enumerate(notes)]
+    return lines + [field("finding" if not i else "", safe(note, Tone.WARN)) for i, note in enumerate(notes)]
 
 
 def _calls(row: DialectRow) -> list[Line]:
     lines: list[Line] = [(), field("the call", Span(row.call.value))]
     for verdict in row.verdicts:
         held = verdict.admission is not Admission.READY
-        lines.append(field("received", safe(verdict.call.name, Role.STRONG), Span("  "),
-                           quoted(verdict.call.arguments or "", Role.RAW)))
-        lines.append(more(Span(verdict.admission.value.upper(), Role.HELD if held else Role.OK), Span("  "),
+        lines.append(field("received", safe(verdict.call.name, Tone.STRONG), Span("  "),
+                           quote(verdict.call.arguments or "", Tone.RAW)))
+        lines.append(more(Span(verdict.admission.value.upper(), Tone.HELD if held else Tone.OK), Span("  "),
                           safe(verdict.why)))
-    lines += [field("lost" if not i else "", safe(what, Role.WARN)) for i, what in enumerate(row.losses)]
+    lines += [field("lost" if not i else "", safe(what, Tone.WARN)) for i, what in enumerate(row.losses)]
     if row.blind:
-        lines.append(field("blind", Span(row.blind, Role.ERROR)))
+        lines.append(field("blind", Span(row.blind, Tone.ERROR)))
     return lines
 
 
 def _decided(row: DialectRow) -> list[Line]:
     last = row.run.trace.steps[-1].turn
-    lines: list[Line] = [(), field("decision", *cells(row)[6], Span(f"  by {last.policy.name}", Role.DIM))]
-    return [*lines, more(safe(last.notice, Role.DIM))] if last.notice else lines
+    lines: list[Line] = [(), field("decision", *cells(row)[6], Span(f"  by {last.policy.name}", Tone.DIM))]
+    return [*lines, more(safe(last.notice, Tone.DIM))] if last.notice else lines
 
 
 def _peers(row: DialectRow) -> list[Line]:
     return [
-        field("peers" if not number else "", Span(f"{PEER_VERSIONS[peer.name]:<20}", Role.DIM),
+        field("peers" if not number else "", Span(f"{PEER_VERSIONS[peer.name]:<20}", Tone.DIM),
               Span(f"{peer.word:<16}"),
               Span("as we do" if peer.agrees else f"that is {peer.means.value}",
-                   Role.ERROR if peer.looser else Role.PLAIN))
+                   Tone.ERROR if peer.looser else Tone.PLAIN))
         for number, peer in enumerate(row.peers)
     ]

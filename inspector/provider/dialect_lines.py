@@ -13,7 +13,7 @@ from inspector.provider.dialect_rows import LOST, CallState, DialectRow, SilentR
 from inspector.provider.dialects import PEER_VERSIONS
 from inspector.provider.scenarios import CHARACTERS, COMPLETE
 from inspector.report.lines.glyphs import STOP
-from inspector.report.lines.spans import Line, Role, Span, clip, joined, safe, width_of, wrapped
+from inspector.report.lines.spans import Line, Span, Tone, clip, join_groups, safe, width_of, wrap_line
 from loop_core.judge.classify import FINISHED
 
 SILENT = "nothing is known of how it says so"
@@ -40,20 +40,20 @@ def entries(rows: Sequence[TableRow], each: bool = False) -> list[TableEntry]:
 
 def cells(row: TableRow) -> tuple[Line, ...]:
     """One cell for each of `COLUMNS`."""
-    name: Line = (safe(row.name, Role.STRONG),)
+    name: Line = (safe(row.name, Tone.STRONG),)
     if isinstance(row, SilentRow):
-        return name, (Span(SILENT, Role.DIM),), (), (), (), (), (), ()
+        return name, (Span(SILENT, Tone.DIM),), (), (), (), (), (), ()
     mapped, stop = row.judged.mapped.normalized, row.judged.stop.normalized
     role = STOP[stop][1]
-    tightened = Span(" ⚠", Role.WARN) if mapped is not stop else Span("")
-    cap = Span(", cap", Role.WARN) if row.judged.cap_reached else Span("")
+    tightened = Span(" ⚠", Tone.WARN) if mapped is not stop else Span("")
+    cap = Span(", cap", Tone.WARN) if row.judged.cap_reached else Span("")
     return (
         name,
         word(row),
-        (Span(mapped.value, Role.NORMALIZED),),
+        (Span(mapped.value, Tone.NORMALIZED),),
         (Span(stop.value, role), cap, tightened),
-        (Span(deciding_rules(row), Role.DIM),),
-        (Span(row.call.value, Role.DIM if row.call is CallState.NONE else Role.PLAIN),),
+        (Span(deciding_rules(row), Tone.DIM),),
+        (Span(row.call.value, Tone.DIM if row.call is CallState.NONE else Tone.PLAIN),),
         _decision(row),
         _differing(row),
     )
@@ -63,12 +63,12 @@ def word(row: DialectRow) -> Line:
     """The raw stop word, and a native one beside it."""
     raw = row.exchange.response.raw_stop_reason
     status = row.exchange.response.http_status or 200
-    shown: Line = (safe(raw, Role.RAW),) if raw is not None else (Span("absent", Role.DIM),)
+    shown: Line = (safe(raw, Tone.RAW),) if raw is not None else (Span("absent", Tone.DIM),)
     if raw is None and row.exchange.response.error is not None:
-        shown = (Span(f"HTTP {status}" if status >= 400 else "an error in the stream", Role.RAW),)
-    native = [Span(f" {name.removesuffix('_finish_reason')}:", Role.DIM) for name in row.exchange.response.native
+        shown = (Span(f"HTTP {status}" if status >= 400 else "an error in the stream", Tone.RAW),)
+    native = [Span(f" {name.removesuffix('_finish_reason')}:", Tone.DIM) for name in row.exchange.response.native
               if name in ("native_finish_reason", "truncated")]
-    values = [safe(value, Role.RAW) for name, value in row.exchange.response.native.items()
+    values = [safe(value, Tone.RAW) for name, value in row.exchange.response.native.items()
               if name in ("native_finish_reason", "truncated")]
     return (*shown, *(span for pair in zip(native, values, strict=True) for span in pair))
 
@@ -80,15 +80,15 @@ def deciding_rules(row: DialectRow) -> str:
 
 
 def _decision(row: DialectRow) -> Line:
-    role = Role.ERROR if row.runs_cut or row.blind or row.decision == LOST else Role.PLAIN
+    role = Tone.ERROR if row.runs_cut or row.blind or row.decision == LOST else Tone.PLAIN
     return (Span(row.decision, role),)
 
 
 def _differing(row: DialectRow) -> Line:
     """The libraries that mean something else, those that take it for finished marked."""
-    return joined(
-        ((Span(f"{peer.name} ", Role.DIM), Span(f"{peer.word}{'!' if peer.looser else ''}",
-                                                Role.ERROR if peer.looser else Role.PLAIN))
+    return join_groups(
+        ((Span(f"{peer.name} ", Tone.DIM), Span(f"{peer.word}{'!' if peer.looser else ''}",
+                                                Tone.ERROR if peer.looser else Tone.PLAIN))
          for peer in row.peers if not peer.agrees), ", ")
 
 
@@ -111,13 +111,13 @@ def table(rows: Sequence[TableRow], width: int, each: bool = False) -> list[Line
 
 def name_of(entry: TableEntry, short: bool = False) -> Line:
     """The name of an entry, and the number of equal rows; `short` leaves the wire format out."""
-    first = Span(_short(entry.row) if short else entry.row.name, Role.STRONG)
-    return (first, Span(f" +{len(entry.like)}", Role.DIM)) if entry.like else (first,)
+    first = Span(_short(entry.row) if short else entry.row.name, Tone.STRONG)
+    return (first, Span(f" +{len(entry.like)}", Tone.DIM)) if entry.like else (first,)
 
 
 def _columns(grid: Grid, names: Sequence[str], beneath: Grid, width: int) -> list[Line] | None:
     """Rows as columns, what stands beneath each on a line of its own; None if they do not fit."""
-    heads: tuple[Line, ...] = tuple((Span(name, Role.KEY),) for name in names)
+    heads: tuple[Line, ...] = tuple((Span(name, Tone.KEY),) for name in names)
     sizes = [max(width_of(row[column]) for row in [heads, *grid] if column != 1 or row[2])
              for column in range(len(names))]
     if sum(sizes) + GAP * (len(sizes) - 1) > width:
@@ -125,7 +125,7 @@ def _columns(grid: Grid, names: Sequence[str], beneath: Grid, width: int) -> lis
     lines = [_laid(heads, sizes, width)]
     for row, under in zip(grid, beneath, strict=True):
         lines.append(_laid(row, sizes, width))
-        lines += [piece for line in under if line for piece in wrapped((Span("    "), *line), width)]
+        lines += [piece for line in under if line for piece in wrap_line((Span("    "), *line), width)]
     return lines
 
 
@@ -156,20 +156,20 @@ def _by_api(entries: Sequence[TableEntry], width: int) -> list[Line]:
             name, raw, way, call, decision = row
             lines: list[Line] = [(*name, Span("  "), *raw)]
             if way:
-                lines.append((Span("    "), *joined([way, call, decision])))
+                lines.append((Span("    "), *join_groups([way, call, decision])))
             lines += [(Span("    "), *line) for line in under if line]
-            stacks.append([piece for line in lines for piece in wrapped(line, width)])
+            stacks.append([piece for line in lines for piece in wrap_line(line, width)])
     else:
         rest = iter(columns[1:])
         for under in beneath:
-            count = 1 + sum(len(wrapped((Span("    "), *line), width)) for line in under if line)
+            count = 1 + sum(len(wrap_line((Span("    "), *line), width)) for line in under if line)
             stacks.append([next(rest) for _ in range(count)])
     made: list[Line] = columns[:1] if columns else []
     api = ""
     for entry, stack in zip(entries, stacks, strict=True):
         if entry.row.dialect.api != api:
             api = entry.row.dialect.api
-            made.append((Span(api, Role.TITLE),))
+            made.append((Span(api, Tone.TITLE),))
         made += stack
     return made
 
@@ -178,13 +178,13 @@ def reason(row: TableRow) -> Line:
     """The mapped reason and, if it differs, the effective one."""
     _, _, mapped, effective, *_ = cells(row)
     if isinstance(row, DialectRow) and row.judged.mapped.normalized is not row.judged.stop.normalized:
-        return (*mapped, Span(" → ", Role.DIM), *effective[:2])
+        return (*mapped, Span(" → ", Tone.DIM), *effective[:2])
     return effective
 
 
 def _blind(row: TableRow) -> Line:
     """Why nothing told that the answer was cut."""
-    return (Span("blind: ", Role.ERROR), Span(row.blind)) if isinstance(row, DialectRow) and row.blind else ()
+    return (Span("blind: ", Tone.ERROR), Span(row.blind)) if isinstance(row, DialectRow) and row.blind else ()
 
 
 def _why(row: TableRow, line: Line, differ: Line) -> Line:
@@ -192,13 +192,13 @@ def _why(row: TableRow, line: Line, differ: Line) -> Line:
     if not isinstance(row, DialectRow):
         return ()
     plain_word = deciding_rules(row) in ("stop reasons", "absent")
-    groups = [] if plain_word else [(Span("seen by ", Role.DIM), *line)]
-    return joined([*groups, *([(Span("peers: ", Role.DIM), *differ)] if differ else [])], "; ")
+    groups = [] if plain_word else [(Span("seen by ", Tone.DIM), *line)]
+    return join_groups([*groups, *([(Span("peers: ", Tone.DIM), *differ)] if differ else [])], "; ")
 
 
 def alike(rows: Sequence[TableRow]) -> list[Line]:
     """The rows that the first row of each group stands for."""
-    return [(Span(f"as {entry.row.name}: ", Role.DIM), Span(", ".join(_short(row) for row in entry.like)))
+    return [(Span(f"as {entry.row.name}: ", Tone.DIM), Span(", ".join(_short(row) for row in entry.like)))
             for entry in entries(rows) if entry.like]
 
 
@@ -209,13 +209,13 @@ def _short(row: TableRow) -> str:
 def heading(rows: Sequence[TableRow], policy: str) -> list[Line]:
     """The question, its result, and which libraries misread it."""
     if not rows:
-        return [(Span("no dialect was asked for", Role.WARN),)]
+        return [(Span("no dialect was asked for", Tone.WARN),)]
     played = rows[0].played
     asked = f"the same answer under a budget of {played.budget:,} tokens (ESTIMATED, {CHARACTERS} characters each)"
     return [
-        (Span(f"{played.scenario.name}: {played.scenario.title}", Role.TITLE),),
+        (Span(f"{played.scenario.name}: {played.scenario.title}", Tone.TITLE),),
         (Span(f"{asked} in {len(rows)} dialect{'s' if len(rows) != 1 else ''}"),),
-        (Span("SIMULATED", Role.WARN), Span("  made from a table of dialects; nobody was asked", Role.DIM)),
+        (Span("SIMULATED", Tone.WARN), Span("  made from a table of dialects; nobody was asked", Tone.DIM)),
         *outcome(rows, policy),
     ]
 
@@ -227,15 +227,15 @@ def outcome(table_rows: Sequence[TableRow], policy: str) -> list[Line]:
     if rows:
         decided = Counter(row.decision for row in rows)
         counts = " · ".join(f"{word} {count}" for word, count in decided.items())
-        lines.append((Span(f"{policy} decides: ", Role.KEY), Span(counts)))
+        lines.append((Span(f"{policy} decides: ", Tone.KEY), Span(counts)))
     unfinished = [row for row in rows if row.played.moment not in COMPLETE]
     by_word = sum(row.judged.mapped.normalized in FINISHED for row in unfinished)
     after = sum(row.judged.stop.normalized in FINISHED for row in unfinished)
     if by_word:
-        said_so = Span(f"{by_word} by their own word, {after} after judging", Role.WARN if after else Role.PLAIN)
-        lines.append((Span("finished, it seems: ", Role.KEY), said_so))
+        said_so = Span(f"{by_word} by their own word, {after} after judging", Tone.WARN if after else Tone.PLAIN)
+        lines.append((Span("finished, it seems: ", Tone.KEY), said_so))
     deceived = Counter(peer.name for row in unfinished for peer in row.peers if peer.means in FINISHED)
     if deceived:
         counts = " · ".join(f"{PEER_VERSIONS[name]} ({count})" for name, count in deceived.items())
-        lines.append((Span("taken for finished by: ", Role.KEY), Span(counts)))
+        lines.append((Span("taken for finished by: ", Tone.KEY), Span(counts)))
     return lines

@@ -19,7 +19,7 @@ from inspector.provider.dialect_rows import MS, DialectRow, TableRow, rows
 from inspector.provider.dialects import DIALECTS, PEER_VERSIONS
 from inspector.provider.scenarios import CHARACTERS, SCENARIOS, Scenario
 from inspector.report.explain_document import place_of
-from inspector.report.lines.spans import Line, plain, wrapped
+from inspector.report.lines.spans import Line, plain, wrap_line
 from loop_core.errors import CallerError
 from loop_core.turn.policy import Policy
 from loop_core.turn.trace import Fidelity
@@ -29,10 +29,10 @@ SCHEMA = "loop-inspector/providers/1"
 
 def text(rows: Sequence[TableRow], policy: Policy, width: int, each: bool = False) -> str:
     """The table as linear text, what matters first."""
-    lines: list[Line] = [piece for line in heading(rows, policy.name) for piece in wrapped(line, width)]
+    lines: list[Line] = [piece for line in heading(rows, policy.name) for piece in wrap_line(line, width)]
     lines += [(), *table(rows, width, each)]
     if not each and (notes := alike(rows)):
-        lines += [(), *(piece for line in notes for piece in wrapped(line, width))]
+        lines += [(), *(piece for line in notes for piece in wrap_line(line, width))]
     return plain(lines) + "\n"
 
 

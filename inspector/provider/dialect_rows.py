@@ -19,9 +19,9 @@ from inspector.provider.dialects import DIALECTS, Dialect, Peer, peers
 from inspector.provider.scenarios import (
     COMPLETE,
     TOOLS,
-    Answer,
     DeclaredTool,
     FirstAnswer,
+    Intent,
     PlayedScenario,
     Scenario,
     Story,
@@ -200,11 +200,11 @@ def story_of_row(row: DialectRow) -> Story:
     """A scenario for the scripted provider: first the row's own bytes, then the intended answer, in the row's dialect.
     """
     parts, exchange = row.played.scenario.parts, row.exchange
-    answer = Answer("".join(_texts(parts, ReasoningPart)), "".join(_texts(parts, TextPart)), tuple(_calls(parts)))
+    answer = Intent("".join(_texts(parts, ReasoningPart)), "".join(_texts(parts, TextPart)), tuple(_calls(parts)))
     kind = next((value for name, value in exchange.headers if name == "content-type"), "application/json")
     scenario = row.played.scenario
     return Story(
-        row.dialect.model, scenario.title, (answer, *((Answer(text=AFTERWARDS),) if answer.calls else ())),
+        row.dialect.model, scenario.title, (answer, *((Intent(text=AFTERWARDS),) if answer.calls else ())),
         tuple(DeclaredTool(tool) for tool in TOOLS), prompt=scenario.prompt, max_tokens=row.played.budget,
         first=FirstAnswer(exchange.response.http_status or 200, kind, row.sent),
     )

@@ -27,9 +27,9 @@ from loop_core.wire.serving import (
     PeerWords,
     Says,
     Spelling,
+    budget_words,
     fails,
     say,
-    spent,
 )
 
 ENDED, CALLED, CUT, CUT_CALL = Moment.ENDED, Moment.CALLED, Moment.CUT, Moment.CUT_CALL
@@ -137,7 +137,7 @@ OTHERS: tuple[Dialect, ...] = (
             {CUT_CALL: say("stop")}, CutCallForm.MARKUP,
             blind={CUT_BATCH: "the cut call is text, which a complete call before it makes look like a remark"}),
     Dialect(CHAT, "generic", "alias", "has another word: MAX_TOKENS", "ironclaw PR#5665; agentao PR#125",
-            spent("MAX_TOKENS", full="MAX_TOKENS")),
+            budget_words("MAX_TOKENS", full="MAX_TOKENS")),
     Dialect(CHAT, "llama_cpp", title="says length for a full context too, with truncated: true beside it",
             source="llama.cpp PR#28711", says={FULL: Spelling("length", {"truncated": "true"})}),
     Dialect(CHAT, "lm_studio", title="no finish reason where the context is full; another id in every piece of a call",
@@ -184,12 +184,12 @@ OTHERS: tuple[Dialect, ...] = (
             quirks=(frames.one_object,)),
     # -- Responses -----------------------------------------------------------------------------------------------
     Dialect(RESPONSES, "llama_cpp", title="says completed over a cut at max_output_tokens",
-            source="seen with SmolLM2, two builds", says=spent("completed"), blind={CUT: _AT_CAP}),
+            source="seen with SmolLM2, two builds", says=budget_words("completed"), blind={CUT: _AT_CAP}),
     Dialect(RESPONSES, "generic", "completed", "says completed for every cut", "omlx PR#2817",
-            spent("completed", full="completed"),
+            budget_words("completed", full="completed"),
             blind={CUT: _AT_CAP, CUT_AFTER: _CALLS_AT_CAP, FULL: "completed, and the count is below the cap"}),
     Dialect(RESPONSES, "generic", "bare", "says incomplete, and not why", "hermes-agent #91770",
-            {**spent("incomplete", full="incomplete"), FILTERED: say("incomplete")}),
+            {**budget_words("incomplete", full="incomplete"), FILTERED: say("incomplete")}),
     # -- Messages ------------------------------------------------------------------------------------------------
     Dialect(MESSAGES, "anthropic", "open", "never ends the block of a cut call", "zeroclaw cfee31c613",
             carried=CutCallForm.OPEN, model="claude-sonnet-4-5"),

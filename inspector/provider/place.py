@@ -19,7 +19,7 @@ from typing import Any
 
 from inspector.provider.dialect_writing import Manner
 from inspector.provider.dialects import Dialect
-from inspector.provider.scenarios import Answer, Kind, PlayedScenario, Story
+from inspector.provider.scenarios import Intent, Kind, PlayedScenario, Story
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
 from loop_core.turn.history import anchor_of_hint, is_hint, is_nudge, is_repair
@@ -138,7 +138,7 @@ def _failed(result: ToolResultPart) -> bool:
     return result.is_error or FAILURES.match(result.text) is not None
 
 
-def _heard(answer: Answer, place: StoryPlace, message: Message, failed: Container[str | None] = ()) -> StoryPlace:
+def _heard(answer: Intent, place: StoryPlace, message: Message, failed: Container[str | None] = ()) -> StoryPlace:
     """What an assistant message has of the answer; one that has nothing of it is none of ours."""
     left = missing_calls(answer, place.called)
     names = {answer.calls[number].name for number in left}
@@ -188,7 +188,7 @@ def _leaves(part: Any, whole: Any) -> bool:
     return part == whole or _begins(part, whole)
 
 
-def missing_calls(answer: Answer, called: Sequence[int]) -> list[int]:
+def missing_calls(answer: Intent, called: Sequence[int]) -> list[int]:
     """The numbers of the answer's calls that are missing from these."""
     return [number for number in range(len(answer.calls)) if number not in called]
 
@@ -305,7 +305,7 @@ class Draft:
     api: str
     stream: bool
     dialect: Dialect
-    answer: Answer
+    answer: Intent
     place: StoryPlace
     parts: tuple[ResponsePart, ...]
     """What is left to be said."""

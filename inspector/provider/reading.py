@@ -29,7 +29,7 @@ from pydantic import (
 
 from inspector.provider.dialects import dialects_named
 from inspector.provider.faults import FAULTS, Takes
-from inspector.provider.scenarios import FOLDER, Answer, DeclaredTool, Kind, PlacedFault, Story
+from inspector.provider.scenarios import FOLDER, DeclaredTool, Intent, Kind, PlacedFault, Story
 from loop_core.errors import CallerError
 from loop_core.values import Tool, ToolCall
 
@@ -164,8 +164,8 @@ def _placed(fault: Any) -> PlacedFault:
                   fault.when)
 
 
-def _answer(answer: AnswerModel) -> Answer:
-    return Answer(answer.reasoning, answer.text, tuple(_call(call) for call in answer.calls))
+def _answer(answer: AnswerModel) -> Intent:
+    return Intent(answer.reasoning, answer.text, tuple(_call(call) for call in answer.calls))
 
 
 def _call(call: Call) -> ToolCall:
@@ -196,7 +196,7 @@ class _Lines:
         return CallerError(f"{where}: {_spelled(place)}: {why}" if place else f"{where}: {why}")
 
 
-def shipped() -> dict[str, Story]:
+def all_stories() -> dict[str, Story]:
     """The built-in scenarios, by name."""
     return dict(_shipped())
 
@@ -214,7 +214,7 @@ def story_of(scenarios: Iterable[Any]) -> tuple[Story, ...]:
     Raises:
         CallerError: one cannot be used, or two have the same name.
     """
-    stories = tuple(_one(each) for each in scenarios) or tuple(shipped().values())
+    stories = tuple(_one(each) for each in scenarios) or tuple(all_stories().values())
     names = [each.name for each in stories]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -228,12 +228,12 @@ def _one(value: Any) -> Story:
     if isinstance(value, Mapping):
         return check_story(value, _Lines("scenario"))
     name = str(value)
-    if name in shipped():
-        return shipped()[name]
+    if name in all_stories():
+        return all_stories()[name]
     path = Path(name)
     if path.suffix in (".yaml", ".yml") or path.exists():
         return read(path)
-    raise CallerError(f"no scenario is called {name!r}; expected a file, or one of {', '.join(shipped())}")
+    raise CallerError(f"no scenario is called {name!r}; expected a file, or one of {', '.join(all_stories())}")
 
 
 def read(path: Path) -> Story:

@@ -21,7 +21,7 @@ from inspector.provider.frames import with_times
 from inspector.provider.place import Draft, PlaceMark, Sending, StoryPlace, locate, missing_calls, read_mark
 from inspector.provider.scenarios import (
     CHARACTERS,
-    Answer,
+    Intent,
     Kind,
     PlacedFault,
     PlayedScenario,
@@ -123,7 +123,7 @@ def reply_at(
     return _reply(draft, number, faults)
 
 
-def segment(story: Story, answer: Answer, place: StoryPlace, cap: int | None, dialect: Dialect) -> int:
+def segment(story: Story, answer: Intent, place: StoryPlace, cap: int | None, dialect: Dialect) -> int:
     """The number of this request among those for the same answer.
 
     A prefill shows one message for all that was said, so it is also counted how many answers under this cap, cut where
@@ -179,7 +179,7 @@ def dialect_for(api: str, stream: bool, name: str | None = None) -> Dialect:
 # -- what is meant ---------------------------------------------------------------------------------------------------
 
 
-def _left(answer: Answer, place: StoryPlace, request: Request) -> tuple[ResponsePart, ...]:
+def _left(answer: Intent, place: StoryPlace, request: Request) -> tuple[ResponsePart, ...]:
     """What of the answer is still to be said."""
     open_calls = _calls(answer, place, request)
     choice = request.tool_choice
@@ -192,7 +192,7 @@ def _left(answer: Answer, place: StoryPlace, request: Request) -> tuple[Response
     return (*thinking, *said, *open_calls)
 
 
-def _calls(answer: Answer, place: StoryPlace, request: Request) -> tuple[ToolCall, ...]:
+def _calls(answer: Intent, place: StoryPlace, request: Request) -> tuple[ToolCall, ...]:
     choice = request.tool_choice
     if choice == "none":
         return ()

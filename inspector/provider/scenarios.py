@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Intent:
     """The model's intended answer at one place of the scenario, in this order."""
 
     reasoning: str = ""
@@ -85,7 +85,7 @@ class Story:
 
     name: str
     story: str
-    answers: tuple[Answer, ...]
+    answers: tuple[Intent, ...]
     tools: tuple[DeclaredTool, ...] = ()
     faults: tuple[PlacedFault, ...] = ()
     prompt: str = "Tell me."

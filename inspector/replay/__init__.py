@@ -14,7 +14,16 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.config.settings import Settings, live_limits
-from inspector.replay.case import LIVE, Case, judge_response, limits_for, reach, seen_by_loop, source_of, spoken
+from inspector.replay.case import (
+    LIVE,
+    Case,
+    case_as_profile,
+    judge_response,
+    limits_for,
+    reach,
+    seen_by_loop,
+    source_of,
+)
 from inspector.replay.edits import edited_request, edited_source, pending_edits, stops_at_edit
 from inspector.sessions.recording import Link, TurnRecord, common_beginning
 from loop_core.turn import costs, moves
@@ -101,7 +110,7 @@ class Replay:
 def replay(case: Case, settings: Settings | None = None, before: Replay | None = None) -> Replay:
     """Replays every recorded turn under the settings; unchanged turns are reused from `before`."""
     settings = settings or Settings()
-    case = spoken(case, settings.profile)
+    case = case_as_profile(case, settings.profile)
     turns: list[TurnRun] = []
     first = 0
     again = any(exchange.again for exchange in case.loaded.exchanges)
@@ -110,9 +119,9 @@ def replay(case: Case, settings: Settings | None = None, before: Replay | None =
         first = turns[-1].end if turns else 0
     for record in case.loaded.turns[len(turns) :]:
         links = seen_by_loop(case, record) if again else record.links
-        turns.append(placed(record, tuple(played(case, record, links, settings)), first))
+        turns.append(place_steps(record, tuple(play_runs(case, record, links, settings)), first))
         first = turns[-1].end
-    return replayed(case, settings, turns)
+    return join_runs(case, settings, turns)
 
 
 def _same_turns(before: Replay, case: Case) -> int:
@@ -133,7 +142,7 @@ def _same_turns(before: Replay, case: Case) -> int:
     return min(len(before.turns), len(case.loaded.turns))
 
 
-def replayed(
+def join_runs(
     case: Case, settings: Settings, turns: Sequence[TurnRun], since: int = 0, earlier: tuple[Stretch, ...] = ()
 ) -> Replay:
     """The runs of all turns, in order."""
@@ -144,7 +153,7 @@ def replayed(
 _PREFILLS, _ASKS = Ability(prefill=True), Ability()
 
 
-def placed(record: TurnRecord, steps: tuple[Step, ...], first: int) -> TurnRun:
+def place_steps(record: TurnRecord, steps: tuple[Step, ...], first: int) -> TurnRun:
     """The steps of a turn, numbered for their position in a trace."""
     last = len(steps) - 1
     runs = steps[-1].run + 1 if steps else 0
@@ -153,7 +162,7 @@ def placed(record: TurnRecord, steps: tuple[Step, ...], first: int) -> TurnRun:
     return run
 
 
-def played(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int = 0) -> list[Step]:
+def play_runs(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int = 0) -> list[Step]:
     """The runs that are needed to look at every response from `links` on; `number` is the first one's."""
     made: list[Step] = []
     while links:
@@ -161,17 +170,17 @@ def played(case: Case, record: TurnRecord, links: Sequence[Link], settings: Sett
         made.extend(ran)
         if len(links) == 1 or stops_at_edit(ran):
             break  # a run looks at one answer at least; what answered other requests is no part of an edited turn
-        links, number = links[used(case, record, links, settings, ran) :], number + 1
+        links, number = links[count_used(case, record, links, settings, ran) :], number + 1
     return made
 
 
 def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[Step]:
     """The steps in which the machine decides one turn: those that `replay` puts from `first` to `decided`."""
-    case = spoken(case, settings.profile)
+    case = case_as_profile(case, settings.profile)
     return run(case, record, seen_by_loop(case, record), settings, 0)
 
 
-def used(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, steps: Sequence[Step]) -> int:
+def count_used(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, steps: Sequence[Step]) -> int:
     """The number of recorded answers that a run over `links` used; at least one, so that replays end."""
     if _recuts(steps[-1]):
         return reach(case, links, max(1, _simulated(case, record, links, settings).reached(steps[-1].turn)))
@@ -231,12 +240,12 @@ def run(
     if settings.edits:
         source = edited_source(case, links, pending_edits(case, record, settings), source)
     if after is not None:
-        return list(steps_from(resumed(after, request, plan), source))
+        return list(steps_from(resume_step(after, request, plan), source))
     opening = opening_step(record.id, request, plan)
     return [opening, *steps_from(opening, source)]
 
 
-def resumed(step: Step, request: Request, plan: Plan) -> Step:
+def resume_step(step: Step, request: Request, plan: Plan) -> Step:
     """A step changed so that a run can resume from it under another plan: the pending decision follows the new plan.
 
     An answer that waits to be evaluated is read by the new policy; a state that a guard has stopped, or that runs
@@ -274,7 +283,8 @@ def budget_changed(case: Case, record: TurnRecord, settings: Settings) -> bool:
 
 
 def _simulated(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings) -> SimulatedTurn:
-    from inspector.replay.simulate import simulated  # only what simulates pays for it
+    from inspector.replay.simulate import simulated_source  # only what simulates pays for it
 
     changed = budget_changed(case, record, settings)
-    return simulated(source_of(case, record, links), case.loaded.exchanges, case.measured, judge_response, changed)
+    recorded = source_of(case, record, links)
+    return simulated_source(recorded, case.loaded.exchanges, case.measured, judge_response, changed)

@@ -110,10 +110,10 @@ def _unasked(file: Input) -> str:
 
 def _judged(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -> Judgement:
     judged = judge_exchange(exchange)
-    return cancelled(judged) if cancels.get((exchange.path, exchange.entry)) is False else judged
+    return cancelled_answer(judged) if cancels.get((exchange.path, exchange.entry)) is False else judged
 
 
-def cancelled(judged: Judgement) -> Judgement:
+def cancelled_answer(judged: Judgement) -> Judgement:
     """The reading of an answer that the operator gave up: none of its calls runs, and the turn ends."""
     seen = (*judged.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
     return judged._replace(stop=StopReason(Stop.CANCELLED, judged.stop.raw, None, seen), promoted=False)
@@ -155,7 +155,7 @@ def _refused(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
     return verdict if why is None else Verdict(verdict.call, Admission.REJECTED, REFUSED, why, problems=(why,))
 
 
-def spoken(case: Case, profile: str | None) -> Case:
+def case_as_profile(case: Case, profile: str | None) -> Case:
     """The recording decoded as if this profile were the server of every exchange; computed once. None: as it was read.
 
     Raises:

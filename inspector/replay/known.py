@@ -98,7 +98,7 @@ def opening(answers: Sequence[KnownAnswer], position: int) -> int:
     return position
 
 
-def merged(answers: Sequence[KnownAnswer], first: int, measure: Callable[[int], TokenMeasure]) -> KnownOutput:
+def known_output(answers: Sequence[KnownAnswer], first: int, measure: Callable[[int], TokenMeasure]) -> KnownOutput:
     """The known output of the answer that begins at position `first`."""
     stretches: list[TokenStretch] = []
     segments: list[Segment] = []

@@ -18,24 +18,24 @@ from inspector.config.settings import Settings, TurnEdit
 from inspector.replay import (
     Replay,
     TurnRun,
-    placed,
+    count_used,
+    join_runs,
+    place_steps,
     plan_of,
-    played,
-    replayed,
-    resumed,
+    play_runs,
+    resume_step,
     run,
-    used,
 )
 from inspector.replay.case import (
     LIVE,
     TURN_PLACES,
     BranchAnswers,
     Case,
+    case_as_profile,
     gate_exchange,
     judge_exchange,
     seen_by_loop,
     source_of,
-    spoken,
 )
 from inspector.replay.edits import input_of, round_of, stops_at_edit
 from inspector.sessions.build import spoken_by
@@ -72,7 +72,7 @@ class BranchStart:
     def step(self, request: Request, plan: Plan, cap: int | None) -> Step:
         """The step to resume from under this plan; its request is sent with this cap, if given."""
         if self.before and self.before[-1].run == self.number:
-            made = resumed(self.before[-1], request, plan)
+            made = resume_step(self.before[-1], request, plan)
             return made if cap is None else _capped(made, cap)
         return opening_step(self.turn.record.id, request, plan._replace(fidelity=Fidelity.RECORDED))
 
@@ -92,7 +92,7 @@ def start_of(replay: Replay, since: int) -> BranchStart:
     links = turn.record.links
     for earlier_run in range(number):
         steps = [step for step in turn.steps if step.run == earlier_run]
-        links = links[used(replay.case, turn.record, links, replay.settings, steps) :]
+        links = links[count_used(replay.case, turn.record, links, replay.settings, steps) :]
     answers = sum(step.run == number and step.signal is Signal.PROVIDER_RESPONSE for step in before)
     count = 0
     while answers:
@@ -223,18 +223,18 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
         else:
             steps = _shared(old.steps, _again(case, old, settings, max(0, since - old.first)))
         if steps is not old.steps:
-            turns.append(placed(record, steps, first))
+            turns.append(place_steps(record, steps, first))
             same = False
         else:
-            turns.append(old if old.first == first else moved(old, first))
+            turns.append(old if old.first == first else shift_steps(old, first))
         first = turns[-1].end
     earlier = tuple(stretch for stretch in parent.stretches if stretch.since < since)
     if same:
         return Replay(case, settings, parent.trace, parent.turns, since, earlier, parent.ends)
-    return replayed(case, settings, turns, since, earlier)
+    return join_runs(case, settings, turns, since, earlier)
 
 
-def moved(old: TurnRun, first: int) -> TurnRun:
+def shift_steps(old: TurnRun, first: int) -> TurnRun:
     """The same steps at other indices, after an earlier turn became longer or shorter."""
     return replace(old, first=first, end=first + len(old.steps), decided=old.decided + first - old.first)
 
@@ -244,7 +244,7 @@ def case_since(parent: Replay, profile: str | None, since: int) -> Case:
 
     A run that has its first response by then goes on with the server that gave it.
     """
-    case = spoken(parent.case, profile)
+    case = case_as_profile(parent.case, profile)
     if since == 0 or case is parent.case:
         return case
     if parent.settings.profile == profile and parent.since <= since:
@@ -280,9 +280,9 @@ def _again(case: Case, old: TurnRun, settings: Settings, start: int) -> tuple[St
             ran = run(case, record, links, settings, number, steps[at - 1] if at > first else None)
             if stops_at_edit(ran):
                 return (*steps[:at], *ran)
-            rest = links[used(case, record, links, settings, [*steps[first:at], *ran]) :]
-            return (*steps[:at], *ran, *played(case, record, rest, settings, number + 1))
-        links = links[used(case, record, links, settings, steps[first:end]) :]
+            rest = links[count_used(case, record, links, settings, [*steps[first:at], *ran]) :]
+            return (*steps[:at], *ran, *play_runs(case, record, rest, settings, number + 1))
+        links = links[count_used(case, record, links, settings, steps[first:end]) :]
         first, number = end, number + 1
     return steps
 
@@ -307,7 +307,7 @@ def edit_step(replay: Replay, edit: TurnEdit) -> int:
             before = steps[at].before
             if isinstance(steps[at].event, ToolResults) and before is not None and before.spend.tool_steps == number:
                 return turn.first + at
-        links = links[used(replay.case, turn.record, links, replay.settings, steps[first:end]) :]
+        links = links[count_used(replay.case, turn.record, links, replay.settings, steps[first:end]) :]
         first = end
     raise CallerError(f"input {edit.input} of turn {edit.turn}, {given.what}: this run ends before it is given")
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from inspector.replay.known import AnswerShare, KnownOutput, is_cut, merged, opening, take
+from inspector.replay.known import AnswerShare, KnownOutput, is_cut, known_output, opening, take
 from inspector.replay.tokens import TokenMeasure, impossible, measure, splitter, under_cap
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError, EncodeError
@@ -130,7 +130,7 @@ class SimulatedTurn:
 
     def _of(self, first: int) -> KnownOutput:
         if first not in self._known:
-            known = merged(self.recorded.answers, first, self.measure)
+            known = known_output(self.recorded.answers, first, self.measure)
             last = first + len(known.after) - 1
             self._known[first] = replace(known, whole=known.whole and not self._surely_cut(last))
         return self._known[first]
@@ -340,7 +340,7 @@ def _note(recut: Recut, known: KnownOutput, word: str | None) -> str:
 Judge = Callable[[ChatResponse, Request | None, Profile], Judgement]
 
 
-def simulated(
+def simulated_source(
     recorded: RecordedSource, exchanges: Sequence[Exchange], memo: dict[int, TokenMeasure], judge: Judge,
     budget_changed: bool
 ) -> SimulatedTurn:

@@ -47,7 +47,7 @@ TRIED: Mapping[Basis, str] = {
 """How a setting was tried -> what was seen."""
 
 
-def tested(settings: Mapping[str, str], basis: Basis) -> Advice:
+def tested_advice(settings: Mapping[str, str], basis: Basis) -> Advice:
     """The advice to use settings under which the turn completed when tried."""
     said = " and ".join(f"{name} to {int(value):,}" for name, value in settings.items())
     return Advice(f"raise {said}: {TRIED[basis]}", basis, dict(settings))
@@ -149,7 +149,7 @@ UNDECLARED = "undeclared tool"
 """What a call to a tool that no request declared is called in the tables of stop words."""
 
 
-def refused(look: JudgedTurn) -> bool:
+def model_declined(look: JudgedTurn) -> bool:
     """Whether the model itself declined, in text under a clean stop word; no filter was involved."""
     stop = look.judged.stop
     own = stop.detail == "refusal" and stop.raw != "refusal"  # that word is what Anthropic's filter says
@@ -196,7 +196,7 @@ SITUATIONS: tuple[Situation, ...] = (
     Situation("no reason given", lambda look: _broke(look) and bool(look.exchange.response.raw_stop_reason),
               _said("look at the count of tokens: nothing says whether a budget cut it")),
     Situation("interrupted", _word(Stop.INTERRUPTED), _said("send it again; this was no budget cut")),
-    Situation("refused", refused, _said("change the prompt; a continuation will not help")),
+    Situation("refused", model_declined, _said("change the prompt; a continuation will not help")),
     Situation("blocked", _word(Stop.SAFETY_BLOCKED),
               _said("change the prompt or the filter; a continuation will not help")),
     Situation("unknown word", _word(Stop.UNKNOWN), _said("name the server with --profile, or report the word")),
@@ -224,7 +224,7 @@ UNSEEN = "no replay shows the unrecorded rest"
 LIVE = f"{UNSEEN}, asking live does"
 
 
-def guessed(look: JudgedTurn, row: Situation) -> Advice:
+def guessed_advice(look: JudgedTurn, row: Situation) -> Advice:
     """The advice if no setting could be tried, or none completed the turn."""
     guess = row.guess(look)
     if not row.tries:

@@ -219,7 +219,7 @@ def document_text(members: Mapping[str, Any]) -> Iterator[str]:
             continue
         between = "[\n  "
         for number, item in enumerate(value):
-            yield between + (indented(item, 2) if number >= _FEW else _indented_slowly(item, 2))
+            yield between + (indent_value(item, 2) if number >= _FEW else _indented_slowly(item, 2))
             between = ",\n  "
         yield "\n ]" if between[0] == "," else "[]"
     yield "\n}" if members else "{}"
@@ -234,7 +234,7 @@ def _indented_slowly(value: Any, level: int) -> str:
     return json.dumps(value, indent=1).replace("\n", f"\n{' ' * level}")
 
 
-def indented(value: Any, level: int = 0) -> str:
+def indent_value(value: Any, level: int = 0) -> str:
     """One value as indented text; its first line is not indented, the others have `level` spaces or more."""
     from pydantic_core import to_json
 

@@ -339,7 +339,7 @@ UNRECORDED = -1
 """The index of an answer that is in no recording."""
 
 
-def answered(view: View, step: int) -> int | None:
+def answering_step(view: View, step: int) -> int | None:
     """The step that received the current response; None before the first."""
     steps = view.steps
     if steps[step].turn.evaluation is None:
@@ -354,7 +354,7 @@ def answer_at(view: View, step: int) -> ResponseFacts | None:
     index = view.steps[step].response
     if index is not None:
         return view.responses[index]
-    at = answered(view, step)
+    at = answering_step(view, step)
     return None if at is None else _simulated(view, at)
 
 
@@ -375,7 +375,7 @@ def is_simulated(view: View, end: int) -> bool:
 def _simulated(view: View, at: int) -> ResponseFacts:
     step = view.steps[at]
     event, seen, before = step.event, step.turn.evaluation, step.before
-    assert isinstance(event, ProviderResponse)  # noqa: S101 - `answered` stops at one
+    assert isinstance(event, ProviderResponse)  # noqa: S101 - `answering_step` stops at one
     assert seen is not None  # noqa: S101 - such a step has looked at its answer
     assert before is not None  # noqa: S101 - and something was asked before it
     turn = view.turn_of(at)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at, answered
+from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at, answering_step
 from inspector.report.findings import CUT_WORDS, RAN
 from inspector.report.times import length_ms
 from inspector.sessions.transcripts.reasons import recorder_word
@@ -64,7 +64,7 @@ class StepContext:
         recorded = self.view.steps[self.index].response
         if recorded is not None:
             return recorded
-        at = answered(self.view, self.index)
+        at = answering_step(self.view, self.index)
         return None if at is None else ~at
 
     @property

@@ -276,7 +276,7 @@ def _once(test: Test) -> Test:
     return look_up
 
 
-def explained(why: FilterError, values: Iterable[tuple[str, str]]) -> FilterError:
+def explain_error(why: FilterError, values: Iterable[tuple[str, str]]) -> FilterError:
     """The same error, with a suggestion if the word is one that the screens show.
 
     `values` are the terms and their values in what is filtered: `("model", "gpt-5")`.

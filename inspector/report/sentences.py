@@ -48,14 +48,14 @@ def _reasoning(look: JudgedTurn) -> str:
     return ""
 
 
-def ended(look: JudgedTurn) -> str:
+def ending_words(look: JudgedTurn) -> str:
     """How the deciding response ended."""
     return f"{who(look)} ended with {budget(look)}"
 
 
-def cut(look: JudgedTurn) -> str:
+def cut_words(look: JudgedTurn) -> str:
     """How the deciding response was cut, and the limit that then ended the turn."""
-    return _with_limit(ended(look), look)
+    return _with_limit(ending_words(look), look)
 
 
 def cut_call(look: JudgedTurn) -> str:
@@ -72,7 +72,7 @@ def call_cut(look: JudgedTurn) -> str:
     """Which call was cut, and how; if there is none, how the response ended."""
     exchange, verdict = look.exchange, look.cut_call
     if verdict is None:
-        return ended(look)
+        return ending_words(look)
     size = len((verdict.call.arguments or "").encode("utf-8", "replace"))
     name = f"{verdict.call.name or 'a call'}{_which(look, verdict)}"
     shape = parse(verdict.call.arguments).shape
@@ -167,7 +167,7 @@ def held_beside(look: JudgedTurn) -> str:
     return f"; {held_call(look)}" if look.held else ""
 
 
-def unreached(response: ChatResponse) -> str:
+def unreached_reason(response: ChatResponse) -> str:
     """Why no server answered, if known."""
     told = next((found.message for found in response.findings if found.rule.startswith("transport.")), "")
     return f": {told}" if told else ""
@@ -199,7 +199,7 @@ EXPLANATIONS = ("finishMessage", "blockReasonMessage")
 """Other words of a provider that explain a filter, where it gives no text of refusal."""
 
 
-def explained(look: JudgedTurn) -> str:
+def filter_explanation(look: JudgedTurn) -> str:
     """Why an answer was filtered, in the provider's words."""
     response = look.exchange.response
     told = (response.refusal, *(response.native.get(name) for name in EXPLANATIONS),

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from inspector.config.settings import INITIAL, settings_of
-from inspector.replay import Replay, Stretch, TurnRun, first_cap, placed, replayed
+from inspector.replay import Replay, Stretch, TurnRun, first_cap, join_runs, place_steps
 from inspector.report.advice import LIMIT, RAISED, Basis
 from inspector.report.findings import ANOTHER_WAY, ReportedFinding
 from inspector.report.judged_turn import JudgedTurn, judged_turn_of
@@ -78,7 +78,7 @@ class Trial:
         starts = [(max(0, stretch.since - turn.first), stretch.settings) for stretch in replay.stretches]
         since = starts[-1][0]
         earlier = tuple(Stretch(*start) for start in starts[:-1] if start[0] < since)
-        alone = replayed(replay.case, replay.settings, [placed(turn.record, turn.steps, 0)], since, earlier)
+        alone = join_runs(replay.case, replay.settings, [place_steps(turn.record, turn.steps, 0)], since, earlier)
         return cls(alone, [each for each in noted if each.finding.rule != ANOTHER_WAY], good)
 
     def judged_under(self, settings: Set) -> JudgedTurn | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from inspector.report.lines.spans import Line, Measure, Role, Span, cells, clip, one_line, safe, text_of, width_of
+from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip, one_line, safe, text_of, width_of
 from inspector.report.lines.steps import role_of
 from inspector.report.table import Column, Table
 from inspector.report.turn_rows import BELOW, TurnRow, by_model, by_verdict
@@ -36,19 +36,19 @@ GAP = 1
 def _verdict(row: TurnRow) -> Line:
     seen = row.verdict
     if seen is None:
-        return (Span(f"∅ {UNREAD}", Role.DIM),)
+        return (Span(f"∅ {UNREAD}", Tone.DIM),)
     return (Span(f"{seen.glyph} {seen.word}", role_of(seen)),)
 
 
 def _reason(row: TurnRow) -> Line:
     if row.verdict is None:
-        return (safe(row.why, Role.DIM),)
+        return (safe(row.why, Tone.DIM),)
     absent = f"{row.agent}:{row.noted}" if row.noted else "absent"
     raw = one_line(absent if row.raw is None else row.raw)
     if raw == row.effective:
-        return (Span(raw, Role.NORMALIZED),)
-    arrow = Span(" → ", Role.DIM)
-    return (Span(raw, Role.RAW), arrow, Span(row.effective, Role.NORMALIZED))
+        return (Span(raw, Tone.NORMALIZED),)
+    arrow = Span(" → ", Tone.DIM)
+    return (Span(raw, Tone.RAW), arrow, Span(row.effective, Tone.NORMALIZED))
 
 
 def _tokens(row: TurnRow) -> str:
@@ -155,7 +155,7 @@ def heading(shown: Sequence[tuple[TurnColumn, int]], by: str = "", reverse: bool
     for column, size in shown:
         name = f"{column.name}{('▴' if reverse else '▾') if column.name == by else ''}"[:size]
         spans.append(Span(f"{name:>{size}}" if column.right else f"{name:<{size}}",
-                          Role.HERE if column.name == by else Role.KEY))
+                          Tone.HERE if column.name == by else Tone.KEY))
         spans.append(Span(" " * GAP))
     return tuple(spans[:-1])
 
@@ -199,19 +199,19 @@ def about(row: TurnRow) -> list[Line]:
     """The details of a row, one field per line: the verdict's sentence, the advice, the message, the place."""
     seen = row.verdict
     if seen is None:
-        return [(safe(UNREAD, Role.WARN), Span("  "), safe(row.why)), (safe(row.file, Role.DIM),)]
+        return [(safe(UNREAD, Tone.WARN), Span("  "), safe(row.why)), (safe(row.file, Tone.DIM),)]
     lines: list[Line] = [(*_verdict(row), Span("  "), safe(seen.sentence))]
     if row.advice:
-        lines.append((Span("change   ", Role.KEY), safe(row.advice, Role.STRONG)))
+        lines.append((Span("change   ", Tone.KEY), safe(row.advice, Tone.STRONG)))
     if row.turns:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
-        lines.append((Span("turns    ", Role.KEY), Span(counted)))
+        lines.append((Span("turns    ", Tone.KEY), Span(counted)))
     folder, _, name = row.file.rpartition("/")  # a long folder shall not push the name out of sight
     known = [f"turn {row.number} of {row.of}", row.model, row.agent, folder and f"in {folder}/"]
-    lines.append((Span("file     ", Role.KEY), safe(name), Span(" · ", Role.DIM),
-                  safe(" · ".join(each for each in known if each), Role.DIM)))
+    lines.append((Span("file     ", Tone.KEY), safe(name), Span(" · ", Tone.DIM),
+                  safe(" · ".join(each for each in known if each), Tone.DIM)))
     if row.title:
-        lines.append((Span("message  ", Role.KEY), safe(row.title)))
+        lines.append((Span("message  ", Tone.KEY), safe(row.title)))
     return lines
 
 

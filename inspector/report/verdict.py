@@ -12,7 +12,16 @@ from typing import NamedTuple
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import REFUSED
 from inspector.report import sentences as say
-from inspector.report.advice import Advice, Situation, about_error, guessed, nothing_read, refused, situation, tested
+from inspector.report.advice import (
+    Advice,
+    Situation,
+    about_error,
+    guessed_advice,
+    model_declined,
+    nothing_read,
+    situation,
+    tested_advice,
+)
 from inspector.report.findings import CUT_WORDS, RAN_CUT, ReportedFinding, recording_cut
 from inspector.report.judged_turn import JudgedTurn, asked_live, judged_turn_of
 from inspector.report.trial import best_settings
@@ -112,7 +121,7 @@ RESUMED = {
 def _only_looks_finished(ending: Ending, word: str, glyph: str, plain: str, advice: str) -> VerdictRow:
     return VerdictRow(word, glyph, plain, Severity.ERROR,
                lambda look: look.ending is ending and not look.repaired,
-               lambda look: f"{say.ended(look)}, but {say.finding_of(look)}",
+               lambda look: f"{say.ending_words(look)}, but {say.finding_of(look)}",
                lambda look: advice,
                lambda look: look.judged.ending_sure)
 
@@ -136,7 +145,7 @@ ROWS: tuple[VerdictRow, ...] = (
         say.cut_call, situation),
     VerdictRow("MALFORMED CALL", "▣", "#", Severity.ERROR,
         lambda look: look.word is Stop.MALFORMED_TOOL_CALL and not look.repaired,
-        say.ended, situation),
+        say.ending_words, situation),
     _only_looks_finished(
         Ending.CALL_LEAKED, "CALL LEAKED", "▣", "#",
         "start the server with the tool parser of its model, and look at its chat template; nothing may run from text"),
@@ -158,15 +167,15 @@ ROWS: tuple[VerdictRow, ...] = (
         say.limit_reached, situation, of_end=True),
     VerdictRow("TRUNCATED", "✂", "%", Severity.ERROR,
         lambda look: look.cut and look.word is not Stop.INTERRUPTED and not look.repaired,
-        say.cut, situation, lambda look: look.word is Stop.MAX_TOKENS),
+        say.cut_words, situation, lambda look: look.word is Stop.MAX_TOKENS),
     VerdictRow("CONTEXT FULL", "▤", "=", Severity.ERROR,
         lambda look: look.word is Stop.CONTEXT_WINDOW_EXCEEDED,
-        lambda look: say.ended(look) if look.exchange.response.error is None
+        lambda look: say.ending_words(look) if look.exchange.response.error is None
         else f"{say.who(look)} refused the request: {say.failure(look)}",
         situation),
     VerdictRow("NO ANSWER", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.repaired and _unanswered(look.exchange.response),
-        lambda look: f"{say.who(look)} was asked, and nobody answered{say.unreached(look.exchange.response)}",
+        lambda look: f"{say.who(look)} was asked, and nobody answered{say.unreached_reason(look.exchange.response)}",
         lambda look: "look at the address, the network and the server; no answer was begun"),
     VerdictRow("INTERRUPTED", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.repaired,
@@ -178,12 +187,13 @@ ROWS: tuple[VerdictRow, ...] = (
         about_error),
     VerdictRow("BLOCKED", "⊘", "0", Severity.WARNING,
         lambda look: look.word is Stop.SAFETY_BLOCKED,
-        lambda look: f"{say.who(look)} {'declined to answer' if refused(look) else 'filtered the answer'} "
-        f"({say.detail(look)}){say.explained(look)}",
+        lambda look: f"{say.who(look)} {'declined to answer' if model_declined(look) else 'filtered the answer'} "
+        f"({say.detail(look)}){say.filter_explanation(look)}",
         situation),
     VerdictRow("RECORDING CUT", "∅", "-", Severity.WARNING,
         lambda look: recording_cut(look.judged.stop) or _cut_behind(look),
-        lambda look: f"{say.ended(look)}, and the recording is cut right behind it: what came of its calls is not known"
+        lambda look: f"{say.ending_words(look)}, and the recording is cut right behind it: "
+        "what came of its calls is not known"
         if _cut_behind(look) else
         f"{say.who(look)}: the recording is cut after {look.exchange.response.size:,} bytes of the answer, "
         "so how it ended is not known",
@@ -200,7 +210,7 @@ ROWS: tuple[VerdictRow, ...] = (
         "look at the answer before it is used; nothing may run a call of it"),
     VerdictRow("UNKNOWN REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.exchange.recorded,
-        say.ended, situation),
+        say.ending_words, situation),
     VerdictRow("NOT RECORDED", "∅", "-", Severity.WARNING,
         lambda look: not look.exchange.recorded,
         lambda look: f"{look.exchange.api}: body not recorded, so nothing is known of its end",
@@ -223,18 +233,19 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "look at the call: nothing may run it as it is", of_last=True),
     VerdictRow("CALL REJECTED", "▣", "#", Severity.WARNING,
         lambda look: bool(look.rejected),
-        lambda look: f"{say.ended(look)}; its call {look.rejected[-1].call.name or 'without a name'} is rejected: "
-        f"{look.rejected[-1].why}",
+        lambda look: f"{say.ending_words(look)}; its call {look.rejected[-1].call.name or 'without a name'} "
+        f"is rejected: {look.rejected[-1].why}",
         lambda look: (
             "nothing to change: the agent answered the call with that" if look.rejected[-1].rule == REFUSED else
             "send the error back as the result of the call: the model can make it again"), of_last=True),
     VerdictRow("GAP IN THE ANSWER", "╳", "!", Severity.ERROR,
         lambda look: bool(look.rules & LOST_FRAME_RULES) and "judge.lost_frame" not in look.rules,
-        lambda look: f"{say.ended(look)}, but a frame of it could not be read: what it held is missing",
+        lambda look: f"{say.ending_words(look)}, but a frame of it could not be read: what it held is missing",
         lambda look: "send it again; Wire shows the frame"),
     VerdictRow("CUT UNSEEN", "✂", "%", Severity.WARNING,
         lambda look: any(answer.cut_unseen for answer in look.answers),
-        lambda look: f"{say.ended(look)}, but this budget cuts its answer, and nothing that the server sends shows it",
+        lambda look: f"{say.ending_words(look)}, but this budget cuts its answer, "
+        "and nothing that the server sends shows it",
         lambda look: "use a larger max_tokens: no loop can see this cut"),
     VerdictRow("SEAM UNVERIFIED", "≍", "~", Severity.WARNING,
         lambda look: bool(look.ended.doubtful_seams),
@@ -261,7 +272,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "", of_last=True),
     VerdictRow("COMPLETE", "✓", "+", Severity.INFO,
         lambda look: True,
-        lambda look: say.ended(look._replace(worst=len(look.answers) - 1, word=look.last_word)),
+        lambda look: say.ending_words(look._replace(worst=len(look.answers) - 1, word=look.last_word)),
         lambda look: "", of_last=True),
 )
 """Worst first; the last row always holds."""
@@ -320,4 +331,4 @@ def _advice(
     if isinstance(advice, str):
         return Advice(advice) if advice else None
     found = best_settings(replay, turn, noted, look, advice.tries, good) if advice.tries else None
-    return guessed(look, advice) if found is None else tested(found.settings, found.basis)
+    return guessed_advice(look, advice) if found is None else tested_advice(found.settings, found.basis)

@@ -144,7 +144,7 @@ def find(name: str, place: Path | None = None) -> Sample | None:
 PREFIX = "sample:"
 
 
-def located(path: str) -> str:
+def locate(path: str) -> str:
     """The path of a sample session for `sample:NAME`, which may be abbreviated; any other path unchanged.
 
     Raises:

@@ -67,7 +67,7 @@ def without_pieces(body: bytes, api: str, response: ChatResponse, counts: redact
         for span in detection.spans(b"".join([piece.plain for piece in pieces])):
             found += piece_spans(pieces, span)
             redact.count(counts, span.name)
-    return redact.masked(body, sorted(found))
+    return redact.mask_spans(body, sorted(found))
 
 
 def answer_texts(response: ChatResponse) -> Iterator[str]:
@@ -92,7 +92,7 @@ def fact_pieces(body: bytes, api: str, response: ChatResponse) -> dict[str, list
         first = 0
         for start, end in [(each.start, each.end) for each in read.of(fact)]:
             quoted = body[start : start + 1] == b'"' and end - start >= 2
-            plain, at = redact.unescaped(body[start + quoted : end - quoted])
+            plain, at = redact.unescape(body[start + quoted : end - quoted])
             made.append(SpelledPiece(first, plain, [start + quoted + place for place in at]))
             first += len(plain)
     return found
@@ -153,7 +153,7 @@ def _mend(made: list[Exchange], before: int, after: int, counts: redact.Counts |
 def _without(exchange: Exchange, span: detection.CredentialSpan) -> Exchange:
     """The exchange with a span of its text masked."""
     pieces = fact_pieces(exchange.body, exchange.api, exchange.response).get("text", [])
-    return with_body(exchange, redact.masked(exchange.body, sorted(piece_spans(pieces, span))))
+    return with_body(exchange, redact.mask_spans(exchange.body, sorted(piece_spans(pieces, span))))
 
 
 def _unsaid(exchange: Exchange, pieces: re.Pattern[str], shown: Mapping[str, str]) -> Exchange:
@@ -178,7 +178,7 @@ def with_body(exchange: Exchange, body: bytes) -> Exchange:
     if body == exchange.body or exchange.recorder is not None:
         return exchange
     body = _resealed(body, exchange.body)
-    return replace(exchange, content=body, response=redecoded(exchange, body, exchange.profile))
+    return replace(exchange, content=body, response=redecode(exchange, body, exchange.profile))
 
 
 def _resealed(body: bytes, received: bytes) -> bytes:
@@ -189,7 +189,7 @@ def _resealed(body: bytes, received: bytes) -> bytes:
     return reseal(body, received)
 
 
-def redecoded(exchange: Exchange, body: bytes, profile: Profile) -> ChatResponse:
+def redecode(exchange: Exchange, body: bytes, profile: Profile) -> ChatResponse:
     """The decoded response for another body of an exchange, or for the same body under another profile."""
     before = exchange.response
     end, status = before.transport_end, before.http_status
@@ -297,7 +297,7 @@ def spoken_by(exchange: Exchange, profile: str) -> Exchange:
         return exchange
     response = exchange.response
     if exchange.recorded and exchange.recorder is None and chosen.profile.words != exchange.profile.words:
-        response = redecoded(exchange, exchange.body, chosen.profile)
+        response = redecode(exchange, exchange.body, chosen.profile)
     return replace(exchange, profile=chosen.profile, profile_evidence=chosen.evidence, response=response)
 
 

@@ -18,7 +18,7 @@ STDIN = "-"
 _PASSED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv"})
 
 
-def expanded(path: str, shut: list[Skipped]) -> Iterator[tuple[str, bool]]:
+def expand(path: str, shut: list[Skipped]) -> Iterator[tuple[str, bool]]:
     """The files of a folder, or the path itself; each with whether it came from a folder. `shut` receives what cannot
     be listed.
     """
@@ -32,7 +32,7 @@ def expanded(path: str, shut: list[Skipped]) -> Iterator[tuple[str, bool]]:
 def files_of(paths: Sequence[str]) -> tuple[list[tuple[str, bool]], list[str]]:
     """The files of paths and folders, each with whether it came from a folder; and why a folder could not be listed."""
     shut: list[Skipped] = []
-    found = [each for path in paths for each in expanded(path, shut)]
+    found = [each for path in paths for each in expand(path, shut)]
     return found, [folder.why for folder in shut]
 
 

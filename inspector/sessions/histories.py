@@ -269,7 +269,7 @@ class SeatedExchange:
         return self.calls if self.cut else ()
 
 
-def seated(index: int, exchange: Exchange, history: History, when: float) -> SeatedExchange:
+def seat(index: int, exchange: Exchange, history: History, when: float) -> SeatedExchange:
     """An exchange with the facts that assigning it to a turn needs."""
     response, request = exchange.response, exchange.request
     calls, text = response_calls(response.parts), response_text(response.parts)

@@ -32,7 +32,7 @@ def most() -> int:
     return _most
 
 
-def bound(number: int) -> None:
+def set_maximum(number: int) -> None:
     """Sets the maximum."""
     global _most
     _most = number

@@ -16,7 +16,7 @@ from typing import IO, NamedTuple
 from inspector.config import files
 from inspector.sessions import intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
-from inspector.sessions.folders import STDIN, expanded, files_below, plain_head
+from inspector.sessions.folders import STDIN, expand, files_below, plain_head
 from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, choose, importer
 from inspector.sessions.importers.file_head import complete
 from inspector.sessions.importers.known_formats import EXPECTED, refusal, unknown
@@ -99,7 +99,7 @@ def open_each(
     """
     options = options_of(api, profile)
     shut: list[Skipped] = []
-    every = [name for path in paths for name in expanded(path, shut)]
+    every = [name for path in paths for name in expand(path, shut)]
     for folder in shut:
         yield _unread_group(folder.why.split(": ", 1)[0], folder.why, 0, len(every))
     spread: dict[str, list[OpenedFile]] = {}

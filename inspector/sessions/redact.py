@@ -47,7 +47,7 @@ def count(counts: Counts | None, name: str) -> None:
         counts[name] = counts.get(name, 0) + 1
 
 
-def masked(data: bytes, found: Sequence[CredentialSpan], counts: Counts | None = None) -> bytes:
+def mask_spans(data: bytes, found: Sequence[CredentialSpan], counts: Counts | None = None) -> bytes:
     """The bytes with masks at the spans, of the same length."""
     pieces: list[bytes] = []
     done = 0
@@ -61,15 +61,15 @@ def masked(data: bytes, found: Sequence[CredentialSpan], counts: Counts | None =
 def body(data: bytes, counts: Counts | None = None) -> bytes:
     """The bytes with credentials masked, of the same length, even if JSON escapes spell them."""
     if ESCAPES.search(data):
-        data = masked(data, escaped_spans(data), counts)
-    return masked(data, spans(data), counts)
+        data = mask_spans(data, escaped_spans(data), counts)
+    return mask_spans(data, spans(data), counts)
 
 
 def text(value: str, counts: Counts | None = None) -> str:
     """The text with credentials masked."""
     raw = value.encode("utf-8", "surrogatepass")
     found = spans(raw)
-    return masked(raw, found, counts).decode("utf-8", "surrogatepass") if found else value
+    return mask_spans(raw, found, counts).decode("utf-8", "surrogatepass") if found else value
 
 
 # -- headers, addresses, requests ------------------------------------------------------------------------------------
@@ -246,11 +246,11 @@ def spelled_spans(data: bytes, start: int, end: int) -> list[CredentialSpan]:
         said = None  # no whole string: it is read piece by piece
     if said is not None and not spans(said):
         return []  # nearly always: the places of its characters, which cost far more, are not needed
-    plain, places = unescaped(data[start:end])
+    plain, places = unescape(data[start:end])
     return [CredentialSpan(start + places[a], start + places[b], name) for a, b, name in spans(plain)]
 
 
-def unescaped(inside: bytes) -> tuple[bytes, list[int]]:
+def unescape(inside: bytes) -> tuple[bytes, list[int]]:
     """The bytes that the inside of a JSON string stands for, with the offset of each (and of the end) in the escaped
     text."""
     if b"\\" not in inside:

@@ -13,7 +13,7 @@ from datetime import datetime
 from sys import intern
 from typing import NamedTuple
 
-from inspector.sessions.histories import History, HistoryTree, ItemKind, SeatedExchange, seated
+from inspector.sessions.histories import History, HistoryTree, ItemKind, SeatedExchange, seat
 from inspector.sessions.parents import Index, PlaceEvidence, last_answer, narrow, new_message, opening, place, tail_of
 from inspector.sessions.recording import Conversation, Exchange, Link, TurnPlace, TurnRecord
 
@@ -95,7 +95,7 @@ class _Threader:
                 waiting.append((index, exchange))
             elif request is not None:
                 self.unknown.update(() if request.previous_id is None else (request.previous_id,))
-                free.append(seated(index, exchange, self.tree.history(request), self.when[index]))
+                free.append(seat(index, exchange, self.tree.history(request), self.when[index]))
         free.sort(key=lambda one: (*one.history.size, one.when, one.index))
         for one in free:
             self._seat(one, self._step(one))
@@ -303,7 +303,7 @@ class _Threader:
         parent = parents[0]
         start = self.tree.step(parent.history.node, self.tree.answer_key(parent.text, parent.calls))
         history = self.tree.history(request, start)
-        one = seated(index, exchange, history, self.when[index])
+        one = seat(index, exchange, history, self.when[index])
         if len(parents) > 1:
             why = f"{len(parents)} exchanges answered with the id that it goes on from"
             ambiguous = tuple(each.index for each in parents)
@@ -320,7 +320,7 @@ class _Threader:
         """An exchange without a request: a poll of a response that is known, or a turn of its own."""
         self.alone = True
         history = History((), (self.tree.step(0, self.tree.key(("alone", index))),), 0)
-        one = seated(index, exchange, history, self.when[index])
+        one = seat(index, exchange, history, self.when[index])
         told = self._told(one)
         if told is not None:
             self._seat(one, told)

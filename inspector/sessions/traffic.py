@@ -57,7 +57,7 @@ def reparse(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-def begun(text: str) -> Any:
+def parse_beginning(text: str) -> Any:
     """The readable beginning of a cut JSON value; a number at the cut is left out, since it may be incomplete.
 
     Raises:

@@ -18,7 +18,7 @@ from textual.theme import Theme
 from textual.types import CSSPathType
 
 from inspector.replay.case import Case
-from inspector.report.lines.spans import Role, one_line
+from inspector.report.lines.spans import Tone, one_line
 from inspector.sessions.intake import heavy
 from inspector.tui.leaving import PassingScreen
 from inspector.tui.messages import (
@@ -386,7 +386,7 @@ class LoadingScreen(PassingScreen):
 
     def compose(self) -> ComposeResult:
         """One line per path."""
-        yield note("Reading", Role.TITLE)
+        yield note("Reading", Tone.TITLE)
         for path in self._paths[:20]:
-            yield note(f"  {one_line(path)}", Role.PLAIN)
-        yield note("q leaves; the other keys work once it is read", Role.DIM)
+            yield note(f"  {one_line(path)}", Tone.PLAIN)
+        yield note("q leaves; the other keys work once it is read", Tone.DIM)

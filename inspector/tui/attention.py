@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
 from inspector.report.lines.outline import Outline
-from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, field, more, safe
+from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, field, more, safe
 from inspector.report.lines.steps import SEVERITY
 from inspector.tui.panels import key_note, note
 from inspector.tui.stage import SessionPart, SessionStage
@@ -87,10 +87,10 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
     advice = header.advice_of(turn)
     if advice:
         runs = turn.verdict.advice is not None and turn.verdict.advice.set is not None
-        lines += [field("what to change ", *advice), *([more(Span("F makes this run", Role.DIM))] if runs else [])]
+        lines += [field("what to change ", *advice), *([more(Span("F makes this run", Tone.DIM))] if runs else [])]
     for order, noted in enumerate(turn.noted):
         said = safe(noted.finding.message, SEVERITY[noted.finding.severity])
-        lines += [field("findings", said) if not order else more(said), more(Span(noted.finding.rule, Role.DIM))]
+        lines += [field("findings", said) if not order else more(said), more(Span(noted.finding.rule, Tone.DIM))]
     path = outline.block_of(turn.run.first).path
     lines += [EMPTY, field("file", safe(path)), field("all turns", *header.counts(view)), field("session", *source)]
     return lines
@@ -116,7 +116,7 @@ class VerdictSheet(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """A title, the lines, the keys."""
         with Vertical(id="whole"):
-            yield note("Verdict", Role.TITLE)
+            yield note("Verdict", Tone.TITLE)
             text = TextView()
             text.set_reactive(TextView.sheet, Listed(self._lines))
             yield text

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
 
-from inspector.report.lines.spans import Line, Listed, Role, Span, text_of
+from inspector.report.lines.spans import Line, Listed, Span, Tone, text_of
 from inspector.tui.delivery import copy_text
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import RowList
@@ -47,7 +47,7 @@ class PairList(RowList):
     def row(self, index: int) -> Line:
         """A fact, or a pair of steps."""
         width, measure = self.scrollable_content_region.width, paint_of(self.app).measure
-        mark = Span("▶" if index == self.cursor else " ", Role.HERE)
+        mark = Span("▶" if index == self.cursor else " ", Tone.HERE)
         return (mark, *self.pair.row_line(self.rows[index], width - 1, measure))
 
     def unfold(self) -> bool:
@@ -128,10 +128,10 @@ class Beside(Screen[int | None]):
         pair = self._pairs.pair
         which = f"Turn {pair.left.view.number(pair.left.turn)} in both runs  " if pair.one_turn else "Two turns  "
         title = self.query_one("#beside-title", Note)
-        title.line = (Span(which, Role.TITLE), Span(pair.summary(), Role.STRONG))
+        title.line = (Span(which, Tone.TITLE), Span(pair.summary(), Tone.STRONG))
         self._head()
         self.query_one("#texts", TextView).sheet = Listed(
-            [(Span("merged text, left to right", Role.DIM),), *pair.texts()])
+            [(Span("merged text, left to right", Tone.DIM),), *pair.texts()])
         self._pairs.resized()
         self._pairs.show_cursor()
 

@@ -16,7 +16,7 @@ from inspector.report import filters
 from inspector.report.facts import View
 from inspector.report.filter_terms import StepContext
 from inspector.report.filters import FilterError
-from inspector.report.lines.spans import Line, Role, Span, safe
+from inspector.report.lines.spans import Line, Span, Tone, safe
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
 from inspector.tui.panels import key_note, note
@@ -105,15 +105,15 @@ class Stops(RowList):
 
     def row(self, index: int) -> Line:
         """A breakpoint or a suggestion."""
-        here = Span("▶ " if index == self.cursor else "  ", Role.HERE)
+        here = Span("▶ " if index == self.cursor else "  ", Tone.HERE)
         if index >= len(self.stops):
-            return (here, Span("+ ", Role.DIM), safe(self.offered[index - len(self.stops)], Role.DIM),
-                    Span("  enter sets it", Role.DIM))
+            return (here, Span("+ ", Tone.DIM), safe(self.offered[index - len(self.stops)], Tone.DIM),
+                    Span("  enter sets it", Tone.DIM))
         stop = self.stops[index]
         count = self.hits(stop)
-        return (here, Span("● on  " if stop.enabled else "○ off ", Role.ERROR if stop.enabled else Role.DIM),
-                safe(stop.text, Role.STRONG if stop.enabled else Role.DIM),
-                Span(f"  stops {count:,} time{'' if count == 1 else 's'}", Role.DIM))
+        return (here, Span("● on  " if stop.enabled else "○ off ", Tone.ERROR if stop.enabled else Tone.DIM),
+                safe(stop.text, Tone.STRONG if stop.enabled else Tone.DIM),
+                Span(f"  stops {count:,} time{'' if count == 1 else 's'}", Tone.DIM))
 
 
 class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
@@ -140,7 +140,7 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
     def compose(self) -> ComposeResult:
         """A title, the rows, the keys."""
         with Vertical(id="breakpoints"):
-            yield note("Breakpoints", Role.TITLE)
+            yield note("Breakpoints", Tone.TITLE)
             yield self._list
             yield key_note("space on/off · a type one · d remove · esc close, then c runs to the next")
 

@@ -52,17 +52,17 @@ def download(app: App[Any], make: FileMaker) -> str:
 
 
 def _one(files: Mapping[str, str]) -> tuple[str, bytes]:
-    from inspector.export import encoded
+    from inspector.export import encode_file
 
     first = next(iter(files))
     if len(files) == 1:
-        return first, encoded(files[first])
+        return first, encode_file(files[first])
     from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo  # 4 ms of the first frame
 
     archive = BytesIO()
     with ZipFile(archive, "w", ZIP_DEFLATED) as zipped:
         for name, content in files.items():
-            zipped.writestr(ZipInfo(name), encoded(content), ZIP_DEFLATED)
+            zipped.writestr(ZipInfo(name), encode_file(content), ZIP_DEFLATED)
     return f"{first.partition('.')[0]}.zip", archive.getvalue()
 
 

@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import TextArea
 
-from inspector.report.lines.spans import Role, inert, one_line, safe
+from inspector.report.lines.spans import Tone, inert, one_line, safe
 from inspector.tui.panels import WrappedLines, key_note, lines, note
 
 
@@ -47,7 +47,7 @@ class InputEditor(ModalScreen[EditChoice | None]):
     def compose(self) -> ComposeResult:
         """A title, the text, notes on it, the keys."""
         with Vertical(id="input-box"):
-            yield note(one_line(self._title), Role.TITLE)
+            yield note(one_line(self._title), Tone.TITLE)
             area = TextArea(self._before, soft_wrap=True, id="input-text")
             area.cursor_blink = False
             yield area
@@ -87,4 +87,4 @@ class InputEditor(ModalScreen[EditChoice | None]):
             self.dismiss(EditChoice(self._text if text == self._before else text, live))
 
     def _say(self, text: str) -> None:
-        self.query_one("#input-note", WrappedLines).lines = [(safe(text, Role.WARN),)]
+        self.query_one("#input-note", WrappedLines).lines = [(safe(text, Tone.WARN),)]

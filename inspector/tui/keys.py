@@ -20,7 +20,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
 from inspector.report.lines.hints import hint
-from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, one_line, text_of, width_of
+from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, one_line, text_of, width_of
 from inspector.tui.key_words import EVERYWHERE, ORDER, SHORT, SYNONYMS, name_of, purpose_of
 from inspector.tui.leaving import goes_back
 from inspector.tui.messages import ActionWanted
@@ -129,7 +129,7 @@ class KeyBar(Panel):
         return [(*said, *(span for _, spans in self._fitting(width - width_of(said)) for span in spans))]
 
     def _said(self) -> Line:
-        return (Span(" "), *hint(one_line(self.note), Role.WARN, sentence=True), Span("  ")) if self.note else ()
+        return (Span(" "), *hint(one_line(self.note), Tone.WARN, sentence=True), Span("  ")) if self.note else ()
 
     def _fitting(self, room: int) -> list[tuple[ActiveBinding, Line]]:
         """The keys that fit, whole; the last two places are kept for help and leaving."""
@@ -156,7 +156,7 @@ class KeyBar(Panel):
 
 
 def _entry(key: str, words: str) -> Line:
-    return (Span(f" {key} ", Role.KEY), Span(f"{words} ", Role.DIM))
+    return (Span(f" {key} ", Tone.KEY), Span(f"{words} ", Tone.DIM))
 
 
 # -- The command palette ---------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """A title, a line to type in, and the list."""
         with Vertical(id="help"):
-            yield note("Keys  (type to narrow, ↑ ↓ scroll, esc closes)", Role.TITLE)
+            yield note("Keys  (type to narrow, ↑ ↓ scroll, esc closes)", Tone.TITLE)
             yield line_input(self._start, "step, filter, held")
             text = TextView()
             text.set_reactive(TextView.sheet, Listed(matching_sections(self._sections, self._start)))
@@ -258,8 +258,8 @@ def matching_sections(found: Sections, words: str) -> list[Line]:
     for title, rows in found.items():
         kept = [row for row in rows if all(word in f"{title} {text_of(row)}".lower() for word in wanted)]
         if kept:
-            made += [*([EMPTY] if made else []), (Span(title, Role.TITLE),), *kept]
-    return made or [(Span("nothing is called so", Role.DIM),)]
+            made += [*([EMPTY] if made else []), (Span(title, Tone.TITLE),), *kept]
+    return made or [(Span("nothing is called so", Tone.DIM),)]
 
 
 def sections(screen: Screen[object]) -> Sections:
@@ -294,4 +294,4 @@ def filter_terms() -> list[tuple[str, str]]:
 
 
 def _row(keys: str, words: str) -> Line:
-    return (Span(f"{keys:<{KEYS - 1}} ", Role.KEY), Span(words))
+    return (Span(f"{keys:<{KEYS - 1}} ", Tone.KEY), Span(words))

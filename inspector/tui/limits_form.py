@@ -16,7 +16,7 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments, settings_of
-from inspector.report.lines.spans import Line, Role, Span
+from inspector.report.lines.spans import Line, Span, Tone
 from inspector.tui.panels import (
     Cycle,
     Note,
@@ -108,8 +108,8 @@ def about(turn: Turn, name: str) -> str:
 def field_about(turn: Turn, name: str) -> Line:
     """The description of a field; for a number also the setting's name, the value in force, and the default."""
     if name not in FIELDS:
-        return (Span(ABOUT[name], Role.DIM),)
-    return (Span(f"{name}: {ABOUT[name]} · {about(turn, name)}", Role.DIM),)
+        return (Span(ABOUT[name], Tone.DIM),)
+    return (Span(f"{name}: {ABOUT[name]} · {about(turn, name)}", Tone.DIM),)
 
 
 def differs(turn: Turn, name: str, value: str) -> bool:
@@ -175,7 +175,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         with Vertical(id="form"):
             where = "from the start" if self._since is None else f"from step {self._since + 1} on"
             number = self._view.replay.turn_at(self._step) + 1
-            yield note(f"Run again {where} · values of turn {number}", Role.TITLE, id="form-title")
+            yield note(f"Run again {where} · values of turn {number}", Tone.TITLE, id="form-title")
             for name in FIELDS:
                 with Horizontal(classes="field"):
                     yield field_name(MEANS[name])
@@ -236,7 +236,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             self._explain(wrong[0], problem_of(wrong[0], field.value))
             return
         if self._live and self._refused is not None:
-            self._told((Span(f"✖ {self._refused}", Role.ERROR),))
+            self._told((Span(f"✖ {self._refused}", Tone.ERROR),))
             return
         self.dismiss(LimitsChoice(self._assignments(), self._live))
 
@@ -249,7 +249,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
     def _refused(self) -> str | None:
         """Why it cannot be; None if it can."""
         try:
-            return refused(self._runs[self._current], self._step if self._since is None else self._since,
+            return live_refusal(self._runs[self._current], self._step if self._since is None else self._since,
                            self._since is None)
         except LoopError as why:
             return str(why)
@@ -271,13 +271,13 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         problem = problem_of(name, value)
         if name == OTHERS:
             return problem
-        short = Span(in_short(self._turn, name), Role.DIM) if problem is None else Span("✖ see below", Role.ERROR)
+        short = Span(in_short(self._turn, name), Tone.DIM) if problem is None else Span("✖ see below", Tone.ERROR)
         self.query_one(f"#note-{name}", Note).line = (short,)
         return problem
 
     def _explain(self, name: str, problem: str | None) -> None:
         """Says in full what is wrong with a field, or what is known of it."""
-        line = (Span(f"✖ {name}: {problem}", Role.ERROR),) if problem else field_about(self._turn, name)
+        line = (Span(f"✖ {name}: {problem}", Tone.ERROR),) if problem else field_about(self._turn, name)
         self.query_one("#about", WrappedLines).lines = [line]
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
@@ -306,7 +306,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         try:
             line = preview_line(self._view.replay, assignments, self._since)
         except LoopError as why:
-            line = (Span(f"✖ {why}", Role.ERROR),)
+            line = (Span(f"✖ {why}", Tone.ERROR),)
         self.app.call_from_thread(self._told, line)
 
     def _told(self, line: Line) -> None:
@@ -352,7 +352,7 @@ def _about(text: str, name: str) -> Note:
     return made
 
 
-def refused(run: Run, step: int, whole: bool) -> str | None:
+def live_refusal(run: Run, step: int, whole: bool) -> str | None:
     """Why the request at a step, or its whole turn, cannot be asked live; None if it can.
 
     Raises:
@@ -369,5 +369,5 @@ def refused(run: Run, step: int, whole: bool) -> str | None:
 def would_ask(refused: str | None) -> Line:
     """The effect of choosing a live answer, in one line."""
     if refused is not None:
-        return (Span(f"✖ live: {refused}", Role.ERROR),)
-    return (Span("asks the provider", Role.WARN), Span(": enter shows where, and for how much; nothing is sent yet"))
+        return (Span(f"✖ live: {refused}", Tone.ERROR),)
+    return (Span("asks the provider", Tone.WARN), Span(": enter shows where, and for how much; nothing is sent yet"))

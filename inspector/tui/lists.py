@@ -19,7 +19,7 @@ from textual.screen import ModalScreen, Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from inspector.report.lines.spans import Line, Listed, Role, Span, safe
+from inspector.report.lines.spans import Line, Listed, Span, Tone, safe
 from inspector.tui.delivery import copy_text
 from inspector.tui.keys import KeyBar
 from inspector.tui.messages import RowOpened
@@ -322,7 +322,7 @@ class ChoiceList(RowList):
         """A word and its meaning."""
         word, about = self.rows[index]
         here = index == self.cursor
-        return (Span("▶ " if here else "  ", Role.HERE), Span(f"{word:<{self._columns}}  ", Role.KEY), safe(about))
+        return (Span("▶ " if here else "  ", Tone.HERE), Span(f"{word:<{self._columns}}  ", Tone.KEY), safe(about))
 
 
 class Choose(ModalScreen[str | None]):
@@ -345,7 +345,7 @@ class Choose(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """A title, the rows, the keys."""
         with Vertical(id="choose"):
-            yield note(self._title, Role.TITLE)
+            yield note(self._title, Tone.TITLE)
             yield self._words
             yield key_note("enter chooses · esc leaves")
 

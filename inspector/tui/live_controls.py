@@ -19,7 +19,7 @@ from inspector.live.answers import Answers, CallDecision, How
 from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import call_of
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import Line, Listed, Role, Span, safe
+from inspector.report.lines.spans import Line, Listed, Span, Tone, safe
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
@@ -51,13 +51,13 @@ class Calls(RowList):
         """A call, and its planned answer."""
         verdict = self.effect.batch[index]
         glyph, role = glyphs.ADMISSION[verdict.admission]
-        mark = Span("▶ " if index == self.cursor else "  ", Role.HERE)
-        name = safe(f"{verdict.call.name or 'unnamed':<20} ", Role.STRONG)
+        mark = Span("▶ " if index == self.cursor else "  ", Tone.HERE)
+        name = safe(f"{verdict.call.name or 'unnamed':<20} ", Tone.STRONG)
         head = (mark, Span(f"{glyph} {verdict.admission.value:<8} ", role), name)
         if not self.answers.ways(self.effect, index):
-            return (*head, safe(f"not run: {verdict.why}", Role.WARN))
+            return (*head, safe(f"not run: {verdict.why}", Tone.WARN))
         decision = self.answers.planned(self.effect, index)
-        return (*head, Span(WORDS[decision.how]) if decision is not None else Span("no answer yet", Role.WARN))
+        return (*head, Span(WORDS[decision.how]) if decision is not None else Span("no answer yet", Tone.WARN))
 
 
 class CallsForm(ModalScreen[None]):
@@ -88,7 +88,7 @@ class CallsForm(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """The calls, the current one in full, the keys."""
         with Vertical(id="calls-box"):
-            yield note("How each call is answered", Role.TITLE)
+            yield note("How each call is answered", Tone.TITLE)
             yield Calls(self._effect, self._answers)
             yield TextView(id="call")
             yield KeyBar(id="calls-keys").data_bind(CallsForm.note)
@@ -157,7 +157,7 @@ class ResultEditor(ModalScreen[CallDecision | None]):
     def compose(self) -> ComposeResult:
         """The text, whether it is an error, the keys."""
         with Vertical(id="result-box"):
-            yield note("The result of the call, as the model reads it", Role.TITLE)
+            yield note("The result of the call, as the model reads it", Tone.TITLE)
             area = TextArea(self._before.text, soft_wrap=True, id="result-text")
             area.cursor_blink = False
             yield area

@@ -14,7 +14,7 @@ from textual.widgets import Input, TextArea
 
 from inspector.config.settings import CHOICES, INITIAL, parse_assignments
 from inspector.live.driver import Driver
-from inspector.report.lines.spans import Role, safe
+from inspector.report.lines.spans import Tone, safe
 from inspector.tui.limits_form import OTHERS
 from inspector.tui.panels import WrappedLines, field_keys, field_name, key_note, line_input, lines, note
 from loop_core.errors import CallerError, LoopError
@@ -56,7 +56,7 @@ class BudgetForm(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """A row for each field."""
         with Vertical(id="budget"):
-            yield note("What waits: its budget, and the limits of the turn", Role.TITLE)
+            yield note("What waits: its budget, and the limits of the turn", Tone.TITLE)
             for name in self._fields:
                 with Horizontal(classes="row"):
                     yield field_name(f"{name} of this request" if name == INITIAL else name)
@@ -84,7 +84,7 @@ class BudgetForm(ModalScreen[str | None]):
             limits = self._driver.stepper.plan.limits.with_values({name: typed[name] for name in names})
             self._driver.edit(limits, names, cap)
         except LoopError as why:
-            self.query_one("#budget-note", WrappedLines).lines = [(safe(f"✖ {why}", Role.ERROR),)]
+            self.query_one("#budget-note", WrappedLines).lines = [(safe(f"✖ {why}", Tone.ERROR),)]
             return
         self.dismiss(", ".join(f"{name} {value or 'default'}" for name, value in typed.items()) or None)
 
@@ -156,7 +156,7 @@ class BodyEditor(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """A title, the text, its errors, the keys."""
         with Vertical(id="body-box"):
-            yield note("The body of the request, as it will be sent", Role.TITLE)
+            yield note("The body of the request, as it will be sent", Tone.TITLE)
             area = TextArea(self._before, soft_wrap=True, show_line_numbers=True, tab_behavior="indent", id="body-text")
             area.cursor_blink = False
             yield area
@@ -173,7 +173,7 @@ class BodyEditor(ModalScreen[str | None]):
             self.dismiss(None)
             return
         self._warned = True
-        self._say("esc again gives up what was typed", Role.WARN)
+        self._say("esc again gives up what was typed", Tone.WARN)
 
     def action_take(self) -> None:
         """Applies the text, unless it cannot be sent."""
@@ -182,14 +182,14 @@ class BodyEditor(ModalScreen[str | None]):
             self._driver.edit_body(body_of(area.text))
         except NotJSONError as why:
             area.move_cursor((why.line - 1, why.column - 1))
-            self._say(f"✖ {why}", Role.ERROR)
+            self._say(f"✖ {why}", Tone.ERROR)
             return
         except LoopError as why:
-            self._say(f"✖ {why}", Role.ERROR)
+            self._say(f"✖ {why}", Tone.ERROR)
             return
         self.dismiss("the body was edited" if area.text != self._before else None)
 
-    def _say(self, text: str, role: Role) -> None:
+    def _say(self, text: str, role: Tone) -> None:
         self.query_one("#body-note", WrappedLines).lines = [(safe(text, role),)]
 
 

@@ -20,7 +20,7 @@ from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
 
-from inspector.report.lines.spans import Line, Role, Span, field, more, one_line, safe
+from inspector.report.lines.spans import Line, Span, Tone, field, more, one_line, safe
 from inspector.tui.panels import WrappedLines, key_note, line_input, note
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
@@ -75,14 +75,14 @@ class AskLive(ModalScreen["BranchRequest | None"]):
     def compose(self) -> ComposeResult:
         """The request, two fields, the keys."""
         with Vertical(id="ask"):
-            yield note(self._title, Role.TITLE, id="ask-title")
+            yield note(self._title, Tone.TITLE, id="ask-title")
             yield CostLines(id="ask-about")
             for name, hint in (("base-url", "as it was recorded"), ("model", "as it was recorded")):
                 with Horizontal(classes="field"):
-                    yield note(name, Role.KEY)
+                    yield note(name, Tone.KEY)
                     yield line_input("", hint, name)
             yield key_note(
-                "y asks the provider now · esc leaves, nothing is sent · tab fields", Role.WARN, id="ask-keys")
+                "y asks the provider now · esc leaves, nothing is sent · tab fields", Tone.WARN, id="ask-keys")
 
     def on_mount(self) -> None:
         """Focuses no field, so that typing confirms nothing."""
@@ -115,7 +115,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
             self._wanted = self._look(base, model)
             lines = about(self._wanted)
         except LoopError as why:
-            self._wanted, lines = None, [field("cannot", safe(str(why), Role.ERROR))]
+            self._wanted, lines = None, [field("cannot", safe(str(why), Tone.ERROR))]
         self.query_one(CostLines).lines = lines
 
 
@@ -126,15 +126,15 @@ def about(wanted: BranchRequest) -> list[Line]:
     target = wanted.target
     most, *basis = cost_lines(wanted)
     lines = [
-        field("live", Span("asks the provider, which may be charged; nothing is sent yet", Role.WARN)),
-        field("goes to", safe(target.url, Role.STRONG)),
+        field("live", Span("asks the provider, which may be charged; nothing is sent yet", Tone.WARN)),
+        field("goes to", safe(target.url, Tone.STRONG)),
         field("as", safe(f"{target.server.api} · model {target.model or 'not named'} · {target.profile.name}")),
         field("settings", safe(wanted.under)),
-        field("key", safe(target.key, Role.PLAIN if target.variable else Role.DIM)),
-        field("at most", safe(most, Role.STRONG)), *(more(safe(line, Role.DIM)) for line in basis),
+        field("key", safe(target.key, Tone.PLAIN if target.variable else Tone.DIM)),
+        field("at most", safe(most, Tone.STRONG)), *(more(safe(line, Tone.DIM)) for line in basis),
         field("calls", safe(tools_line(wanted))),
     ]
-    return [*lines, *([field("beware", Span(NOT_ENCRYPTED, Role.ERROR))] if target.open else [])]
+    return [*lines, *([field("beware", Span(NOT_ENCRYPTED, Tone.ERROR))] if target.open else [])]
 
 
 # -- The run under way -----------------------------------------------------------------------------------------------

@@ -18,37 +18,37 @@ from textual.strip import Strip
 from textual.theme import BUILTIN_THEMES, Theme
 
 from inspector.report.lines.glyphs import ascii_line, ascii_text
-from inspector.report.lines.spans import Line, Measure, Role, clip, one_line
+from inspector.report.lines.spans import Line, Measure, Tone, clip, one_line
 
 Look = tuple[str, str]
 """The theme's colour (empty: the widget's own) and the attributes."""
 
-LOOKS: Mapping[Role, Look] = {
-    Role.PLAIN: ("", ""),
-    Role.DIM: ("muted", ""),
-    Role.STRONG: ("", "bold"),
-    Role.TITLE: ("primary", "bold"),
-    Role.KEY: ("accent", ""),
-    Role.PRESS: ("accent", ""),
-    Role.RULE: ("rule", ""),
-    Role.OK: ("success", ""),
-    Role.WARN: ("warning", ""),
-    Role.ERROR: ("error", "bold"),
-    Role.RAW: ("warning", ""),
-    Role.NORMALIZED: ("primary", ""),
-    Role.SEAM: ("secondary", ""),
-    Role.HELD: ("error", "bold"),
-    Role.HERE: ("accent", "bold"),
-    Role.PAST: ("rule", ""),
-    Role.AHEAD: ("ahead", ""),
-    Role.ADDED: ("success", ""),
-    Role.REMOVED: ("error", ""),
-    Role.MARK: ("warning", "bold underline"),
-    Role.READ: ("primary", "underline"),
-    Role.PICKED: ("primary", "bold reverse"),
-    Role.MATCH: ("", "reverse"),
-    Role.STRING: ("secondary", ""),
-    Role.NUMBER: ("primary", ""),
+LOOKS: Mapping[Tone, Look] = {
+    Tone.PLAIN: ("", ""),
+    Tone.DIM: ("muted", ""),
+    Tone.STRONG: ("", "bold"),
+    Tone.TITLE: ("primary", "bold"),
+    Tone.KEY: ("accent", ""),
+    Tone.PRESS: ("accent", ""),
+    Tone.RULE: ("rule", ""),
+    Tone.OK: ("success", ""),
+    Tone.WARN: ("warning", ""),
+    Tone.ERROR: ("error", "bold"),
+    Tone.RAW: ("warning", ""),
+    Tone.NORMALIZED: ("primary", ""),
+    Tone.SEAM: ("secondary", ""),
+    Tone.HELD: ("error", "bold"),
+    Tone.HERE: ("accent", "bold"),
+    Tone.PAST: ("rule", ""),
+    Tone.AHEAD: ("ahead", ""),
+    Tone.ADDED: ("success", ""),
+    Tone.REMOVED: ("error", ""),
+    Tone.MARK: ("warning", "bold underline"),
+    Tone.READ: ("primary", "underline"),
+    Tone.PICKED: ("primary", "bold reverse"),
+    Tone.MATCH: ("", "reverse"),
+    Tone.STRING: ("secondary", ""),
+    Tone.NUMBER: ("primary", ""),
 }
 
 
@@ -64,13 +64,13 @@ class Paint:
         sixteen = background is None or background.is_system_defined
         self.cursor = Style(reverse=True) if sixteen else Style(bgcolor=background)
         self._styles = {role: _style(variables, look) for role, look in LOOKS.items()}
-        self._based: dict[Style, dict[Role, Style]] = {}
+        self._based: dict[Style, dict[Tone, Style]] = {}
 
     def translated(self, line: Line) -> Line:
         """The line in the characters that the terminal supports."""
         return ascii_line(line) if self.plain else line
 
-    def on(self, base: Style) -> dict[Role, Style]:
+    def on(self, base: Style) -> dict[Tone, Style]:
         """The styles of all roles on a background."""
         found = self._based.get(base)
         if found is None:

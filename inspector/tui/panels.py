@@ -25,7 +25,7 @@ from inspector.report.lines import header
 from inspector.report.lines.header import status
 from inspector.report.lines.hints import hint, key_at
 from inspector.report.lines.outline import Outline
-from inspector.report.lines.spans import Line, Role, Span, clip, joined, spread, width_of, wrapped
+from inspector.report.lines.spans import Line, Span, Tone, clip, join_groups, spread_ends, width_of, wrap_line
 from inspector.tui.key_words import key_of
 from inspector.tui.messages import ActionWanted
 from inspector.tui.paint import paint_of
@@ -144,8 +144,8 @@ class VerdictPanel(Panel):
         measure, rows, view = paint_of(self.app).measure, self.size.height - 1, self.outline.view
         block = self.outline.block_of(self.step) if self.outline.blocks else None
         if self.live:
-            said = wrapped(self.live, width, measure)
-            said = [*said[: rows - 1], joined(said[rows - 1 :], " ")]
+            said = wrap_line(self.live, width, measure)
+            said = [*said[: rows - 1], join_groups(said[rows - 1 :], " ")]
         else:
             said = header.verdict_rows(view, view.turns[block.turn] if block else None, width, rows, measure)
         file = self.outline.file_of(block) if block else ""
@@ -154,9 +154,9 @@ class VerdictPanel(Panel):
         if file:
             source = clip(source, width // 2, measure)  # the name comes first
         if file or width_of(source, measure) + width_of(counts, measure) + 2 <= width:
-            last = spread(counts, source, width, measure)
+            last = spread_ends(counts, source, width, measure)
         else:
-            last = joined([counts, source])
+            last = join_groups([counts, source])
         return [*said, *([()] * (rows - len(said))), last]
 
     def _counts(self, view: View) -> Line:
@@ -217,8 +217,8 @@ class Cycle(Panel, can_focus=True):
 
     def make(self, width: int) -> Sequence[Line]:
         """The word between its marks."""
-        role = Role.HERE if self.has_focus else Role.DIM
-        return [(Span("< ", role), Span(self.value, Role.STRONG if self.has_focus else Role.PLAIN), Span(" >", role))]
+        role = Tone.HERE if self.has_focus else Tone.DIM
+        return [(Span("< ", role), Span(self.value, Tone.STRONG if self.has_focus else Tone.PLAIN), Span(" >", role))]
 
     def action_turn(self, by: int) -> None:
         """Goes to the next or previous word."""
@@ -257,14 +257,14 @@ class Note(Panel):
         return [self.line]
 
 
-def note(text: str, role: Role = Role.DIM, *, id: str | None = None) -> Note:  # noqa: A002 - Textual's own name
+def note(text: str, role: Tone = Tone.DIM, *, id: str | None = None) -> Note:  # noqa: A002 - Textual's own name
     """A fixed note."""
     made = Note(id=id)
     made.set_reactive(Note.line, (Span(text, role),))
     return made
 
 
-def key_note(text: str, role: Role = Role.DIM, *, id: str | None = None) -> Note:  # noqa: A002 - Textual's own name
+def key_note(text: str, role: Tone = Tone.DIM, *, id: str | None = None) -> Note:  # noqa: A002 - Textual's own name
     """A note that names keys: `enter runs · esc leaves`."""
     made = Note(id=id)
     made.set_reactive(Note.line, hint(text, role))
@@ -289,7 +289,7 @@ class WrappedLines(Panel):
     def make(self, width: int) -> Sequence[Line]:
         """The lines as rows."""
         measure = paint_of(self.app).measure
-        return [row for line in self.lines for row in wrapped(line, width, measure)] if width > 0 else ()
+        return [row for line in self.lines for row in wrap_line(line, width, measure)] if width > 0 else ()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """The number of rows."""
@@ -299,7 +299,7 @@ class WrappedLines(Panel):
 def lines(text: str, id: str) -> WrappedLines:  # noqa: A002 - Textual's own name
     """Fixed lines, wrapped, as high as needed."""
     made = WrappedLines(id=id)
-    made.set_reactive(WrappedLines.lines, [(Span(text, Role.DIM),)])
+    made.set_reactive(WrappedLines.lines, [(Span(text, Tone.DIM),)])
     return made
 
 
@@ -317,7 +317,7 @@ def field_keys(form: str) -> list[Binding]:
 
 def field_name(text: str) -> Note:
     """The label of a field, on its left."""
-    name = note(text, Role.STRONG)
+    name = note(text, Tone.STRONG)
     name.add_class("name")
     return name
 

@@ -19,7 +19,7 @@ from textual.reactive import reactive
 from inspector.config.settings import Settings
 from inspector.replay.case import Case
 from inspector.report.lines.header import FIDELITY
-from inspector.report.lines.spans import Line, Listed, Role, Span, matched, safe, spread
+from inspector.report.lines.spans import Line, Listed, Span, Tone, mark_matches, safe, spread_ends
 from inspector.sessions import redact
 from inspector.tui.lists import CursorTable, TableScreen
 from inspector.tui.messages import RowOpened
@@ -67,7 +67,7 @@ class Cells(CursorTable):
     def fold(self, each: bool, turn: int) -> None:
         """Folds or unfolds turns in which all policies agree; moves the cursor to a turn."""
         if self.made is not None:
-            self.each, self.shown = each, lines.folded(self.made, each)
+            self.each, self.shown = each, lines.fold_turns(self.made, each)
             self.cursor = self.line_of(turn)
             self.resized()
 
@@ -100,8 +100,8 @@ class Cells(CursorTable):
             return ()
         turns = self.shown[index]
         if len(turns) > 1:
-            return matched(lines.fold_line(self.made, turns, here=index == self.cursor), self.needle)
-        return matched(lines.row(self.made, turns[0], self.here, self.layout_of(self.made)), self.needle)
+            return mark_matches(lines.fold_line(self.made, turns, here=index == self.cursor), self.needle)
+        return mark_matches(lines.row(self.made, turns[0], self.here, self.layout_of(self.made)), self.needle)
 
     def go(self, place: lines.Place | None) -> bool:
         """Moves the cursor to a cell, if there is one."""
@@ -172,17 +172,17 @@ class PoliciesScreen(TableScreen):
     def head(self) -> Sequence[Line]:
         """The run, and the names of the policies."""
         made, width = self._cells.made, max(0, self.size.width - 2)
-        title = Span("Policies by turns", Role.TITLE)
+        title = Span("Policies by turns", Tone.TITLE)
         if made is None:
-            return [(title, Span("  running the session under every policy…", Role.DIM))]
+            return [(title, Span("  running the session under every policy…", Tone.DIM))]
         if not made.rows:
-            return [(title, Span("  no turns: nothing was read", Role.WARN))]
+            return [(title, Span("  no turns: nothing was read", Tone.WARN))]
         counts = f"  {len(made.rows):,} turn{'' if len(made.rows) == 1 else 's'} under {len(made.policies)} policies"
         if width >= ROOMY:
             counts += f", {made.complete(self._cells.policy):,} complete"
-        run = (Span("run ", Role.DIM), safe(self._run), Span("  "),
+        run = (Span("run ", Tone.DIM), safe(self._run), Span("  "),
                Span(made.fidelity.value, FIDELITY[made.fidelity]))
-        return [spread((title, Span(counts, Role.DIM)), run, width),
+        return [spread_ends((title, Span(counts, Tone.DIM)), run, width),
                 *lines.names(made, self._cells.layout_of(made))]
 
     def detail(self) -> Listed:

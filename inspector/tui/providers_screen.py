@@ -23,7 +23,7 @@ from inspector.provider.dialect_lines import TableEntry, entries, outcome
 from inspector.provider.dialect_output import MOST, TableQuery, path_of
 from inspector.provider.dialect_rows import DialectRow, TableRow, row_view
 from inspector.provider.scenarios import SCENARIOS
-from inspector.report.lines.spans import Line, Listed, Role, Span, matched, spread
+from inspector.report.lines.spans import Line, Listed, Span, Tone, mark_matches, spread_ends
 from inspector.tui.lists import Choose, CursorTable, TableScreen
 from inspector.tui.messages import LiveWanted, RowOpened, SessionWanted
 from inspector.tui.paint import paint_of
@@ -88,9 +88,9 @@ class Dialects(CursorTable):
     def row(self, index: int) -> Line:
         """A dialect, or a heading."""
         paint = paint_of(self.app)
-        here = Span("▶ " if index == self.cursor else "  ", Role.HERE)
+        here = Span("▶ " if index == self.cursor else "  ", Tone.HERE)
         line = dialect_columns.line(self.shown[index], self._laid, paint.measure, paint.mark)
-        return (here, *matched(line, self.needle))
+        return (here, *mark_matches(line, self.needle))
 
     def find(self, by: int, again: bool) -> bool:
         """Moves the cursor to a dialect that contains the needle."""
@@ -173,12 +173,12 @@ class ProvidersScreen(TableScreen):
         asked, width = self.asked, max(0, self.size.width - 2)
         scenario = asked.scenario
         number = f" {list(SCENARIOS).index(scenario.name) + 1}/{len(SCENARIOS)}  "
-        title = (Span(scenario.name, Role.TITLE), Span(number, Role.DIM), Span(scenario.title))
-        budget = (Span(f"{asked.limit:,} tokens", Role.STRONG), Span(" ESTIMATED  ", Role.DIM),
-                  Span("SIMULATED", Role.WARN))
-        found: list[Line] = [spread(title, budget, width)]
+        title = (Span(scenario.name, Tone.TITLE), Span(number, Tone.DIM), Span(scenario.title))
+        budget = (Span(f"{asked.limit:,} tokens", Tone.STRONG), Span(" ESTIMATED  ", Tone.DIM),
+                  Span("SIMULATED", Tone.WARN))
+        found: list[Line] = [spread_ends(title, budget, width)]
         if self._answered is None:
-            return [*found, (Span("every dialect is run…", Role.DIM),)]
+            return [*found, (Span("every dialect is run…", Tone.DIM),)]
         return [*found, *outcome(self._told, self._answered.settings.policy.name),
                 (Span("  "), *dialect_columns.titles(self._dialects.laid))]
 

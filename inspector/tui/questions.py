@@ -18,7 +18,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Label
 
 from inspector.report.lines.hints import hint
-from inspector.report.lines.spans import Role, safe
+from inspector.report.lines.spans import Tone, safe
 from inspector.tui.panels import Note, WrappedLines, line_input, note
 from loop_core.errors import CallerError
 
@@ -77,7 +77,7 @@ class Prompt(ModalScreen[str | None]):
         """Whether the line is valid; an invalid line stays open with the reason."""
         why = self._refusal(text) if self._refusal is not None else ""
         self.query_one("#prompt-refusal", WrappedLines).lines = (
-            [(safe(why, Role.ERROR), *hint(" · enter tries again, esc leaves"))] if why else ())
+            [(safe(why, Tone.ERROR), *hint(" · enter tries again, esc leaves"))] if why else ())
         return not why
 
     def action_complete(self) -> None:
@@ -121,7 +121,7 @@ class FilterPrompt(Prompt):
     def _look(self, text: str) -> bool:
         says = self._narrow(text)
         wrong = says.startswith("column ")
-        self.query_one("#filter-note", Note).line = (safe(says, Role.ERROR if wrong else Role.DIM),)
+        self.query_one("#filter-note", Note).line = (safe(says, Tone.ERROR if wrong else Tone.DIM),)
         return not wrong
 
     def accepts(self, text: str) -> bool:
@@ -155,17 +155,17 @@ class AxesPrompt(Prompt):
 
     def accepts(self, text: str) -> bool:
         """Refuses invalid axes."""
-        from inspector.whatif.axes import counted, parse_axes
+        from inspector.whatif.axes import cell_count, parse_axes
 
         try:
             axes = parse_axes(text.split())
         except CallerError as why:
-            self._say(f"✖ {str(why).removeprefix('--grid ')}", Role.ERROR)
+            self._say(f"✖ {str(why).removeprefix('--grid ')}", Tone.ERROR)
             return False
-        cells = counted(axes)
+        cells = cell_count(axes)
         many = f"{cells:,} cell{'' if cells == 1 else 's'}; a list, 1..6, 64..512/64 in steps, 64..4096*2 doubled"
-        self._say(many if axes else "empty: attempts by budgets around the recorded max_tokens", Role.DIM)
+        self._say(many if axes else "empty: attempts by budgets around the recorded max_tokens", Tone.DIM)
         return True
 
-    def _say(self, text: str, role: Role) -> None:
+    def _say(self, text: str, role: Tone) -> None:
         self.query_one("#axes-note", Note).line = (safe(text, role),)

@@ -80,13 +80,13 @@ class RemarkBook(SessionPart):
             self.stage.runs.unkeepable = "a session that is no file has no name to be kept under"
 
     def _read_kept(self) -> None:
-        from inspector.whatif.branch_report import restored
+        from inspector.whatif.branch_report import restore_tree
         from inspector.whatif.store import open_store
 
         in_app = self.stage.app.call_from_thread
         try:
             store = open_store(self.stage.opened.case.loaded, os.environ)
-            tree, notices = restored(self.stage.opened.original.view, store)
+            tree, notices = restore_tree(self.stage.opened.original.view, store)
         except LoopError as why:
             in_app(self._nothing_kept, str(why))
             return
@@ -166,7 +166,7 @@ class RemarkBook(SessionPart):
         try:
             found = filter_of(text)
         except filters.FilterError as why:
-            return str(filters.explained(why, filters.values_of(stage.run.view)))
+            return str(filters.explain_error(why, filters.values_of(stage.run.view)))
         kept = filters.steps(found, stage.run.view, self.marks)
         count = f"{len(kept):,} of {len(stage.run.view.steps):,} steps"
         if not kept:

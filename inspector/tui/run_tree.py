@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
-from inspector.report.lines.spans import Line, Role, Span
+from inspector.report.lines.spans import Line, Span, Tone
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
 from inspector.tui.panels import Note, Panel, key_note, note
@@ -47,8 +47,8 @@ class Nodes(RowList):
         """A run: whether it is saved, and how the turn ends in it."""
         node, follows = self.laid[index]
         mark, *rest = run_line(node.name, node.view, self.turn, node.branch, node is self.runs.node)
-        lost = (Span("not kept  ", Role.WARN),) if self.runs.why_unkept(node) else ()
-        return (mark, Span(tree_prefix(follows), Role.RULE), *lost, *rest)
+        lost = (Span("not kept  ", Tone.WARN),) if self.runs.why_unkept(node) else ()
+        return (mark, Span(tree_prefix(follows), Tone.RULE), *lost, *rest)
 
 
 class RunTree(ModalScreen[tuple[str, int] | None]):
@@ -75,7 +75,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
     def compose(self) -> ComposeResult:
         """A title, the rows, the keys."""
         with Vertical(id="tree"):
-            yield note(f"Runs: how turn {self._list.turn + 1} ends in each", Role.TITLE)
+            yield note(f"Runs: how turn {self._list.turn + 1} ends in each", Tone.TITLE)
             yield self._list
             yield key_note("enter goes there · d beside this run · x takes it away · esc leaves")
 
@@ -100,7 +100,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
     def action_beside(self) -> None:
         """Compares the run at the cursor with the current one."""
         if self._list.count == 1:
-            self.query(Note).last().line = (Span("there is only the original run; e makes another", Role.WARN),)
+            self.query(Note).last().line = (Span("there is only the original run; e makes another", Tone.WARN),)
             return
         self.dismiss(("beside", self._chosen()))
 
@@ -108,7 +108,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
         """Removes the run at the cursor."""
         gone, why = self._list.runs.remove(self._chosen())
         said = f"not kept: {why}" if why else f"{gone} taken away" if gone else "the original stays"
-        self.query(Note).last().line = (Span(said, Role.WARN),)
+        self.query(Note).last().line = (Span(said, Tone.WARN),)
         self._list.lay()
         self._list.cursor = min(self._list.cursor, self._list.count - 1)
         self._fit()

@@ -170,12 +170,12 @@ def remember(paths: Sequence[str]) -> None:
     new = [os.path.abspath(path) for path in paths if path != STDIN]
     if not new:
         return
-    from inspector.whatif.store import locked
+    from inspector.whatif.store import lock_file
 
     try:
         target = state_file()
         private_folder(target.parent)
-        with open(target.parent / "lock", "ab", opener=_private) as file, locked(file.fileno()):
+        with open(target.parent / "lock", "ab", opener=_private) as file, lock_file(file.fileno()):
             kept = [path for path in recent() if path not in new]
             replace_all({target: json.dumps([*new, *kept][:RECENT]).encode()}, FILE)
             target.chmod(FILE)  # an older version left it open to others

@@ -14,7 +14,7 @@ from textual.reactive import reactive
 from inspector.report.lines import header, machine_drawing, steps
 from inspector.report.lines.header import fidelity
 from inspector.report.lines.outline import Block, Outline
-from inspector.report.lines.spans import EMPTY, Line, Role, Span, spread, text_of, width_of
+from inspector.report.lines.spans import EMPTY, Line, Span, Tone, spread_ends, text_of, width_of
 from inspector.report.lines.steps import NO_REMARKS, Remarks
 from inspector.tui.lists import RowList
 from inspector.tui.messages import ActionWanted, StepMoved, StepWanted, TabWanted
@@ -46,11 +46,11 @@ class MachinePanel(Panel):
         steps = self.outline.view.steps
         step, block = steps[self.step], self.outline.block_of(self.step)
         if self.size.height == 1:
-            key = (Span("S ", Role.PRESS), Span("machine  ", Role.DIM))
+            key = (Span("S ", Tone.PRESS), Span("machine  ", Tone.DIM))
             return [(*key, *machine_drawing.path_around(steps, block.first, self.step, block.end))]
         following = steps[self.step + 1] if self.step + 1 < block.end else None
         drawing = machine_drawing.panel(step, self._visited(block))
-        return [(Span("MACHINE", Role.TITLE),), *drawing, EMPTY, *machine_drawing.moves(step, following)]
+        return [(Span("MACHINE", Tone.TITLE),), *drawing, EMPTY, *machine_drawing.moves(step, following)]
 
     def on_click(self, event: Click) -> None:
         """Unfolds the panel if it is a single row."""
@@ -202,7 +202,7 @@ class Tabs(Panel):
         line = self._tabs(" ")
         if width_of(line) + width_of(trust) + 1 > width:
             line = self._tabs("")
-        return [spread(line, trust, width)]
+        return [spread_ends(line, trust, width)]
 
     def _fidelity(self, step: int) -> Line:
         if self.outline is None or not self.outline.view.steps:
@@ -216,8 +216,8 @@ class Tabs(Panel):
             if tab.name != "steps" or self.steps:
                 shown = tab.name == self.tab
                 number = f"[{tab.key}" if shown else f" {tab.key}"
-                spans.append(Span(f"{number}{pad}", Role.HERE if shown else Role.DIM))
-                spans.append(Span(f"{tab.title}{']' if shown else ' '}", Role.HERE if shown else Role.PLAIN))
+                spans.append(Span(f"{number}{pad}", Tone.HERE if shown else Tone.DIM))
+                spans.append(Span(f"{tab.title}{']' if shown else ' '}", Tone.HERE if shown else Tone.PLAIN))
         return tuple(spans)
 
     def on_click(self, event: Click) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from inspector.report.facts import ResponseFacts, answer_at, answered, answers_of
+from inspector.report.facts import ResponseFacts, answer_at, answering_step, answers_of
 from inspector.report.lines.hints import hint
-from inspector.report.lines.merged import MergedSheet, merged
+from inspector.report.lines.merged import MergedSheet, merged_sheet
 from inspector.report.lines.outline import Block, Outline
-from inspector.report.lines.spans import Listed, Role, Sheet, Span
+from inspector.report.lines.spans import Listed, Sheet, Span, Tone
 from inspector.sessions.stored_rows import FileChangedError
 from inspector.whatif.tree import Branch
 from loop_core.turn.continuation import SeamRule
@@ -82,13 +82,13 @@ class Sheets:
     def at(self, viewpoint: Viewpoint) -> Sheet:
         """The sheet for a viewpoint."""
         if not viewpoint.outline.view.steps:
-            return Listed([(Span("nothing was read", Role.DIM),)])
+            return Listed([(Span("nothing was read", Tone.DIM),)])
         make, key_of = _MAKERS[viewpoint.tab]
         key = (viewpoint.tab, viewpoint.outline, *key_of(viewpoint))
         try:
             sheet = self._kept.pop(key, None) or make(viewpoint)
         except FileChangedError as why:
-            return Listed([(Span(str(why), Role.ERROR),)])
+            return Listed([(Span(str(why), Tone.ERROR),)])
         self._kept[key] = sheet
         if len(self._kept) > KEPT:
             del self._kept[next(iter(self._kept))]
@@ -158,7 +158,7 @@ def at_hand(viewpoint: Viewpoint) -> Key:
     index = view.steps[viewpoint.step].response
     if index is not None:
         return ("recorded", index)
-    at = answered(view, viewpoint.step)
+    at = answering_step(view, viewpoint.step)
     return ("awaited", viewpoint.step) if at is None else ("simulated", at)
 
 
@@ -170,7 +170,7 @@ def _side(viewpoint: Viewpoint) -> Key:
 def _merged(viewpoint: Viewpoint) -> Sheet:
     view, block = viewpoint.outline.view, _block(viewpoint)
     if viewpoint.form == "merged":
-        return merged(view, block, viewpoint.step, viewpoint.seam)
+        return merged_sheet(view, block, viewpoint.step, viewpoint.seam)
     from inspector.report.lines.diff import sides
 
     return sides(view, block, viewpoint.step, viewpoint.seam)
@@ -180,7 +180,7 @@ def _of_response(viewpoint: Viewpoint) -> Sheet:
     from inspector.report.lines import response
 
     view, facts = viewpoint.outline.view, _answer(viewpoint)
-    return response.awaited(view.steps[viewpoint.step]) if facts is None else response.response(view, facts)
+    return response.awaiting_sheet(view.steps[viewpoint.step]) if facts is None else response.response(view, facts)
 
 
 def _wire(viewpoint: Viewpoint) -> Sheet:
@@ -189,7 +189,9 @@ def _wire(viewpoint: Viewpoint) -> Sheet:
     view, facts = viewpoint.outline.view, _answer(viewpoint)
     if facts is None and viewpoint.wire_mode == "request":
         facts = _coming(viewpoint)
-    return response.awaited(view.steps[viewpoint.step]) if facts is None else wire.wire(facts, viewpoint.wire_mode)
+    if facts is None:
+        return response.awaiting_sheet(view.steps[viewpoint.step])
+    return wire.wire(facts, viewpoint.wire_mode)
 
 
 def _calls(viewpoint: Viewpoint) -> Sheet:
@@ -206,7 +208,7 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
         from inspector.report.lines.request_diff import request_diff
 
         facts = (_coming(viewpoint) if _sends(viewpoint) else None) or _answer(viewpoint) or _coming(viewpoint)
-        nothing = Listed([(Span("no request of this turn was recorded", Role.DIM),)])
+        nothing = Listed([(Span("no request of this turn was recorded", Tone.DIM),)])
         return nothing if facts is None else request_diff(viewpoint.outline.view, facts)
     if viewpoint.against == "run":
         if viewpoint.branch is None:

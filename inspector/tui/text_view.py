@@ -19,7 +19,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from inspector.report.lines.hints import key_at
-from inspector.report.lines.spans import Line, Listed, Measure, Role, Sheet, matched, width_of
+from inspector.report.lines.spans import Line, Listed, Measure, Sheet, Tone, mark_matches, width_of
 from inspector.tui.key_words import key_of
 from inspector.tui.messages import LinesPointed, NoteWanted
 from inspector.tui.paint import paint_of
@@ -75,10 +75,10 @@ class TextView(ScrollView, can_focus=True):
             found = self.sheet.find(self.needle, 0 if direction > 0 else len(self.sheet) - 1, direction)
         self._match = found
         if found is not None:
-            self.show_line(found, Role.MATCH)
+            self.show_line(found, Tone.MATCH)
         return found is not None
 
-    def show_line(self, index: int, role: Role = Role.PICKED) -> None:
+    def show_line(self, index: int, role: Tone = Tone.PICKED) -> None:
         """Scrolls to a line, or to its first row with the role, unless it is visible.
 
         A quarter of the view stays above it.
@@ -96,7 +96,7 @@ class TextView(ScrollView, can_focus=True):
             row, height = self._row_of(index), self.size.height
             self.scroll_to(y=max(0, min(row - height // 4, self._ends[-1] - height)), animate=False, force=True)
 
-    def _first_with(self, index: int, role: Role) -> int:
+    def _first_with(self, index: int, role: Tone) -> int:
         """Which row of a line is the first that has the role; 0 if none has."""
         if self._ends[index] - self._row_of(index) <= 1 or self._laid is None:
             return 0
@@ -297,4 +297,4 @@ class TextView(ScrollView, can_focus=True):
     def _made(self, line: int, width: int, measure: Measure) -> Sequence[Line]:
         if self.wrap:
             return self.sheet.rows(line, width, measure, self.needle)
-        return [matched(self.sheet.unbroken(line), self.needle)]
+        return [mark_matches(self.sheet.unbroken(line), self.needle)]

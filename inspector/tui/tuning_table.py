@@ -11,10 +11,10 @@ from inspector.replay.case import Case
 from inspector.report.lines.glyphs import MARKED
 from inspector.report.lines.header import EMPTY as LEFT
 from inspector.report.lines.header import FULL, output
-from inspector.report.lines.spans import EMPTY, Line, Role, Span, clip, safe, spread
+from inspector.report.lines.spans import EMPTY, Line, Span, Tone, clip, safe, spread_ends
 from inspector.sessions import redact
 from inspector.whatif.grid import GridRequest
-from inspector.whatif.grid_lines import about, answers, between, cell_sheet, headline, many, named
+from inspector.whatif.grid_lines import about, answers, between, cell_name, cell_sheet, headline, many
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import TunedGrid, tune
 from inspector.whatif.heat import HERE, KNEE, SHOWS, SIMULATED, key, marks
@@ -40,7 +40,7 @@ class GridOutcome:
     tuned: TunedGrid
     bend: Knee | None
     answers: list[Line]
-    trust: tuple[tuple[Fidelity, int, Role], ...]
+    trust: tuple[tuple[Fidelity, int, Tone], ...]
     """In how many cells is nothing but what was recorded, and in how many what was simulated."""
 
 
@@ -50,7 +50,7 @@ def outcome_of(tuned: TunedGrid) -> GridOutcome:
     for shown in SHOWS.values():
         shown.total(tuned)  # sums are kept: added up here, not while a key waits
     simulated, run = (sum(map(bool, each)) for each in (tuned.simulated, tuned.looked_at))
-    trust = ((Fidelity.RECORDED, run - simulated, Role.OK), (Fidelity.SIMULATED, simulated, Role.WARN))
+    trust = ((Fidelity.RECORDED, run - simulated, Tone.OK), (Fidelity.SIMULATED, simulated, Tone.WARN))
     return GridOutcome(tuned, bend, answers(tuned, bend, most=MOST), trust)
 
 
@@ -108,26 +108,26 @@ class TuningTable:
         """The parameters and progress of the run; the conclusion; the current measure."""
         grid, turns = self.grid, len(self.tuned.turns)
         size = f" · {many(grid.size, 'cell')} · {many(turns, 'turn')} · policy {grid.base.policy.name}"
-        title = (Span("Tune", Role.TITLE), Span("  run ", Role.DIM), safe(self.title), Span(size, Role.DIM))
+        title = (Span("Tune", Tone.TITLE), Span("  run ", Tone.DIM), safe(self.title), Span(size, Tone.DIM))
         rows = (self._state(done, stopping), self._looked_at())
-        return [spread(title, self._trust(), width), *(clip(row, width) for row in rows)]
+        return [spread_ends(title, self._trust(), width), *(clip(row, width) for row in rows)]
 
     def _trust(self) -> Line:
         counts = self.result.trust if self.result is not None else ()
         return tuple(span for name, count, role in counts if count
-                     for span in (Span(f" {name}", role), Span(f" in {count:,}", Role.DIM)))
+                     for span in (Span(f" {name}", role), Span(f" in {count:,}", Tone.DIM)))
 
     def _state(self, done: tuple[int, int], stopping: bool) -> Line:
         if self.result is None:
             count, parts = done
             full = BAR * count // parts if parts else 0
             word, hint = ("STOPPING", "adding up what was done") if stopping else ("RUNNING", "esc or . stops")
-            return (Span(f"{word}  ", Role.WARN), Span(FULL * full, Role.OK), Span(LEFT * (BAR - full), Role.RULE),
-                    Span(f"  {count:,} of {parts:,} parts" if parts else ""), Span(f"  {hint}", Role.DIM))
+            return (Span(f"{word}  ", Tone.WARN), Span(FULL * full, Tone.OK), Span(LEFT * (BAR - full), Tone.RULE),
+                    Span(f"  {count:,} of {parts:,} parts" if parts else ""), Span(f"  {hint}", Tone.DIM))
         if self.tuned.cancelled:
-            return (Span("STOPPED  ", Role.WARN),
+            return (Span("STOPPED  ", Tone.WARN),
                     Span(f"{self.tuned.done:,} of {self.tuned.parts:,} parts were run, the rest is blank"),
-                    Span("  r runs it again", Role.DIM))
+                    Span("  r runs it again", Tone.DIM))
         bend = self.result.bend
         if self.single is not None:
             return self._headline(self.single)
@@ -137,12 +137,12 @@ class TuningTable:
         """The answer for one turn."""
         found = self._told(turn)[0]
         if found is None:
-            return (Span("NOT RUN", Role.WARN),)
+            return (Span("NOT RUN", Tone.WARN),)
         if found.cell is None:
-            return (Span("DOES NOT COMPLETE", Role.WARN), Span(f"  {why_not(self.tuned, found.end)}"))
+            return (Span("DOES NOT COMPLETE", Tone.WARN), Span(f"  {why_not(self.tuned, found.end)}"))
         budget, end = None if found.edge is None else found.edge.budget, found.at_edge
-        return (Span("COMPLETES", Role.OK), Span(f"  {end.fidelity}", Role.DIM), Span("  from "),
-                Span(named(self.tuned, found.cell, budget), Role.STRONG), *between(self.tuned, found.cell, budget),
+        return (Span("COMPLETES", Tone.OK), Span(f"  {end.fidelity}", Tone.DIM), Span("  from "),
+                Span(cell_name(self.tuned, found.cell, budget), Tone.STRONG), *between(self.tuned, found.cell, budget),
                 Span(f" on, for {output(end.spent)}"))
 
     def _told(self, turn: int) -> tuple[SmallestLimits | None, list[Line]]:
@@ -153,12 +153,12 @@ class TuningTable:
         return self._answers[turn]
 
     def _looked_at(self) -> Line:
-        shows = [Span(f"[{name}]", Role.HERE) if name == self.show else Span(f" {name} ") for name in SHOWS]
+        shows = [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in SHOWS]
         turns, single = self.tuned.turns, self.single
         if single is None:
-            return (*shows, Span("   "), Span(f"all {many(len(turns), 'turn')}", Role.STRONG))
-        return (*shows, Span("   "), Span(f"turn {single + 1} of {len(turns):,}", Role.STRONG), Span("  "),
-                safe(turns[single].id, Role.DIM, 40))
+            return (*shows, Span("   "), Span(f"all {many(len(turns), 'turn')}", Tone.STRONG))
+        return (*shows, Span("   "), Span(f"turn {single + 1} of {len(turns):,}", Tone.STRONG), Span("  "),
+                safe(turns[single].id, Tone.DIM, 40))
 
     def marks(self, short: bool) -> list[Span]:
         """The mark of each cell."""
@@ -169,16 +169,16 @@ class TuningTable:
         more = f"  {SIMULATED} {Fidelity.SIMULATED}" if any(self.tuned.simulated) else ""
         names = (f"{MARKED} the smallest cell that does", f"{KNEE} the knee")
         best = "".join(f"  {name}" for _, name in zip(self.best(), names, strict=False))
-        return [(Span(f"{key(self.show, self.single is not None)}{more}{best}  {HERE} here", Role.DIM),)]
+        return [(Span(f"{key(self.show, self.single is not None)}{more}{best}  {HERE} here", Tone.DIM),)]
 
     def answers(self) -> list[Line]:
         """The smallest sufficient limits; the parameters of the run."""
         if self.result is None:
-            return [(Span("the answers come when the grid has run", Role.DIM),)]
+            return [(Span("the answers come when the grid has run", Tone.DIM),)]
         tuned, bend = self.tuned, self.result.bend
         told = self.result.answers if self.turn is None else self._told(self.turn)[1]
         first = [headline(tuned, bend), EMPTY] if tuned.cancelled else []
-        return [*first, *told, EMPTY, (Span("the grid", Role.TITLE),), *about(tuned)]
+        return [*first, *told, EMPTY, (Span("the grid", Tone.TITLE),), *about(tuned)]
 
     def cell_lines(self) -> list[Line]:
         """The details of the current cell."""
@@ -197,8 +197,8 @@ class TuningTable:
     def named_best(self) -> str:
         """Which best cell the current cell is."""
         if self.best()[:1] != [self.cell]:
-            return f"the knee: {named(self.tuned, self.cell)}"
-        return f"the smallest budget: {named(self.tuned, self.cell, self._budget())}"
+            return f"the knee: {cell_name(self.tuned, self.cell)}"
+        return f"the smallest budget: {cell_name(self.tuned, self.cell, self._budget())}"
 
     def _budget(self) -> int | None:
         """The smallest max_tokens of what is looked at, between the values of the grid too."""

@@ -25,7 +25,7 @@ from inspector.live.headless import LiveOptions, LiveStart, start
 from inspector.live.inputs import secrets_of
 from inspector.live.scripted import PLENTY, ScriptedTurn, formats_of, scenario_turn
 from inspector.provider.scenarios import scenario_names
-from inspector.report.lines.spans import Role, safe
+from inspector.report.lines.spans import Tone, safe
 from inspector.sessions import redact
 from inspector.tui.panels import Cycle, WrappedLines, field_keys, field_name, key_note, line_input, lines, note
 from loop_core.errors import CallerError, LoopError
@@ -86,7 +86,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         """A row for each field."""
         before = self._before
         with Vertical(id="live-form"):
-            yield note("A live turn: each effect waits for you", Role.TITLE)
+            yield note("A live turn: each effect waits for you", Tone.TITLE)
             yield from self._fields(ROWS[:1])
             for name, words, choices, first in (
                 ("scenario", "who answers", (SERVER, *scenario_names()), FIRST),
@@ -117,9 +117,9 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
     @work(thread=True)
     def _read(self) -> None:
         """Reads the scenarios; the form is there before."""
-        from inspector.provider.reading import shipped
+        from inspector.provider.reading import all_stories
 
-        self.app.call_from_thread(self._have, shipped())
+        self.app.call_from_thread(self._have, all_stories())
 
     def _have(self, stories: Mapping[str, Story]) -> None:
         self._stories = stories
@@ -155,9 +155,9 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
             told = f"{story.story}{cut} Played on a free port of this machine: no key, and it ends with the turn."
             prompt.placeholder = story.prompt
             limits.placeholder = f"max_tokens={story.max_tokens or PLENTY}"
-        self._say(told, Role.DIM)
+        self._say(told, Tone.DIM)
 
-    def _say(self, text: str, role: Role) -> None:
+    def _say(self, text: str, role: Tone) -> None:
         self.query_one("#live-note", WrappedLines).lines = [(safe(text, role),)]
 
     @on(Input.Submitted)
@@ -166,7 +166,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         try:
             begun = self._begun()
         except LoopError as why:
-            self._say(f"✖ {why}", Role.ERROR)
+            self._say(f"✖ {why}", Tone.ERROR)
             return
         keep_typed(self._values())
         self.dismiss(begun)
@@ -184,10 +184,10 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         except ValueError as why:
             raise CallerError(f"limits: {why}") from None
         if self._scenario is not None:
-            from inspector.provider.reading import shipped
+            from inspector.provider.reading import all_stories
 
             typed = LiveOptions(values["api"], "", "", profile, values["prompt"] or None, assignments=limits)
-            return scenario_turn(shipped()[self._scenario], typed, self._settings)
+            return scenario_turn(all_stories()[self._scenario], typed, self._settings)
         if not values["model"]:
             raise CallerError("the model is not named")
         if bool(values["prompt"]) is bool(values["messages"]):

@@ -15,7 +15,7 @@ from textual.reactive import reactive
 
 from inspector.config.files import bounds_of
 from inspector.report import filters, session_rows, turn_rows, turn_table
-from inspector.report.lines.spans import EMPTY, Line, Role, Span, joined, safe, wrapped
+from inspector.report.lines.spans import EMPTY, Line, Span, Tone, join_groups, safe, wrap_line
 from inspector.report.lines.steps import role_of
 from inspector.report.turn_rows import TurnRow
 from inspector.report.turn_table import GAP, TurnColumn
@@ -153,8 +153,8 @@ class TurnList(RowList):
         """A heading, or a turn."""
         row = self.shown[index]
         if isinstance(row, str):
-            return (Span(f" {row}", Role.TITLE),)
-        mark = Span("▶ " if index == self.cursor else "  ", Role.HERE)
+            return (Span(f" {row}", Tone.TITLE),)
+        mark = Span("▶ " if index == self.cursor else "  ", Tone.HERE)
         return (mark, *turn_table.cells_of(row, self.layout_now, paint_of(self.app).measure))
 
     def find(self, needle: str, by: int, again: bool) -> TurnRow | None:
@@ -222,7 +222,7 @@ class TurnAbout(Panel):
         """The fields of the row, each in as many lines as it needs."""
         measure = paint_of(self.app).measure
         lines = turn_table.about(self.row) if self.row is not None else ()
-        return [row for line in lines for row in wrapped(line, width, measure)]
+        return [row for line in lines for row in wrap_line(line, width, measure)]
 
 
 class TurnCounts(Panel):
@@ -243,19 +243,19 @@ def counts_line(
     counts: turn_rows.RowCounts, progress: str | None, narrowed: filters.Filter | None, matching: int
 ) -> Line:
     """The progress of reading, the number of turns or of those that pass a filter, and the counts of verdicts."""
-    parts: list[Sequence[Span]] = [[Span(progress, Role.HERE)]] if progress is not None else []
+    parts: list[Sequence[Span]] = [[Span(progress, Tone.HERE)]] if progress is not None else []
     if narrowed is not None:
-        parts.append([safe(f"filter {narrowed.text}: {matching:,} of {counts.turns:,} turns", Role.MARK)])
+        parts.append([safe(f"filter {narrowed.text}: {matching:,} of {counts.turns:,} turns", Tone.MARK)])
     else:
-        parts.append([Span(f"{counts.turns:,}", Role.STRONG),
+        parts.append([Span(f"{counts.turns:,}", Tone.STRONG),
                       Span(f" turn{'' if counts.turns == 1 else 's'} in "),
-                      Span(f"{counts.sessions:,}", Role.STRONG),
+                      Span(f"{counts.sessions:,}", Tone.STRONG),
                       Span(f" session{'' if counts.sessions == 1 else 's'}")])
-    parts.append([Span(f"{counts.attention:,}", Role.STRONG),
+    parts.append([Span(f"{counts.attention:,}", Tone.STRONG),
                   Span(f" need{'s' if counts.attention == 1 else ''} attention")])
-    parts.append([Span(f"{counts.complete:,} complete", Role.DIM)])
+    parts.append([Span(f"{counts.complete:,} complete", Tone.DIM)])
     if counts.unread:
-        parts.append([Span(f"{counts.unread:,} not read", Role.WARN)])
+        parts.append([Span(f"{counts.unread:,} not read", Tone.WARN)])
     parts += [[Span(f"{count:,} "), Span(f"{seen.glyph} {seen.word}", role_of(seen))]
               for seen, count in counts.verdicts if not seen.clean]
-    return joined(parts)
+    return join_groups(parts)

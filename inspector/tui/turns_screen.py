@@ -302,7 +302,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             try:
                 found = turn_rows.row_filter(text)
             except filters.FilterError as why:
-                return str(filters.explained(why, turn_rows.values_of_rows(self.listed.rows)))
+                return str(filters.explain_error(why, turn_rows.values_of_rows(self.listed.rows)))
         self.listed.filter = found
         self.listed.relist()
         self._say_counts()

@@ -80,11 +80,11 @@ def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
         if any(axis.name == name for axis in axes):
             raise CallerError(f"--grid {name}: given twice; put all values into one list")
         axes.append(Axis(name, values_of(name, spec)))
-    counted(axes)
+    cell_count(axes)
     return tuple(axes)
 
 
-def counted(axes: Iterable[Axis]) -> int:
+def cell_count(axes: Iterable[Axis]) -> int:
     """The number of cells that the axes make.
 
     Raises:

@@ -11,14 +11,14 @@ from difflib import SequenceMatcher
 from inspector.config.settings import settings_of
 from inspector.replay import Replay
 from inspector.report.facts import TurnFacts, View
-from inspector.report.lines.diff import changed, shared
+from inspector.report.lines.diff import change_line, shared_length
 from inspector.report.lines.spans import (
     Line,
     Listed,
-    Role,
     Span,
+    Tone,
     field,
-    joined,
+    join_groups,
     more,
     paragraphs,
     safe,
@@ -43,8 +43,8 @@ SMALL = 2_000
 def against_original(branch: Branch, step: int | None = None) -> Listed:
     """The sheet of a branch; `step` is the one at the cursor, whose turn is compared if it is changed."""
     other = "the original" if branch.beside == ORIGINAL else f"run {branch.beside}"
-    title: Line = (Span("Run ", Role.TITLE), safe(branch.name, Role.TITLE),
-                   safe(f" beside {other}, {_over(branch)}", Role.DIM))
+    title: Line = (Span("Run ", Tone.TITLE), safe(branch.name, Tone.TITLE),
+                   safe(f" beside {other}, {_over(branch)}", Tone.DIM))
     turn = compared_turn(branch, step)
     if turn is None:
         return Listed([title, (), field("parts at", *parting(branch)), *_changed(branch)])
@@ -93,18 +93,18 @@ def _changed(branch: Branch) -> list[Line]:
     lines: list[Line] = []
     for (name, _, _, was), (_, _, _, now) in zip(limit_usage(then), limit_usage(branch.view.end_of(turn)), strict=True):
         if was != now:
-            lines.append(field("limit", Span(f"{name} "), *changed(_shown(was), _shown(now))))
+            lines.append(field("limit", Span(f"{name} "), *change_line(_shown(was), _shown(now))))
     old, new = branch.original.replay.settings, branch.view.replay.settings
     if old.max_tokens != new.max_tokens:
         was_cap = "as recorded" if old.max_tokens is None else f"{old.max_tokens:,}"
         now_cap = "as recorded" if new.max_tokens is None else f"{new.max_tokens:,}"
-        lines.append(field("initial", Span("max_tokens "), *changed(was_cap, now_cap)))
+        lines.append(field("initial", Span("max_tokens "), *change_line(was_cap, now_cap)))
         if not new.simulate and new.live is None:
-            lines.append(more(Span("over a recording this changes nothing", Role.DIM)))
-    lines += [field("edited", safe(line.removeprefix("edited: "), Role.WARN)) for line in edit_lines(branch)]
+            lines.append(more(Span("over a recording this changes nothing", Tone.DIM)))
+    lines += [field("edited", safe(line.removeprefix("edited: "), Tone.WARN)) for line in edit_lines(branch)]
     lines += [field("asked", safe(line)) for line in live_sources(branch)]
     if old.policy != new.policy:
-        lines.append(field("policy", *changed(old.policy.name, new.policy.name)))
+        lines.append(field("policy", *change_line(old.policy.name, new.policy.name)))
     return lines
 
 
@@ -116,11 +116,11 @@ def parting(branch: Branch, turn: TurnFacts | None = None) -> Line:
     """The first steps at which a turn differs between the two runs, as lines; without a turn, a line that none does."""
     pair = None if turn is None else first_difference_of(original_of(branch, turn).run, turn.run)
     if turn is None or pair is None:
-        return (Span("nothing differs: the run is the same to its end", Role.DIM),)
+        return (Span("nothing differs: the run is the same to its end", Tone.DIM),)
     old = None if pair.left is None else branch.original.steps[pair.left]
     new = None if pair.right is None else branch.view.steps[pair.right]
     at = pair.right if pair.right is not None else pair.left or 0
-    where: Line = (Span(f"step {at + 1} ", Role.STRONG), Span(f"in turn {branch.view.number(turn)}: ", Role.DIM))
+    where: Line = (Span(f"step {at + 1} ", Tone.STRONG), Span(f"in turn {branch.view.number(turn)}: ", Tone.DIM))
     then, now = _state(old), _state(new)
     if then == now and _why(old) != _why(new):
         then, now = f"{then} ({_why(old)})", f"{now} ({_why(new)})"
@@ -128,7 +128,7 @@ def parting(branch: Branch, turn: TurnFacts | None = None) -> Line:
         then, now = (f"{each.state.value} {text_of(detail(each))}".rstrip() for each in (old, new))
     if then == now:
         return (*where, Span(f"{now} differs in what it is given or has spent"))
-    return (*where, *changed(then, now))
+    return (*where, *change_line(then, now))
 
 
 def _state(step: Step | None) -> str:
@@ -144,22 +144,22 @@ def ending(turn: TurnFacts) -> str:
     return f"{turn.final_state.value}, {turn.terminal}" if turn.terminal else turn.final_state.value
 
 
-def ending_role(turn: TurnFacts) -> Role:
+def ending_role(turn: TurnFacts) -> Tone:
     """The role of that end, for colouring."""
     if turn.terminal == "completed":
-        return Role.OK
-    return Role.WARN if turn.final_state is State.UNRECORDED else Role.ERROR
+        return Tone.OK
+    return Tone.WARN if turn.final_state is State.UNRECORDED else Tone.ERROR
 
 
 def _turn(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
     """One turn in both runs: its end, its segments, what it spent."""
-    lines: list[Line] = [(Span(f"turn {branch.view.number(new)}", Role.TITLE),)]
-    lines.append(field("ends in", Span(ending(old), ending_role(old)), Span(" → ", Role.DIM),
-                       Span(ending(new), ending_role(new)), Span(f"  {fidelity(branch.view, new)}", Role.DIM)))
+    lines: list[Line] = [(Span(f"turn {branch.view.number(new)}", Tone.TITLE),)]
+    lines.append(field("ends in", Span(ending(old), ending_role(old)), Span(" → ", Tone.DIM),
+                       Span(ending(new), ending_role(new)), Span(f"  {fidelity(branch.view, new)}", Tone.DIM)))
     if new.final_state is State.UNRECORDED:
-        lines.append(more(safe(new.ended.notice or "the recording ends here", Role.WARN)))
+        lines.append(more(safe(new.ended.notice or "the recording ends here", Tone.WARN)))
     was, now = old.segments, new.segments
-    lines.append(field("segments", *(changed(str(was), str(now)) if was != now else (Span(str(now)),))))
+    lines.append(field("segments", *(change_line(str(was), str(now)) if was != now else (Span(str(now)),))))
     lines.append(field("spent", *spend(branch.original.end_of(old), branch.view.end_of(new))))
     return lines
 
@@ -179,9 +179,9 @@ def spend(old: Turn, new: Turn) -> Line:
     """The total output of both runs, and what each spent against each limit."""
     whole = ("", "output tokens", old.spend.output_tokens, None), ("", "", new.spend.output_tokens, None)
     pairs = [whole, *zip(limit_usage(old), limit_usage(new), strict=True)]
-    return joined([
-        (Span(f"{name} ", Role.DIM), *(changed(f"{was:,}", f"{now:,}") if was != now else (Span(f"{now:,}"),)),
-         Span("" if most is None else f" of {most:,}", Role.DIM))
+    return join_groups([
+        (Span(f"{name} ", Tone.DIM), *(change_line(f"{was:,}", f"{now:,}") if was != now else (Span(f"{now:,}"),)),
+         Span("" if most is None else f" of {most:,}", Tone.DIM))
         for (_, name, was, _), (_, _, now, most) in pairs
     ])
 
@@ -190,20 +190,20 @@ def _edits(branch: Branch) -> list[Line]:
     """The texts that were given otherwise than they were recorded."""
     lines: list[Line] = []
     for each in edited_inputs(branch):
-        lines += [(), (Span("given", Role.TITLE), safe(f"  {each.given.what} of turn {each.turn}", Role.DIM)),
+        lines += [(), (Span("given", Tone.TITLE), safe(f"  {each.given.what} of turn {each.turn}", Tone.DIM)),
                   *text_diff(each.given.text, each.text)]
     return lines
 
 
 def _texts(branch: Branch, turn: TurnFacts) -> list[Line]:
-    return [(), (Span("merged text", Role.TITLE), Span(f"  turn {branch.view.number(turn)}", Role.DIM)),
+    return [(), (Span("merged text", Tone.TITLE), Span(f"  turn {branch.view.number(turn)}", Tone.DIM)),
             *text_diff(original_of(branch, turn).merged.text, turn.merged.text)]
 
 
 def text_diff(old: str, new: str) -> list[Line]:
     """Two texts compared line by line; common lines are left out except for a few around each change."""
     if old == new:
-        return [(Span(f"the same {len(new):,} characters", Role.DIM),)]
+        return [(Span(f"the same {len(new):,} characters", Tone.DIM),)]
     left, right = old.split("\n"), new.split("\n")
     if max(len(left), len(right)) > SMALL:
         return _ends(old, new)
@@ -211,47 +211,47 @@ def text_diff(old: str, new: str) -> list[Line]:
     matcher = SequenceMatcher(None, left, right, autojunk=False)
     for group in matcher.get_grouped_opcodes(CONTEXT):
         first = group[0]
-        lines.append((Span(f"  line {first[3] + 1}", Role.DIM),))
+        lines.append((Span(f"  line {first[3] + 1}", Tone.DIM),))
         for word, i, j, k, m in group:
             if word == "equal":
-                lines += _text("  ", right[k:m], Role.DIM)
+                lines += _text("  ", right[k:m], Tone.DIM)
             elif word == "replace" and j - i == 1 and _goes_on(left[i], right[k]):
                 lines += _extended(left[i], right[k:m])
             else:
-                lines += _text("− ", left[i:j], Role.REMOVED)
-                lines += _text("+ ", right[k:m], Role.ADDED)
+                lines += _text("− ", left[i:j], Tone.REMOVED)
+                lines += _text("+ ", right[k:m], Tone.ADDED)
     return lines
 
 
 def _goes_on(old: str, new: str) -> bool:
     """Whether two lines begin alike, so far that one is the other gone on or cut short."""
-    return shared(old, new) * 2 > min(len(old), len(new))
+    return shared_length(old, new) * 2 > min(len(old), len(new))
 
 
 def _extended(old: str, new: Sequence[str]) -> list[Line]:
     """One line that goes on: the shared beginning once, then what each side says."""
-    same = shared(old, new[0])
+    same = shared_length(old, new[0])
     before = new[0][:same] if same <= SHARED_SHOWN else f"…{new[0][same - SHARED_SHOWN : same]}"
-    lines: list[Line] = [(Span("  ", Role.RULE), safe(before, Role.DIM))]
+    lines: list[Line] = [(Span("  ", Tone.RULE), safe(before, Tone.DIM))]
     if same < len(old):
-        lines.append((Span("− ", Role.REMOVED), safe(old[same:], Role.REMOVED)))
+        lines.append((Span("− ", Tone.REMOVED), safe(old[same:], Tone.REMOVED)))
     if same < len(new[0]):
-        lines.append((Span("+ ", Role.ADDED), safe(new[0][same:], Role.ADDED)))
-    return [*lines, *_text("+ ", new[1:], Role.ADDED)]
+        lines.append((Span("+ ", Tone.ADDED), safe(new[0][same:], Tone.ADDED)))
+    return [*lines, *_text("+ ", new[1:], Tone.ADDED)]
 
 
 def _ends(old: str, new: str) -> list[Line]:
-    same = shared(old, new)
-    lines: list[Line] = [(Span(f"  {same:,} characters the same", Role.DIM),)]
+    same = shared_length(old, new)
+    lines: list[Line] = [(Span(f"  {same:,} characters the same", Tone.DIM),)]
     if old[same:]:
-        lines += _text("− ", old[same:].split("\n"), Role.REMOVED)
+        lines += _text("− ", old[same:].split("\n"), Tone.REMOVED)
     if new[same:]:
-        lines += _text("+ ", new[same:].split("\n"), Role.ADDED)
+        lines += _text("+ ", new[same:].split("\n"), Tone.ADDED)
     return lines
 
 
-def _text(mark: str, texts: Sequence[str], role: Role) -> list[Line]:
-    gutter = Span(mark, Role.RULE if role is Role.DIM else role)
+def _text(mark: str, texts: Sequence[str], role: Tone) -> list[Line]:
+    gutter = Span(mark, Tone.RULE if role is Tone.DIM else role)
     return [(gutter, *line) for text in texts for line in paragraphs(text, role)]
 
 
@@ -263,18 +263,18 @@ def run_line(name: str, view: View, number: int | None, branch: Branch | None, h
 
     `number` is the turn's place, from 0, the same in every run that is listed; None: the worst turn of the run.
     """
-    mark = Span("▶ " if here else "  ", Role.HERE)
-    title = safe(name, Role.STRONG if here else Role.PLAIN)
+    mark = Span("▶ " if here else "  ", Tone.HERE)
+    title = safe(name, Tone.STRONG if here else Tone.PLAIN)
     turn = view.worst if number is None else view.turns[number] if number < len(view.turns) else None
     if turn is None:
         return (mark, title)
     count = turn.segments
-    which = Span(f"turn {view.number(turn)} ", Role.DIM)
-    return (mark, title, Span("  "), which, *joined([
+    which = Span(f"turn {view.number(turn)} ", Tone.DIM)
+    return (mark, title, Span("  "), which, *join_groups([
         (Span(ending(turn), ending_role(turn)),), (Span(fidelity(view, turn)),),
-        (Span(f"{count} segment{'s' if count != 1 else ''}", Role.DIM),),
-        (Span(f"{turn.ended.spend.output_tokens:,} output tokens", Role.DIM),),
-        *([] if branch is None else [(Span(_parts(branch, turn), Role.DIM),)]),
+        (Span(f"{count} segment{'s' if count != 1 else ''}", Tone.DIM),),
+        (Span(f"{turn.ended.spend.output_tokens:,} output tokens", Tone.DIM),),
+        *([] if branch is None else [(Span(_parts(branch, turn), Tone.DIM),)]),
     ]))
 
 
@@ -293,11 +293,11 @@ def preview_line(run: Replay, assignments: Mapping[str, str], since: int | None)
         CallerError: a setting cannot be used.
     """
     if not assignments:
-        return (Span("nothing is changed yet", Role.DIM),)
+        return (Span("nothing is changed yet", Tone.DIM),)
     found = preview(run, settings_of(assignments, run.settings), run.since if since is None else since)
     if found.difference is None:
-        return (Span("would change nothing", Role.DIM),)
+        return (Span("would change nothing", Tone.DIM),)
     ends = ", ".join(str(index + 1) for index in found.turns[:6]) + ("…" if len(found.turns) > 6 else "")
     turns = f"turn {ends} would end otherwise" if found.turns else "every turn would end as it does"
     steps = f"{found.steps:,} step{'' if found.steps == 1 else 's'}"
-    return (Span(f"would change {steps} from step {found.difference + 1}", Role.STRONG), Span(f" · {turns}", Role.WARN))
+    return (Span(f"would change {steps} from step {found.difference + 1}", Tone.STRONG), Span(f" · {turns}", Tone.WARN))

@@ -214,7 +214,7 @@ def values(branch: Branch) -> dict[str, Any]:
 BRANCHES_SCHEMA = "loop-inspector/branches/1"
 
 
-def restored(original: View, store: Store) -> tuple[Tree, list[str]]:
+def restore_tree(original: View, store: Store) -> tuple[Tree, list[str]]:
     """The tree of the saved runs, and a line for each that cannot be made; those stay saved."""
     tree, notices = Tree(original), list(store.notices)
     known = {ORIGINAL: tree.original}
@@ -224,7 +224,7 @@ def restored(original: View, store: Store) -> tuple[Tree, list[str]]:
             notices.append(f"branch {key}: the run that it was made from is not there")
             continue
         try:
-            told = remembered(original, live_in(act["settings"]), store.folder)
+            told = load_live_runs(original, live_in(act["settings"]), store.folder)
             notices += [f"branch {key}: {line}" for line in told]
             settings = replace(from_record(act["settings"]), prices=original.prices)
             known[key], _ = tree.add(parent, settings, act["from_step"] - 1, key)
@@ -240,7 +240,7 @@ def live_in(settings: Mapping[str, Any]) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def remembered(original: View, name: str | None, folder: Path) -> list[str]:
+def load_live_runs(original: View, name: str | None, folder: Path) -> list[str]:
     """Loads the recordings of live runs from the data folder; returns a line for each missing one.
 
     Raises:

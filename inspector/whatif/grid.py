@@ -16,7 +16,7 @@ from itertools import pairwise, product
 
 from inspector.config.settings import INITIAL, Settings, command, settings_of
 from inspector.replay.case import Case
-from inspector.whatif.axes import TOKENS, Axis, Value, counted, default_axes
+from inspector.whatif.axes import TOKENS, Axis, Value, cell_count, default_axes
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits, Spend
 from loop_core.turn.state import State
@@ -76,13 +76,13 @@ class Grid:
     base: Settings = field(default_factory=Settings)
 
     def __post_init__(self) -> None:
-        if not self.axes or not counted(self.axes):
+        if not self.axes or not cell_count(self.axes):
             raise CallerError("a grid needs at least one axis with one value")
 
     @cached_property
     def size(self) -> int:
         """How many cells there are."""
-        return counted(self.axes)
+        return cell_count(self.axes)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -213,7 +213,7 @@ class GridRequest:
         return " ".join([*words, f"--show {show}"] if show != "outcome" else words)
 
 
-def typed(axes: Sequence[Axis]) -> str:
+def axes_text(axes: Sequence[Axis]) -> str:
     """The axes on one line, as they can be typed."""
     return " ".join(f"{axis.short}={spec_of(axis)}" for axis in axes)
 

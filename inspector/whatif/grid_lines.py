@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from inspector.config.settings import INITIAL
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
-from inspector.report.lines.spans import Line, Role, Span, field, joined, more, safe
+from inspector.report.lines.spans import Line, Span, Tone, field, join_groups, more, safe
 from inspector.whatif.axes import SHORT
 from inspector.whatif.grid import End, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
@@ -28,35 +28,35 @@ def sheet(
     if not tuned.turns:
         return lines
     lines += [*heat(tuned, show, turn, width, here), (),
-              (Span(key(show, turn is not None or len(tuned.turns) == 1), Role.DIM),)]
+              (Span(key(show, turn is not None or len(tuned.turns) == 1), Tone.DIM),)]
     if any(tuned.simulated):
-        lines.append((Span(f"{SIMULATED} stands behind what was simulated", Role.DIM),))
+        lines.append((Span(f"{SIMULATED} stands behind what was simulated", Tone.DIM),))
     return [*lines, (), *answers(tuned, bend, turn)]
 
 
 def answers(tuned: TunedGrid, bend: Knee | None, turn: int | None = None, most: int | None = None) -> list[Line]:
     """The smallest budget of each turn, or of one, and the knee for all; at most `most` turns."""
-    lines: list[Line] = [(Span("the smallest budget that completes each turn", Role.TITLE),),
+    lines: list[Line] = [(Span("the smallest budget that completes each turn", Tone.TITLE),),
                          *_smallest(tuned, turn, most)]
     if turn is None and bend is not None:
-        lines += [(), (Span("for all turns", Role.TITLE),), *_knee(tuned, bend)]
+        lines += [(), (Span("for all turns", Tone.TITLE),), *_knee(tuned, bend)]
     return lines
 
 
 def headline(tuned: TunedGrid, bend: Knee | None) -> Line:
     """The conclusion in one line."""
     if not tuned.turns:
-        return (Span("NOTHING TO TUNE", Role.ERROR), Span("  no LLM traffic was found"))
+        return (Span("NOTHING TO TUNE", Tone.ERROR), Span("  no LLM traffic was found"))
     every = tuned.every
     if bend is None:
         what = "completes a turn" if every else "was run"
-        return (Span("NO CELL", Role.WARN), Span(f"  none of {tuned.grid.size:,} {what}"))
-    role = Role.OK if bend.enough.completed == every else Role.WARN
+        return (Span("NO CELL", Tone.WARN), Span(f"  none of {tuned.grid.size:,} {what}"))
+    role = Tone.OK if bend.enough.completed == every else Tone.WARN
     return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span("  at most, from "),
-            Span(named(tuned, bend.enough.cell, bend.budget), Role.STRONG), Span(" on"))
+            Span(cell_name(tuned, bend.enough.cell, bend.budget), Tone.STRONG), Span(" on"))
 
 
-def named(tuned: TunedGrid, cell: int, budget: int | None = None) -> str:
+def cell_name(tuned: TunedGrid, cell: int, budget: int | None = None) -> str:
     """A cell in an operator's words: `attempts=5, max_tokens=512`; with another max_tokens where one is given."""
     shown = {INITIAL: budget} if budget is not None else {}
     values = zip(tuned.grid.axes, tuned.grid.values(cell), strict=True)
@@ -66,7 +66,7 @@ def named(tuned: TunedGrid, cell: int, budget: int | None = None) -> str:
 def between(tuned: TunedGrid, cell: int, budget: int | None) -> Line:
     """A note if a max_tokens lies between the values of its axis: the map shows it in the next larger one."""
     cap = dict(zip(tuned.grid.names, tuned.grid.values(cell), strict=True)).get(INITIAL)
-    return () if budget is None or cap in (None, budget) else (Span(f" (column {cap:,})", Role.DIM),)
+    return () if budget is None or cap in (None, budget) else (Span(f" (column {cap:,})", Tone.DIM),)
 
 
 def about(tuned: TunedGrid) -> Iterator[Line]:
@@ -77,15 +77,15 @@ def about(tuned: TunedGrid) -> Iterator[Line]:
         told = " ".join(values) if len(values) <= 12 else f"{' '.join(values[:5])} … {' '.join(values[-3:])}"
         span = Span(f"{axis.short}: {told}")
         yield field("grid", span) if number == 0 else more(span)
-    yield field("size", *joined([
+    yield field("size", *join_groups([
         (Span(many(grid.size, "cell")),), (Span(many(len(tuned.turns), "turn")),),
         (Span(f"policy {grid.base.policy.name}"),)]))
     yield field("fidelity", *fidelity(tuned))
     if INITIAL in grid.names and not grid.base.simulate:
-        yield more(Span("over a recording, max_tokens changes nothing", Role.DIM))
+        yield more(Span("over a recording, max_tokens changes nothing", Tone.DIM))
     if tuned.cancelled:
         yield field("cancelled", Span(f"{tuned.done:,} of {tuned.parts:,} parts were run; the rest is left blank",
-                                      Role.WARN))
+                                      Tone.WARN))
 
 
 def fidelity(tuned: TunedGrid) -> Line:
@@ -97,8 +97,8 @@ def fidelity(tuned: TunedGrid) -> Line:
     if simulated:
         parts.append((Span(f"{Fidelity.SIMULATED} in {simulated:,}"),))
     if ended:
-        parts.append((Span(f"the recording ends first in {ended:,}: their spend is a lower bound", Role.WARN),))
-    return joined(parts)
+        parts.append((Span(f"the recording ends first in {ended:,}: their spend is a lower bound", Tone.WARN),))
+    return join_groups(parts)
 
 
 # -- smallest --------------------------------------------------------------------------------------------------------
@@ -124,31 +124,31 @@ def turn_counts(steady: int, undone: int, left: int = 0) -> Iterator[Line]:
     """Turns that are only counted: those that complete in every cell, those not run, those left out."""
     for count, what in ((steady, "complete in every cell"), (undone, "not run"), (left, "more, one at a time")):
         if count:
-            yield (Span(f"{many(count, 'turn')} {what}", Role.DIM),)
+            yield (Span(f"{many(count, 'turn')} {what}", Tone.DIM),)
 
 
 def smallest_lines(tuned: TunedGrid, found: SmallestLimits) -> Iterator[Line]:
     """The smallest budget of one turn, or the reason why there is none."""
     name = f"turn {found.turn + 1}"
     glyph, role = STATE[found.end.looks]
-    who = safe(f"  ({tuned.turns[found.turn].id})", Role.DIM, 24)
+    who = safe(f"  ({tuned.turns[found.turn].id})", Tone.DIM, 24)
     if found.cell is None:
         yield field(name, Span(f"{glyph} ", role), Span(why_not(tuned, found.end)), who)
         known = spent_line(found.end) if found.end.segments else (Span("no answer to its first request is known"),)
-        yield more(Span("in the largest cell: ", Role.DIM), *known)
+        yield more(Span("in the largest cell: ", Tone.DIM), *known)
         return
     budget = None if found.edge is None else found.edge.budget
-    yield field(name, Span(f"{glyph} ", role), Span(named(tuned, found.cell, budget), Role.STRONG), who)
+    yield field(name, Span(f"{glyph} ", role), Span(cell_name(tuned, found.cell, budget), Tone.STRONG), who)
     yield more(*spent_line(found.at_edge))
     if len(tuned.grid.axes) > 1:
         told = zip(tuned.grid.axes, found.by_axis, strict=True)
         least = ", ".join(f"{axis.short} {axis.value_text(value)}" for axis, value in told)
-        yield more(Span("least of each: ", Role.DIM), Span(least))
+        yield more(Span("least of each: ", Tone.DIM), Span(least))
     exact = [f"{SHORT.get(name, name)} {least:,}" for name, least in found.limits.items()]
     if exact:
-        yield more(Span("to the unit: ", Role.DIM), Span(", ".join(exact)))
+        yield more(Span("to the unit: ", Tone.DIM), Span(", ".join(exact)))
     if found.edge is not None:
-        yield more(Span("grain: ", Role.DIM), *grain(found.edge))
+        yield more(Span("grain: ", Tone.DIM), *grain(found.edge))
 
 
 def grain(found: Edge, named: bool = False) -> Line:
@@ -160,7 +160,7 @@ def grain(found: Edge, named: bool = False) -> Line:
         rest = len(found.worse) - 1
         others = f", and {many(rest, 'further turn')} {'does' if rest == 1 else 'do'} worse" if rest else ""
         below = f"; with {found.budget - 1:,} {who} {_does(found.below[place])}{others}"
-    return (Span(f"max_tokens {found.budget:,} {found.grain}"), Span(below, Role.DIM))
+    return (Span(f"max_tokens {found.budget:,} {found.grain}"), Span(below, Tone.DIM))
 
 
 def _does(end: End) -> str:
@@ -170,7 +170,7 @@ def _does(end: End) -> str:
 
 def spent_line(end: End) -> Line:
     """The spend of a turn, and how far it can be trusted."""
-    return joined([
+    return join_groups([
         (Span(many(end.segments, "segment")),), (Span(output(end.spent)),),
         (Span(many(end.spent.requests, "request")),), (Span(end.fidelity),)])
 
@@ -182,17 +182,17 @@ def _knee(tuned: TunedGrid, bend: Knee) -> Iterator[Line]:
     completed, edge = bend.enough.completed, bend.edge
     tokens = bend.enough.tokens if edge is None else cost(edge.ends)[0]
     yield field("enough", *_point_words(tuned, bend.enough.cell, completed, tokens, bend.budget))
-    yield more(Span("no cell of the grid completes more", Role.DIM))
+    yield more(Span("no cell of the grid completes more", Tone.DIM))
     if edge is not None:
-        yield more(Span("grain: ", Role.DIM), *grain(edge, len(edge.turns) > 1))
+        yield more(Span("grain: ", Tone.DIM), *grain(edge, len(edge.turns) > 1))
     if bend.knee != bend.enough:
         yield field("knee", *_point_words(tuned, bend.knee.cell, bend.knee.completed, bend.knee.tokens))
         rest, more_tokens = completed - bend.knee.completed, tokens - bend.knee.tokens
-        yield more(Span(f"{many(rest, 'further turn')} for {more_tokens:,} output tokens more", Role.DIM))
+        yield more(Span(f"{many(rest, 'further turn')} for {more_tokens:,} output tokens more", Tone.DIM))
 
 
 def _point_words(tuned: TunedGrid, cell: int, completed: int, tokens: int, budget: int | None = None) -> Line:
-    return (Span(named(tuned, cell, budget), Role.STRONG), Span("  "), *joined([
+    return (Span(cell_name(tuned, cell, budget), Tone.STRONG), Span("  "), *join_groups([
         (Span(f"{completed:,} of {tuned.every:,} complete"),), (Span(many(tokens, "output token")),)]))
 
 
@@ -207,11 +207,11 @@ def many(count: int, noun: str) -> str:
 
 def cell_sheet(tuned: TunedGrid, cell: int, turn: int | None = None, most: int | None = None) -> list[Line]:
     """All details of a cell; at most `most` turns."""
-    title: Line = (Span(named(tuned, cell), Role.TITLE),)
+    title: Line = (Span(cell_name(tuned, cell), Tone.TITLE),)
     if turn is not None or len(tuned.turns) == 1:
         return [title, *_cell_of_one(tuned, cell, turn or 0)]
     if not tuned.looked_at[cell]:
-        return [title, (Span("not run", Role.WARN),)]
+        return [title, (Span("not run", Tone.WARN),)]
     return [title, *_cell_of_all(tuned, cell), (), *cell_lines(tuned, cell, most)]
 
 
@@ -228,15 +228,15 @@ def cell_lines(tuned: TunedGrid, cell: int, most: int | None = None) -> Iterator
 
 def _cell_of_all(tuned: TunedGrid, cell: int) -> Iterator[Line]:
     run, done = tuned.looked_at[cell], tuned.completed[cell]
-    yield field("complete", Span(f"{done:,} of {many(run, 'turn')}", Role.OK if done == run else Role.WARN))
+    yield field("complete", Span(f"{done:,} of {many(run, 'turn')}", Tone.OK if done == run else Tone.WARN))
     if run < len(tuned.turns):
-        yield more(Span(f"{many(len(tuned.turns) - run, 'further turn')} not run", Role.WARN))
-    yield field("spent", *joined([
+        yield more(Span(f"{many(len(tuned.turns) - run, 'further turn')} not run", Tone.WARN))
+    yield field("spent", *join_groups([
         (Span(many(tuned.segments[cell], "segment")),), (Span(many(tuned.tokens[cell], "output token")),),
         (Span(many(tuned.requests[cell], "request")),)]))
     simulated = tuned.simulated[cell]
     recorded = run - simulated
-    yield field("fidelity", *joined([
+    yield field("fidelity", *join_groups([
         (Span(f"{name} in {many(count, 'turn')}"),)
         for name, count in ((Fidelity.RECORDED, recorded), (Fidelity.SIMULATED, simulated)) if count]))
 
@@ -246,16 +246,16 @@ def _cell_of_one(tuned: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
     yield field(f"turn {turn + 1}", safe(seen.id, width=80))
     end = seen.end(cell)
     if end is None:
-        yield field("ends in", Span("not run", Role.WARN))
+        yield field("ends in", Span("not run", Tone.WARN))
         return
     glyph, role = STATE[end.looks]
     yield field("ends in", Span(f"{glyph} {end.state.value}", role),
                 *((Span(f"  {end.terminal}"),) if end.terminal else ()))
     if end.cut_unseen:
-        yield more(Span("the budget cut an answer over which this server says that it is finished", Role.WARN))
+        yield more(Span("the budget cut an answer over which this server says that it is finished", Tone.WARN))
     if end.limit:
-        yield more(Span(f"stopped by {SHORT.get(end.limit, end.limit)}", Role.WARN))
-    yield field("verdict", Span(end.verdict, Role.OK if end.complete else Role.WARN))
+        yield more(Span(f"stopped by {SHORT.get(end.limit, end.limit)}", Tone.WARN))
+    yield field("verdict", Span(end.verdict, Tone.OK if end.complete else Tone.WARN))
     yield from _spent(end)
     yield field("fidelity", Span(end.fidelity))
 
@@ -264,9 +264,9 @@ def _spent(end: End) -> Iterator[Line]:
     spent = end.spent
     yield field("segments", Span(f"{end.segments:,}"))
     yield field("output", Span(f"{many(spent.output_tokens, 'token')}, {spent.output_chars:,} characters"),
-                *(Span(f"  {doubt}", Role.DIM) for doubt in doubts(spent)))
+                *(Span(f"  {doubt}", Tone.DIM) for doubt in doubts(spent)))
     yield field("of cut answers", Span(f"{many(spent.continuation_tokens, 'token')}, "
                                        f"{spent.continuation_chars:,} characters"),
-                Span("  counted by the bounds of continuations", Role.DIM))
+                Span("  counted by the bounds of continuations", Tone.DIM))
     yield field("requests", Span(f"{spent.requests:,}"),
-                Span(f"  {many(spent.continuations, 'continuation')}, {many(spent.repairs, 'repair')}", Role.DIM))
+                Span(f"  {many(spent.continuations, 'continuation')}, {many(spent.repairs, 'repair')}", Tone.DIM))

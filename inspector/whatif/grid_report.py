@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from inspector.config.files import replace_all
 from inspector.config.settings import INITIAL, command, settings_of
 from inspector.report.lines.glyphs import ascii_line, ascii_text
-from inspector.report.lines.spans import one_line, plain, wrapped
+from inspector.report.lines.spans import one_line, plain, wrap_line
 from inspector.report.table import Column, Table, attributes
 from inspector.report.verdict import identifier
 from inspector.whatif.axes import Value
@@ -30,7 +30,7 @@ def text(tuned: TunedGrid, show: str = "outcome", ascii_only: bool = False, path
     """The sheet as linear text in 80 columns, ending with the command line of the best cell."""
     bend = knee(tuned)
     lines = [ascii_line(line) if ascii_only else line for line in sheet(tuned, bend, show)]
-    told = plain([row for line in lines for row in wrapped(line, WIDTH)]) + "\n"
+    told = plain([row for line in lines for row in wrap_line(line, WIDTH)]) + "\n"
     if bend is None or not paths:
         return told
     best = tuned.grid.settings(bend.enough.cell)

@@ -46,7 +46,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def shared(
+def run_tasks(
     tasks: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
 ) -> Iterator[tuple[int, Any]]:
     """Runs tasks in processes; yields each with its result as it is done, and ends early when cancelled.
@@ -285,7 +285,7 @@ def _worked(
         if cancelled():
             return
         if jobs > 1 and time.monotonic() > until:
-            yield from shared(parts[number:], work, jobs, cancelled)
+            yield from run_tasks(parts[number:], work, jobs, cancelled)
             return
         yield part, work(part)
 

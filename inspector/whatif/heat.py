@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from inspector.report.lines.glyphs import MARKED, STATE
-from inspector.report.lines.spans import EMPTY, Line, Role, Span
+from inspector.report.lines.spans import EMPTY, Line, Span, Tone
 from inspector.whatif.axes import SHORT, Axis
 from inspector.whatif.grid import UNDONE, End
 from inspector.whatif.grid_run import TunedGrid
@@ -162,22 +162,22 @@ class Plane:
         if row == -1:
             heads = [self.columns.value_text(self.columns.values[at]) if self.columns is not None else ""
                      for at in self._shown(chunk)]
-            return (Span(f"{self.rows.short:<{self.left}}", Role.STRONG),
-                    Span("".join(f"{head:<{self.wide}}" for head in heads), Role.DIM))
+            return (Span(f"{self.rows.short:<{self.left}}", Tone.STRONG),
+                    Span("".join(f"{head:<{self.wide}}" for head in heads), Tone.DIM))
         if row == -2 and self.columns is not None:
-            return (Span(" " * self.left), Span(self.columns.short, Role.STRONG))
-        return (Span(self._chosen(block), Role.TITLE),) if row == -self.heads - 1 else EMPTY
+            return (Span(" " * self.left), Span(self.columns.short, Tone.STRONG))
+        return (Span(self._chosen(block), Tone.TITLE),) if row == -self.heads - 1 else EMPTY
 
     def _cells(
         self, first: int, chunk: int, row: int, marks: Sequence[Span], here: int | None, best: Sequence[int]
     ) -> Line:
-        spans = [Span(f"{self.rows.value_text(self.rows.values[row]):<{self.left}}", Role.DIM)]
+        spans = [Span(f"{self.rows.value_text(self.rows.values[row]):<{self.left}}", Tone.DIM)]
         for column in self._shown(chunk):
             cell = first + column
             told, role = marks[cell]
             mark = "" if cell not in best else MARKED if cell == best[0] else KNEE
             rest = f"{told[1:]}{mark}{HERE if cell == here else ''}"
-            spans += [Span(told[:1], role), Span(rest, Role.HERE if cell == here else Role.PLAIN),
+            spans += [Span(told[:1], role), Span(rest, Tone.HERE if cell == here else Tone.PLAIN),
                       Span(" " * (self.wide - len(told[:1] + rest)))]
         return tuple(spans)
 
@@ -232,7 +232,7 @@ def _outcome(tuned: TunedGrid, cell: int, short: bool) -> Span:
 
 def _shaded(value: int, most: int) -> Span:
     if not value or not most:
-        return Span(f"  {value:,}", Role.DIM)
+        return Span(f"  {value:,}", Tone.DIM)
     level = min(len(SHADES) - 1, value * len(SHADES) // (most + 1))
     return Span(f"{SHADES[level]} {value:,}")
 
@@ -268,7 +268,7 @@ def _all(tuned: TunedGrid, show: str, short: bool) -> list[Span]:
     found: list[Span] = []
     for cell, value in enumerate(values):
         if not tuned.whole(cell):
-            found.append(Span("", Role.AHEAD))
+            found.append(Span("", Tone.AHEAD))
             continue
         mark = _outcome(tuned, cell, short) if show == "outcome" else _shaded(value, most)
         found.append(mark if not tuned.simulated[cell] else Span(mark.text + SIMULATED, mark.role))
@@ -278,7 +278,7 @@ def _all(tuned: TunedGrid, show: str, short: bool) -> list[Span]:
 def _one(tuned: TunedGrid, show: str, turn: int) -> list[Span]:
     seen = tuned.turns[turn]
     most = max((SHOWS[show].single(end) for end in seen.ends), default=0)
-    by_code = {UNDONE: Span("", Role.AHEAD)}
+    by_code = {UNDONE: Span("", Tone.AHEAD)}
     for code, end in enumerate(seen.ends):
         if show == "outcome":
             glyph, role = STATE[end.looks]

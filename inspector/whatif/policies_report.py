@@ -12,7 +12,7 @@ from itertools import groupby
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from inspector.report.lines.spans import Line, Listed, Role, Span, field, joined, more, one_line, safe, text_of
+from inspector.report.lines.spans import Line, Listed, Span, Tone, field, join_groups, more, one_line, safe, text_of
 from inspector.report.table import Column, Table
 from inspector.whatif.policies import DECISIONS, Cell, Matrix
 from loop_core.values import Severity
@@ -36,7 +36,7 @@ def _lines(matrix: Matrix) -> Iterator[str]:
     yield ""
     laid = layout(matrix, WIDTH, 0)._replace(first=0, seen=len(matrix.policies))
     yield from (text_of(line).rstrip() for line in names(matrix, laid))
-    lines = folded(matrix, each=False)
+    lines = fold_turns(matrix, each=False)
     for alike in lines:
         line = fold_line(matrix, alike, here=False) if len(alike) > 1 else row(matrix, alike[0], None, laid)
         folds = wrap(text_of(line), WIDTH, subsequent_indent=" " * (LABEL + 1))
@@ -151,7 +151,7 @@ LABEL = 6
 """Columns before the first policy."""
 ROOMY = 21
 """Columns in which every decision stands in full."""
-ROLES = {Severity.ERROR: Role.ERROR, Severity.WARNING: Role.WARN, Severity.INFO: Role.OK}
+ROLES = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARN, Severity.INFO: Tone.OK}
 
 
 def agree(matrix: Matrix, turn: int) -> bool:
@@ -160,7 +160,7 @@ def agree(matrix: Matrix, turn: int) -> bool:
     return all(cell.decision is first.decision for cell in others)
 
 
-def folded(matrix: Matrix, each: bool) -> list[range]:
+def fold_turns(matrix: Matrix, each: bool) -> list[range]:
     """The turns of each line: one turn, or consecutive ones in which all policies agree; `each` folds none."""
     turns = range(len(matrix.rows))
     if each:
@@ -176,18 +176,18 @@ def fold_line(matrix: Matrix, turns: range, *, here: bool) -> Line:
     """The line of consecutive turns in which all policies agree."""
     counts = Counter(matrix.rows[turn][0].decision.word for turn in turns)
     told = ", ".join(f"{word} {count:,}" for word, count in counts.most_common())
-    return (Span(f"{turns[0] + 1:<{LABEL},}", Role.DIM), Span("▶" if here else " ", Role.HERE),
-            Span(f"{len(turns):,} turns in which all policies agree", Role.PLAIN if here else Role.DIM),
-            Span(f"  {told}", Role.DIM))
+    return (Span(f"{turns[0] + 1:<{LABEL},}", Tone.DIM), Span("▶" if here else " ", Tone.HERE),
+            Span(f"{len(turns):,} turns in which all policies agree", Tone.PLAIN if here else Tone.DIM),
+            Span(f"  {told}", Tone.DIM))
 
 
 def fold_sheet(matrix: Matrix, turns: range) -> Listed:
     """The details of turns in which all policies agree."""
     alike = Counter(matrix.rows[turn][0].decision.word for turn in turns)
     return Listed([
-        (Span(f"turns {turns[0] + 1:,} to {turns[-1] + 1:,}", Role.TITLE), Span(" under all policies", Role.DIM)),
+        (Span(f"turns {turns[0] + 1:,} to {turns[-1] + 1:,}", Tone.TITLE), Span(" under all policies", Tone.DIM)),
         field("agree in", Span(f"{len(turns):,} turns")),
-        field("decisions", *joined([(Span(f"{word} {count:,}"),) for word, count in alike.most_common()])),
+        field("decisions", *join_groups([(Span(f"{word} {count:,}"),) for word, count in alike.most_common()])),
         field("complete", Span(f"{sum(matrix.rows[turn][0].complete for turn in turns):,} of {len(turns):,}, by the "
                                "verdict of each")),
     ])
@@ -223,17 +223,17 @@ def names(matrix: Matrix, layout: Layout) -> list[Line]:
         "turn".ljust(LABEL) + "".join(f" {head + dash:<{layout.column - 1}}" for head, dash, _ in split),
         " " * LABEL + "".join(f" {tail:<{layout.column - 1}}" for _, _, tail in split),
     ]
-    return [(Span(line, Role.KEY),) for line in lines if line.strip()]
+    return [(Span(line, Tone.KEY),) for line in lines if line.strip()]
 
 
 def row(matrix: Matrix, turn: int, here: Place | None, layout: Layout) -> Line:
     """The decisions of each policy about a turn; cell `here` is marked."""
-    spans = [Span(f"{turn + 1:<{LABEL},}", Role.DIM)]
+    spans = [Span(f"{turn + 1:<{LABEL},}", Tone.DIM)]
     for policy in layout.policies:
         cell, chosen = matrix.rows[turn][policy], (turn, policy) == here
         word = _in_full(cell) if layout.column >= ROOMY else short_word(cell)
-        role = Role.MATCH if chosen else ROLES[cell.decision.severity]
-        spans += [Span("▶" if chosen else " ", Role.HERE), Span(word, role),
+        role = Tone.MATCH if chosen else ROLES[cell.decision.severity]
+        spans += [Span("▶" if chosen else " ", Tone.HERE), Span(word, role),
                   Span(" " * (layout.column - 1 - len(word)))]
     return tuple(spans)
 
@@ -288,12 +288,12 @@ def differing(matrix: Matrix, start: Place, by: int) -> Place | None:
 def sheet(matrix: Matrix, here: Place, file: str = "") -> Listed:
     """All details of a cell, with the file of its turn if there are several, and the decisions of other policies."""
     if not matrix.rows:
-        return Listed([(Span("no turns", Role.DIM),)])
+        return Listed([(Span("no turns", Tone.DIM),)])
     turn, column = here
     cell, policy = matrix.rows[turn][column], matrix.policies[column]
     counts = Counter(every[column].decision.word for every in matrix.rows)
     return Listed([
-        (Span(f"turn {turn + 1:,}", Role.TITLE), Span(" under ", Role.DIM), Span(policy.name, Role.TITLE)),
+        (Span(f"turn {turn + 1:,}", Tone.TITLE), Span(" under ", Tone.DIM), Span(policy.name, Tone.TITLE)),
         *([field("file", safe(file))] if file else []),
         field("decision", Span(cell.decision.word, ROLES[cell.decision.severity])),
         field("why", safe(cell.why)),
@@ -302,19 +302,19 @@ def sheet(matrix: Matrix, here: Place, file: str = "") -> Listed:
         *_beside(matrix, turn),
         (),
         field("complete", Span(f"{matrix.complete(column):,} of {len(matrix.rows):,} turns, by the verdict of each")),
-        field("decisions", *joined([(Span(f"{word} {count:,}"),) for word, count in counts.most_common()])),
+        field("decisions", *join_groups([(Span(f"{word} {count:,}"),) for word, count in counts.most_common()])),
         field("policy", Span(policy.title)),
-        *[(more if at else partial(field, "follows"))(Span(cite, Role.DIM)) for at, cite in enumerate(policy.cites)],
+        *[(more if at else partial(field, "follows"))(Span(cite, Tone.DIM)) for at, cite in enumerate(policy.cites)],
     ])
 
 
 def _beside(matrix: Matrix, turn: int) -> list[Line]:
     """What all policies do with a turn, those that do the same together."""
-    lines: list[Line] = [(Span(f"turn {turn + 1:,} under all", Role.TITLE),)]
+    lines: list[Line] = [(Span(f"turn {turn + 1:,} under all", Tone.TITLE),)]
     for who, cell in same_decisions(matrix, matrix.rows[turn]):
         word = f"{_in_full(cell):<{ROOMY}}"
         lines += [(Span(word, ROLES[cell.decision.severity]), Span(who)),
-                  (Span(" " * ROOMY), safe(cell.why, Role.DIM))]
+                  (Span(" " * ROOMY), safe(cell.why, Tone.DIM))]
     return lines
 
 

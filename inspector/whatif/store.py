@@ -31,7 +31,7 @@ from loop_core.errors import CallerError
 
 
 @contextmanager
-def locked(number: int, shared: bool = False) -> Iterator[None]:
+def lock_file(number: int, shared: bool = False) -> Iterator[None]:
     """Locks the file, exclusively or shared with other readers; the lock ends with the program at the latest."""
     if sys.platform == "win32":
         import msvcrt
@@ -177,7 +177,7 @@ class Store:
         self._lines = 0
         self._header = False
         try:
-            with path.open("rb") as file, locked(file.fileno(), shared=True):
+            with path.open("rb") as file, lock_file(file.fileno(), shared=True):
                 self._take(file.read())
         except (FileNotFoundError, NotADirectoryError):
             pass  # nothing was kept yet
@@ -220,7 +220,7 @@ class Store:
             NewerError: a newer program has written it.
         """
         try:
-            with self.path.open("rb") as file, locked(file.fileno(), shared=True):
+            with self.path.open("rb") as file, lock_file(file.fileno(), shared=True):
                 file.seek(self._read)
                 self._take(file.read())
         except OSError:
@@ -234,7 +234,7 @@ class Store:
             private_folder(self.path.parent)
             number = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
             try:
-                with locked(number):
+                with lock_file(number):
                     if os.fstat(number).st_mode & 0o077:
                         os.chmod(self.path, FILE)  # an older version left it open to others
                     if os.fstat(number).st_size < self._read:  # it was taken away; this begins a new one

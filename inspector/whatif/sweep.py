@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from inspector.config.settings import INITIAL
 from inspector.replay import bounded_by, first_run
-from inspector.replay.case import Case, limits_for, spoken
+from inspector.replay.case import Case, case_as_profile, limits_for
 from inspector.replay.known import is_cut
 from inspector.report.findings import ReportedFinding
 from inspector.report.judged_turn import judge_steps
@@ -249,7 +249,7 @@ class Sweep:
 
     @cached_property
     def _case(self) -> Case:
-        return spoken(self.case, self.grid.base.profile)
+        return case_as_profile(self.case, self.grid.base.profile)
 
     # -- what is in force --------------------------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ from inspector.report.lines.merged import reason
 from inspector.report.lines.spans import (
     Line,
     Measure,
-    Role,
     Span,
+    Tone,
     cells,
     clip,
     one_line,
@@ -100,30 +100,30 @@ class TurnPair:
     def lines(self, width: int, measure: Measure = cells) -> list[Line]:
         """The whole comparison, with equal steps folded."""
         return [
-            (Span(self.summary(), Role.STRONG),), self.head(width, measure),
+            (Span(self.summary(), Tone.STRONG),), self.head(width, measure),
             *(self.row_line(row, width, measure) for row in self.rows()),
-            (), (Span("merged text", Role.TITLE),), *self.texts(),
+            (), (Span("merged text", Tone.TITLE),), *self.texts(),
         ]
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
     def head(self, width: int, measure: Measure = cells) -> Line:
         """The names of both turns above their columns."""
-        left, right = (safe(side.name, Role.TITLE) for side in (self.left, self.right))
+        left, right = (safe(side.name, Tone.TITLE) for side in (self.left, self.right))
         return _columns((left,), Span("   "), (right,), width, measure)
 
     def row_line(self, row: PairRow, width: int, measure: Measure = cells) -> Line:
         """One row; `≠` between the two where they are not the same."""
         if isinstance(row, EqualSteps):
-            left: Line = (Span(f"{_range(row.left, row.size)}  {row.size:,} equal steps", Role.DIM),)
-            right: Line = (Span(_range(row.right, row.size), Role.DIM),)
+            left: Line = (Span(f"{_range(row.left, row.size)}  {row.size:,} equal steps", Tone.DIM),)
+            right: Line = (Span(_range(row.right, row.size), Tone.DIM),)
         elif isinstance(row, PairFact):
-            left, right = (Span(f"{row.name:<{LABEL}}", Role.KEY), *row.left), row.right
+            left, right = (Span(f"{row.name:<{LABEL}}", Tone.KEY), *row.left), row.right
         else:
             left = _step(self.left.view, row.left, row.same)
             right = _step(self.right.view, row.right, row.same)
         same = isinstance(row, EqualSteps) or row.same
-        between = Span(" │ ", Role.RULE) if same else Span(" ≠ ", Role.ERROR)
+        between = Span(" │ ", Tone.RULE) if same else Span(" ≠ ", Tone.ERROR)
         return _columns(left, between, right, width, measure)
 
 
@@ -139,12 +139,12 @@ def _columns(left: Line, between: Span, right: Line, width: int, measure: Measur
 
 def _step(view: View, index: int | None, same: bool) -> Line:
     if index is None:
-        return (Span("none", Role.DIM),)
+        return (Span("none", Tone.DIM),)
     step = view.effective_step(index)
     glyph, tone = glyph_of(step)
     sure = () if step.fidelity is Fidelity.RECORDED else (Span(" "), header.fidelity(step))
-    return (Span(f"{index + 1:>4} ", Role.DIM), Span(f"{glyph} ", tone),
-            Span(f"{step.state.value} ", Role.PLAIN if same else Role.STRONG), *detail(step), *sure)
+    return (Span(f"{index + 1:>4} ", Tone.DIM), Span(f"{glyph} ", tone),
+            Span(f"{step.state.value} ", Tone.PLAIN if same else Tone.STRONG), *detail(step), *sure)
 
 
 # -- facts -----------------------------------------------------------------------------------------------------------
@@ -160,13 +160,13 @@ def _end(side: TurnSide) -> Line:
     turn = side.turn  # the reason first: the state follows from it, and is cut where there is no room
     said = f"{turn.terminal} ({turn.final_state.value})" if turn.terminal else turn.final_state.value
     return (Span(said, ending_role(turn)),
-            *(() if trust == Fidelity.RECORDED.value else (Span(f"  {trust}", Role.DIM),)))
+            *(() if trust == Fidelity.RECORDED.value else (Span(f"  {trust}", Tone.DIM),)))
 
 
 def _stop(side: TurnSide) -> Line:
     facts = answer_at(side.view, side.view.deciding_step(side.turn))
     if facts is None:
-        return (Span("no answer", Role.DIM),)
+        return (Span("no answer", Tone.DIM),)
     return reason(facts.exchange.response.raw_stop_reason, facts.judged.stop)
 
 

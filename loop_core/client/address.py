@@ -109,7 +109,7 @@ def loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def unencrypted(url: str) -> bool:
+def is_unencrypted(url: str) -> bool:
     """Whether requests to this address cross a network as plain text."""
     parts = urlsplit(url)
     return parts.scheme == "http" and not loopback(parts.hostname or "")
@@ -124,7 +124,7 @@ def refuse_plain(server: Server) -> None:
     base = server.base or wire(server.api).home.base
     host = (urlsplit(base).hostname or "").lower()
     allowed = {name.strip().strip("[]").lower() for name in server.insecure_http}
-    if unencrypted(base) and host not in allowed and _proves(server):
+    if is_unencrypted(base) and host not in allowed and _proves(server):
         raise CallerError(f"{host}: a key or another credential would be sent there unencrypted, over http: expected "
                           f"https, or --insecure-http {host} with `inspector run` and `inspector replay --live`")
 

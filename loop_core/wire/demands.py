@@ -172,7 +172,7 @@ def _blocks(content: Any, where: Where) -> Iterable[tuple[Where, Mapping[str, An
             yield (*where, "content", number), block
 
 
-def unpaired(history: Sequence[RoleTurn], call: Ident, result: Ident) -> Unpaired | None:
+def first_unpaired(history: Sequence[RoleTurn], call: Ident, result: Ident) -> Unpaired | None:
     """The first turn whose calls the next turn does not answer, or that answers a call that was not made.
 
     Calls that end the history are unanswered too.

@@ -94,7 +94,7 @@ def fails(raw: str | None, message: str, type_: str | None = None, code: str | N
     return Spelling(raw, error=ProviderError(message, type_, code, retryable))
 
 
-def spent(word: str, full: str | None = None) -> dict[Moment, Spelling]:
+def budget_words(word: str, full: str | None = None) -> dict[Moment, Spelling]:
     """One word for every spent budget, and one for a full context."""
     says = {moment: say(word) for moment in (Moment.CUT, Moment.CUT_CALL, Moment.CUT_AFTER)}
     return says if full is None else {**says, Moment.FULL: say(full)}

@@ -20,14 +20,14 @@ from typing import Any
 
 from measure import Line, Report, Skipped
 
-from inspector.provider import Answer, Story
+from inspector.provider import Intent, Story
 from inspector.provider.reply import reply
 from loop_core.client.address import Server, url_of
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import FORMATS, wire
 
 ROUNDS = 12
-STORY = Story("bench", "a long text", (Answer(text="The queue was saturated for nineteen minutes. " * 800),))
+STORY = Story("bench", "a long text", (Intent(text="The queue was saturated for nineteen minutes. " * 800),))
 SERVE = """
 import sys
 sys.path[:0] = [{root!r}, {here!r}]

@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT)]  # this checkout
 
-from inspector.provider import Provider, Story, serving, shipped  # noqa: E402 - found by the line above
+from inspector.provider import Provider, Story, all_stories, serving  # noqa: E402 - found by the line above
 from inspector.provider.faults import FAULTS  # noqa: E402 - likewise
 from tests.clients import tables  # noqa: E402 - likewise
 
@@ -35,7 +35,7 @@ NO_END = "no end"
 """The error of a client that was given up."""
 AT_ONCE = 3
 """Environments that are played to side by side: most of the time is spent in waits between retries."""
-STORIES = shipped()
+STORIES = all_stories()
 Row = dict[str, Any]
 
 

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from inspector.provider import shipped
+from inspector.provider import all_stories
 from loop_core.formats import PLAYED
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE / "reports.json"
 MODES = ("stream", "whole")
-SCENARIOS = tuple(shipped())
+SCENARIOS = tuple(all_stories())
 CAP = 1024
 """The output limit of a request; every client sends one, since one of the formats demands it."""
 CAPS: Mapping[str, int] = {"text": 24, "thinking": 40, "restart": 48}

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from inspector.provider import shipped
+from inspector.provider import all_stories
 from inspector.provider.faults import FAULTS
 from loop_core.formats import PLAYED
 from tests.clients import run, tables
@@ -37,14 +37,14 @@ def docs() -> Iterator[ModuleType]:
 def test_every_cell_that_the_tables_name_is_there_once_and_no_other() -> None:
     absent = {client.name for client in tables.CLIENTS if client.environment in DATA["missing"]}
     expected = [(client.name, api, mode, name) for client in tables.CLIENTS if client.name not in absent
-                for api in PLAYED if api in client.formats for mode in ("stream", "whole") for name in shipped()]
+                for api in PLAYED if api in client.formats for mode in ("stream", "whole") for name in all_stories()]
     assert [run.keys(row) for row in DATA["cells"]] == expected
 
 
 def test_what_is_not_played_is_what_the_format_has_no_word_for() -> None:
     for row in DATA["cells"]:
         refused = [FAULTS[fault.name].refused(row["format"], row["mode"] == "stream")
-                   for fault in shipped()[row["scenario"]].faults]
+                   for fault in all_stories()[row["scenario"]].faults]
         assert ("unplayed" in row) == any(refused), run.keys(row)
 
 
@@ -107,7 +107,7 @@ def test_words_of_a_complete_answer_say_nothing_of_what_is_missing(docs: ModuleT
 
 
 def test_what_of_a_text_has_come() -> None:
-    story = shipped()["call"]
+    story = all_stories()["call"]
     first, last = (answer.text for answer in story.answers)
     assert [run.judged(text, story, True) for text in (last, last[:5], first, " ", "Hm.")] == [
         "whole", "part", "first answer", "empty", "other"]

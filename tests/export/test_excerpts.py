@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inspector.config.settings import Settings
-from inspector.export import chosen
+from inspector.export import form_files
 from inspector.report.lines.excerpts import AROUND, MOST, excerpts, text_rows
 from inspector.report.lines.slices import text_of_bytes
 from loop_core import decode_response
@@ -36,7 +36,7 @@ MAILED = ("html", "md", "text", "bug")
 
 
 def content(view, form):
-    return "".join(chosen(view, form).values())
+    return "".join(form_files(view, form).values())
 
 
 def of(view, turn=0):

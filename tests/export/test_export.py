@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from inspector import cli
 from inspector.config.prices import price_table
 from inspector.config.settings import Settings
-from inspector.export import FORMS, ExportScope, Form, chosen, stem_of, write
+from inspector.export import FORMS, ExportScope, Form, form_files, stem_of, write
 from inspector.export.exchange_files import reread, shrink, symptom
-from inspector.export.pages import escaped, fenced
+from inspector.export.pages import escape_markdown, fence_text
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.explain_document import document
@@ -49,7 +49,7 @@ MARKUP = '<script>alert(1)</script> [x](javascript:1) ```` | ![i](http://e.examp
 
 
 def everything(found, response=0):
-    return {name: chosen(found, name, response=response) for name in FORMS}
+    return {name: form_files(found, name, response=response) for name in FORMS}
 
 
 @pytest.fixture(scope="module")
@@ -96,26 +96,26 @@ def test_markup_of_a_transcript_is_text_in_the_page():
 
 def html_of(found):
     reader = Reader()
-    (page,) = chosen(found, "html").values()
+    (page,) = form_files(found, "html").values()
     assert "default-src 'none'" in page
     reader.feed(page)
     return reader
 
 
 def test_markdown_cannot_be_left():
-    assert fenced("a\n````\nb").splitlines()[0] == "`````text"
-    assert fenced("a\n````\nb").splitlines()[-1] == "`````"
-    assert escaped("<b> [x](y) a|b `c` # d") == r"\<b\> \[x\](y) a\|b \`c\` # d"
-    assert escaped("# heading") == r"\# heading"
-    assert escaped("1. item") == r"1\. item"
-    assert escaped("http://e.example www.e.example") == r"http\://e.example www\.e.example"
-    assert escaped("two\nlines") == "two⏎lines"
+    assert fence_text("a\n````\nb").splitlines()[0] == "`````text"
+    assert fence_text("a\n````\nb").splitlines()[-1] == "`````"
+    assert escape_markdown("<b> [x](y) a|b `c` # d") == r"\<b\> \[x\](y) a\|b \`c\` # d"
+    assert escape_markdown("# heading") == r"\# heading"
+    assert escape_markdown("1. item") == r"1\. item"
+    assert escape_markdown("http://e.example www.e.example") == r"http\://e.example www\.e.example"
+    assert escape_markdown("two\nlines") == "two⏎lines"
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_no_form_lets_an_escape_sequence_out(name):
     found = shown(asked([user("hi")], chat("".join(HOSTILE), "length")), asked([user("x")], chat("end")))
-    for content in chosen(found, name, response=0).values():
+    for content in form_files(found, name, response=0).values():
         assert name in ("session", "json", "fixture", "curl", "bug") or not dangerous(content)
         assert "\x1b" not in content
         assert "\x9b" not in content
@@ -128,7 +128,7 @@ def test_no_form_holds_a_credential(name):
         asks, cut_stream(f"so {KEY} it is"), headers={"Authorization": f"Bearer {KEY}", "x-api-key": KEY},
         url=f"https://api.openai.com/v1/chat/completions?key={KEY}",
         response_headers={"set-cookie": "sid=plain-secret-value"}))
-    for content in chosen(found, name, response=0).values():
+    for content in form_files(found, name, response=0).values():
         assert KEY not in content
         assert "plain-secret-value" not in content
 
@@ -140,7 +140,7 @@ def test_a_key_split_over_deltas_is_masked_in_documents():
     assert found.inputs[0].masked == {"Anthropic API key": 1}
     assert KEY not in found.turns[0].merged.text
     for name in ("html", "md", "text", "json", "session", "bug"):
-        for content in chosen(found, name).values():
+        for content in form_files(found, name).values():
             assert first not in content
             assert second not in content
 
@@ -152,7 +152,7 @@ def test_a_password_whose_name_stands_before_a_seam_is_masked_behind_it():
     assert "hunter2" not in found.turns[0].merged.text
     assert found.turns[0].merged.text.endswith(" and go on")
     for name in ("html", "md", "text", "json", "session", "bug"):
-        for content in chosen(found, name).values():
+        for content in form_files(found, name).values():
             assert "hunter2" not in content
 
 
@@ -167,7 +167,7 @@ def test_a_key_split_over_the_events_of_a_stream_is_masked_where_its_pieces_stan
     assert KEY not in answer.exchange.response.text
     assert answer.exchange.response.text.startswith("it is ")
     assert answer.exchange.response.text.endswith(" so")
-    (content,) = chosen(found, "session").values()
+    (content,) = form_files(found, "session").values()
     path = tmp_path / "again.jsonl"
     path.write_text(content, "utf-8")
     again = view(replay(open_case(open_paths([str(path)]))))
@@ -186,7 +186,7 @@ def test_a_careless_form_of_export_lets_no_credential_out(tmp_path, monkeypatch)
     first, second = KEY[:25], KEY[25:]
     found = shown(asked(ASKS, chat(f"the key {first}", "length")), asked([
         *ASKS, {"role": "assistant", "content": f"the key {first}"}], chat(f"{second} is it")))
-    paths = write(chosen(found, "careless"), str(tmp_path))
+    paths = write(form_files(found, "careless"), str(tmp_path))
     written = "".join(Path(path).read_text("utf-8") for path in paths)
     for secret in (KEY, first, second, SECRET):
         assert secret not in written
@@ -194,7 +194,7 @@ def test_a_careless_form_of_export_lets_no_credential_out(tmp_path, monkeypatch)
 
 def test_a_session_is_read_again_as_it_was(tmp_path):
     found = shown(*continued(*PARTS))
-    (content,) = chosen(found, "session").values()
+    (content,) = form_files(found, "session").values()
     path = tmp_path / "again.jsonl"
     path.write_text(content, "utf-8")
     again = view(replay(open_case(open_paths([str(path)]))))
@@ -209,7 +209,7 @@ def test_a_session_is_read_again_as_it_was(tmp_path):
 
 
 def test_a_fixture_is_a_test_that_passes_and_can_fail(ran, tmp_path):
-    (content,) = chosen(ran, "fixture", response=0).values()
+    (content,) = form_files(ran, "fixture", response=0).values()
     path = tmp_path / "recorded.py"
     path.write_text(content + "\n\ntest_recorded_response()\n", "utf-8")
     subprocess.run([sys.executable, str(path)], check=True, env=env_of())
@@ -240,7 +240,7 @@ def env_of():
 def test_curl_sends_what_was_sent():
     asks = {"model": "m-1", "messages": [user("it's $HOME `x`")], "max_tokens": 9}
     found = shown(exchange(asks, chat("ok"), headers={"Authorization": "Bearer abc", "X-Title": "a b"}))
-    (content,) = chosen(found, "curl").values()
+    (content,) = form_files(found, "curl").values()
     words = shlex.split(content)
     assert words[0] == "curl"
     assert "https://api.openai.com/v1/chat/completions" in words
@@ -256,14 +256,14 @@ def test_curl_sends_what_was_sent():
 def test_curl_needs_a_request():
     found = shown(data=json.dumps(chat("ok")).encode())
     with pytest.raises(CallerError, match="was not recorded"):
-        chosen(found, "curl")
+        form_files(found, "curl")
 
 
 def test_a_bug_report_holds_the_fewest_exchanges():
     # Two turns that have nothing to do with it, around a call that was cut and run.
     apart = asked([user("another matter")], chat("fine"))
     found = shown(apart, *ran_cut_call(), asked([user("a third")], chat("good")))
-    files = chosen(found, "bug")
+    files = form_files(found, "bug")
     (session,) = [content for name, content in files.items() if name.endswith(".jsonl")]
     (report,) = [content for name, content in files.items() if name.endswith(".md")]
     assert sum('"type": "request"' in line for line in session.splitlines()) == 2
@@ -340,11 +340,11 @@ def test_rows_of_an_agent_are_never_passed_off_as_a_providers_bytes(tmp_path):
     seen = agents.shown(rows, tmp_path)
     for form in ("session", "fixture", "bug", "curl"):
         with pytest.raises(CallerError) as raised:
-            chosen(seen, form)
+            form_files(seen, form)
         said = "its request was not recorded" if form == "curl" else "rows of claude-code hold no provider's bytes"
         assert said in str(raised.value), form
     for form in ("html", "md", "text", "json"):
-        assert any("Hello." in content for content in chosen(seen, form).values()), form
+        assert any("Hello." in content for content in form_files(seen, form).values()), form
 
 
 def test_lone_surrogates_and_impossible_figures_are_written_in_every_form(tmp_path):
@@ -384,6 +384,6 @@ def test_documents_have_times_and_costs():
     timed = native((AT, PIECES, 1_700.0))
     priced = view(replay(timed.replay.case, Settings(prices=price_table({"m-1": {"input": 1, "output": 10}}, "USD"))))
     for form in ("html", "md"):
-        (content,) = chosen(priced, form).values()
+        (content,) = form_files(priced, form).values()
         assert "took 1.7 s; cost 0.000079 USD" in content
         assert "response 0: first byte after 50 ms, whole after 1.7 s, largest gap 1.5 s at byte 40" in content

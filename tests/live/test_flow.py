@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from inspector.live.growing_views import Growing
 from inspector.live.stepper import Flow
-from inspector.report.lines.spans import Role, Span, paragraphs, text_of
+from inspector.report.lines.spans import Span, Tone, paragraphs, text_of
 from loop_core.client.streaming import PendingSeam
 from loop_core.formats import PLAYED
 from loop_core.turn.continuation import Method, SeamRule, Segment
@@ -97,7 +97,7 @@ def test_a_quotation_that_is_wrapped_is_shown_as_it_will_be_cut(wrapper: str, me
 @settings(max_examples=150, deadline=None)
 def test_a_text_that_grows_is_laid_out_as_one_that_is_whole(pieces: list[str], every: int) -> None:
     pieces = [piece.replace("\r", "") for piece in pieces]  # a line end that is cut in two shows its first half
-    head, foot = [(Span("head"),)], [(Span("foot", Role.DIM),)]
+    head, foot = [(Span("head"),)], [(Span("foot", Tone.DIM),)]
     sheet = Growing(head, "")
     shown: list[str] = []
     for number, piece in enumerate(pieces):

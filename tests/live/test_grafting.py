@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inspector.live.target import grafted
+from inspector.live.target import graft_changes
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from loop_core.client.outgoing import body_of
@@ -37,8 +37,8 @@ def changed(before: Any, after: Any, at: str = "") -> set[str]:
 def test_a_recorded_body_keeps_all_but_its_cap(name: str, exchange: Any) -> None:
     request, recorded = exchange.request, exchange.request_json
     before = body_of(request, exchange.profile)
-    assert grafted(recorded, before, before) == recorded
-    made = grafted(recorded, before, body_of(replace(request, max_tokens=77), exchange.profile))
+    assert graft_changes(recorded, before, before) == recorded
+    made = graft_changes(recorded, before, body_of(replace(request, max_tokens=77), exchange.profile))
     places = changed(recorded, made)
     assert len(places) == 1
     assert wire(exchange.api).read_request(made, exchange.url).max_tokens == 77
@@ -48,7 +48,7 @@ def test_a_recorded_body_keeps_all_but_its_cap(name: str, exchange: Any) -> None
 def test_a_history_that_goes_on_keeps_what_was_recorded_of_it(name: str, exchange: Any) -> None:
     request, recorded = exchange.request, exchange.request_json
     longer = replace(request, messages=(*request.messages, *MORE))
-    made = grafted(recorded, body_of(request, exchange.profile), body_of(longer, exchange.profile))
+    made = graft_changes(recorded, body_of(request, exchange.profile), body_of(longer, exchange.profile))
     holder = next(name for name in ("messages", "input", "contents") if name in recorded)
     assert changed(recorded, made) <= {f"/{holder}/{at}" for at in range(len(recorded[holder]), len(made[holder]))} | (
         {f"/{holder}"} if isinstance(recorded[holder], str) else set())
@@ -77,4 +77,4 @@ def test_a_history_that_goes_on_keeps_what_was_recorded_of_it(name: str, exchang
     ({"m": ["x"]}, {"m": [1, 2]}, {"m": [1, 4]}, {"m": [1, 4]}),
 ])
 def test_spellings(recorded: Any, before: Any, after: Any, made: Any) -> None:
-    assert grafted(recorded, before, after) == made
+    assert graft_changes(recorded, before, after) == made

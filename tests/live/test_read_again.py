@@ -11,7 +11,7 @@ import pytest
 
 from inspector.config.settings import Settings
 from inspector.live.headless import LiveResult, run_live
-from inspector.provider import Provider, Story, serving, shipped
+from inspector.provider import Provider, Story, all_stories, serving
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.explain_document import document
@@ -54,7 +54,7 @@ def played(provider: Provider, story: Story, request: Request, path: Path, line:
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Provider]:
-    with serving(*shipped().values()) as running:
+    with serving(*all_stories().values()) as running:
         yield running
 
 
@@ -64,7 +64,7 @@ def faulty() -> Iterator[Provider]:
         yield running
 
 
-@pytest.mark.parametrize("story", shipped().values(), ids=lambda story: story.name)
+@pytest.mark.parametrize("story", all_stories().values(), ids=lambda story: story.name)
 def test_a_run_of_a_scenario_and_its_recording_say_the_same(story: Story, provider: Provider, tmp_path: Path) -> None:
     said_alike(story, provider, tmp_path)
 
@@ -85,7 +85,7 @@ def said_alike(story: Story, provider: Provider, tmp_path: Path) -> None:
 
 
 def test_a_response_that_is_fetched_again_is_one_response_and_one_turn(provider: Provider, tmp_path: Path) -> None:
-    story, path = shipped()["paused"], tmp_path / "s.jsonl"
+    story, path = all_stories()["paused"], tmp_path / "s.jsonl"
     done = played(provider, story, asked("openai_responses", "paused", stream=False), path)
     first, second = (exchange.response for exchange in done.replay.case.loaded.exchanges)
     assert first.id == second.id is not None
@@ -109,7 +109,7 @@ def test_nobody_answered_says_why_in_both(tmp_path: Path) -> None:
 
 def test_what_could_not_be_asked_next_is_said_in_both(provider: Provider, tmp_path: Path) -> None:
     """A cut answer of a chain that is not stored: nothing can go on from it."""
-    story, path = shipped()["cut-twice"], tmp_path / "s.jsonl"
+    story, path = all_stories()["cut-twice"], tmp_path / "s.jsonl"
     before = asked("openai_responses", "cut-twice", previous_id="resp_cut-twice.0.0.0.0.0.0", extra={"store": False})
     ran, read = both(played(provider, story, before, path, PATIENT), path)
     assert ran == read
@@ -141,7 +141,7 @@ def test_ids_that_come_twice_read_back_as_the_turn_that_was_run(fake: Fake, tmp_
 
 
 def test_limits_of_a_run_hold_for_its_recording(provider: Provider, tmp_path: Path) -> None:
-    story, path = shipped()["cut-twice"], tmp_path / "s.jsonl"
+    story, path = all_stories()["cut-twice"], tmp_path / "s.jsonl"
     settings = Settings(limits=Limits(continuation_max_attempts=1), explicit=frozenset({"continuation_max_attempts"}))
     request = asked("openai_chat", "cut-twice", cap=story.max_tokens or 400)
     server = Server("openai_chat", provider.bases["openai_chat"])

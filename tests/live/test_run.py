@@ -19,7 +19,7 @@ from inspector.live.headless import LiveResult as Ran_
 from inspector.live.headless import run_live
 from inspector.live.inputs import key_for, request_of, tools_of
 from inspector.live.recorder import Recorder
-from inspector.provider import shipped
+from inspector.provider import all_stories
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import view
@@ -252,7 +252,7 @@ def test_declarations_of_a_file_answer_with_their_result(ran: Ran, fake: Fake, t
 
 
 def test_what_the_scripted_provider_prints_are_tools(tmp_path: Path) -> None:
-    for story in shipped().values():
+    for story in all_stories().values():
         path = tmp_path / "tools.json"
         path.write_text(json.dumps(tools_printed(story)))
         declared, runs = tools_of(str(path))

@@ -11,7 +11,7 @@ import pytest
 from inspector.config.settings import Settings
 from inspector.live.headless import LiveOptions, run_live
 from inspector.live.scripted import ScriptedTurn, formats_of, row_turn, scenario_turn
-from inspector.provider import shipped
+from inspector.provider import all_stories
 from inspector.provider.dialect_rows import DialectRow, rows
 from inspector.provider.scenarios import SCENARIOS, scenario_names
 from inspector.replay import Replay
@@ -56,7 +56,7 @@ def test_a_row_that_is_played_live_is_the_row(name: str) -> None:
 
 
 def test_a_scenario_runs_to_the_end_that_it_names_without_a_key() -> None:
-    story = shipped()["cut-call"]
+    story = all_stories()["cut-call"]
     turn = scenario_turn(story, LiveOptions("openai_chat", ""), Settings())
     assert turn.start.server.key == ""
     assert [tool.name for tool in turn.start.request.tools] == ["write_file"]
@@ -80,21 +80,21 @@ def test_what_cannot_be_begun_leaves_no_server_behind(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(made, Noted)
     with pytest.raises(LoopError):
-        scenario_turn(shipped()["text"], LiveOptions("openai_chat", "", assignments=["max_tokens=x"]), Settings())
+        scenario_turn(all_stories()["text"], LiveOptions("openai_chat", "", assignments=["max_tokens=x"]), Settings())
     with pytest.raises(LoopError):
-        scenario_turn(shipped()["text"], LiveOptions("openai_chat", "", assignments=["max_tokens=0"]), Settings())
+        scenario_turn(all_stories()["text"], LiveOptions("openai_chat", "", assignments=["max_tokens=0"]), Settings())
     assert not any(map(listens, urls))
 
 
 @pytest.mark.parametrize("api", PLAYED)
 def test_a_scenario_that_names_no_budget_runs_in_every_format(api: str) -> None:
-    assert played(scenario_turn(shipped()["call"], LiveOptions(api, ""), Settings())).trace.steps[-1].turn.terminal == (
-        "completed")
+    turn = scenario_turn(all_stories()["call"], LiveOptions(api, ""), Settings())
+    assert played(turn).trace.steps[-1].turn.terminal == "completed"
 
 
 @pytest.mark.parametrize("name", scenario_names())
 def test_every_scenario_of_the_form_ends_as_it_says(name: str) -> None:
-    story = shipped()[name]
+    story = all_stories()[name]
     api = formats_of(story)[0]
     made = played(scenario_turn(story, LiveOptions(api, ""), Settings()))
     assert made.trace.steps[-1].turn.terminal == story.ends_in.get(f"{api} stream", story.ends_in.get(api, story.ends))
@@ -102,7 +102,7 @@ def test_every_scenario_of_the_form_ends_as_it_says(name: str) -> None:
 
 @pytest.mark.parametrize("profile", ["vllm", "cohere"])
 def test_it_behaves_as_a_server_whether_or_not_a_habit_of_it_is_known(profile: str) -> None:
-    made = played(scenario_turn(shipped()["cut-call"], LiveOptions("openai_chat", "", profile=profile), Settings()))
+    made = played(scenario_turn(all_stories()["cut-call"], LiveOptions("openai_chat", "", profile=profile), Settings()))
     first = made.case.loaded.exchanges[0].response.raw_stop_reason
     assert first == ("tool_calls" if profile == "vllm" else "length")
     assert made.trace.steps[-1].turn.terminal == "completed"
@@ -110,4 +110,4 @@ def test_it_behaves_as_a_server_whether_or_not_a_habit_of_it_is_known(profile: s
 
 def test_a_format_that_cannot_say_what_happens_is_refused_with_those_that_can() -> None:
     with pytest.raises(LoopError, match=r"openai_chat cannot say what happens in paused; .*anthropic_messages.* can"):
-        scenario_turn(shipped()["paused"], LiveOptions("openai_chat", ""), Settings())
+        scenario_turn(all_stories()["paused"], LiveOptions("openai_chat", ""), Settings())

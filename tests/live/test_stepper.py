@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inspector.live.stepper import Stepper, begun
+from inspector.live.stepper import Stepper, begin_turn
 from loop_core.client.address import Server
 from loop_core.client.exchange import LiveResponse
 from loop_core.client.outgoing import LiveRequest
@@ -50,7 +50,7 @@ def heard(asked: LiveRequest, response: ChatResponse) -> LiveResponse:
 
 def stepper(cap: int = 100, tools: tuple[Tool, ...] = (), **limits: Any) -> Stepper:
     asked = dataclasses.replace(request("openai_chat", tools=tools), max_tokens=cap)
-    return begun("live", asked, SERVER, plan("openai_chat", **limits))
+    return begin_turn("live", asked, SERVER, plan("openai_chat", **limits))
 
 
 def answered(turn: Stepper, *responses: ChatResponse) -> Stepper:
@@ -215,7 +215,7 @@ def test_a_message_after_the_end_begins_the_next_turn() -> None:
 
 def test_a_request_that_the_format_cannot_carry_waits_and_says_why() -> None:
     asked = request("anthropic_messages", tools=(WEATHER,))
-    turn = begun("live", asked, Server("anthropic_messages", "http://127.0.0.1:1"), plan("anthropic_messages"))
+    turn = begin_turn("live", asked, Server("anthropic_messages", "http://127.0.0.1:1"), plan("anthropic_messages"))
     assert turn.asked is not None
     turn = frozen_cap(turn)
     assert turn.asked is None

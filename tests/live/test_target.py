@@ -9,7 +9,7 @@ import pytest
 
 from inspector.live.target import base_of, target_of, why_not
 from inspector.sessions.recording import Exchange
-from loop_core.client.address import Server, loopback, refuse_plain, unencrypted, url_of
+from loop_core.client.address import Server, is_unencrypted, loopback, refuse_plain, url_of
 from loop_core.client.transport import AsyncLive, Live
 from loop_core.errors import CallerError
 from loop_core.values import ChatResponse, Evidence, Message, Request, Role, TextPart
@@ -134,14 +134,14 @@ FAR = ("far.example", "10.0.0.1", "192.168.1.5", "0.0.0.0", "[::]", "[2001:db8::
 @pytest.mark.parametrize("host", OWN)
 def test_what_stays_on_this_machine_may_hold_a_key(host: str) -> None:
     assert loopback(host.strip("[]"))
-    assert not unencrypted(f"http://{host}:8080/v1")
+    assert not is_unencrypted(f"http://{host}:8080/v1")
     refuse_plain(Server("openai_chat", f"http://{host}:8080/v1", key=KEYS["OPENAI_API_KEY"]))
 
 
 @pytest.mark.parametrize("host", FAR)
 def test_a_key_crosses_no_network_as_plain_text(host: str) -> None:
     base = f"http://{host}:8080/v1"
-    assert unencrypted(base)
+    assert is_unencrypted(base)
     with pytest.raises(CallerError, match="unencrypted") as told:
         refuse_plain(Server("openai_chat", base, key=KEYS["OPENAI_API_KEY"]))
     assert KEYS["OPENAI_API_KEY"] not in str(told.value)

@@ -9,7 +9,7 @@ import pytest
 
 from inspector.provider.checks import check, match_json, names_model
 from inspector.provider.reply import error_body, reply
-from inspector.provider.scenarios import Answer, Story
+from inspector.provider.scenarios import Intent, Story
 from loop_core.formats import PLAYED
 from loop_core.turn.history import hint_message
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall, ToolResultPart
@@ -129,7 +129,7 @@ def test_a_path_that_names_the_model_spares_it(path: str) -> None:
 
 CALL = ToolCall("c1", "count", '{"to": 10}')
 STORY = Story("count", "x", (
-    Answer(text="One, two, three, four."), Answer("", "I count.", (CALL,)), Answer(text="Ten.")))
+    Intent(text="One, two, three, four."), Intent("", "I count.", (CALL,)), Intent(text="Ten.")))
 USER = Message(Role.USER, (TextPart("Go."),))
 
 

@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 from inspector.cli import main
-from inspector.provider import reading, shipped
+from inspector.provider import all_stories, reading
 from inspector.provider.faults import FAULTS
 from inspector.provider.reading import parse_story
 from inspector.provider.server import address, greeting
@@ -51,7 +51,7 @@ def command(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]
 
 
 def test_a_turn_of_inspector_run_is_cut_twice_and_exact_in_every_format(tmp_path: Path) -> None:
-    text = shipped()["cut-twice"].answers[0].text
+    text = all_stories()["cut-twice"].answers[0].text
     with command("cut-twice", "--pace", "0") as (process, url, said):
         assert "Scenario, whatever the model:" in said
         for api in PLAYED:
@@ -81,7 +81,7 @@ def test_a_call_is_cut_held_repaired_and_run(tmp_path: Path) -> None:
     tools = tmp_path / "tools.json"
     tools.write_text(CliRunner().invoke(main, ["provider", "--tools", "cut-call"]).stdout)
     with command() as (process, url, said):
-        assert all(f"    {name} " in said for name in shipped())
+        assert all(f"    {name} " in said for name in all_stories())
         done = CliRunner().invoke(main, [
             "run", "--api", "anthropic_messages", "--model", "cut-call", "--base-url", url, "--tools", str(tools),
             "--prompt", "Write it.", "--set", "max_tokens=100", "--record", str(tmp_path / "s.jsonl")])
@@ -93,7 +93,7 @@ def test_a_call_is_cut_held_repaired_and_run(tmp_path: Path) -> None:
 
 def test_lists_and_the_schema_are_printed() -> None:
     listed = CliRunner().invoke(main, ["provider", "--list"]).stdout
-    for name in (*shipped(), *FAULTS):
+    for name in (*all_stories(), *FAULTS):
         assert re.search(rf"^  {re.escape(name)} +\S", listed, re.MULTILINE), name
     assert CliRunner().invoke(main, ["provider", "--schema"]).stdout == reading.schema()
     (tool,) = json.loads(CliRunner().invoke(main, ["provider", "--tools", "cut-call"]).stdout)

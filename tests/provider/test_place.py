@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from inspector.provider.place import PlaceMark, StoryPlace, locate, reached_length, read_mark
 from inspector.provider.reply import reply, reply_at, stored_reply
-from inspector.provider.scenarios import Answer, Kind, PlacedFault, Story
+from inspector.provider.scenarios import Intent, Kind, PlacedFault, Story
 from loop_core.errors import CallerError
 from loop_core.formats import PLAYED
 from loop_core.judge.arguments import parse
@@ -23,7 +23,7 @@ from tests.scenes.cut_forms import CUT_FORMS
 TEXT = "One, two, three, four. One, two, three, four, five, and then the same once more: six, seven, eight, nine, ten."
 CALL = ToolCall("c1", "count", '{"to": 10, "by": 1}')
 SHORT = CALL._replace(arguments='{"to": 10}')
-STORY = Story("count", "x", (Answer(text=TEXT), Answer("Hm.", "I count.", (CALL,)), Answer(text="Counted.")))
+STORY = Story("count", "x", (Intent(text=TEXT), Intent("Hm.", "I count.", (CALL,)), Intent(text="Counted.")))
 
 
 def user(text: str) -> Message:
@@ -99,7 +99,7 @@ def test_a_cut_call_that_was_answered_is_made_again_whole(api: str, form: str | 
 def test_of_two_calls_of_one_tool_the_one_that_was_cut_is_made_again() -> None:
     one, other = (ToolCall(f"c{i}", "write", f'{{"path": "{name}", "content": "x"}}')
                   for i, name in enumerate(("a.md", "a.md.bak")))
-    story = Story("two", "x", (Answer(calls=(one, other)), Answer(text="Both are written.")))
+    story = Story("two", "x", (Intent(calls=(one, other)), Intent(text="Both are written.")))
     for whole, cut in ((one, other), (other, one)):
         half = cut._replace(arguments=(cut.arguments or "")[:-4])
         history = (user("Go."), said("", whole, half), result(whole), result(half, "Error"))
@@ -182,7 +182,7 @@ def test_an_id_that_somebody_wrote_leads_nowhere_beyond_the_answer() -> None:
 
 def test_previous_responses_lead_from_answer_to_answer() -> None:
     """Only what is new is sent; the id says the rest."""
-    story = replace(STORY, answers=(*STORY.answers[:2], Answer(text="Counted.")))
+    story = replace(STORY, answers=(*STORY.answers[:2], Intent(text="Counted.")))
     ident, texts, new = None, [], user("Go.")
     caps = (20, 40, None, None)
     for cap in caps:
@@ -197,7 +197,7 @@ def test_previous_responses_lead_from_answer_to_answer() -> None:
 @pytest.mark.parametrize("kept", ["<think>\n{}\n</think>", "{}"])
 def test_reasoning_that_a_client_keeps_as_text_is_an_empty_answer(kept: str) -> None:
     thought = "They want a number, and none is there; so nothing is said."
-    story = Story("mute", "x", (Answer(thought, "Seven."),), faults=(PlacedFault("reasoning_only", segment=0),))
+    story = Story("mute", "x", (Intent(thought, "Seven."),), faults=(PlacedFault("reasoning_only", segment=0),))
     again = asked(user("Go."), said(kept.format(thought)), user("Well?"))
     first, then = (decode("openai_chat", b"".join(reply(story, request, False).frames))
                    for request in (asked(user("Go.")), again))

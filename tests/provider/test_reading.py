@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from inspector.provider import reading, serving, shipped
+from inspector.provider import all_stories, reading, serving
 from inspector.provider.reading import FOLDER, parse_story, read, story_of
 from inspector.provider.scenarios import Kind, PlacedFault
 from loop_core.errors import CallerError
@@ -104,7 +104,7 @@ def test_scenarios_are_taken_as_names_files_and_mappings(tmp_path: Path) -> None
     path = tmp_path / "mine.yml"
     path.write_text(GOOD)
     given = {"name": "inline", "story": "x", "answers": [{"text": "Hi."}]}
-    assert [story.name for story in story_of(["text", path, given, shipped()["call"]])] == [
+    assert [story.name for story in story_of(["text", path, given, all_stories()["call"]])] == [
         "text", "mine", "inline", "call"]
     with pytest.raises(CallerError, match=r"^scenario: answers\[0\]\.text: expected a valid string"):
         story_of([{**given, "answers": [{"text": 1}]}])

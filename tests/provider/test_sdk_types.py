@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from inspector.provider import Answer, Story, shipped
+from inspector.provider import Intent, Story, all_stories
 from inspector.provider.faults import FAULTS
 from inspector.provider.frames import JSON
 from inspector.provider.place import StoryPlace
@@ -82,7 +82,7 @@ def objections(story: Story, api: str, stream: bool) -> dict[str, str]:
 
 @pytest.mark.parametrize(("api", "stream"), each_way)
 def test_every_scenario_is_what_the_sdk_declares(api: str, stream: bool) -> None:
-    stories = [story for story in shipped().values() if not is_refused(story, api, stream)]
+    stories = [story for story in all_stories().values() if not is_refused(story, api, stream)]
     valid = [story for story in stories if is_valid(story, api, stream)]
     assert {story.name: found for story in valid if (found := objections(story, api, stream))} == {}
     assert {story.name for story in stories} - {story.name for story in valid} <= {"no-reason"}
@@ -112,7 +112,7 @@ def test_every_error_is_what_the_sdk_declares(api: str, status: int) -> None:
 
 Change = Callable[[dict[str, Any], str, str], bool]
 """Changes the member of an object under a key, which stands at a place; whether it did what is looked for."""
-RICH = Story("rich", "all kinds of parts", (Answer("Let me think.", BASES["calls"][0].text, BASES["calls"][0].calls),),
+RICH = Story("rich", "all kinds of parts", (Intent("Let me think.", BASES["calls"][0].text, BASES["calls"][0].calls),),
              TOOLS)
 FREE = {MESSAGES: {"input"}, CONVERSE: {"input"}, GEMINI: {"args"}, OLLAMA: {"arguments"},
         "gemini_interactions": {"arguments"}}

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from inspector.provider import Answer, Provider, Story, serving, shipped
+from inspector.provider import Intent, Provider, Story, all_stories, serving
 from inspector.provider.faults import FAULTS
 from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes.sdks import SDKS, Question, Saw, client_of, close_all
 
-STORIES = shipped()
+STORIES = all_stories()
 RAISES = {"reset", "error-after-200", "stalled"}
 """Scenarios in which an SDK raises instead of answering."""
 WORDS = {  # an end, calls, a cut
@@ -34,12 +34,12 @@ OTHER_WORDS = {
                  CONVERSE: "guardrail_intervened"},
     "paused": {MESSAGES: "pause_turn", RESPONSES: "in_progress", "gemini_interactions": "requires_continuation"},
 }
-SENT: dict[str, Callable[[Answer], Answer]] = {
-    "empty": lambda whole: Answer(),
-    "reasoning-only": lambda whole: Answer(whole.reasoning),
-    "leaked-call": lambda whole: Answer(text=whole.text + (
+SENT: dict[str, Callable[[Intent], Intent]] = {
+    "empty": lambda whole: Intent(),
+    "reasoning-only": lambda whole: Intent(whole.reasoning),
+    "leaked-call": lambda whole: Intent(text=whole.text + (
         '\n<tool_call>\n{"name": "page_team", "arguments": {"team": "platform"}}\n</tool_call>')),
-    "no-call": lambda whole: Answer(text=whole.text),
+    "no-call": lambda whole: Intent(text=whole.text),
 }
 """What is sent of an answer that only looks finished."""
 ENDED_AT = {"filtered": 8, "paused": 16}

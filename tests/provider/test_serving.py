@@ -12,7 +12,7 @@ import pytest
 
 from inspector.config.settings import Settings
 from inspector.live.headless import run_live
-from inspector.provider import Answer, PlacedFault, Story, app, serving
+from inspector.provider import Intent, PlacedFault, Story, app, serving
 from inspector.provider.fixture import Scripted
 from inspector.provider.fixture import scripted_provider as scripted_provider
 from inspector.replay import replay
@@ -166,7 +166,7 @@ def test_a_refusal_is_counted_for_each_request_and_begins_anew() -> None:
 
 def test_waits_are_multiplied_by_the_pace() -> None:
     """A minute before every frame, and nobody waits."""
-    slow = Story("slow", "every frame waits", (Answer(text="Hello."),), faults=(PlacedFault("slow", 60.0),))
+    slow = Story("slow", "every frame waits", (Intent(text="Hello."),), faults=(PlacedFault("slow", 60.0),))
     with serving(slow, pace=0) as provider:
         assert b"[DONE]" in got(f"{provider.url}/v1/chat/completions", chat(stream=True))[2]
 

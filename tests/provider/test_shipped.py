@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from inspector.provider import Provider, Story, serving, shipped
+from inspector.provider import Provider, Story, all_stories, serving
 from inspector.provider.faults import FAULTS
 from inspector.provider.reading import FOLDER
 from loop_core.judge.arguments import parse
 from loop_core.wire.servers import GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.scenes.provider import IMPATIENT, QUICK, each_way, play
 
-STORIES = shipped()
+STORIES = all_stories()
 BLIND = {("lying-router", GEMINI), ("lying-router", OLLAMA)}
 """Where the call that was cut is not sent at all, and the word says that nothing is missing: nobody can tell."""
 

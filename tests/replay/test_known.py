@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.replay.known import KnownAnswer, KnownOutput, merged, opening, take
+from inspector.replay.known import KnownAnswer, KnownOutput, known_output, opening, take
 from inspector.replay.tokens import measure
 from loop_core.turn.continuation import Method
 from loop_core.turn.state import RequestPlace
@@ -12,7 +12,7 @@ from tests.scenes.turns import CUT, GOOD, call, reply, responded
 
 def known(*answers: tuple[RequestPlace, ChatResponse], first: int = 0) -> KnownOutput:
     made = taped(*answers)
-    return merged(made, first, lambda position: measure(made[position][2].response))
+    return known_output(made, first, lambda position: measure(made[position][2].response))
 
 
 def taped(*answers: tuple[RequestPlace, ChatResponse]) -> list[KnownAnswer]:
@@ -57,7 +57,7 @@ def test_what_was_quoted_and_what_wrapped_it_is_not_known() -> None:
         (ON, 1, responded(end(sorry, tokens=6), index=1, method=Method.ANCHOR, anchor=words)),
         (ON, 2, responded(end(wrapped, tokens=15), index=2, method=Method.AGAIN, anchor=words)),
     ]
-    told = merged(answers, 0, lambda position: measure(answers[position][2].response))
+    told = known_output(answers, 0, lambda position: measure(answers[position][2].response))
     assert (told.text, told.whole) == (first + " the morning.", True), "a refusal is no end of the answer"
     assert opening(answers, 2) == 0
 

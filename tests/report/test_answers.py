@@ -8,9 +8,9 @@ import pytest
 from inspector.config.settings import Settings
 from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.report.facts import View, answer_at, answered, answers_of, is_simulated, view
+from inspector.report.facts import View, answer_at, answering_step, answers_of, is_simulated, view
 from inspector.report.lines import calls, response, wire
-from inspector.report.lines.merged import merged
+from inspector.report.lines.merged import merged_sheet
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import Sheet, text_of
 from inspector.sessions import open_paths
@@ -53,7 +53,7 @@ def test_every_step_of_a_run_stands_under_the_answer_that_came_last():
     assert len(came) == 2
     for index in range(len(seen.steps)):
         before = [at for at in came if at <= index]
-        assert answered(seen, index) == (before[-1] if before else None)
+        assert answering_step(seen, index) == (before[-1] if before else None)
     assert [at for at, _ in answers_of(seen, 0, len(seen.steps))] == came
     assert is_simulated(seen, len(seen.steps))
 
@@ -84,7 +84,7 @@ def test_response_wire_and_calls_show_a_simulated_answer_loudly():
 def test_the_merged_text_of_a_simulation_names_where_each_segment_came_from():
     seen = simulated(6, *continued(*PARTS[:2], tokens=10, max_tokens=10))
     block = Outline(seen).blocks[0]
-    sheet = merged(seen, block, block.end - 1)
+    sheet = merged_sheet(seen, block, block.end - 1)
     told = said_by(sheet)
     assert sheet.copied() == "".join(PARTS[:2])
     assert 'segment 1 · 6 tokens · "length" → max_tokens · SIMULATED response of step 2' in told

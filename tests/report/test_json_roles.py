@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from inspector.report.lines import body_slices
 from inspector.report.lines.json_roles import InString, JsonLines, after, json_pieces
 from inspector.report.lines.slices import CHUNK, Slices, text_of_bytes
-from inspector.report.lines.spans import LONGEST, Role, Span, text_of
+from inspector.report.lines.spans import LONGEST, Span, Tone, text_of
 from inspector.report.lines.wire import wire
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.scenes.recordings import ASKS, asked, chat, cut_stream, shown, user
 
-NAMES = {Role.KEY: "name", Role.STRING: "string", Role.NUMBER: "number", Role.DIM: "mark"}
+NAMES = {Tone.KEY: "name", Tone.STRING: "string", Tone.NUMBER: "number", Tone.DIM: "mark"}
 
 
 def told(text: str, inside: InString = InString.NO, following: str = "") -> list[tuple[str, str]]:
@@ -62,11 +62,11 @@ def test_a_text_in_two_pieces_has_the_roles_of_the_whole(text: str, at: int) -> 
     assert after(tail, inside) == after(text)
     strings = [False] * len(text)
     for start, end, role in json_pieces(text):
-        strings[start:end] = [role in (Role.STRING, Role.KEY)] * (end - start)
+        strings[start:end] = [role in (Tone.STRING, Tone.KEY)] * (end - start)
     apart = [False] * len(text)
     for begin, piece, state in ((0, head, InString.NO), (at, tail, inside)):
         for start, end, role in json_pieces(piece, state):
-            apart[begin + start : begin + end] = [role in (Role.STRING, Role.KEY)] * (end - start)
+            apart[begin + start : begin + end] = [role in (Tone.STRING, Tone.KEY)] * (end - start)
     assert apart == strings
 
 
@@ -84,12 +84,12 @@ def test_no_byte_is_changed_whatever_it_is(body: bytes, width: int) -> None:
 def test_a_long_line_keeps_its_roles_where_it_is_broken() -> None:
     body = json.dumps({"long": "x" * (CHUNK * 2), "then": [1, "y" * CHUNK]}).encode()
     shown_lines = [sheet(body).unbroken(index) for index in range(4)]
-    assert [line[-1].role for line in shown_lines[:2]] == [Role.STRING, Role.STRING]
-    assert (Span('"then"', Role.KEY) in shown_lines[2]) is True
-    assert Span("1", Role.NUMBER) in shown_lines[2]
+    assert [line[-1].role for line in shown_lines[:2]] == [Tone.STRING, Tone.STRING]
+    assert (Span('"then"', Tone.KEY) in shown_lines[2]) is True
+    assert Span("1", Tone.NUMBER) in shown_lines[2]
     last_first = sheet(body)  # asked for the last line at first
     assert last_first.unbroken(3) == sheet(body).unbroken(3)
-    assert last_first.unbroken(3)[1].role is Role.STRING
+    assert last_first.unbroken(3)[1].role is Tone.STRING
 
 
 def test_far_in_a_long_line_there_are_no_roles_and_no_wait() -> None:
@@ -98,7 +98,7 @@ def test_far_in_a_long_line_there_are_no_roles_and_no_wait() -> None:
     began = time.perf_counter()
     line = far.unbroken(7_000)
     assert time.perf_counter() - began < 0.2
-    assert [span.role for span in line[1:]] == [Role.PLAIN]
+    assert [span.role for span in line[1:]] == [Tone.PLAIN]
     assert len(far._inside) < 10  # nothing is remembered of lines that were not looked through
 
 
@@ -114,7 +114,7 @@ def test_bodies_of_json_have_roles_and_others_have_none(body: str, mode: str, co
     facts = shown(asked(ASKS, chat("Hi"))).responses[0]
     found = wire(replace(facts, exchange=replace(facts.exchange, content=body.encode())), mode)
     roles = {span.role for index in range(len(found)) for span in found.unbroken(index)}
-    assert ({Role.STRING, Role.NUMBER} <= roles) is coloured
+    assert ({Tone.STRING, Tone.NUMBER} <= roles) is coloured
 
 
 def test_binary_frames_have_roles_in_their_payloads_alone() -> None:
@@ -122,15 +122,15 @@ def test_binary_frames_have_roles_in_their_payloads_alone() -> None:
     body = b"\0\0\0\x1c" + b'{"a": "b", "c": 1}'
     facts = replace(facts, exchange=replace(facts.exchange, content=body))
     found = wire(facts, "raw")
-    assert Role.STRING not in {span.role for index in range(len(found)) for span in found.unbroken(index)}
+    assert Tone.STRING not in {span.role for index in range(len(found)) for span in found.unbroken(index)}
 
 
 def test_the_stop_word_stands_out_of_the_other_strings() -> None:
     facts = shown(asked(ASKS, chat("It begins", "length"))).responses[0]
     found = wire(facts, "events")
-    (mark,) = [span.text for span in found.unbroken(found.focus) if span.role is Role.MARK]
+    (mark,) = [span.text for span in found.unbroken(found.focus) if span.role is Tone.MARK]
     assert mark == '"length"'
-    assert Span('"finish_reason"', Role.KEY) in found.unbroken(found.focus)
+    assert Span('"finish_reason"', Tone.KEY) in found.unbroken(found.focus)
 
 
 # -- requests --------------------------------------------------------------------------------------------------------
@@ -140,10 +140,10 @@ def test_a_request_has_roles() -> None:
     facts = shown(asked([user("hi")], chat("ok"), max_tokens=7, stream=False)).responses[0]
     found = wire(facts, "request")
     spans = [span for index in range(len(found)) for span in found.unbroken(index)]
-    assert Span('"max_tokens"', Role.KEY) in spans
-    assert Span("7", Role.NUMBER) in spans
-    assert Span("false", Role.NUMBER) in spans
-    assert Span('"hi"', Role.STRING) in spans
+    assert Span('"max_tokens"', Tone.KEY) in spans
+    assert Span("7", Tone.NUMBER) in spans
+    assert Span("false", Tone.NUMBER) in spans
+    assert Span('"hi"', Tone.STRING) in spans
     assert json.loads(found.copied()) == facts.exchange.request_json
 
 
@@ -161,8 +161,8 @@ def test_a_long_text_of_a_request_is_a_string_to_its_end() -> None:
     found = JsonLines([], json.dumps({"content": said, "n": 1}, indent=2))
     lines = [found.unbroken(index) for index in range(len(found))]
     assert len(lines) > 6
-    assert all({span.role for span in line if span.text.strip()} == {Role.STRING} for line in lines[2:-3])
-    assert Span("1", Role.NUMBER) in lines[-2]
+    assert all({span.role for span in line if span.text.strip()} == {Tone.STRING} for line in lines[2:-3])
+    assert Span("1", Tone.NUMBER) in lines[-2]
 
 
 def test_hostile_text_of_a_request_is_inert() -> None:
@@ -177,7 +177,7 @@ def test_what_is_searched_in_a_request_is_found() -> None:
     assert found.find("alpha", 2, -1) == 0
     assert found.find("gamma", 0, 1) is None
     (row,) = found.rows(3, 80, needle="alpha")
-    assert Span("Alpha", Role.MATCH) in row
+    assert Span("Alpha", Tone.MATCH) in row
 
 
 def test_a_large_request_is_laid_out_at_once() -> None:

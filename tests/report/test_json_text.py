@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inspector.report.explain_document import document_text, indented
+from inspector.report.explain_document import document_text, indent_value
 from loop_core.values import Stop
 
 VALUES: tuple[Any, ...] = (
@@ -18,7 +18,7 @@ VALUES: tuple[Any, ...] = (
 
 @pytest.mark.parametrize("value", VALUES)
 def test_a_value_is_written_as_json_dumps_writes_it(value: Any) -> None:
-    assert indented(value) == json.dumps(value, indent=1)
+    assert indent_value(value) == json.dumps(value, indent=1)
 
 
 @pytest.mark.parametrize("items", [[], [1], [{"a": 1}, {}, [2]], [{"a": number / 7} for number in range(1100)]])

@@ -13,7 +13,7 @@ from inspector.report.facts import View, view
 from inspector.report.lines import body_slices, calls, diff, header, machine_drawing, response, steps, wire
 from inspector.report.lines.diff import sides
 from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, ascii_line, ascii_text
-from inspector.report.lines.merged import merged
+from inspector.report.lines.merged import merged_sheet
 from inspector.report.lines.outline import Outline, is_interesting
 from inspector.report.lines.slices import Hex, Slice, Slices
 from inspector.report.lines.spans import (
@@ -21,21 +21,21 @@ from inspector.report.lines.spans import (
     LONGEST,
     Line,
     Listed,
-    Role,
     Sheet,
     Span,
+    Tone,
     cells,
     clip,
     field,
-    highlighted,
-    matched,
+    highlight,
+    mark_matches,
     paragraphs,
     safe,
-    split,
-    spread,
+    split_line,
+    spread_ends,
     text_of,
     width_of,
-    wrapped,
+    wrap_line,
 )
 from inspector.sessions import open_paths
 from inspector.whatif import branch_lines as whatif
@@ -74,7 +74,7 @@ def said_by(sheet: Sheet) -> list[str]:
     return [text_of(sheet.line(index)) for index in range(len(sheet))]
 
 
-def marked(lines: list[Line], role: Role) -> list[str]:
+def marked(lines: list[Line], role: Tone) -> list[str]:
     return [span.text for line in lines for span in line if span.role is role]
 
 
@@ -93,7 +93,7 @@ def test_cells_count_wide_and_combining_characters() -> None:
 
 @pytest.mark.parametrize("width", range(1, 30))
 def test_clipping_never_exceeds_a_width(width: int) -> None:
-    line = (Span("abc", Role.STRONG), Span("漢字漢字"), Span("defghij"))
+    line = (Span("abc", Tone.STRONG), Span("漢字漢字"), Span("defghij"))
     assert width_of(clip(line, width)) <= width
     assert clip(line, 40) == line
 
@@ -103,23 +103,23 @@ def test_clipping_says_that_something_is_left_out() -> None:
 
 
 def test_two_ends_of_a_line_fill_it() -> None:
-    assert text_of(spread((Span("ab"),), (Span("yz"),), 10)) == "ab      yz"
-    assert text_of(spread((Span("abcdefghij"),), (Span("yz"),), 10)) == "abcdef… yz"
+    assert text_of(spread_ends((Span("ab"),), (Span("yz"),), 10)) == "ab      yz"
+    assert text_of(spread_ends((Span("abcdefghij"),), (Span("yz"),), 10)) == "abcdef… yz"
 
 
 @pytest.mark.parametrize("width", [3, 7, 10, 24, 80])
 @pytest.mark.parametrize("text", ["one two three four five six", "x" * 50, "漢字 " * 12, "a" + " " * 30 + "b"])
 def test_wrapping_loses_nothing_but_spaces_and_keeps_the_width(text: str, width: int) -> None:
-    rows = wrapped((Span(text[:5], Role.STRONG), Span(text[5:])), width)
+    rows = wrap_line((Span(text[:5], Tone.STRONG), Span(text[5:])), width)
     assert "".join(text_of(row) for row in rows).replace(" ", "") == text.replace(" ", "")
     assert all(width_of(row) <= width for row in rows)
 
 
 def test_wrapped_rows_hang_behind_a_gutter_or_under_a_field() -> None:
-    gutter = wrapped((Span("│ ", Role.RULE), Span("word " * 10)), 20)
+    gutter = wrap_line((Span("│ ", Tone.RULE), Span("word " * 10)), 20)
     assert len(gutter) > 2
     assert all(text_of(row).startswith("│ ") for row in gutter)
-    under = wrapped(field("name", Span("word " * 20)), 60)
+    under = wrap_line(field("name", Span("word " * 20)), 60)
     assert [text_of(row)[:15].strip() for row in under] == ["name", *[""] * (len(under) - 1)]
 
 
@@ -130,22 +130,22 @@ def test_a_very_long_paragraph_is_broken_so_that_wrapping_stays_cheap() -> None:
 
 
 def test_highlighting_changes_roles_and_no_character() -> None:
-    line = (Span("abc"), Span("def", Role.KEY))
-    marked_line = highlighted(line, 2, 5, Role.MARK)
+    line = (Span("abc"), Span("def", Tone.KEY))
+    marked_line = highlight(line, 2, 5, Tone.MARK)
     assert text_of(marked_line) == "abcdef"
-    assert [span.text for span in marked_line if span.role is Role.MARK] == ["c", "de"]
+    assert [span.text for span in marked_line if span.role is Tone.MARK] == ["c", "de"]
 
 
 def test_matches_are_marked_whatever_their_case() -> None:
-    line = matched((Span("Length, length, LENGTH"),), "length")
-    assert [span.text for span in line if span.role is Role.MATCH] == ["Length", "length", "LENGTH"]
-    assert matched((Span("İstanbul length"),), "length")[-1] == Span("length", Role.MATCH)
+    line = mark_matches((Span("Length, length, LENGTH"),), "length")
+    assert [span.text for span in line if span.role is Tone.MATCH] == ["Length", "length", "LENGTH"]
+    assert mark_matches((Span("İstanbul length"),), "length")[-1] == Span("length", Tone.MATCH)
 
 
 def test_splitting_at_every_place_gives_the_line_back() -> None:
-    line = (Span("abc"), Span("de", Role.KEY), Span("f"))
+    line = (Span("abc"), Span("de", Tone.KEY), Span("f"))
     for at in range(7):
-        left, right = split(line, at)
+        left, right = split_line(line, at)
         assert (text_of(left), text_of(right)) == ("abcdef"[:at], "abcdef"[at:])
 
 
@@ -217,7 +217,7 @@ def test_headings_carry_the_verdict(seen: View) -> None:
 
 def test_merged_text_is_laid_out_whole_with_its_seams(seen: View) -> None:
     outline = Outline(seen)
-    sheet = merged(seen, outline.blocks[0], seen.responses[1].step)
+    sheet = merged_sheet(seen, outline.blocks[0], seen.responses[1].step)
     lines = said_by(sheet)
     for number, part in enumerate(PARTS[:4], 1):
         assert any(line[2:].startswith(f"segment {number} · 64 tokens") for line in lines)
@@ -233,7 +233,7 @@ def test_merged_text_is_laid_out_whole_with_its_seams(seen: View) -> None:
 
 def test_stepping_moves_no_line_of_the_merged_text(seen: View) -> None:
     outline = Outline(seen)
-    first = merged(seen, outline.blocks[0], 0)
+    first = merged_sheet(seen, outline.blocks[0], 0)
     for index in range(outline.blocks[0].end):
         other = first.at(index)
         assert other.shape is first.shape
@@ -247,14 +247,14 @@ def test_an_anchor_that_was_cut_is_shown(tmp_path: Path) -> None:
     entries = [entry([ask], stream(start, "length", 64)),
                entry([ask, {"role": "assistant", "content": start}, hint], stream(again + "And it ends.", "stop", 8))]
     seen = read(tmp_path, entries)
-    lines = said_by(merged(seen, Outline(seen).blocks[0], 1))
+    lines = said_by(merged_sheet(seen, Outline(seen).blocks[0], 1))
     assert any("seam 1 to 2: overlap, 40 characters cut · by careful" in line for line in lines)
     assert any(line[2:] == f'− "{again}" cut' for line in lines)
     assert any(line[2:] == "And it ends." for line in lines)
 
 
 def test_a_held_call_stands_in_the_merged_text(seen: View) -> None:
-    lines = said_by(merged(seen, Outline(seen).blocks[2], seen.responses[6].step))
+    lines = said_by(merged_sheet(seen, Outline(seen).blocks[2], seen.responses[6].step))
     assert any("▣ HELD write_file" in line for line in lines)
 
 
@@ -267,7 +267,7 @@ def test_the_response_names_both_words_the_evidence_and_what_was_done(seen: View
 
 
 def test_what_is_awaited_is_told_before_the_first_response(seen: View) -> None:
-    shown = "\n".join(said_by(response.awaited(seen.steps[0])))
+    shown = "\n".join(said_by(response.awaiting_sheet(seen.steps[0])))
     assert "No response yet" in shown
     assert "max_tokens     256" in shown
     assert "Write the report." in shown
@@ -278,12 +278,12 @@ def test_the_bytes_of_the_stop_reason_are_marked_in_every_form(seen: View, mode:
     facts = seen.responses[0]
     sheet = wire.wire(facts, mode)
     lines = [sheet.line(index) for index in range(len(sheet))]
-    found = marked(lines, Role.MARK)
+    found = marked(lines, Tone.MARK)
     pairs = "".join(text for text in found if len(text) == 2)
     assert pairs == b'"length"'.hex() if mode == "hex" else "".join(found) == '"length"'
     start, end = wire.evidence_ranges(facts.exchange, facts.judged.stop.evidence)[0]
     assert facts.exchange.body[start:end] == b'"length"'
-    assert any(span.role is Role.MARK for span in sheet.line(sheet.focus))
+    assert any(span.role is Tone.MARK for span in sheet.line(sheet.focus))
 
 
 def test_events_stand_at_their_offsets(seen: View) -> None:
@@ -343,7 +343,7 @@ def test_a_large_body_is_made_into_lines_only_where_it_is_looked_at() -> None:
     sheet = Slices([], body, body_slices.raw_lines(body), [(25_000_000, 25_000_008)], EMPTY)
     assert len(sheet) == -(-50_000_000 // body_slices.CHUNK) + 1
     assert sheet.height(0, 80) > 1
-    assert "".join(marked([sheet.line(sheet.focus)], Role.MARK)) == "x" * 8
+    assert "".join(marked([sheet.line(sheet.focus)], Tone.MARK)) == "x" * 8
     hexed = Hex([], body, [(25_000_000, 25_000_008)], EMPTY)
     assert text_of(hexed.line(hexed.focus)).startswith("25,000,000".rjust(9))
 
@@ -417,7 +417,7 @@ def test_the_diff_names_state_spend_text_and_history(seen: View) -> None:
 
 @pytest.mark.parametrize(("old", "new", "length"), [("", "", 0), ("abc", "abd", 2), ("abc", "abc", 3), ("abc", "x", 0)])
 def test_the_shared_beginning_of_two_texts(old: str, new: str, length: int) -> None:
-    assert diff.shared(old, new) == length
+    assert diff.shared_length(old, new) == length
 
 
 def test_a_branch_is_compared_with_its_original(seen: View) -> None:
@@ -531,13 +531,13 @@ def test_no_view_of_a_hostile_transcript_holds_a_command(tmp_path: Path) -> None
     lines += [steps.row(outline, row, 0) for row in range(outline.rows)]
     sheets: list[Sheet] = []
     for block in outline.blocks:
-        sheets += [merged(seen, block, block.first), sides(seen, block, block.first),
+        sheets += [merged_sheet(seen, block, block.first), sides(seen, block, block.first),
                        calls.calls(seen, block, None), machine_drawing.events(seen, block, block.first)]
         sheets.append(Listed(machine_drawing.sheet_lines(seen.steps, block.first, block.first, block.end)))
     for facts in seen.responses:
         sheets += [response.response(seen, facts), *(wire.wire(facts, mode) for mode in wire.MODES)]
     for index, step in enumerate(seen.steps):
-        sheets += [diff.diff(seen, index), response.awaited(step)]
+        sheets += [diff.diff(seen, index), response.awaiting_sheet(step)]
         lines.append(header.status(outline, index, 100))
     sheets.append(whatif.against_original(branch(seen, settings_of({"continuation_max_attempts": "0"}, Settings()))))
     lines += [sheet.line(index) for sheet in sheets for index in range(len(sheet))]

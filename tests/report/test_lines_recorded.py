@@ -13,7 +13,7 @@ from inspector.replay.case import open_case
 from inspector.report.facts import View, view
 from inspector.report.lines import calls, diff, header, machine_drawing, response, steps, wire
 from inspector.report.lines.diff import sides
-from inspector.report.lines.merged import merged
+from inspector.report.lines.merged import merged_sheet
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import Sheet, text_of, width_of
 from inspector.sessions import open_paths
@@ -28,13 +28,13 @@ FILES = 3
 
 def sheets(seen: View, outline: Outline) -> Iterator[Sheet]:
     for block in outline.blocks:
-        yield from (merged(seen, block, block.first), sides(seen, block, block.first),
+        yield from (merged_sheet(seen, block, block.first), sides(seen, block, block.first),
                     calls.calls(seen, block, None), machine_drawing.events(seen, block, block.first))
     for facts in seen.responses:
         yield response.response(seen, facts)
         yield from (wire.wire(facts, mode) for mode in wire.MODES)
     for index, step in enumerate(seen.steps):
-        yield from (diff.diff(seen, index), response.awaited(step))
+        yield from (diff.diff(seen, index), response.awaiting_sheet(step))
     yield whatif.against_original(branch(seen, settings_of({"continuation_max_attempts": "0"}, Settings())))
 
 

@@ -11,7 +11,7 @@ from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, View, view
 from inspector.report.lines import body_slices, response, wire
 from inspector.report.lines.slices import Bytes, Hex, Slice, Slices
-from inspector.report.lines.spans import EMPTY, Role, Span, text_of
+from inspector.report.lines.spans import EMPTY, Span, Tone, text_of
 from inspector.report.lines.wire import (
     FactChoice,
     fact_line,
@@ -56,7 +56,7 @@ def picking(facts: ResponseFacts, mode: str, picked: FactChoice) -> Bytes:
     return sheet.picking(line, [(read.start, read.end) for read in reads], (here.start, here.end))
 
 
-def marked(sheet: Bytes, role: Role) -> str:
+def marked(sheet: Bytes, role: Tone) -> str:
     spans = [span.text for index in range(len(sheet)) for span in sheet.line(index) if span.role is role]
     digits = [text for text in spans if len(text) == 2]
     return bytes.fromhex("".join(digits)).decode() if isinstance(sheet, Hex) else "".join(spans)
@@ -69,8 +69,8 @@ def marked(sheet: Bytes, role: Role) -> str:
 ])
 def test_the_bytes_of_a_fact_are_marked_in_every_form(seen: View, mode: str, fact: str, said: str) -> None:
     sheet = picking(cut_call(seen), mode, FactChoice(fact))
-    assert marked(sheet, Role.PICKED) == said
-    assert any(span.role is Role.PICKED for span in sheet.line(sheet.focus))
+    assert marked(sheet, Tone.PICKED) == said
+    assert any(span.role is Tone.PICKED for span in sheet.line(sheet.focus))
 
 
 def test_the_slices_of_a_call_are_its_arguments_one_after_the_other(seen: View) -> None:
@@ -81,7 +81,7 @@ def test_the_slices_of_a_call_are_its_arguments_one_after_the_other(seen: View) 
     picked: FactChoice = FactChoice("tool_calls[0].arguments")
     pieces = []
     for _ in reads:
-        pieces.append(marked(picking(facts, "raw", picked), Role.PICKED))
+        pieces.append(marked(picking(facts, "raw", picked), Tone.PICKED))
         picked = next_reading(found, picked, 1)
     assert "".join(piece[1:-1] for piece in pieces).replace('\\"', '"') == CUT_ARGUMENTS
     assert picked.reading == 0
@@ -262,4 +262,4 @@ def test_a_fact_of_fifty_thousand_slices_marks_a_line_at_the_price_of_the_line()
     started = time.process_time()
     line = other.line(other.focus)
     assert time.process_time() - started < 0.5
-    assert [span.text for span in line if span.role is Role.PICKED] == ['"ab"']
+    assert [span.text for span in line if span.role is Tone.PICKED] == ['"ab"']

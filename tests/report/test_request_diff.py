@@ -15,7 +15,7 @@ from inspector.report.facts import View, answer_at
 from inspector.report.lines import diff
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.request_diff import MOST, context_change, request_before, request_diff
-from inspector.report.lines.spans import Role, plain, text_of
+from inspector.report.lines.spans import Tone, plain, text_of
 from inspector.report.token_costs import InputTokens, estimated_tokens, input_tokens
 from inspector.tui import sheets
 from loop_core.values import Message, TextPart
@@ -96,7 +96,7 @@ def test_a_rewritten_beginning_is_said_plainly() -> None:
     assert "removed        2 messages · 28 characters · ~8 tokens estimated" in found
     assert "− assistant ~3 tokens" in found
     assert "+ assistant " in found
-    assert Role.WARN in {span.role for line in lines for span in line if "REWRITTEN" in span.text}
+    assert Tone.WARN in {span.role for line in lines for span in line if "REWRITTEN" in span.text}
 
 
 def test_settings_that_changed_are_named() -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from inspector.report.lines import diff as side_lines
 from inspector.report.lines.diff import COLUMNS, Pair, Sides, sides
-from inspector.report.lines.merged import Change, change_lines, changes, counted, seam_lines, standing, tried_note
+from inspector.report.lines.merged import Change, change_counts, change_lines, changes, seam_lines, standing, tried_note
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import EMPTY, Span, text_of, width_of
 from loop_core.turn.continuation import Method, Seam, SeamDecision, SeamRule, Segment
@@ -35,7 +35,7 @@ def answers(draw: st.DrawFn) -> list[Segment]:
 @given(answers(), st.sampled_from(SeamRule), st.sampled_from(SeamRule))
 def test_the_changes_are_the_difference_of_the_two_texts(segments, rule, tried):
     found = changes(segments, rule, tried)
-    added, removed = counted(found)
+    added, removed = change_counts(found)
     assert len(join(segments, tried).text) - len(join(segments, rule).text) == added - removed
     assert (join(segments, tried).text == join(segments, rule).text) or found
     assert changes(segments, tried, tried) == []
@@ -62,7 +62,7 @@ def _apart_after(whole, place):
 def test_what_was_set_apart_goes_with_the_text_that_a_later_answer_replaced():
     segments = [Segment("ab "), Segment("ab ", Method.REPAIR), Segment("", Method.HINT), Segment("ba ", Method.POLL)]
     assert join(segments, SeamRule.CAREFUL).text == "ba "
-    added, removed = counted(changes(segments, SeamRule.CAREFUL, SeamRule.CONCAT))
+    added, removed = change_counts(changes(segments, SeamRule.CAREFUL, SeamRule.CONCAT))
     assert added - removed == len("ab ab ba ") - len("ba ")
 
 

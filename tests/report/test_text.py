@@ -8,7 +8,7 @@ import pytest
 
 from inspector.report.explain import place, text
 from inspector.report.explain_document import document
-from inspector.report.lines.merged import merged
+from inspector.report.lines.merged import merged_sheet
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import text_of
 from loop_core.values import At, ExchangePart
@@ -252,7 +252,7 @@ def test_a_model_that_gave_way_to_another_is_a_seam_in_the_report_and_in_the_mer
     seen = shown(exchange(asks, body, url=MESSAGES))
     told = "seam inside response 0 at character 16: fallback, model-a gave way to model-b (refusal)"
     assert told in text(seen)
-    sheet = merged(seen, Outline(seen).blocks[0], len(seen.steps) - 1)
+    sheet = merged_sheet(seen, Outline(seen).blocks[0], len(seen.steps) - 1)
     rows = [text_of(sheet.line(index)) for index in range(len(sheet))]
     at = next(number for number, row in enumerate(rows) if "fallback: model-a gave way to model-b" in row)
     assert "The first half," in rows[at - 1]

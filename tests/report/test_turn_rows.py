@@ -107,12 +107,12 @@ def test_a_word_of_the_recording_is_offered_as_the_term_that_finds_it(typed: str
     for values in (filters.values_of(view), turn_rows.values_of_rows(rows_of(view))):
         with pytest.raises(filters.FilterError) as why:
             filters.parse(typed)
-        assert offers in str(filters.explained(why.value, values))
+        assert offers in str(filters.explain_error(why.value, values))
 
 
 def test_a_value_with_blanks_is_offered_in_quotes_that_are_read_again() -> None:
     why = filters.UnknownTermError(1, "so")
-    said = str(filters.explained(why, [("raw", 'so "it" is')]))
+    said = str(filters.explain_error(why, [("raw", 'so "it" is')]))
     assert said.endswith('did you mean raw:"so \\"it\\" is"?')
     assert filters.parse(said.split("did you mean ")[1].rstrip("?")).text.startswith("raw:")
 

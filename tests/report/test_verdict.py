@@ -11,7 +11,7 @@ from inspector.config.settings import Settings, settings_of
 from inspector.report import filters
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
-from inspector.report.lines.spans import Role, text_of
+from inspector.report.lines.spans import Tone, text_of
 from inspector.report.lines.steps import glyph_of
 from inspector.report.verdict import ROWS
 from inspector.sessions.agents import samples
@@ -456,10 +456,10 @@ def test_an_end_that_other_rows_show_is_inferred_and_never_shown_as_good(tmp_pat
     assert (turn.verdict.word, turn.verdict.severity, turn.verdict.sure) == ("END INFERRED", Severity.INFO, False)
     assert "end_turn is inferred: line 3: the agent recorded the end of its turn" in turn.verdict.sentence
     for role, drawn in ((span.role, span.text) for span in header.verdict(seen)):
-        assert role is not Role.OK, drawn
+        assert role is not Tone.OK, drawn
     for step in seen.steps:
         if step.state is State.EVALUATE_STOP:
-            assert glyph_of(step) == ("≈", Role.PLAIN)
+            assert glyph_of(step) == ("≈", Tone.PLAIN)
 
 
 def test_a_cut_before_an_inferred_end_is_told(tmp_path):

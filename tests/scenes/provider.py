@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from inspector.provider import Answer, PlacedFault, Provider, Story
+from inspector.provider import Intent, PlacedFault, Provider, Story
 from inspector.provider.faults import FAULTS, Fault
 from inspector.provider.scenarios import DeclaredTool
 from loop_core.client.address import Server
@@ -44,10 +44,10 @@ PAGED = {"team": "platform"}
 MEANT: Mapping[str, Mapping[str, Any]] = {"write_file": WRITTEN, "page_team": PAGED}
 _WRITE = ToolCall(None, "write_file", json.dumps(WRITTEN))
 _PAGE = ToolCall(None, "page_team", json.dumps(PAGED))
-BASES: Mapping[str, tuple[Answer, ...]] = {
-    "text": (Answer(text=TEXT),),
-    "call": (Answer(text="I write it down.", calls=(_WRITE,)), Answer(text="Done.")),
-    "calls": (Answer(text="I page them.", calls=(_PAGE, _WRITE)), Answer(text="Done.")),
+BASES: Mapping[str, tuple[Intent, ...]] = {
+    "text": (Intent(text=TEXT),),
+    "call": (Intent(text="I write it down.", calls=(_WRITE,)), Intent(text="Done.")),
+    "calls": (Intent(text="I page them.", calls=(_PAGE, _WRITE)), Intent(text="Done.")),
 }
 TOOLS = (DeclaredTool(WRITE), DeclaredTool(PAGE))
 each_way = [(api, stream) for api in PLAYED for stream in (True, False)]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from inspector.sessions.importers.vcr import parsed
-from inspector.sessions.intake import bound, most
+from inspector.sessions.importers.vcr import parse_document
+from inspector.sessions.intake import most, set_maximum
 from tests.scenes.shapes import FLOW, tnetstring
 
 URL = "https://api.openai.com/v1/chat/completions"
@@ -172,18 +172,18 @@ def test_an_anchor_repeats_no_body_beyond_the_bound(opened):
     first = cassette(f"&b {{string: '{body}'}}")
     again = cassette(*["*b"] * 400).removeprefix("interactions:\n")
     before = most()
-    bound(1 << 20)
+    set_maximum(1 << 20)
     try:
         seen = opened(first.replace("version: 1\n", "") + again, "a.yaml")
     finally:
-        bound(before)
+        set_maximum(before)
     assert 10 < len(seen.exchanges) < 40
     assert "more than" in seen.inputs[0].skipped[-1].why
 
 
 def test_lists_of_aliases_and_merged_keys_do_not_grow():
     lines = ["a0: &a0 {x: y}"] + [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 40)]
-    value, line = parsed("\n".join(lines))
+    value, line = parse_document("\n".join(lines))
     assert line is None
     assert value["a1"]["<<"][0] is value["a0"]
 

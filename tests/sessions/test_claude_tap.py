@@ -10,7 +10,7 @@ import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers.claude_tap import RECORD, _restored
-from inspector.sessions.intake import Room, bound, most
+from inspector.sessions.intake import Room, most, set_maximum
 from tests.scenes.shapes import ANSWERS, TAP
 
 MESSAGE = {"role": "user", "content": "go on " * 20}
@@ -118,11 +118,11 @@ def test_nothing_is_put_back_beyond_the_bound(opened):
     text = bundle(*[record(AT, messages=[REFERENCE])] * 30)
     text = text.replace(json.dumps(MESSAGE), json.dumps(large))
     before = most()
-    bound(1 << 20)
+    set_maximum(1 << 20)
     try:
         seen = opened(text, "a.json")
     finally:
-        bound(before)
+        set_maximum(before)
     assert len(seen.exchanges) == 10
     assert len(seen.inputs[0].skipped) == 20
 

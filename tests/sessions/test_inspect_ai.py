@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from inspector.sessions.importers import records
-from inspector.sessions.intake import bound, most
+from inspector.sessions.intake import most, set_maximum
 from tests.scenes.shapes import INSPECT
 
 RUN = {"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t", "model": "openai/m"}}
@@ -180,11 +180,11 @@ def _room() -> Any:
 def test_no_member_is_unpacked_beyond_the_bound(opened):
     data = archive("header.json", "samples/1_epoch_1.json", "samples/2_epoch_1.json", store={"x": "y" * 3_000_000})
     before = most()
-    bound(1 << 20)
+    set_maximum(1 << 20)
     try:
         seen = opened(data, "a.eval")
     finally:
-        bound(before)
+        set_maximum(before)
     assert seen.exchanges == ()
     assert "more than" in seen.inputs[0].skipped[0].why
 

@@ -34,7 +34,7 @@ HEADER = '{"loop_inspector_session": 1}\n'
 @pytest.fixture(autouse=True)
 def _as_it_was():
     yield
-    intake.bound(intake.MOST)
+    intake.set_maximum(intake.MOST)
 
 
 def entry(body: bytes) -> dict:
@@ -59,7 +59,7 @@ def error(path: str) -> str:
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
 def test_compressed_bodies_are_bounded_together_and_the_rest_is_named(pack):
-    intake.bound(100_000)
+    intake.set_maximum(100_000)
     bodies = [pack(chat_body("Hi").encode().ljust(40_000)) for _ in range(4)]
     entries = [entry(body) for body in bodies]
     for each in entries:
@@ -71,7 +71,7 @@ def test_compressed_bodies_are_bounded_together_and_the_rest_is_named(pack):
 
 
 def test_pairs_and_files_share_what_is_unpacked(tmp_path: Path):
-    intake.bound(100_000)
+    intake.set_maximum(100_000)
     packed = {"base64_string": base64.b64encode(padded(60_000)).decode()}
     pair = {"request": {"url": CHAT, "body": {"messages": []}}, "response": {"status": 200, "body": packed}}
     first, second = tmp_path / "a.jsonl", tmp_path / "b.har.gz"
@@ -84,7 +84,7 @@ def test_pairs_and_files_share_what_is_unpacked(tmp_path: Path):
 
 
 def test_a_body_is_unpacked_in_pieces_and_thrown_away_where_it_is_too_large():
-    intake.bound(3 * intake.PIECE)
+    intake.set_maximum(3 * intake.PIECE)
     bomb = gzip.compress(bytes(50 * intake.PIECE), mtime=0)
     assert len(bomb) < intake.PIECE // 8
     room = intake.Room()
@@ -108,7 +108,7 @@ def test_files_folders_and_standard_input_are_read_up_to_the_bound(more, tmp_pat
     text = har(chat_body("Hi").encode())
     path = tmp_path / "a.har"
     path.write_bytes(text)
-    intake.bound(len(text) - more)
+    intake.set_maximum(len(text) - more)
     told = "" if not more else "--max-bytes N reads more"
     assert told in error(str(path))
     assert bool(error(str(path))) == bool(more)
@@ -133,7 +133,7 @@ def test_an_endless_standard_input_ends_at_the_bound(monkeypatch):
             Endless.given += len(into)
             return len(into)
 
-    intake.bound(5 * intake.PIECE)
+    intake.set_maximum(5 * intake.PIECE)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Endless())))
     stdin = intake.standard_input()
     assert len(stdin) == 5 * intake.PIECE + 1
@@ -190,7 +190,7 @@ def test_a_fifo_that_nobody_writes_to_is_an_error_and_hides_no_other(tmp_path: P
 
 
 def test_an_endless_fifo_ends_at_the_bound(tmp_path: Path):
-    intake.bound(3 * intake.PIECE)
+    intake.set_maximum(3 * intake.PIECE)
     path = fifo(tmp_path)
     with subprocess.Popen(["sh", "-c", f"yes > {path}"], stderr=subprocess.DEVNULL) as writer:
         told = error(path)

@@ -11,7 +11,7 @@ from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
 from inspector.commands.sessions import view_command
-from inspector.report.lines.spans import Role
+from inspector.report.lines.spans import Tone
 from inspector.tui.app import LoopInspector
 from inspector.tui.paint import ANSI, CONTRAST, DARK, LIGHT, LOOKS, THEMES, Paint, own_colours
 from loop_core.errors import CallerError
@@ -19,7 +19,7 @@ from tests.scenes.app import page, story
 
 AppOn = Callable[..., LoopInspector]
 BACKGROUNDS = ("background", "surface", "panel", "cursor")
-DRAWN = {Role.RULE, Role.PAST}
+DRAWN = {Tone.RULE, Tone.PAST}
 """Roles of lines and rules that separate text; no text has them."""
 
 
@@ -42,9 +42,9 @@ def colours(name: str) -> dict[str, Color]:
             if value.startswith("#")} | {name: Color.parse(value) for name, value in theme.variables.items()}
 
 
-@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("role", Tone)
 @pytest.mark.parametrize(("theme", "least"), [(DARK, 4.5), (LIGHT, 4.5), (CONTRAST, 7.0)])
-def test_every_text_has_contrast_on_every_background(theme: str, least: float, role: Role) -> None:
+def test_every_text_has_contrast_on_every_background(theme: str, least: float, role: Tone) -> None:
     found = colours(theme)
     if role in DRAWN and theme != CONTRAST:
         return

@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 
 from inspector.report.lines.slices import Bytes
-from inspector.report.lines.spans import Role, text_of
+from inspector.report.lines.spans import Tone, text_of
 from inspector.tui import session_panes
 from inspector.tui.app import LoopInspector
 from inspector.tui.session_screen import SessionScreen
@@ -26,7 +26,7 @@ def session(pilot: Pilot[Any]) -> SessionScreen:
     return screen
 
 
-def in_sight(pilot: Pilot[Any], role: Role) -> str:
+def in_sight(pilot: Pilot[Any], role: Tone) -> str:
     """What is drawn in a role on the rows that are seen."""
     text = pilot.app.screen.query_one(TextView)
     top = int(text.scroll_offset.y)
@@ -51,7 +51,7 @@ async def test_a_fact_is_brought_into_sight_in_every_form(app_on: AppOn, size: t
             picked = session(pilot).panes.picked
             assert picked is not None
             assert picked.fact == fact
-            assert in_sight(pilot, Role.PICKED)
+            assert in_sight(pilot, Tone.PICKED)
             assert fact[:20] in page(pilot.app)
         await pilot.press(".", ",")
         assert session(pilot).panes.picked == (facts.facts[-1], 0)
@@ -61,7 +61,7 @@ async def test_the_note_and_the_head_name_the_fact(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("space", "3", ".")
         assert 'fact 1 of 6: stop_reason = length · bytes ' in page(pilot.app)
-        assert in_sight(pilot, Role.PICKED) == '"length"'
+        assert in_sight(pilot, Tone.PICKED) == '"length"'
 
 
 async def test_slices_are_gone_through_and_come_round(app_on: AppOn) -> None:
@@ -72,7 +72,7 @@ async def test_slices_are_gone_through_and_come_round(app_on: AppOn) -> None:
             await pilot.press(".")
         shown = []
         for _ in range(-(-len(CUT_ARGUMENTS) // 20)):
-            shown.append(in_sight(pilot, Role.PICKED)[1:-1].replace('\\"', '"'))
+            shown.append(in_sight(pilot, Tone.PICKED)[1:-1].replace('\\"', '"'))
             await pilot.press(">")
         assert "".join(shown) == CUT_ARGUMENTS
         assert session(pilot).panes.picked.reading == 0
@@ -96,7 +96,7 @@ async def test_a_key_opens_wire_from_any_tab_and_leaves_the_request(app_on: AppO
         assert session(pilot).panes.wire_mode == "request"
         await pilot.press(".")
         assert session(pilot).panes.wire_mode == "events"
-        assert in_sight(pilot, Role.PICKED)
+        assert in_sight(pilot, Tone.PICKED)
 
 
 async def test_where_no_response_has_come_there_is_no_fact(app_on: AppOn) -> None:
@@ -158,7 +158,7 @@ async def test_a_fact_of_the_response_leads_to_its_bytes(app_on: AppOn) -> None:
         await pilot.click(offset=(rows[row].index("output 64"), row))
         assert session(pilot).panes.tab == "wire"
         assert session(pilot).panes.picked.fact == "usage.output_tokens"
-        assert in_sight(pilot, Role.PICKED) == "64"
+        assert in_sight(pilot, Tone.PICKED) == "64"
         await pilot.press("2", "enter")
         assert session(pilot).panes.picked.fact == "stop_reason"
 
@@ -182,7 +182,7 @@ async def test_a_large_body_is_traced_beside_the_screen(app_on: AppOn, monkeypat
         assert session(pilot).note == "finding out what 668 bytes became…"
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
-        assert in_sight(pilot, Role.PICKED) == '"length"'
+        assert in_sight(pilot, Tone.PICKED) == '"length"'
         session(pilot).action_fact(1)  # it is known now
         assert session(pilot).panes.picked.fact == "id"
 
@@ -210,6 +210,6 @@ async def test_a_match_that_wraps_is_marked_whole(app_on: AppOn) -> None:
         needle = (text_of(rows[0])[-4:] + text_of(rows[1]).strip()[:4])
         text.needle = needle
         await pilot.pause()
-        marked = "".join(span.text for row in text._made(line, width, len) for span in row if span.role is Role.MATCH)
+        marked = "".join(span.text for row in text._made(line, width, len) for span in row if span.role is Tone.MATCH)
         assert marked.startswith(needle)
         assert len(text._made(line, width, len)) == len(rows)

@@ -186,11 +186,11 @@ def test_the_command_of_an_edited_run_makes_it_again_and_the_store_keeps_it(tmp_
     words = shlex.split(command_of(node, ["s.har"]))
     assert words[3:] == ["--set", "continuation_max_attempts=5", "--edit", "1.2=@@ the\ndisk"]
     assert run_with(view, words[-1], continuation_max_attempts="5").key == node.key
-    from inspector.whatif.branch_report import keep, restored
+    from inspector.whatif.branch_report import keep, restore_tree
 
     store = Store(tmp_path / "sessions" / "x.jsonl")
     keep(store, node)
-    tree, notices = restored(view, Store(store.path))
+    tree, notices = restore_tree(view, Store(store.path))
     assert notices == []
     assert [each.key for each in tree.every][-1] == node.key
     assert tree.every[-1].view.turns[0].ended.notice == EDITED

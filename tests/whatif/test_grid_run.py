@@ -84,7 +84,7 @@ def test_what_a_dead_process_left_is_done_here():
             os._exit(7)
         return task * task
 
-    assert dict(grid_run.shared(range(8), work, 2, lambda: False)) == {task: task * task for task in range(8)}
+    assert dict(grid_run.run_tasks(range(8), work, 2, lambda: False)) == {task: task * task for task in range(8)}
 
 
 @forks
@@ -95,7 +95,7 @@ def test_an_error_in_a_process_is_raised_here(capfd):
         return task
 
     with pytest.raises(CallerError, match="no such limit"):
-        list(grid_run.shared(range(8), work, 2, lambda: False))
+        list(grid_run.run_tasks(range(8), work, 2, lambda: False))
     assert capfd.readouterr() == ("", "")
 
 
@@ -103,7 +103,7 @@ def test_an_error_in_a_process_is_raised_here(capfd):
 def test_a_cancel_ends_the_processes(monkeypatch):
     done, started, fork = [], [], os.fork
     monkeypatch.setattr(os, "fork", lambda: started.append(fork()) or started[-1])
-    for task, _ in grid_run.shared(range(10_000), lambda task: sum(range(3_000)), 2, lambda: len(done) >= 5):
+    for task, _ in grid_run.run_tasks(range(10_000), lambda task: sum(range(3_000)), 2, lambda: len(done) >= 5):
         done.append(task)
     assert 5 <= len(done) < 10_000
     assert len(started) == 2

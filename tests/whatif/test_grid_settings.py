@@ -15,7 +15,7 @@ from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from inspector.whatif.axes import ATTEMPTS, TOKENS, Axis, parse_axes
-from inspector.whatif.grid import GridRequest, spec_of, typed
+from inspector.whatif.grid import GridRequest, axes_text, spec_of
 
 FIRST = str(samples()[0].path)
 
@@ -35,7 +35,7 @@ def test_values_are_written_as_they_may_be_typed(values, spec):
 def test_any_axes_are_read_back_from_what_is_typed(values, step, count, default):
     some = (*sorted(values), *((None,) if default else ()))
     axes = (Axis(TOKENS, some), Axis(ATTEMPTS, tuple(range(0, step * count, step))))
-    assert parse_axes(typed(axes).split()) == axes
+    assert parse_axes(axes_text(axes).split()) == axes
 
 
 @pytest.mark.parametrize(("axes", "simulate", "wanted"), [

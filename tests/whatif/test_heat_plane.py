@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inspector.report.lines.glyphs import MARKED
-from inspector.report.lines.spans import Role, Span, text_of
+from inspector.report.lines.spans import Span, Tone, text_of
 from inspector.whatif.axes import NAMES, Axis
 from inspector.whatif.heat import GAP, HERE, plane
 
@@ -76,11 +76,11 @@ def test_the_cursor_the_smallest_budget_and_the_knee_have_a_glyph(cell, ends):
     assert text_of(made.line(made.place(cell)[1], marks, here=0, best=[0, 1])).rstrip().endswith(ends)
 
 
-@pytest.mark.parametrize("glyphs", [("✓", Role.OK), ("■", Role.ERROR)])
+@pytest.mark.parametrize("glyphs", [("✓", Tone.OK), ("■", Tone.ERROR)])
 def test_a_state_colours_its_glyph_and_no_number(glyphs):
     made, _ = laid([1], 80)
     line = made.line(made.place(0)[1], [Span(f"{glyphs[0]} 3/7", glyphs[1])])
-    assert [(span.text, span.role) for span in line[1:3]] == [glyphs, (" 3/7", Role.PLAIN)]
+    assert [(span.text, span.role) for span in line[1:3]] == [glyphs, (" 3/7", Tone.PLAIN)]
 
 
 def test_a_screen_has_one_block_however_many_columns_there_are():

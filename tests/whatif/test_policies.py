@@ -19,7 +19,7 @@ from inspector.replay.case import Case, open_case
 from inspector.report.explain import text as explained
 from inspector.report.facts import view
 from inspector.report.lines.calls import Fate, verdict_by_policy
-from inspector.report.lines.spans import Role, cells, plain, text_of
+from inspector.report.lines.spans import Tone, cells, plain, text_of
 from inspector.sessions import open_paths
 from inspector.whatif import policies_report
 from inspector.whatif.axes import parse_axes
@@ -382,7 +382,7 @@ def test_names_from_a_transcript_are_inert_everywhere() -> None:
     sheet = policies_report.sheet(made, (0, 3))
     assert not any("\x1b" in text_of(sheet.line(index)) for index in range(len(sheet)))
     row = policies_report.row(made, 0, (0, 0), policies_report.layout(made, 80, 0))
-    assert Role.ERROR in {span.role for span in row}
+    assert Tone.ERROR in {span.role for span in row}
 
 
 def test_nothing_read_is_said() -> None:

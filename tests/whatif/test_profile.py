@@ -6,7 +6,7 @@ import pytest
 
 from inspector.config.settings import Settings, settings_of
 from inspector.replay import replay
-from inspector.replay.case import open_case, spoken
+from inspector.replay.case import case_as_profile, open_case
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
@@ -33,7 +33,7 @@ SAID = chat("The first", "model_length")
 def test_the_words_of_the_profile_are_read():
     case = case_of(asked([user("go")], SAID))
     assert case.judged[0].stop.normalized is Stop.UNKNOWN
-    as_mistral = spoken(case, "mistral")
+    as_mistral = case_as_profile(case, "mistral")
     assert as_mistral.judged[0].stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
     assert as_mistral.loaded.exchanges[0].body is case.loaded.exchanges[0].body
     made = branch(view(replay(case)), settings_of({"profile": "mistral"}, Settings()))
@@ -47,23 +47,23 @@ def test_calls_at_the_cap_wait_only_where_thinking_counts_under_it():
     here = "http://localhost:9999/v1/chat/completions"
     called = case_of(asked([user("go")], chat(None, "stop", call(WHOLE), tokens=40), max_tokens=40, url=here))
     assert called.judged[0].stop.normalized is Stop.TOOL_CALL
-    assert spoken(called, "openai").judged[0].stop.normalized is Stop.MAX_TOKENS
+    assert case_as_profile(called, "openai").judged[0].stop.normalized is Stop.MAX_TOKENS
     told = case_of(asked([user("go")], chat("The first", "stop", tokens=40), max_tokens=40, url=here))
     assert told.judged[0].stop.normalized is Stop.END_TURN
-    assert spoken(told, "openai").judged[0].stop.normalized is Stop.END_TURN
+    assert case_as_profile(told, "openai").judged[0].stop.normalized is Stop.END_TURN
 
 
 def test_it_is_judged_once_and_only_where_another_speaks():
     case = case_of(*continued(*PARTS))
-    assert spoken(case, "vllm") is spoken(case, "vllm")
-    assert spoken(spoken(case, "vllm"), "mistral") is spoken(case, "mistral")
-    assert spoken(spoken(case, "vllm"), None) is case
+    assert case_as_profile(case, "vllm") is case_as_profile(case, "vllm")
+    assert case_as_profile(case_as_profile(case, "vllm"), "mistral") is case_as_profile(case, "mistral")
+    assert case_as_profile(case_as_profile(case, "vllm"), None) is case
     found = case.loaded.exchanges[0].profile.name
-    same = spoken(case, found)
+    same = case_as_profile(case, found)
     assert all(one is other for one, other in zip(same.judged, case.judged, strict=True))
     assert all(one is other for one, other in zip(same.loaded.exchanges, case.loaded.exchanges, strict=True))
     with pytest.raises(CallerError, match="unknown profile 'nobody'"):
-        spoken(case, "nobody")
+        case_as_profile(case, "nobody")
 
 
 @pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.path.name)
@@ -72,12 +72,12 @@ def test_it_is_as_if_the_file_had_been_read_so(sample):
     case = open_case(open_paths([str(sample.path)]))
     if any(each.recorder for each in case.loaded.exchanges):  # a transcript: nothing to decode again
         for name in PROFILES:
-            spoke = spoken(case, name).loaded.exchanges
+            spoke = case_as_profile(case, name).loaded.exchanges
             assert all(one.response is other.response for one, other in zip(spoke, case.loaded.exchanges, strict=True))
         return
     for name in PROFILES:
         read = open_case(open_paths([str(sample.path)], profile=name))
-        made = spoken(case, name)
+        made = case_as_profile(case, name)
         assert [each.stop.normalized for each in made.judged] == [each.stop.normalized for each in read.judged]
         assert admissions(made) == admissions(read)
         if [turn.links for turn in read.loaded.turns] == [turn.links for turn in case.loaded.turns]:

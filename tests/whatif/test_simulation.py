@@ -217,7 +217,7 @@ def test_a_step_whose_cut_is_not_known_to_the_character_says_estimated():
     at = next(index for index, step in enumerate(seen.steps) if isinstance(step.event, ProviderResponse))
     assert seen.steps[at].event.recut.apart == (2, 4)
     assert "SIMULATED ESTIMATED" in text_of(header.status(Outline(seen), at, 160))
-    told = "\n".join(text_of(line) for line in response.simulated(answer_at(seen, at)))
+    told = "\n".join(text_of(line) for line in response.simulation_lines(answer_at(seen, at)))
     assert "cut after 2 to 4 characters" in told
     made = compared(Settings(AMPLE, max_tokens=3, simulate=True),
                     asked(ASKS, stream("a", "é", " b", " c", " d", tokens=6), max_tokens=100, stream=True))

@@ -344,7 +344,7 @@ def test_the_runs_of_a_session_are_made_again_from_what_is_kept(read, path):
     first, _ = tree.add(tree.original, settings_of({"continuation_max_attempts": "5"}, Settings()))
     second, _ = tree.add(first, settings_of({"seam": "concat"}, first.view.replay.settings), 4)
     branch_report.keep(store, second)  # its parent too
-    again, notices = branch_report.restored(original, Store(path))
+    again, notices = branch_report.restore_tree(original, Store(path))
     assert notices == []
     assert [(node.key, node.path) for node in again.every] == [(node.key, node.path) for node in tree.every]
     assert again.every[2].view.replay.stretches == second.view.replay.stretches
@@ -360,7 +360,7 @@ def test_a_branch_that_cannot_be_made_is_told_and_kept(read, path):
     store.branch("odd", ORIGINAL, {"set": {"hope": "9"}}, 0)
     store.branch("lost", "nobody", {}, 0)
     store.branch("good", ORIGINAL, {"set": {"max_tokens": "9"}}, 0)
-    tree, notices = branch_report.restored(original, store)
+    tree, notices = branch_report.restore_tree(original, store)
     assert [node.key for node in tree.every] == [ORIGINAL, "good"]
     assert [notice.split(":")[0] for notice in notices] == ["branch far", "branch odd", "branch lost"]
     assert "step 1000001" in notices[0]

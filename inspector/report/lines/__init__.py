@@ -3,6 +3,6 @@
 One module a view. Nothing here knows Textual or Rich, opens a file or keeps state beyond a sheet's own lines.
 """
 
-from inspector.report.lines.spans import Line, Role, Span
+from inspector.report.lines.spans import Line, Span, Tone
 
-__all__ = ["Line", "Role", "Span"]
+__all__ = ["Line", "Span", "Tone"]

@@ -16,7 +16,7 @@ from inspector.report.facts import ResponseFacts, View, answers_of, is_simulated
 from inspector.report.findings import OF_HELD_CALLS, RAN
 from inspector.report.lines import glyphs
 from inspector.report.lines.outline import Block
-from inspector.report.lines.spans import Line, Listed, Role, Span, field, more, paragraphs, safe
+from inspector.report.lines.spans import Line, Listed, Span, Tone, field, more, paragraphs, safe
 from inspector.sessions.recording import Exchange
 from loop_core.judge import arguments
 from loop_core.judge.arguments import ArgumentShape, parse, parse_leniently
@@ -183,10 +183,10 @@ def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None
                 copied.append(verdict.call.arguments or "")
         lines += _server(facts)
     if not lines:
-        lines = [(Span("no tool calls up to this step" if later else "no tool calls in this turn", Role.DIM),)]
+        lines = [(Span("no tool calls up to this step" if later else "no tool calls in this turn", Tone.DIM),)]
     if later:
         come = "1 call comes" if later == 1 else f"{later:,} calls come"
-        lines.append((Span(f"{come} at a later step of this turn", Role.DIM),))
+        lines.append((Span(f"{come} at a later step of this turn", Tone.DIM),))
     return Listed(lines, focus or 0, lambda: "\n".join(copied))
 
 
@@ -199,8 +199,8 @@ def _answers(view: View, block: Block) -> Iterable[ResponseFacts]:
 
 def _server(facts: ResponseFacts) -> list[Line]:
     return [
-        (safe(call.name, Role.STRONG), Span("  run by the provider itself; neither held nor run here", Role.DIM),
-         Span(f"  {facts.name}", Role.DIM))
+        (safe(call.name, Tone.STRONG), Span("  run by the provider itself; neither held nor run here", Tone.DIM),
+         Span(f"  {facts.name}", Tone.DIM))
         for call in facts.exchange.response.server_calls
     ]
 
@@ -212,9 +212,9 @@ def call(
     glyph, role = glyphs.ADMISSION[verdict.admission]
     made = verdict.call
     title: Line = (
-        Span(f"{glyph} {verdict.admission.value.upper()} ", role), safe(made.name or "unnamed", Role.STRONG),
+        Span(f"{glyph} {verdict.admission.value.upper()} ", role), safe(made.name or "unnamed", Tone.STRONG),
         Span(f"  {short_why(verdict)}", role), *_where(facts),
-        *((Span("  ▶ here", Role.HERE),) if here else ()),
+        *((Span("  ▶ here", Tone.HERE),) if here else ()),
     )
     lines = [title, *_received(verdict)]
     lines.append(field("parser", *_parser(verdict)))
@@ -223,17 +223,17 @@ def call(
         lines.append(field("why", safe(without_remedy(verdict.why))))
     if made.kind is not CallKind.CUSTOM and parse(made.arguments).shape is not ArgumentShape.COMPLETE:
         lines.append(field("lenient", *_lenient(verdict)))
-        lines.append(more(Span("what a forgiving parser would have run; shown only, never run", Role.DIM)))
+        lines.append(more(Span("what a forgiving parser would have run; shown only, never run", Tone.DIM)))
     lines += _policies(verdict, taken or stances(facts.exchange, facts.judged, facts.verdicts))
     lines.append(field("agent", *_agent(view, facts, verdict)))
-    lines.append(field("what to do", Span(advice(verdict), Role.KEY)))
+    lines.append(field("what to do", Span(advice(verdict), Tone.KEY)))
     return lines
 
 
 def _where(facts: ResponseFacts) -> Line:
     if facts.recut is not None:
-        return (Span(f"  {facts.name}", Role.WARN),)
-    return (Span(f"  {facts.name} · step {facts.step + 1}", Role.DIM),)
+        return (Span(f"  {facts.name}", Tone.WARN),)
+    return (Span(f"  {facts.name} · step {facts.step + 1}", Tone.DIM),)
 
 
 def without_remedy(why: str) -> str:
@@ -256,47 +256,47 @@ def short_why(verdict: Verdict) -> str:
 def _received(verdict: Verdict) -> list[Line]:
     raw = verdict.call.arguments
     if raw is None:
-        return [field("received", Span("no arguments", Role.WARN))]
+        return [field("received", Span("no arguments", Tone.WARN))]
     if not raw:
-        return [field("received", Span("empty arguments", Role.WARN))]
+        return [field("received", Span("empty arguments", Tone.WARN))]
     shown, left = raw[:RECEIVED_SHOWN], len(raw) - RECEIVED_SHOWN
     body = paragraphs(shown)
     cut = verdict.admission is Admission.HELD and parse(raw).shape is not ArgumentShape.COMPLETE
     if left > 0:
-        body[-1] = (*body[-1], Span(f" … {left:,} characters more", Role.DIM))
+        body[-1] = (*body[-1], Span(f" … {left:,} characters more", Tone.DIM))
     elif cut:
-        body[-1] = (*body[-1], Span(CUT, Role.HELD))
+        body[-1] = (*body[-1], Span(CUT, Tone.HELD))
     return [field("received", *body[0]), *(more(*line) for line in body[1:])]
 
 
 def _parser(verdict: Verdict) -> Line:
     if verdict.call.kind is CallKind.CUSTOM:
-        return (Span("free-form text, not parsed", Role.DIM),)
+        return (Span("free-form text, not parsed", Tone.DIM),)
     reading = parse(verdict.call.arguments)
     size = len((verdict.call.arguments or "").encode("utf-8", "surrogatepass"))
     if reading.shape is ArgumentShape.COMPLETE:
-        return (Span(f"one complete JSON object, {size:,} bytes", Role.OK),)
+        return (Span(f"one complete JSON object, {size:,} bytes", Tone.OK),)
     if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
-        return (Span(reading.problem, Role.WARN),)
-    return (Span(f"stopped at character {reading.stopped_at:,}: ", Role.WARN), safe(reading.problem, Role.WARN),
-            Span(f"; {size:,} bytes received, {reading.shape.value}", Role.DIM))
+        return (Span(reading.problem, Tone.WARN),)
+    return (Span(f"stopped at character {reading.stopped_at:,}: ", Tone.WARN), safe(reading.problem, Tone.WARN),
+            Span(f"; {size:,} bytes received, {reading.shape.value}", Tone.DIM))
 
 
 def _schema(facts: ResponseFacts, verdict: Verdict) -> Line:
     tool = tool_of(facts.exchange.request, verdict.call.name)
     reading = parse(verdict.call.arguments)
     if verdict.problems:
-        return (safe("; ".join(verdict.problems), Role.WARN),)
+        return (safe("; ".join(verdict.problems), Tone.WARN),)
     if tool is None or tool.schema is None:
-        return (Span("unknown: the request declares none for this tool", Role.DIM),)
+        return (Span("unknown: the request declares none for this tool", Tone.DIM),)
     if verdict.call.kind is CallKind.CUSTOM:
-        return (Span("free-form text: none applies", Role.DIM),)
+        return (Span("free-form text: none applies", Tone.DIM),)
     if not arguments.is_usable(tool):
-        return (Span("not usable", Role.DIM),)
+        return (Span("not usable", Tone.DIM),)
     if reading.value is None:
-        return (Span(f"not checked: the arguments are {reading.shape.value}", Role.DIM),)
+        return (Span(f"not checked: the arguments are {reading.shape.value}", Tone.DIM),)
     problems = arguments.schema_problems(tool, reading.value)
-    return (safe("; ".join(problems), Role.WARN),) if problems else (Span("accepts the arguments", Role.OK),)
+    return (safe("; ".join(problems), Tone.WARN),) if problems else (Span("accepts the arguments", Tone.OK),)
 
 
 def tool_of(request: Request | None, name: str) -> Tool | None:
@@ -308,9 +308,9 @@ def _lenient(verdict: Verdict) -> Line:
     value = parse_leniently(verdict.call.arguments)
     name = safe(verdict.call.name or "unnamed")
     if not isinstance(value, dict):
-        return (Span("nothing can be read", Role.DIM),)
+        return (Span("nothing can be read", Tone.DIM),)
     shown = ", ".join(f"{key}={_literal(item)}" for key, item in value.items())
-    return (name, Span("("), safe(shown, Role.REMOVED, 600), Span(")"))
+    return (name, Span("("), safe(shown, Tone.REMOVED, 600), Span(")"))
 
 
 def _literal(value: Any) -> str:
@@ -321,8 +321,8 @@ def _policies(verdict: Verdict, taken: Sequence[Stance]) -> list[Line]:
     unsafe = {Fate.RUN, Fate.STUCK} if verdict.admission is Admission.HELD else {Fate.STUCK}
     lines: list[Line] = []
     for fate, names in names_by_fate(opinions_of(taken, verdict)):
-        role = Role.ERROR if fate in unsafe else Role.PLAIN
-        shown = (Span(f"{SAYS[fate]}: ", Role.DIM), Span(", ".join(names), role))
+        role = Tone.ERROR if fate in unsafe else Tone.PLAIN
+        shown = (Span(f"{SAYS[fate]}: ", Tone.DIM), Span(", ".join(names), role))
         lines.append(more(*shown) if lines else field("policies", *shown))
     return lines
 
@@ -334,7 +334,7 @@ def _agent(view: View, facts: ResponseFacts, verdict: Verdict) -> Line:
     ]
     if verdict.admission is Admission.HELD and mine:
         ran = mine[0].rule in RAN
-        return (safe(mine[0].message, Role.ERROR if ran else Role.PLAIN),)
+        return (safe(mine[0].message, Tone.ERROR if ran else Tone.PLAIN),)
     return (safe(facts.recorded_next),)
 
 

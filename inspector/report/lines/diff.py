@@ -17,17 +17,17 @@ from inspector.report.lines.spans import (
     Line,
     Listed,
     Measure,
-    Role,
     Span,
+    Tone,
     cells,
     field,
-    joined,
+    join_groups,
     more,
     paragraphs,
-    quoted,
+    quote,
     safe,
     width_of,
-    wrapped,
+    wrap_line,
 )
 from loop_core.judge.gate import Admission
 from loop_core.turn.continuation import JoinedText, SeamRule, Segment
@@ -47,13 +47,13 @@ LAST = 8
 """Messages that were there before, of which this many are shown; the others are counted."""
 
 
-def message_lines(message: Message, mark: str = "", role: Role = Role.PLAIN, most: int = SHOWN) -> Iterator[Line]:
+def message_lines(message: Message, mark: str = "", role: Tone = Tone.PLAIN, most: int = SHOWN) -> Iterator[Line]:
     """One message: its author and its parts."""
     for part in message.parts or (TextPart(""),):
         word, text = part_words(part)
         gutter = (Span(mark, role),) if mark else ()
-        name = Span(f"{message.role.value} ", Role.KEY)
-        yield more(*gutter, name, *((safe(f"{word} ", Role.DIM),) if word else ()), safe(text, role, most))
+        name = Span(f"{message.role.value} ", Tone.KEY)
+        yield more(*gutter, name, *((safe(f"{word} ", Tone.DIM),) if word else ()), safe(text, role, most))
 
 
 def part_words(part: MessagePart) -> tuple[str, str]:
@@ -79,13 +79,13 @@ def difference(old: Sequence[Message], new: Sequence[Message], when: str) -> lis
     gone, come = old[same:], new[same:]
     size = f"{len(new):,} message{'' if len(new) == 1 else 's'} {when}"
     changed = [Span(f"{mark}{len(each):,} ", role) for mark, each, role in (
-        ("+", come, Role.ADDED), ("−", gone, Role.REMOVED)) if each]
-    lines = [field("history", *(changed or [Span("unchanged, ", Role.DIM)]), Span(size, Role.DIM))]
+        ("+", come, Tone.ADDED), ("−", gone, Tone.REMOVED)) if each]
+    lines = [field("history", *(changed or [Span("unchanged, ", Tone.DIM)]), Span(size, Tone.DIM))]
     if same > LAST:
-        lines.append(more(Span(f"  … {same - LAST:,} before these", Role.DIM)))
+        lines.append(more(Span(f"  … {same - LAST:,} before these", Tone.DIM)))
     for message in new[max(0, same - LAST) : same]:
-        lines += message_lines(message, "  ", Role.DIM, KNOWN)
-    for mark, messages, role in (("− ", gone, Role.REMOVED), ("+ ", come, Role.ADDED)):
+        lines += message_lines(message, "  ", Tone.DIM, KNOWN)
+    for mark, messages, role in (("− ", gone, Tone.REMOVED), ("+ ", come, Tone.ADDED)):
         for message in messages:
             lines += message_lines(message, mark, role)
     return lines
@@ -97,8 +97,8 @@ FORMS = ("step", "request", "run")
 
 def forms_line(here: str) -> Line:
     """The forms of the view, and the key that switches them."""
-    forms = [Span(f" {form} ", Role.HERE if form == here else Role.DIM) for form in FORMS]
-    return (Span("shown as ", Role.DIM), *forms, *hint(" v changes"))
+    forms = [Span(f" {form} ", Tone.HERE if form == here else Tone.DIM) for form in FORMS]
+    return (Span("shown as ", Tone.DIM), *forms, *hint(" v changes"))
 
 
 def diff(view: View, index: int) -> Listed:
@@ -112,30 +112,30 @@ def diff(view: View, index: int) -> Listed:
     lines += _effects(step)
     lines += _history(step, before)
     if step.turn.notice and (before is None or before.turn.notice != step.turn.notice):
-        lines.append(field("notice", safe(step.turn.notice, Role.WARN)))
+        lines.append(field("notice", safe(step.turn.notice, Tone.WARN)))
     return Listed(lines)
 
 
 def _head(step: Step, before: Step | None, index: int) -> Line:
     against = "the turn begins" if before is None else f"against step {index}"
-    return (Span(f"Step {index + 1} ", Role.TITLE), Span(against, Role.DIM))
+    return (Span(f"Step {index + 1} ", Tone.TITLE), Span(against, Tone.DIM))
 
 
-def changed(old: str, new: str) -> tuple[Span, ...]:
+def change_line(old: str, new: str) -> tuple[Span, ...]:
     """A value before and after the step."""
-    return (Span(old, Role.REMOVED), Span(" → ", Role.DIM), Span(new, Role.ADDED))
+    return (Span(old, Tone.REMOVED), Span(" → ", Tone.DIM), Span(new, Tone.ADDED))
 
 
 def _state(step: Step, before: Step | None) -> list[Line]:
     if before is None:
-        return [field("state", Span(step.state.value, Role.ADDED))]
-    lines = [field("state", *changed(before.state.value, step.state.value))]
+        return [field("state", Span(step.state.value, Tone.ADDED))]
+    lines = [field("state", *change_line(before.state.value, step.state.value))]
     if step.signal is not None:
-        lines.append(field("by", Span(step.signal.value, Role.STRONG)))
+        lines.append(field("by", Span(step.signal.value, Tone.STRONG)))
     if before.fidelity is not step.fidelity:
-        lines.append(field("fidelity", *changed(before.fidelity.value, step.fidelity.value)))
+        lines.append(field("fidelity", *change_line(before.fidelity.value, step.fidelity.value)))
     if step.turn.terminal and step.turn.terminal != before.turn.terminal:
-        role = Role.OK if step.turn.terminal == "completed" else Role.ERROR
+        role = Tone.OK if step.turn.terminal == "completed" else Tone.ERROR
         lines.append(field("ends as", Span(step.turn.terminal, role)))
     return lines
 
@@ -146,30 +146,30 @@ def _spent(step: Step, before: Step | None) -> list[Line]:
     parts: list[Line] = []
     for name, was, now in zip(Spend._fields, old, new, strict=True):
         if was != now:
-            parts.append((Span(f"{name.replace('_', ' ')} ", Role.DIM), *changed(f"{was:,}", f"{now:,}")))
-    return [field("spent", *joined(parts))] if parts else [field("spent", Span("nothing", Role.DIM))]
+            parts.append((Span(f"{name.replace('_', ' ')} ", Tone.DIM), *change_line(f"{was:,}", f"{now:,}")))
+    return [field("spent", *join_groups(parts))] if parts else [field("spent", Span("nothing", Tone.DIM))]
 
 
 def _text(step: Step, before: Step | None) -> list[Line]:
     if before is None or step.turn.answers is before.turn.answers:
-        return [field("text", Span("unchanged", Role.DIM))]
+        return [field("text", Span("unchanged", Tone.DIM))]
     if len(step.turn.answers) > len(before.turn.answers):
-        return [field("text", Span("a new answer begins", Role.DIM))]
+        return [field("text", Span("a new answer begins", Tone.DIM))]
     old, new = before.turn.joined_answer().text, step.turn.joined_answer().text
-    same = shared(old, new)
+    same = shared_length(old, new)
     lines: list[Line] = []
     if same < len(old):
-        lines.append(field("text", Span(f"− {len(old) - same:,} characters", Role.REMOVED)))
-        lines += [more(safe(old[same:], Role.REMOVED, SHOWN))]
+        lines.append(field("text", Span(f"− {len(old) - same:,} characters", Tone.REMOVED)))
+        lines += [more(safe(old[same:], Tone.REMOVED, SHOWN))]
     added = new[same:]
-    lines.append(field("text", Span(f"+ {len(added):,} characters, {len(new):,} in all", Role.ADDED)))
+    lines.append(field("text", Span(f"+ {len(added):,} characters, {len(new):,} in all", Tone.ADDED)))
     if added:
         shown = added if len(added) <= SHOWN else f"{added[: SHOWN // 2]} … {added[-SHOWN // 2 :]}"
-        lines += [more(*line) for line in paragraphs(shown, Role.ADDED)]
+        lines += [more(*line) for line in paragraphs(shown, Tone.ADDED)]
     return lines
 
 
-def shared(old: str, new: str) -> int:
+def shared_length(old: str, new: str) -> int:
     """The number of characters that two texts share at their beginning."""
     low, high = 0, min(len(old), len(new))
     while low < high:
@@ -189,14 +189,14 @@ def _effects(step: Step) -> list[Line]:
         elif isinstance(effect, RunTools):
             for verdict in effect.batch:
                 word = "runs" if verdict.admission is Admission.READY else "answers with an error"
-                lines.append(field(word if len(word) < LABEL else "refuses", safe(verdict.call.name, Role.STRONG),
-                                   safe(f" {verdict.call.arguments or ''}", Role.PLAIN, SHOWN)))
+                lines.append(field(word if len(word) < LABEL else "refuses", safe(verdict.call.name, Tone.STRONG),
+                                   safe(f" {verdict.call.arguments or ''}", Tone.PLAIN, SHOWN)))
     return lines
 
 
 def _send(send: Send) -> Line:
     place = send.place.value if not send.ordinal else f"{send.place.value} {send.ordinal}"
-    parts: list[Line] = [(Span(place, Role.STRONG),)]
+    parts: list[Line] = [(Span(place, Tone.STRONG),)]
     if send.ordinal and send.method.value != "first":
         parts.append((Span(f"by {send.method.value}"),))
     cap = "no max_tokens" if send.max_tokens is None else f"max_tokens {send.max_tokens:,}"
@@ -204,8 +204,8 @@ def _send(send: Send) -> Line:
     if send.tool_choice:
         parts.append((safe(f"tool_choice {send.tool_choice}"),))
     if send.anchor:
-        parts.append((Span("anchor "), quoted(send.anchor, Role.SEAM)))
-    return joined(parts)
+        parts.append((Span("anchor "), quote(send.anchor, Tone.SEAM)))
+    return join_groups(parts)
 
 
 def _history(step: Step, before: Step | None) -> list[Line]:
@@ -229,7 +229,7 @@ COLUMNS = 66
 """Below this width the two sides stand one below the other: narrower columns cannot be read."""
 SIDE_SHOWN = 240
 """Characters that are shown of each side."""
-BETWEEN: Line = (Span(" │ ", Role.RULE),)
+BETWEEN: Line = (Span(" │ ", Tone.RULE),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,12 +251,12 @@ class Sides(Listed):
         """The line wrapped to a width, with its sides next to each other if there is room."""
         entry = self.entries[index]
         if not isinstance(entry, Pair):
-            return wrapped(entry, width, measure, needle=needle)
+            return wrap_line(entry, width, measure, needle=needle)
         if width < COLUMNS:
             sides = (side for side in (entry.left, entry.right) if side)
-            return [row for side in sides for row in wrapped(side, width, measure, needle=needle)]
+            return [row for side in sides for row in wrap_line(side, width, measure, needle=needle)]
         half = (width - width_of(BETWEEN)) // 2
-        left, right = (wrapped(side, half, measure, needle=needle) for side in (entry.left, entry.right))
+        left, right = (wrap_line(side, half, measure, needle=needle) for side in (entry.left, entry.right))
         return [
             (*one, Span(" " * (half - width_of(one, measure))), *BETWEEN, *other)
             for one, other in zip_longest(left, right, fillvalue=EMPTY)
@@ -268,7 +268,9 @@ class Sides(Listed):
 
 
 def _flat(entry: Line | Pair) -> Line:
-    return joined([side for side in (entry.left, entry.right) if side], " │ ") if isinstance(entry, Pair) else entry
+    if not isinstance(entry, Pair):
+        return entry
+    return join_groups([side for side in (entry.left, entry.right) if side], " │ ")
 
 
 def sides(view: View, block: Block, step: int, trial: SeamRule | None = None) -> Sides:
@@ -298,15 +300,15 @@ def sides(view: View, block: Block, step: int, trial: SeamRule | None = None) ->
             entries += _around(segments, whole, place)
             entries.append(EMPTY)
     if not any(isinstance(entry, Pair) for entry in entries):
-        entries.append((Span("there is no seam in this turn: each answer is one segment", Role.DIM),))
+        entries.append((Span("there is no seam in this turn: each answer is one segment", Tone.DIM),))
     return Sides(entries, focus, "\n\n".join(text for text in texts if text))
 
 
 def _heading(place: int, facts: ResponseFacts) -> Line:
     word = "LIVE " if facts.live else "SIMULATED " if facts.simulated else ""
-    mark = (Span(word, Role.WARN),) if word else ()
+    mark = (Span(word, Tone.WARN),) if word else ()
     raw = facts.exchange.response.raw_stop_reason
-    return (Span(f"segment {place + 1} ", Role.STRONG), *mark, *reason(raw, facts.judged.stop))
+    return (Span(f"segment {place + 1} ", Tone.STRONG), *mark, *reason(raw, facts.judged.stop))
 
 
 def _around(segments: Sequence[Segment], whole: JoinedText, place: int) -> Iterator[Pair]:
@@ -315,28 +317,28 @@ def _around(segments: Sequence[Segment], whole: JoinedText, place: int) -> Itera
     cut, kept = len(whole.seams[place - 1].cut), standing(segments, whole, place - 1)[1]
     shared = cut if before[:kept].endswith(after[:cut]) else 0
     yield from (Pair(_side(place, line), EMPTY) for line in _ending(before[: kept - shared]))
-    left = [*_marked("", before[kept - shared : kept], Role.SEAM), *_marked("− ", before[kept:], Role.REMOVED)]
-    right = _marked("− ", after[:cut], Role.REMOVED)
+    left = [*_marked("", before[kept - shared : kept], Tone.SEAM), *_marked("− ", before[kept:], Tone.REMOVED)]
+    right = _marked("− ", after[:cut], Tone.REMOVED)
     for one, other in zip_longest(left, right, fillvalue=EMPTY):
         yield Pair(_side(place, one), _side(place + 1, other))
     yield from (Pair(EMPTY, _side(place + 1, line)) for line in _beginning(whole.seams[place - 1].remainder(after)))
 
 
-def _marked(mark: str, text: str, role: Role) -> list[Line]:
+def _marked(mark: str, text: str, role: Tone) -> list[Line]:
     """What stands opposite something, or was left out."""
     return [(Span(mark, role), *line) for line in paragraphs(text[-SIDE_SHOWN:], role)] if text else []
 
 
 def _ending(text: str) -> list[Line]:
     lines = paragraphs(text[-SIDE_SHOWN:]) if text else []
-    return [(Span("…", Role.DIM), *lines[0]), *lines[1:]] if len(text) > SIDE_SHOWN else lines
+    return [(Span("…", Tone.DIM), *lines[0]), *lines[1:]] if len(text) > SIDE_SHOWN else lines
 
 
 def _beginning(text: str) -> list[Line]:
     lines = paragraphs(text[:SIDE_SHOWN]) if text else []
-    return [*lines[:-1], (*lines[-1], Span("…", Role.DIM))] if len(text) > SIDE_SHOWN else lines
+    return [*lines[:-1], (*lines[-1], Span("…", Tone.DIM))] if len(text) > SIDE_SHOWN else lines
 
 
 def _side(number: int, line: Line) -> Line:
     """A line of a segment, its number before it; nothing beside a line of the other one."""
-    return (Span(f"{number} ", Role.DIM), *line) if line else EMPTY
+    return (Span(f"{number} ", Tone.DIM), *line) if line else EMPTY

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inspector.report.lines.spans import Line, Role, Span
+from inspector.report.lines.spans import Line, Span, Tone
 from inspector.report.verdict import ROWS
 from inspector.sessions.transcripts.reasons import inference_of, is_unrecorded
 from loop_core.judge.gate import Admission
@@ -21,52 +21,52 @@ AHEAD = "┆"
 MARKED = "◆"
 NOTE = "✎"
 
-STOP: Mapping[Stop, tuple[str, Role]] = {
-    Stop.END_TURN: ("✓", Role.OK),
-    Stop.TOOL_CALL: ("▷", Role.OK),
-    Stop.MAX_TOKENS: ("✂", Role.ERROR),
-    Stop.CONTEXT_WINDOW_EXCEEDED: ("▤", Role.ERROR),
-    Stop.SAFETY_BLOCKED: ("⊘", Role.WARN),
-    Stop.CANCELLED: ("╳", Role.WARN),
-    Stop.UNKNOWN: ("?", Role.WARN),
-    Stop.PAUSED: ("‖", Role.WARN),
-    Stop.INTERRUPTED: ("╳", Role.ERROR),
-    Stop.MALFORMED_TOOL_CALL: ("▣", Role.ERROR),
-    Stop.ERROR: ("╳", Role.ERROR),
+STOP: Mapping[Stop, tuple[str, Tone]] = {
+    Stop.END_TURN: ("✓", Tone.OK),
+    Stop.TOOL_CALL: ("▷", Tone.OK),
+    Stop.MAX_TOKENS: ("✂", Tone.ERROR),
+    Stop.CONTEXT_WINDOW_EXCEEDED: ("▤", Tone.ERROR),
+    Stop.SAFETY_BLOCKED: ("⊘", Tone.WARN),
+    Stop.CANCELLED: ("╳", Tone.WARN),
+    Stop.UNKNOWN: ("?", Tone.WARN),
+    Stop.PAUSED: ("‖", Tone.WARN),
+    Stop.INTERRUPTED: ("╳", Tone.ERROR),
+    Stop.MALFORMED_TOOL_CALL: ("▣", Tone.ERROR),
+    Stop.ERROR: ("╳", Tone.ERROR),
 }
 """Effective reason -> its glyph, and how grave it is."""
 
 
-def of_reason(stop: StopReason) -> tuple[str, Role]:
+def of_reason(stop: StopReason) -> tuple[str, Tone]:
     """The glyph of a stop reason; an inferred or unrecorded reason never gets the glyph of success."""
     if is_unrecorded(stop):
-        return "∅", Role.WARN
+        return "∅", Tone.WARN
     glyph, role = STOP[stop.normalized]
-    return ("≈", Role.PLAIN) if role is Role.OK and inference_of(stop) is not None else (glyph, role)
+    return ("≈", Tone.PLAIN) if role is Tone.OK and inference_of(stop) is not None else (glyph, role)
 
 
-STATE: Mapping[State, tuple[str, Role]] = {
-    State.REQUEST: ("→", Role.PLAIN),
-    State.EVALUATE_STOP: ("◇", Role.PLAIN),
-    State.EXECUTE_TOOLS: ("▷", Role.OK),
-    State.CONTINUE_PENDING: ("◌", Role.WARN),
-    State.REQUEST_CONTINUATION: ("→", Role.PLAIN),
-    State.REPAIR_PENDING: ("◌", Role.WARN),
-    State.REQUEST_TOOL_REPAIR: ("→", Role.PLAIN),
-    State.RESUME: ("→", Role.PLAIN),
-    State.NUDGE_PENDING: ("◌", Role.WARN),
-    State.REQUEST_NUDGE: ("→", Role.PLAIN),
-    State.ABORT_PARTIAL: ("■", Role.ERROR),
-    State.ABORT: ("■", Role.ERROR),
-    State.COMPLETE: ("✓", Role.OK),
-    State.UNRECORDED: ("∅", Role.WARN),
+STATE: Mapping[State, tuple[str, Tone]] = {
+    State.REQUEST: ("→", Tone.PLAIN),
+    State.EVALUATE_STOP: ("◇", Tone.PLAIN),
+    State.EXECUTE_TOOLS: ("▷", Tone.OK),
+    State.CONTINUE_PENDING: ("◌", Tone.WARN),
+    State.REQUEST_CONTINUATION: ("→", Tone.PLAIN),
+    State.REPAIR_PENDING: ("◌", Tone.WARN),
+    State.REQUEST_TOOL_REPAIR: ("→", Tone.PLAIN),
+    State.RESUME: ("→", Tone.PLAIN),
+    State.NUDGE_PENDING: ("◌", Tone.WARN),
+    State.REQUEST_NUDGE: ("→", Tone.PLAIN),
+    State.ABORT_PARTIAL: ("■", Tone.ERROR),
+    State.ABORT: ("■", Tone.ERROR),
+    State.COMPLETE: ("✓", Tone.OK),
+    State.UNRECORDED: ("∅", Tone.WARN),
 }
 """State -> its glyph, and how grave it is; EvaluateStop shows the reason's glyph instead where one is known."""
 
-ADMISSION: Mapping[Admission, tuple[str, Role]] = {
-    Admission.READY: ("▷", Role.OK),
-    Admission.HELD: ("▣", Role.HELD),
-    Admission.REJECTED: ("⊘", Role.WARN),
+ADMISSION: Mapping[Admission, tuple[str, Tone]] = {
+    Admission.READY: ("▷", Tone.OK),
+    Admission.HELD: ("▣", Tone.HELD),
+    Admission.REJECTED: ("⊘", Tone.WARN),
 }
 
 ASCII: Mapping[str, str] = {

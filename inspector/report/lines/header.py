@@ -10,7 +10,18 @@ from collections.abc import Sequence
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.merged import reason
 from inspector.report.lines.outline import Outline
-from inspector.report.lines.spans import Line, Measure, Role, Span, cells, clip, joined, safe, width_of, wrapped
+from inspector.report.lines.spans import (
+    Line,
+    Measure,
+    Span,
+    Tone,
+    cells,
+    clip,
+    join_groups,
+    safe,
+    width_of,
+    wrap_line,
+)
 from inspector.report.lines.steps import role_of
 from inspector.report.token_costs import turn_cost
 from loop_core.turn.limits import Spend
@@ -28,10 +39,10 @@ def verdict(view: View, turn: TurnFacts | None = None, room: int | None = None) 
     """
     turn = turn or view.worst
     if turn is None:
-        return (Span("NOTHING READ", Role.ERROR), Span("  "), safe(problem(view) or "no LLM traffic was found"))
+        return (Span("NOTHING READ", Tone.ERROR), Span("  "), safe(problem(view) or "no LLM traffic was found"))
     seen = turn.verdict
     head = head_of(view, turn)
-    dot = Span(" · ", Role.DIM)
+    dot = Span(" · ", Tone.DIM)
     sentence, advice = safe(seen.sentence), advice_of(turn)
     if room is not None:
         left = room - width_of(head)
@@ -46,15 +57,15 @@ def head_of(view: View, turn: TurnFacts) -> Line:
     """The beginning of a verdict line: the word, and the turn's number."""
     seen = turn.verdict
     return (Span(f"{seen.glyph} {seen.word}", role_of(seen)), Span("  "),
-            Span(f"turn {view.number(turn):,} of {len(view.turns):,}", Role.STRONG), Span(" · ", Role.DIM))
+            Span(f"turn {view.number(turn):,} of {len(view.turns):,}", Tone.STRONG), Span(" · ", Tone.DIM))
 
 
 def advice_of(turn: TurnFacts) -> Line:
     """The advice; empty if there is none."""
-    return (safe(turn.verdict.advice.text, Role.KEY),) if turn.verdict.advice else ()
+    return (safe(turn.verdict.advice.text, Tone.KEY),) if turn.verdict.advice else ()
 
 
-SHOWS_ALL: Line = (Span(" V shows all", Role.STRONG),)
+SHOWS_ALL: Line = (Span(" V shows all", Tone.STRONG),)
 """Stands at the end of a verdict that was cut, and names the key that shows the rest."""
 TIGHTER = 4
 """Cells by which the verdict is shortened until it fits its rows."""
@@ -64,14 +75,14 @@ def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, meas
     """The verdict in at most this many rows, the advice on its own row if there is room."""
     if turn is not None and advice_of(turn):
         sentence = (*head_of(view, turn), safe(turn.verdict.sentence))
-        apart = [row for line in (sentence, (Span("what to change  ", Role.DIM), *advice_of(turn)))
-                 for row in wrapped(line, width, measure)]
+        apart = [row for line in (sentence, (Span("what to change  ", Tone.DIM), *advice_of(turn)))
+                 for row in wrap_line(line, width, measure)]
         if len(apart) <= rows:
             return apart
-    found = wrapped(verdict(view, turn), width, measure)
+    found = wrap_line(verdict(view, turn), width, measure)
     room = width * rows - width_of(SHOWS_ALL)
     while len(found) > rows and room > width:  # what breaks at spaces needs a little more
-        found, room = wrapped((*verdict(view, turn, room), *SHOWS_ALL), width, measure), room - TIGHTER
+        found, room = wrap_line((*verdict(view, turn, room), *SHOWS_ALL), width, measure), room - TIGHTER
     return found[:rows]
 
 
@@ -85,12 +96,12 @@ def counts(view: View) -> Line:
     severities = {turn.verdict.word: role_of(turn.verdict) for turn in view.turns}
     glyphs = {turn.verdict.word: turn.verdict.glyph for turn in view.turns}
     each: list[Line] = [
-        (Span(f"{number:,} ", Role.STRONG), Span(f"{glyphs[word]} {word}", severities[word]))
+        (Span(f"{number:,} ", Tone.STRONG), Span(f"{glyphs[word]} {word}", severities[word]))
         for word, number in view.counts()
     ]
     if len({turn.verdict.word for turn in view.turns if turn.verdict.complete}) > 1:
-        each.append((Span(f"{view.complete:,} of {len(view.turns):,} complete", Role.DIM),))
-    return joined(each)
+        each.append((Span(f"{view.complete:,} of {len(view.turns):,} complete", Tone.DIM),))
+    return join_groups(each)
 
 
 FILE = 40
@@ -99,23 +110,23 @@ FILE = 40
 
 def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Line:
     """The current run, its file (`file`, if there are several), and the inputs that could not be read."""
-    run = [safe(f"run {branch}", Role.STRONG if branch != "original" else Role.DIM)]
+    run = [safe(f"run {branch}", Tone.STRONG if branch != "original" else Tone.DIM)]
     title = next((given.about.title for given in view.inputs if given.about and given.about.title), "")
     shown = paths[0].rsplit("/", 1)[-1] if paths else "session"
-    parts: list[list[Span]] = [run, [safe(title or shown, Role.DIM, 60)]]
+    parts: list[list[Span]] = [run, [safe(title or shown, Tone.DIM, 60)]]
     if file:
-        name = safe(file if len(file) <= FILE else f"…{file[1 - FILE :]}", Role.STRONG)
+        name = safe(file if len(file) <= FILE else f"…{file[1 - FILE :]}", Tone.STRONG)
         parts = [[name], *([run] if branch != "original" else [])]
     if len(view.inputs) > 1:
-        parts.append([Span(f"{len(view.inputs):,} inputs", Role.DIM)])
+        parts.append([Span(f"{len(view.inputs):,} inputs", Tone.DIM)])
     wrong = problem(view)
     if wrong is not None:
-        parts.append([safe(wrong, Role.ERROR)])
+        parts.append([safe(wrong, Tone.ERROR)])
     else:
         left = sum(len(given.skipped) for given in view.inputs)
         if left:
-            parts.append([Span(f"{left:,} {'entry' if left == 1 else 'entries'} skipped", Role.WARN)])
-    return joined(parts)
+            parts.append([Span(f"{left:,} {'entry' if left == 1 else 'entries'} skipped", Tone.WARN)])
+    return join_groups(parts)
 
 
 # -- What a turn has spent -------------------------------------------------------------------------------------------
@@ -128,7 +139,7 @@ SHORT = {"attempts": "att", "cont_tokens": "tok", "cont_chars": "chr", "repairs"
 
 def gauges(turn: Turn, width: int = 80) -> list[Line]:
     """The total output, then one line per limit: name, gauge and numbers, condensed in a narrow column."""
-    lines: list[Line] = [(Span(f"{'output':<{NAME}}", Role.KEY), Span(f"{turn.spend.output_tokens:,} tokens"))]
+    lines: list[Line] = [(Span(f"{'output':<{NAME}}", Tone.KEY), Span(f"{turn.spend.output_tokens:,} tokens"))]
     rows = limit_usage(turn)
     longest = max(len(f"{used:,} of {limit:,}") for _, _, used, limit in rows if limit is not None)
     between = " of " if NAME + GAUGE + 1 + longest <= width else "/"
@@ -137,16 +148,16 @@ def gauges(turn: Turn, width: int = 80) -> list[Line]:
         filled, blank = _filled(used, limit)
         numbers = f" {used:,}{between}{limit:,}" if limit is not None else f" {used:,}, no limit"
         lines.append((
-            Span(f"{name:<{NAME}}", Role.KEY), Span(FULL * filled, role), Span(EMPTY * blank, Role.RULE),
+            Span(f"{name:<{NAME}}", Tone.KEY), Span(FULL * filled, role), Span(EMPTY * blank, Tone.RULE),
             Span(" " * (GAUGE - filled - blank)), Span(numbers, role),
         ))
-    lines += [(Span(doubt, Role.DIM),) for doubt in doubts(turn.spend)]
+    lines += [(Span(doubt, Tone.DIM),) for doubt in doubts(turn.spend)]
     return lines
 
 
 def spent_title(view: View, turn: TurnFacts) -> Line:
     """The title of the gauges, with the turn's cost if prices are configured and it is known."""
-    title, cost = Span("SPENT", Role.TITLE), turn_cost(view, turn)
+    title, cost = Span("SPENT", Tone.TITLE), turn_cost(view, turn)
     if cost is None:
         return (title,)
     least = "" if cost.priced == cost.responses else "≥ "
@@ -177,10 +188,10 @@ def _filled(used: int, limit: int | None) -> tuple[int, int]:
     return filled, size - filled
 
 
-def _role(used: int, limit: int | None) -> Role:
+def _role(used: int, limit: int | None) -> Tone:
     if limit is None or used == 0:
-        return Role.PLAIN
-    return Role.ERROR if used >= limit else Role.WARN if used * 4 >= limit * 3 else Role.PLAIN
+        return Tone.PLAIN
+    return Tone.ERROR if used >= limit else Tone.WARN if used * 4 >= limit * 3 else Tone.PLAIN
 
 
 def short(turn: Turn, tight: bool = False) -> Line:
@@ -194,7 +205,7 @@ def short(turn: Turn, tight: bool = False) -> Line:
         else:
             shown = f"{min(999, used * 100 // limit)}%"
         label = SHORT[name][0] if tight else f"{SHORT[name]} "
-        spans += [Span(f"{' ' if spans else ''}{label}", Role.DIM), Span(shown, _role(used, limit))]
+        spans += [Span(f"{' ' if spans else ''}{label}", Tone.DIM), Span(shown, _role(used, limit))]
     return tuple(spans)
 
 
@@ -203,7 +214,7 @@ def short(turn: Turn, tight: bool = False) -> Line:
 
 ESTIMATED = "ESTIMATED"
 """Stands behind SIMULATED where a budget cut an answer at a place that is not known to the character."""
-FIDELITY = {Fidelity.RECORDED: Role.OK, Fidelity.SIMULATED: Role.WARN, Fidelity.LIVE: Role.WARN}
+FIDELITY = {Fidelity.RECORDED: Tone.OK, Fidelity.SIMULATED: Tone.WARN, Fidelity.LIVE: Tone.WARN}
 
 
 def status(
@@ -215,21 +226,21 @@ def status(
     """
     view = outline.view
     if not view.steps:
-        return (Span("no steps", Role.DIM),)
+        return (Span("no steps", Tone.DIM),)
     step = view.effective_step(index)
     turn = outline.block_of(index).turn + 1
     place: list[Line] = [
-        (Span("step ", Role.DIM), Span(f"{index + 1}/{len(view.steps)}", Role.STRONG)),
-        (Span("turn ", Role.DIM), Span(f"{turn}/{len(view.turns)}", Role.STRONG)),
-        (Span(step.state.value, Role.HERE),),
+        (Span("step ", Tone.DIM), Span(f"{index + 1}/{len(view.steps)}", Tone.STRONG)),
+        (Span("turn ", Tone.DIM), Span(f"{turn}/{len(view.turns)}", Tone.STRONG)),
+        (Span(step.state.value, Tone.HERE),),
     ]
     trust: Line = (fidelity(step, live),)
     if filtered:
-        place.append((safe(filtered, Role.MARK),))
+        place.append((safe(filtered, Tone.MARK),))
     if coming:
-        place.append((Span(coming, Role.WARN),))
+        place.append((Span(coming, Tone.WARN),))
     gauge, word = short(step.turn), _word(step)
-    out: Line = (Span("out ", Role.DIM), Span(f"{step.turn.spend.output_tokens:,}"))
+    out: Line = (Span("out ", Tone.DIM), Span(f"{step.turn.spend.output_tokens:,}"))
     cost = [trust] if step.fidelity is Fidelity.LIVE else []  # what costs money says so at any width
     short_place = [part[-1:] for part in place]
     for separator, parts in (
@@ -238,11 +249,11 @@ def status(
         (" ", [place[0], *place[2:], *cost, word, gauge]), (" ", [*place, *cost, word, short(step.turn, tight=True)]),
         (" ", [*short_place, *cost, word, short(step.turn, tight=True)]), (" ", [*short_place, *cost, word]),
     ):
-        line = joined(parts, separator)
+        line = join_groups(parts, separator)
         if width_of(line) <= width:
             return line
-    room = width - width_of(joined([*short_place[:2], *cost, ()], " ")) - width_of(word[1:])
-    return joined([*short_place[:2], *cost, (*clip(word[:1], max(1, room)), *word[1:])], " ")
+    room = width - width_of(join_groups([*short_place[:2], *cost, ()], " ")) - width_of(word[1:])
+    return join_groups([*short_place[:2], *cost, (*clip(word[:1], max(1, room)), *word[1:])], " ")
 
 
 def fidelity(step: Step, live: bool = False) -> Span:
@@ -256,5 +267,5 @@ def _word(step: Step) -> Line:
     """The stop reason of the answer at hand, the provider's word and ours."""
     seen = step.turn.evaluation
     if seen is None:
-        return (Span("no answer yet", Role.DIM),)
+        return (Span("no answer yet", Tone.DIM),)
     return reason(seen.response.raw_stop_reason, seen.judgement.stop)

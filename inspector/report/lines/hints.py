@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from inspector.report.lines.spans import Line, Measure, Role, Span, cells
+from inspector.report.lines.spans import Line, Measure, Span, Tone, cells
 
 _KEY = (
     r"(?:^|(?<=[ (]))(?:enter|esc|space|tab|\^s|F\d|[↑↓←→]|[A-Za-z!.,:;?/\[\]{}])(?= \S|/[A-Z]| *$)")
@@ -15,13 +15,13 @@ ARTICLES = frozenset("aAI")
 """Letters that are words too: in a sentence they are no keys."""
 
 
-def hint(text: str, role: Role = Role.DIM, *, sentence: bool = False) -> Line:
+def hint(text: str, role: Tone = Tone.DIM, *, sentence: bool = False) -> Line:
     """A line whose parts begin with keys, each key a span of its own; `sentence` takes no lone `a` for one."""
     spans: list[Span] = []
     end = 0
     for start, stop in _keys_in(text, ARTICLES if sentence else frozenset()):
         spans += [Span(text[end:start], role)] if start > end else []
-        spans.append(Span(text[start:stop], Role.PRESS))
+        spans.append(Span(text[start:stop], Tone.PRESS))
         end = stop
     return (*spans, Span(text[end:], role)) if end < len(text) else tuple(spans)
 
@@ -42,6 +42,6 @@ def key_at(line: Line, column: int, measure: Measure = cells) -> str | None:
     for span in line:
         at += measure(span.text)
         if column < at:
-            return next((each.text.strip() for each in (span, before) if each.role is Role.PRESS), None)
+            return next((each.text.strip() for each in (span, before) if each.role is Tone.PRESS), None)
         before = span
     return None

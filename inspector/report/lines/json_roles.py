@@ -13,7 +13,18 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from inspector.report.lines.spans import LONGEST, Line, Measure, Role, Span, cells, inert, paragraphs, text_of, wrapped
+from inspector.report.lines.spans import (
+    LONGEST,
+    Line,
+    Measure,
+    Span,
+    Tone,
+    cells,
+    inert,
+    paragraphs,
+    text_of,
+    wrap_line,
+)
 
 
 class InString(IntEnum):
@@ -30,7 +41,7 @@ class JsonPiece(NamedTuple):
 
     start: int
     end: int
-    role: Role
+    role: Tone
 
 
 _REST = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*(?:"|(\\?)\Z)', re.DOTALL)
@@ -41,7 +52,7 @@ _TOKEN = re.compile(
     r"|(?P<number>(?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])|\b(?:true|false|null)\b)"
     r"|(?P<mark>[{}\[\],:]+)", re.DOTALL)
 _NAMED = re.compile(r"\s*:")
-ROLES = {"string": Role.STRING, "number": Role.NUMBER, "mark": Role.DIM}
+ROLES = {"string": Tone.STRING, "number": Tone.NUMBER, "mark": Tone.DIM}
 """Group of `_TOKEN` -> role; a string before a colon is a name."""
 
 
@@ -51,12 +62,12 @@ def json_pieces(text: str, inside: InString = InString.NO, following: str = "") 
     if inside is not InString.NO:
         rest = _REST.match(text, 1 if inside is InString.ESCAPED else 0)
         begin = len(text) if rest is None else rest.end()
-        yield JsonPiece(0, begin, Role.STRING)
+        yield JsonPiece(0, begin, Tone.STRING)
     for token in _TOKEN.finditer(text, begin):
         start, end = token.span()
         role = ROLES[token.lastgroup or "mark"]
-        if role is Role.STRING and _NAMED.match(text if end < len(text) else following, end if end < len(text) else 0):
-            role = Role.KEY
+        if role is Tone.STRING and _NAMED.match(text if end < len(text) else following, end if end < len(text) else 0):
+            role = Tone.KEY
         yield JsonPiece(start, end, role)
 
 
@@ -126,7 +137,7 @@ class JsonLines:
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """The line wrapped to a width."""
-        return wrapped(self.unbroken(index), width, measure, needle=needle)
+        return wrap_line(self.unbroken(index), width, measure, needle=needle)
 
     def _parted(self, position: int) -> tuple[Span, str]:
         """The blanks before a value, under which its further rows hang, and the value."""
@@ -137,11 +148,11 @@ class JsonLines:
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """The number of rows of the line; roles do not change it."""
         if index < len(self._head):
-            return len(wrapped(self._head[index], width, measure))
+            return len(wrap_line(self._head[index], width, measure))
         line = self._lines[index - len(self._head)]
         if line.isascii() and len(line) <= width:
             return 1
-        return len(wrapped(self.line(index), width, measure))
+        return len(wrap_line(self.line(index), width, measure))
 
     def find(self, needle: str, start: int, step: int) -> int | None:
         """The next line that contains `needle`."""

@@ -16,7 +16,7 @@ from functools import cache
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.outline import Block
-from inspector.report.lines.spans import Line, Listed, Role, Span, field, more, safe
+from inspector.report.lines.spans import Line, Listed, Span, Tone, field, more, safe
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.policy import Signal
 from loop_core.turn.state import State
@@ -85,13 +85,13 @@ def panel(step: Step, visited: Mapping[State, int], narrow: bool = True) -> list
     lines: list[Line] = []
     for prefix, state, back in tree():
         mark, role = _mark(state, step.state, visited)
-        spans = [Span(prefix, Role.RULE), Span(f"{mark} ", role), Span(state.value, role)]
+        spans = [Span(prefix, Tone.RULE), Span(f"{mark} ", role), Span(state.value, role)]
         if visited.get(state, 0) > 1:
-            spans.append(Span(f" ×{visited[state]}", Role.DIM))
+            spans.append(Span(f" ×{visited[state]}", Tone.DIM))
         for to in back:
             if to not in QUIET:
                 arrow = "↺" if _above(to, state) else "→"
-                spans.append(Span(f" {arrow}" if narrow else f" {arrow} {to.value}", Role.DIM))
+                spans.append(Span(f" {arrow}" if narrow else f" {arrow} {to.value}", Tone.DIM))
         lines.append(tuple(spans))
     return lines
 
@@ -105,15 +105,15 @@ def _above(to: State, state: State) -> bool:
     return False
 
 
-def _mark(state: State, now: State, visited: Mapping[State, int]) -> tuple[str, Role]:
+def _mark(state: State, now: State, visited: Mapping[State, int]) -> tuple[str, Tone]:
     if state is now:
-        return NOW, Role.HERE
-    return (VISITED, Role.PLAIN) if visited.get(state) else (UNVISITED, Role.AHEAD)
+        return NOW, Tone.HERE
+    return (VISITED, Tone.PLAIN) if visited.get(state) else (UNVISITED, Tone.AHEAD)
 
 
 def moves(step: Step, following: Step | None) -> list[Line]:
     """The transitions into and out of this state under the policy; those taken are marked."""
-    came = [Span("by   ", Role.KEY), Span(step.signal.value if step.signal else "the first request", Role.STRONG)]
+    came = [Span("by   ", Tone.KEY), Span(step.signal.value if step.signal else "the first request", Tone.STRONG)]
     lines: list[Line] = [tuple(came)]
     taken = following.signal if following is not None and following.previous_state is not None else None
     believed = {signal for signals in step.turn.policy.signals.values() for signal in signals}
@@ -124,12 +124,12 @@ def moves(step: Step, following: Step | None) -> list[Line]:
     for signal, to in sorted(ways, key=lambda way: way[0] is not taken):
         here = signal is taken
         lines.append((
-            Span("next " if here else "  or ", Role.KEY if here else Role.AHEAD),
-            Span(signal.value, Role.STRONG if here else Role.AHEAD),
-            Span(f" → {to.value}", Role.PLAIN if here else Role.AHEAD),
+            Span("next " if here else "  or ", Tone.KEY if here else Tone.AHEAD),
+            Span(signal.value, Tone.STRONG if here else Tone.AHEAD),
+            Span(f" → {to.value}", Tone.PLAIN if here else Tone.AHEAD),
         ))
     if not ways:
-        lines.append((Span("     nothing follows", Role.AHEAD),))
+        lines.append((Span("     nothing follows", Tone.AHEAD),))
     return lines
 
 
@@ -138,22 +138,22 @@ def path_around(steps: Sequence[Step], first: int, here: int, end: int) -> Line:
     spans: list[Span] = []
     for index in range(max(first, here - 1), min(here + 2, end)):
         if spans:
-            spans.append(Span(" → ", Role.DIM))
+            spans.append(Span(" → ", Tone.DIM))
         state = steps[index].state.value
-        spans.append(Span(f"{NOW} {state}", Role.HERE) if index == here else
-                     Span(state, Role.PLAIN if index < here else Role.AHEAD))
+        spans.append(Span(f"{NOW} {state}", Tone.HERE) if index == here else
+                     Span(state, Tone.PLAIN if index < here else Tone.AHEAD))
     signal = steps[here].signal
-    return (*spans, Span(f"  by {signal.value}" if signal else "  by the first request", Role.DIM))
+    return (*spans, Span(f"  by {signal.value}" if signal else "  by the first request", Tone.DIM))
 
 
 def path(steps: Sequence[Step], first: int, here: int, end: int) -> list[Line]:
     """The path of a run as one paragraph: the states passed, the current one, and the following ones."""
     spans: list[Span] = []
     for index in range(first, end):
-        role = Role.HERE if index == here else Role.PLAIN if index < here else Role.AHEAD
+        role = Tone.HERE if index == here else Tone.PLAIN if index < here else Tone.AHEAD
         if spans:
             signal = steps[index].signal
-            spans.append(Span(f" ─{signal.value if signal else ''}→ ", Role.DIM if index <= here else Role.AHEAD))
+            spans.append(Span(f" ─{signal.value if signal else ''}→ ", Tone.DIM if index <= here else Tone.AHEAD))
         spans.append(Span(f"▶{steps[index].state.value}" if index == here else steps[index].state.value, role))
     return [tuple(spans)]
 
@@ -164,16 +164,16 @@ def sheet_lines(steps: Sequence[Step], first: int, here: int, end: int) -> list[
     following = steps[here + 1] if here + 1 < end else None
     visited = visits(steps, first, here)
     return [
-        *panel(step, visited, narrow=False), (), (Span("OUT OF HERE", Role.TITLE),), *moves(step, following), (),
-        (Span("PATH", Role.TITLE),), *path(steps, first, here, end),
+        *panel(step, visited, narrow=False), (), (Span("OUT OF HERE", Tone.TITLE),), *moves(step, following), (),
+        (Span("PATH", Tone.TITLE),), *path(steps, first, here, end),
     ]
 
 
 # -- The structured events of a turn, one below the other, those of the step at hand marked --------------------------
 
 SHOWN_APART = frozenset({"event", "turn_id", "provider", "model"})
-_ROLES: Mapping[str, Role] = {
-    "normalized_reason": Role.NORMALIZED, "raw_reason": Role.RAW, "terminal_reason": Role.STRONG,
+_ROLES: Mapping[str, Tone] = {
+    "normalized_reason": Tone.NORMALIZED, "raw_reason": Tone.RAW, "terminal_reason": Tone.STRONG,
 }
 
 
@@ -190,22 +190,22 @@ def events(view: View, block: Block, here: int) -> Listed:
             lines += _record(record, index, here)
             records.append(record)
     if not lines:
-        lines = [(Span("no events in this turn", Role.DIM),)]
+        lines = [(Span("no events in this turn", Tone.DIM),)]
     return Listed(lines, focus, lambda: "\n".join(json.dumps(record, ensure_ascii=False) for record in records))
 
 
 def _record(record: Record, index: int, here: int) -> list[Line]:
     mark = "┃" if index == here else glyphs.PAST if index < here else glyphs.AHEAD
-    name = Role.STRONG if index <= here else Role.AHEAD
-    gutter = Span(f"{mark} ", Role.RULE)
-    first = Span(f"{glyphs.HERE} ", Role.HERE) if index == here else gutter
-    head: Line = (first, Span(str(record["event"]), name), Span(f"  step {index + 1}", Role.DIM))
+    name = Tone.STRONG if index <= here else Tone.AHEAD
+    gutter = Span(f"{mark} ", Tone.RULE)
+    first = Span(f"{glyphs.HERE} ", Tone.HERE) if index == here else gutter
+    head: Line = (first, Span(str(record["event"]), name), Span(f"  step {index + 1}", Tone.DIM))
     lines = [head]
     for key, value in record.items():
         if key not in SHOWN_APART:
-            lines.append((gutter, Span(f"  {key:<25}", Role.KEY), safe(_shown(value), _ROLES.get(key, Role.PLAIN))))
+            lines.append((gutter, Span(f"  {key:<25}", Tone.KEY), safe(_shown(value), _ROLES.get(key, Tone.PLAIN))))
     who = " · ".join(str(record[key]) for key in ("provider", "model") if record.get(key))
-    lines.append((gutter, Span(f"  {'provider, model':<25}", Role.KEY), safe(who, Role.DIM)))
+    lines.append((gutter, Span(f"  {'provider, model':<25}", Tone.KEY), safe(who, Tone.DIM)))
     lines.append((gutter,))
     return lines
 
@@ -218,7 +218,7 @@ def _shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-_SEVERITY: Mapping[str, Role] = {"error": Role.ERROR, "warning": Role.WARN}
+_SEVERITY: Mapping[str, Tone] = {"error": Tone.ERROR, "warning": Tone.WARN}
 
 
 def findings_of(view: View, response: int) -> list[Line]:
@@ -227,7 +227,7 @@ def findings_of(view: View, response: int) -> list[Line]:
     for noted in view.findings:
         if noted.response == response:
             finding = noted.finding
-            role = _SEVERITY.get(finding.severity.value, Role.PLAIN)
+            role = _SEVERITY.get(finding.severity.value, Tone.PLAIN)
             lines.append(field(finding.severity.value, safe(finding.message, role)))
-            lines.append(more(Span(finding.rule, Role.DIM)))
+            lines.append(more(Span(finding.rule, Tone.DIM)))
     return lines

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from inspector.report.facts import ResponseFacts, View, answers_of
 from inspector.report.lines import glyphs
 from inspector.report.lines.outline import Block
-from inspector.report.lines.spans import Line, Listed, Role, Span, joined, paragraphs, quoted, safe
+from inspector.report.lines.spans import Line, Listed, Span, Tone, join_groups, paragraphs, quote, safe
 from inspector.report.lines.steps import role_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.transcripts.reasons import recorder_word
@@ -95,7 +95,7 @@ def _changes(segments: Sequence[Segment], old: JoinedText, new: JoinedText) -> I
             yield Change(place, True, gone, come)
 
 
-def counted(found: Sequence[Change]) -> tuple[int, int]:
+def change_counts(found: Sequence[Change]) -> tuple[int, int]:
     """The numbers of characters added and removed."""
     return sum(len(change.added) for change in found), sum(len(change.removed) for change in found)
 
@@ -105,12 +105,12 @@ def counted(found: Sequence[Change]) -> tuple[int, int]:
 
 def seam_lines(seam: Seam, rule: SeamRule) -> list[Line]:
     """One seam as lines: its segments, the reason and rule of the decision, and the text left out."""
-    why = safe(seam.why or seam.decision.value, Role.SEAM if seam.sure else Role.WARN)
+    why = safe(seam.why or seam.decision.value, Tone.SEAM if seam.sure else Tone.WARN)
     where = f"══ seam {seam.index} to {seam.index + 1}: "
-    lines: list[Line] = [(Span(where, Role.SEAM), why, Span(f" · by {rule.value} ══", Role.SEAM))]
+    lines: list[Line] = [(Span(where, Tone.SEAM), why, Span(f" · by {rule.value} ══", Tone.SEAM))]
     for left_out in (seam.cut, *(text for _, text in seam.removals)):
         if left_out:
-            lines.append((Span("− ", Role.REMOVED), quoted(shortened(left_out), Role.REMOVED), Span(" cut", Role.DIM)))
+            lines.append((Span("− ", Tone.REMOVED), quote(shorten(left_out), Tone.REMOVED), Span(" cut", Tone.DIM)))
     return lines
 
 
@@ -118,23 +118,23 @@ def change_lines(change: Change, rule: SeamRule) -> list[Line]:
     """How another rule changes one end of a segment, compared with the rule in force."""
     lines: list[Line] = []
     for mark, text, role, word in (
-        ("−− ", change.removed, Role.REMOVED, "fewer"), ("++ ", change.added, Role.ADDED, "more"),
+        ("−− ", change.removed, Tone.REMOVED, "fewer"), ("++ ", change.added, Tone.ADDED, "more"),
     ):
         if text:
             size = f" {len(text):,} characters {word} than by {rule.value}"
-            lines.append((Span(mark, role), quoted(shortened(text), role), Span(size, Role.DIM)))
+            lines.append((Span(mark, role), quote(shorten(text), role), Span(size, Tone.DIM)))
     return lines
 
 
 def tried_lines(rule: SeamRule, trial: SeamRule, found: Sequence[Change]) -> list[Line]:
     """The effect of trying another rule, as lines before the text."""
-    added, removed = counted(found)
+    added, removed = change_counts(found)
     same = f"no character differs from {rule.value}, the rule in force"
     told = f"+{added:,} −{removed:,} characters beside {rule.value}, the rule in force" if found else same
     return [
-        (Span(f"seam rule {trial.value}, tried: ", Role.STRONG), Span(told, Role.MARK if found else Role.PLAIN)),
-        (Span("s ", Role.PRESS), Span("tries the next rule; ", Role.DIM), Span(f"--set seam={trial.value}", Role.KEY),
-         Span(" makes it a branch, whose requests follow it too", Role.DIM)), (),
+        (Span(f"seam rule {trial.value}, tried: ", Tone.STRONG), Span(told, Tone.MARK if found else Tone.PLAIN)),
+        (Span("s ", Tone.PRESS), Span("tries the next rule; ", Tone.DIM), Span(f"--set seam={trial.value}", Tone.KEY),
+         Span(" makes it a branch, whose requests follow it too", Tone.DIM)), (),
     ]
 
 
@@ -142,11 +142,11 @@ def tried_note(rule: SeamRule, trial: SeamRule, found: Sequence[Change]) -> str:
     """The effect of trying another rule, as one short line."""
     if trial is rule:
         return f"seam rule {rule.value}: the rule in force"
-    size = sum(counted(found))
+    size = sum(change_counts(found))
     return f"seam {trial.value}: {size:,} characters differ from {rule.value} · branch: --set seam={trial.value}"
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """A long text with its middle left out."""
     half = CUT_SHOWN // 2
     return text if len(text) <= CUT_SHOWN else f"{text[:half]}…{text[-half:]}"
@@ -184,10 +184,10 @@ class MergedSheet(Listed):
         if entry.segment < 0:
             return entry.line
         if entry.segment > self.here:
-            ahead = tuple(Span(text, Role.AHEAD if role is Role.PLAIN else role) for text, role in entry.line)
-            return (Span(f"{glyphs.AHEAD} ", Role.RULE), *ahead)
+            ahead = tuple(Span(text, Tone.AHEAD if role is Tone.PLAIN else role) for text, role in entry.line)
+            return (Span(f"{glyphs.AHEAD} ", Tone.RULE), *ahead)
         gutter = HERE if entry.segment == self.here else glyphs.PAST
-        return (Span(f"{gutter} ", Role.RULE), *entry.line)
+        return (Span(f"{gutter} ", Tone.RULE), *entry.line)
 
     def at(self, step: int) -> MergedSheet:
         """The sheet with the cursor on another step."""
@@ -200,7 +200,7 @@ class MergedSheet(Listed):
         return found
 
 
-def merged(view: View, block: Block, step: int, trial: SeamRule | None = None) -> MergedSheet:
+def merged_sheet(view: View, block: Block, step: int, trial: SeamRule | None = None) -> MergedSheet:
     """The sheet of one run at a step; joined by another seam rule if one is tried."""
     turn = view.steps[block.end - 1].turn
     rule = trial or turn.policy.seam
@@ -213,7 +213,7 @@ def merged(view: View, block: Block, step: int, trial: SeamRule | None = None) -
         laid.extend(SegmentLine(-1, line) for line in tried_lines(turn.policy.seam, rule, every))
     for order, answer in enumerate(answers(view, block)):
         if len(turn.answers) > 1:
-            laid.append(SegmentLine(-1, (Span(f"answer {order + 1} of {len(turn.answers)}", Role.TITLE),)))
+            laid.append(SegmentLine(-1, (Span(f"answer {order + 1} of {len(turn.answers)}", Tone.TITLE),)))
         segments = [segment for segment, _, _ in answer]
         differing = changes(segments, turn.policy.seam, rule)
         text = Text(segments, join(segments, rule), rule, turn.policy.seam, differing)
@@ -224,11 +224,11 @@ def merged(view: View, block: Block, step: int, trial: SeamRule | None = None) -
             number += 1
         if not segments:
             none = "no answer was recorded here" if turn.ended else "no answer yet"
-            laid.append(SegmentLine(number, (Span(none, Role.WARN),)))
+            laid.append(SegmentLine(number, (Span(none, Tone.WARN),)))
             number += 1
     laid.extend(SegmentLine(-1, line) for line in _end(turn))
     if not block.run and turn.ended:
-        laid.extend(SegmentLine(-1, line) for line in judged(view.turns[block.turn].verdict))
+        laid.extend(SegmentLine(-1, line) for line in verdict_line(view.turns[block.turn].verdict))
     return MergedSheet(laid, reached, -1, "\n\n".join(text for text in texts if text)).at(step)
 
 
@@ -277,9 +277,9 @@ def segment_lines(text: Text, place: int, facts: ResponseFacts) -> Iterator[tupl
         lines = _with_handovers(kept.rstrip("\n") if apart(whole, place) else kept, segment, facts.handovers)
     elif segment.text:
         said_it = f"nothing of its {len(segment.text):,} characters stands: another segment stands for it"
-        lines = [(Span(said_it, Role.WARN),)]
+        lines = [(Span(said_it, Tone.WARN),)]
     else:
-        lines = [(Span("no visible text", Role.DIM),)]
+        lines = [(Span("no visible text", Tone.DIM),)]
     yield from ((line, False) for line in lines)
     yield from ((line, True) for each in own if each.tail for line in change_lines(each, text.in_force))
     yield from ((line, False) for line in _calls(facts.verdicts))
@@ -291,7 +291,7 @@ def _with_handovers(text: str, segment: Segment, seams: Sequence[tuple[int, str]
     done, cut = 0, len(segment.text) - len(text)
     for place, words in seams:
         at = min(max(place - cut, 0), len(text))
-        lines += [*(paragraphs(text[done:at]) if at > done else []), (safe(f"══ fallback: {words} ══", Role.SEAM),)]
+        lines += [*(paragraphs(text[done:at]) if at > done else []), (safe(f"══ fallback: {words} ══", Tone.SEAM),)]
         done = at
     return [*lines, *(paragraphs(text[done:]) if done < len(text) or not lines else [])]
 
@@ -299,11 +299,11 @@ def _with_handovers(text: str, segment: Segment, seams: Sequence[tuple[int, str]
 def heading(segments: Sequence[Segment], place: int, facts: ResponseFacts) -> Line:
     """The line above a segment: its tokens, its stop reason, its source."""
     segment, answer = segments[place], facts.exchange.response
-    return joined([
-        (Span(f"segment {place + 1}", Role.STRONG),), (Span(tokens(answer), Role.DIM),),
+    return join_groups([
+        (Span(f"segment {place + 1}", Tone.STRONG),), (Span(tokens(answer), Tone.DIM),),
         reason(answer.raw_stop_reason, facts.judged.stop),
-        (Span(facts.name, Role.WARN if facts.is_made else Role.DIM),),
-        (Span(f"{len(segment.text):,} chars", Role.DIM),),
+        (Span(facts.name, Tone.WARN if facts.is_made else Tone.DIM),),
+        (Span(f"{len(segment.text):,} chars", Tone.DIM),),
     ])
 
 
@@ -311,9 +311,9 @@ def reason(raw: str | None, stop: StopReason) -> tuple[Span, ...]:
     """The provider's stop word and the effective one; the recorder's word if the provider's was not recorded."""
     noted = recorder_word(stop) if raw is None else None
     word = raw if noted is None else noted
-    seen = Span("no word", Role.RAW) if word is None else quoted(word, Role.RAW, 40)
-    whose = () if noted is None else (Span(" (recorder)", Role.DIM),)
-    return (seen, *whose, Span(" → ", Role.DIM), Span(stop.normalized.value, Role.NORMALIZED))
+    seen = Span("no word", Tone.RAW) if word is None else quote(word, Tone.RAW, 40)
+    whose = () if noted is None else (Span(" (recorder)", Tone.DIM),)
+    return (seen, *whose, Span(" → ", Tone.DIM), Span(stop.normalized.value, Tone.NORMALIZED))
 
 
 def tokens(response: ChatResponse) -> str:
@@ -332,11 +332,11 @@ def _calls(verdicts: Sequence[Verdict]) -> list[Line]:
 
 def _call(verdict: Verdict) -> Line:
     glyph, role = glyphs.ADMISSION[verdict.admission]
-    name = safe(verdict.call.name or "unnamed", Role.STRONG)
+    name = safe(verdict.call.name or "unnamed", Tone.STRONG)
     word = Span(f"{glyph} {verdict.admission.value.upper()} ", role)
     if verdict.admission is Admission.HELD:
-        return (word, name, Span(" · ", Role.DIM), Span(ending(verdict)), Span(" · see Calls", Role.DIM))
-    return (word, name, safe(f" {verdict.call.arguments or ''}", Role.DIM, 160))
+        return (word, name, Span(" · ", Tone.DIM), Span(ending(verdict)), Span(" · see Calls", Tone.DIM))
+    return (word, name, safe(f" {verdict.call.arguments or ''}", Tone.DIM, 160))
 
 
 def ending(verdict: Verdict) -> str:
@@ -351,20 +351,20 @@ def ending(verdict: Verdict) -> str:
     return reading.problem
 
 
-def judged(verdict: TurnVerdict) -> Iterator[Line]:
+def verdict_line(verdict: TurnVerdict) -> Iterator[Line]:
     """The verdict on a turn, and the advice."""
     yield ()
     yield (Span(f"{verdict.glyph} {verdict.word}  ", role_of(verdict)), safe(verdict.sentence))
     if verdict.advice:
-        yield (Span("what to change ", Role.DIM), safe(verdict.advice.text, Role.KEY))
+        yield (Span("what to change ", Tone.DIM), safe(verdict.advice.text, Tone.KEY))
 
 
 def _end(turn: Turn) -> list[Line]:
     outcome = turn.outcome or turn.state
     if not turn.ended and turn.outcome is None:
         return []
-    role = Role.OK if turn.terminal == "completed" else Role.ERROR
-    lines: list[Line] = [(), (Span("ends in ", Role.DIM), Span(outcome.value, role), Span(f", {turn.terminal}", role))]
+    role = Tone.OK if turn.terminal == "completed" else Tone.ERROR
+    lines: list[Line] = [(), (Span("ends in ", Tone.DIM), Span(outcome.value, role), Span(f", {turn.terminal}", role))]
     if turn.notice:
         lines.append((safe(turn.notice),))
     return lines

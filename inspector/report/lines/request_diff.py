@@ -11,8 +11,8 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, View, answers_of
-from inspector.report.lines.diff import SHOWN, changed, forms_line, part_words, shared
-from inspector.report.lines.spans import EMPTY, LABEL, Line, Listed, Role, Span, field, joined, more, safe
+from inspector.report.lines.diff import SHOWN, change_line, forms_line, part_words, shared_length
+from inspector.report.lines.spans import EMPTY, LABEL, Line, Listed, Span, Tone, field, join_groups, more, safe
 from inspector.report.token_costs import BYTES_A_TOKEN, estimated_tokens, input_tokens
 from loop_core.values import Message, OpaquePart, ReasoningPart, Request, TextPart, ToolCall
 from loop_core.values import Role as Author
@@ -41,9 +41,9 @@ def request_diff(view: View, facts: ResponseFacts) -> Listed:
     before, request = request_before(view, facts), facts.exchange.request
     head = f"Request of {facts.name} "
     against = f"against the request of {before.name}" if before is not None else "no request before it was recorded"
-    lines: list[Line] = [(Span(head, Role.TITLE), Span(against, Role.DIM)), forms_line("request"), EMPTY]
+    lines: list[Line] = [(Span(head, Tone.TITLE), Span(against, Tone.DIM)), forms_line("request"), EMPTY]
     if request is None:
-        return Listed([*lines, (Span("the request was not recorded", Role.WARN),)])
+        return Listed([*lines, (Span("the request was not recorded", Tone.WARN),)])
     old = before.exchange.request if before is not None else None
     change = ContextChange(0, 0, (), request.messages)
     if old is not None and not _adds_only(facts, request):
@@ -52,8 +52,8 @@ def request_diff(view: View, facts: ResponseFacts) -> Listed:
     lines += [_before(facts, old, change), *_size(gone, come), *_measured(before, facts)]
     if old is not None:
         lines += _settings(old, request)
-    lines += _listed(gone, "− ", Role.REMOVED, None)
-    lines += _listed(come, "+ ", Role.ADDED, before)
+    lines += _listed(gone, "− ", Tone.REMOVED, None)
+    lines += _listed(come, "+ ", Tone.ADDED, before)
     return Listed(lines)
 
 
@@ -97,30 +97,31 @@ def context_change(old: Sequence[Message], new: Sequence[Message]) -> ContextCha
 def _before(facts: ResponseFacts, old: Request | None, change: ContextChange) -> Line:
     if facts.exchange.recorder is not None:
         told = "a transcript holds no requests: these are its rows since the answer before"
-        return field("before", Span(told, Role.DIM))
+        return field("before", Span(told, Tone.DIM))
     if old is None:
-        return field("before", Span("nothing to compare with: all of it is listed", Role.DIM))
+        return field("before", Span("nothing to compare with: all of it is listed", Tone.DIM))
     request = facts.exchange.request
     if request is not None and _adds_only(facts, request):
-        return field("before", Span("kept by the provider: the request goes on from its response by id", Role.DIM))
+        return field("before", Span("kept by the provider: the request goes on from its response by id", Tone.DIM))
     count = len(old.messages)
     if change.kept == count:
-        return field("before", Span("kept: ", Role.OK), Span(f"{_many(count, 'message')} sent again, unchanged"))
+        return field("before", Span("kept: ", Tone.OK), Span(f"{_many(count, 'message')} sent again, unchanged"))
     behind = f"; {_many(change.behind, 'message')} behind it the same" if change.behind else ""
-    return field("before", Span(f"REWRITTEN at message {change.kept + 1:,} of {count:,}", Role.WARN),
+    return field("before", Span(f"REWRITTEN at message {change.kept + 1:,} of {count:,}", Tone.WARN),
                  Span(f"{behind}; a provider's cache holds what stands before it, and nothing behind"))
 
 
 def _size(removed: Sequence[Message], added: Sequence[Message]) -> list[Line]:
     lines: list[Line] = []
-    for name, messages, role in (("removed", removed, Role.REMOVED), ("added", added, Role.ADDED)):
+    for name, messages, role in (("removed", removed, Tone.REMOVED), ("added", added, Tone.ADDED)):
         if messages or name == "added":
             texts = [_text(message) for message in messages]
             tokens = sum(estimated_tokens(text) for text in texts)
             guess = () if not messages else (
-                (Span(f"~{tokens:,} tokens", role), Span(f" estimated, {BYTES_A_TOKEN} bytes a token", Role.DIM)),)
+                (Span(f"~{tokens:,} tokens", role), Span(f" estimated, {BYTES_A_TOKEN} bytes a token", Tone.DIM)),)
             size = f"{sum(map(len, texts)):,} characters"
-            lines.append(field(name, *joined([(Span(_many(len(messages), "message"), role),), (Span(size),), *guess])))
+            count = Span(_many(len(messages), "message"), role)
+            lines.append(field(name, *join_groups([(count,), (Span(size),), *guess])))
     return lines
 
 
@@ -129,16 +130,16 @@ def _measured(before: ResponseFacts | None, facts: ResponseFacts) -> list[Line]:
     now = input_tokens(facts.exchange)
     was = input_tokens(before.exchange) if before is not None else None
     if now is None:
-        return [field("context", Span("its tokens were not reported", Role.DIM))]
-    parts: list[Line] = [(Span(f"{now.total:,} tokens"), Span(" measured by the provider", Role.DIM))]
+        return [field("context", Span("its tokens were not reported", Tone.DIM))]
+    parts: list[Line] = [(Span(f"{now.total:,} tokens"), Span(" measured by the provider", Tone.DIM))]
     if was is not None:
         grown = now.total - was.total
         sign = "+" if grown >= 0 else "−"
-        parts[0] = (*changed(f"{was.total:,}", f"{now.total:,} tokens"), Span(f" ({sign}{abs(grown):,})", Role.STRONG),
-                    Span(" measured by the provider", Role.DIM))
+        parts[0] = (*change_line(f"{was.total:,}", f"{now.total:,} tokens"),
+                    Span(f" ({sign}{abs(grown):,})", Tone.STRONG), Span(" measured by the provider", Tone.DIM))
     parts += [(Span(f"{count:,} {word}"),) for count, word in (
         (now.cached, "from the cache"), (now.written, "written to the cache")) if count]
-    return [field("context", *joined(parts))]
+    return [field("context", *join_groups(parts))]
 
 
 # -- what was set otherwise ------------------------------------------------------------------------------------------
@@ -147,26 +148,27 @@ def _measured(before: ResponseFacts | None, facts: ResponseFacts) -> list[Line]:
 def _settings(old: Request, new: Request) -> Iterator[Line]:
     one, other = _system(old), _system(new)
     if one != other:
-        same = shared(one, other)
-        yield field("system", Span("changed ", Role.WARN), Span(f"from character {same:,} on", Role.DIM))
-        yield more(Span("− ", Role.REMOVED), safe(one[same:] or "(nothing)", Role.REMOVED, VALUE * 3))
-        yield more(Span("+ ", Role.ADDED), safe(other[same:] or "(nothing)", Role.ADDED, VALUE * 3))
+        same = shared_length(one, other)
+        yield field("system", Span("changed ", Tone.WARN), Span(f"from character {same:,} on", Tone.DIM))
+        yield more(Span("− ", Tone.REMOVED), safe(one[same:] or "(nothing)", Tone.REMOVED, VALUE * 3))
+        yield more(Span("+ ", Tone.ADDED), safe(other[same:] or "(nothing)", Tone.ADDED, VALUE * 3))
     yield from _tools(old, new)
     for name in ("model", "max_tokens", "tool_choice", "stream", "n"):
         if getattr(old, name) != getattr(new, name):
-            yield field(name, *changed(_value(getattr(old, name)), _value(getattr(new, name))))
+            yield field(name, *change_line(_value(getattr(old, name)), _value(getattr(new, name))))
     for name in sorted(old.extra.keys() | new.extra.keys()):
         if old.extra.get(name) != new.extra.get(name):
-            yield field(safe(name, width=LABEL - 1).text, *changed(_member(old.extra, name), _member(new.extra, name)))
+            change = change_line(_member(old.extra, name), _member(new.extra, name))
+            yield field(safe(name, width=LABEL - 1).text, *change)
 
 
 def _tools(old: Request, new: Request) -> Iterator[Line]:
     was, now = ({tool.name: tool for tool in request.tools} for request in (old, new))
-    spans: list[Line] = [(safe(f"+ {name}", Role.ADDED),) for name in now if name not in was]
-    spans += [(safe(f"− {name}", Role.REMOVED),) for name in was if name not in now]
-    spans += [(safe(f"{name} changed", Role.WARN),) for name in now if name in was and now[name] != was[name]]
+    spans: list[Line] = [(safe(f"+ {name}", Tone.ADDED),) for name in now if name not in was]
+    spans += [(safe(f"− {name}", Tone.REMOVED),) for name in was if name not in now]
+    spans += [(safe(f"{name} changed", Tone.WARN),) for name in now if name in was and now[name] != was[name]]
     if spans:
-        yield field("tools", *joined(spans))
+        yield field("tools", *join_groups(spans))
 
 
 def _system(request: Request) -> str:
@@ -188,20 +190,20 @@ def _member(values: Mapping[str, Any], name: str) -> str:
 # -- messages --------------------------------------------------------------------------------------------------------
 
 
-def _listed(messages: Sequence[Message], mark: str, role: Role, before: ResponseFacts | None) -> Iterator[Line]:
+def _listed(messages: Sequence[Message], mark: str, role: Tone, before: ResponseFacts | None) -> Iterator[Line]:
     for message in messages[:MOST]:
         text, tokens = _text(message), _answered(message, before)
         told = f"~{estimated_tokens(text):,} tokens" if tokens is None else f"{tokens:,} tokens"
         how = "" if tokens is None or before is None else f" measured: the answer of {before.name}"
         yield EMPTY
-        yield (Span(mark, role), Span(f"{message.role.value} ", Role.STRONG), Span(told),
-               Span(f"{how} · {len(text):,} characters", Role.DIM))
+        yield (Span(mark, role), Span(f"{message.role.value} ", Tone.STRONG), Span(told),
+               Span(f"{how} · {len(text):,} characters", Tone.DIM))
         for part in message.parts:
             word, said = part_words(part)
-            yield (Span("│ ", Role.RULE), *((safe(f"{word} ", Role.DIM),) if word else ()), safe(said, width=SHOWN))
+            yield (Span("│ ", Tone.RULE), *((safe(f"{word} ", Tone.DIM),) if word else ()), safe(said, width=SHOWN))
     if len(messages) > MOST:
         yield EMPTY
-        yield (Span(f"{mark}… {_many(len(messages) - MOST, 'message')} more", Role.DIM),)
+        yield (Span(f"{mark}… {_many(len(messages) - MOST, 'message')} more", Tone.DIM),)
 
 
 def _answered(message: Message, before: ResponseFacts | None) -> int | None:

@@ -13,7 +13,19 @@ from inspector.report.lines import glyphs
 from inspector.report.lines.calls import without_remedy
 from inspector.report.lines.hints import hint
 from inspector.report.lines.machine_drawing import findings_of
-from inspector.report.lines.spans import EMPTY, Line, Listed, Role, Span, field, joined, more, paragraphs, quoted, safe
+from inspector.report.lines.spans import (
+    EMPTY,
+    Line,
+    Listed,
+    Span,
+    Tone,
+    field,
+    join_groups,
+    more,
+    paragraphs,
+    quote,
+    safe,
+)
 from inspector.report.lines.wire import place
 from inspector.report.times import time_phrases
 from inspector.report.token_costs import cost_text, response_cost, session_cost, turn_cost
@@ -28,7 +40,7 @@ TEXT_SHOWN = 200_000
 
 def response(view: View, facts: ResponseFacts) -> Listed:
     """The sheet of one response."""
-    lines: list[Line] = [_title(view, facts), *simulated(facts), EMPTY, *_reason(facts), *_decided(facts), EMPTY]
+    lines: list[Line] = [_title(view, facts), *simulation_lines(facts), EMPTY, *_reason(facts), *_decided(facts), EMPTY]
     lines += [*_usage(facts), *_cost(view, facts), *_who(facts), *_calls(facts)]
     found = findings_of(view, facts.index)
     if found:
@@ -61,8 +73,8 @@ def facts_of(lines: Sequence[Line]) -> list[str | None]:
     found: list[str | None] = []
     current, calls_seen, in_calls = None, 0, False
     for line in lines:
-        role, word = (line[0].role, line[0].text.strip()) if line else (Role.PLAIN, "")
-        if role in (Role.KEY, Role.TITLE):
+        role, word = (line[0].role, line[0].text.strip()) if line else (Tone.PLAIN, "")
+        if role in (Tone.KEY, Tone.TITLE):
             current, in_calls = FACTS.get(word), word == "calls" or (in_calls and not word)
             if in_calls:
                 current, calls_seen = f"tool_calls[{calls_seen}].arguments", calls_seen + 1
@@ -74,48 +86,48 @@ def facts_of(lines: Sequence[Line]) -> list[str | None]:
 
 def _title(view: View, facts: ResponseFacts) -> Line:
     number = next((i for i, turn in enumerate(view.turns, 1) if turn.id == facts.turn), 0)
-    return joined([
-        (Span(f"{facts.name[0].upper()}{facts.name[1:]}", Role.WARN if facts.is_made else Role.TITLE),),
+    return join_groups([
+        (Span(f"{facts.name[0].upper()}{facts.name[1:]}", Tone.WARN if facts.is_made else Tone.TITLE),),
         (Span(f"turn {number}"),), (Span(f"segment {facts.segment}"),),
-        (Span(f"step {facts.step + 1}"),), (safe(facts.link.why or facts.link.place.value, Role.DIM, 80),),
+        (Span(f"step {facts.step + 1}"),), (safe(facts.link.why or facts.link.place.value, Tone.DIM, 80),),
     ])
 
 
-def simulated(facts: ResponseFacts) -> list[Line]:
+def simulation_lines(facts: ResponseFacts) -> list[Line]:
     """How a simulated response was made; empty for a recorded one."""
     recut = facts.recut
     if recut is None:
         made = "made from a table of dialects; nobody was asked"
-        return [field("SIMULATED", Span(made, Role.WARN))] if facts.simulated else []
+        return [field("SIMULATED", Span(made, Tone.WARN))] if facts.simulated else []
     cap = "no cap" if recut.budget is None else f"max_tokens {recut.budget:,}"
     made = f"the known output cut again: {recut.tokens:,} token{'' if recut.tokens == 1 else 's'} under {cap}"
     lines = [
-        field("SIMULATED", Span(made, Role.WARN)),
-        field("boundaries", Span(f"{recut.basis}: ", Role.STRONG), safe(recut.note)),
+        field("SIMULATED", Span(made, Tone.WARN)),
+        field("boundaries", Span(f"{recut.basis}: ", Tone.STRONG), safe(recut.note)),
     ]
     if recut.apart is not None:
-        lines.append(field("ESTIMATED", Span(f"{recut.between}; one reading of several is shown", Role.WARN)))
+        lines.append(field("ESTIMATED", Span(f"{recut.between}; one reading of several is shown", Tone.WARN)))
     if recut.lost:
-        lines.append(field("lost", safe(f"{recut.lost}: the format cannot carry it", Role.WARN)))
+        lines.append(field("lost", safe(f"{recut.lost}: the format cannot carry it", Tone.WARN)))
     return lines
 
 
 def _reason(facts: ResponseFacts) -> list[Line]:
     judged, answer = facts.judged, facts.exchange.response
     glyph, role = glyphs.of_reason(judged.stop)
-    raw = quoted(answer.raw_stop_reason) if answer.raw_stop_reason is not None else Span(_no_word(facts), Role.RAW)
+    raw = quote(answer.raw_stop_reason) if answer.raw_stop_reason is not None else Span(_no_word(facts), Tone.RAW)
     lines = [
         field("raw", raw, *_native(answer)),
-        field("mapped", Span(judged.mapped.normalized.value, Role.NORMALIZED),
-              Span("  what the format's table says", Role.DIM)),
+        field("mapped", Span(judged.mapped.normalized.value, Tone.NORMALIZED),
+              Span("  what the format's table says", Tone.DIM)),
         field("effective", Span(f"{glyph} {judged.stop.normalized.value}", role), *_detail(judged.stop.detail),
               *_tightened(facts)),
     ]
     name = "evidence"
     for number, seen in enumerate(facts.evidence, 1):
-        note = (Span(": ", Role.DIM), safe(seen.note)) if seen.note else ()
-        lines.append(field(name, Span(f"{number} ", Role.DIM), safe(seen.rule, Role.STRONG), *note))
-        lines.append(more(Span(f"  {place(seen.at)}", Role.DIM)))
+        note = (Span(": ", Tone.DIM), safe(seen.note)) if seen.note else ()
+        lines.append(field(name, Span(f"{number} ", Tone.DIM), safe(seen.rule, Tone.STRONG), *note))
+        lines.append(more(Span(f"  {place(seen.at)}", Tone.DIM)))
         name = ""
     return lines
 
@@ -127,33 +139,33 @@ def _no_word(facts: ResponseFacts) -> str:
 def _native(answer: ChatResponse) -> Line:
     return tuple(
         span for name, word in answer.native.items()
-        for span in (safe(f"  {name} ", Role.DIM), quoted(word, Role.RAW, 60))
+        for span in (safe(f"  {name} ", Tone.DIM), quote(word, Tone.RAW, 60))
     )
 
 
 def _detail(detail: str | None) -> Line:
-    return (safe(f" ({detail})", Role.PLAIN, 80),) if detail else ()
+    return (safe(f" ({detail})", Tone.PLAIN, 80),) if detail else ()
 
 
 def _tightened(facts: ResponseFacts) -> Line:
     if facts.judged.promoted:
-        return (Span("  promoted: every call is complete", Role.WARN),)
+        return (Span("  promoted: every call is complete", Tone.WARN),)
     if facts.judged.mapped.normalized is not facts.judged.stop.normalized:
-        return (Span("  tightened", Role.WARN),)
+        return (Span("  tightened", Tone.WARN),)
     return ()
 
 
 def _decided(facts: ResponseFacts) -> list[Line]:
     state = facts.state.value if facts.state else "not reached"
-    return [field("our machine", Span(state, Role.STRONG)), field("the agent", safe(facts.recorded_next))]
+    return [field("our machine", Span(state, Tone.STRONG)), field("the agent", safe(facts.recorded_next))]
 
 
 def _usage(facts: ResponseFacts) -> list[Line]:
     usage = facts.exchange.response.usage
     cap = facts.exchange.request.max_tokens if facts.exchange.request else None
     if usage is None:
-        return [field("usage", Span("not reported", Role.DIM))]
-    return [field("usage", *joined([(Span(part),) for part in _counts(usage, cap)]))]
+        return [field("usage", Span("not reported", Tone.DIM))]
+    return [field("usage", *join_groups([(Span(part),) for part in _counts(usage, cap)]))]
 
 
 def _cost(view: View, facts: ResponseFacts) -> list[Line]:
@@ -164,10 +176,10 @@ def _cost(view: View, facts: ResponseFacts) -> list[Line]:
     cost = response_cost(facts, table)
     known = cost.amount is not None
     amount = table.amount_text(cost.amount or 0.0)
-    told = safe(amount, Role.STRONG) if known else safe(f"not known: {cost.why}", Role.DIM)
+    told = safe(amount, Tone.STRONG) if known else safe(f"not known: {cost.why}", Tone.DIM)
     sums = (("turn", turn_cost(view, view.turn_of(facts.step))), ("session", session_cost(view)))
-    rest = [(Span(f"{name} ", Role.DIM), safe(cost_text(each, table))) for name, each in sums if each is not None]
-    return [field("cost", *joined([(told,), *rest]))]
+    rest = [(Span(f"{name} ", Tone.DIM), safe(cost_text(each, table))) for name, each in sums if each is not None]
+    return [field("cost", *join_groups([(told,), *rest]))]
 
 
 def _counts(usage: Usage, cap: int | None) -> list[str]:
@@ -191,26 +203,27 @@ def _who(facts: ResponseFacts) -> list[Line]:
     status = "no HTTP status" if answer.http_status is None else f"HTTP {answer.http_status}"
     how = "streamed" if answer.streaming else "whole"
     parts = [exchange.api, provider(facts) or "host not recorded", model or "model not named", status, how]
-    lines = [field("provider", *joined([(safe(part),) for part in parts]))]
+    lines = [field("provider", *join_groups([(safe(part),) for part in parts]))]
     seen = ", ".join(each.rule for each in exchange.profile_evidence)
-    chosen = safe(f"  chosen by {seen}" if seen else "", Role.DIM)
-    lines.append(field("profile", safe(exchange.profile.name, Role.STRONG), chosen))
+    chosen = safe(f"  chosen by {seen}" if seen else "", Tone.DIM)
+    lines.append(field("profile", safe(exchange.profile.name, Tone.STRONG), chosen))
     for lie in exchange.profile.lies:
-        lines.append(more(Span("known: ", Role.WARN), safe(lie)))
+        lines.append(more(Span("known: ", Tone.WARN), safe(lie)))
     times = time_phrases(exchange)
     if times:
-        lines.append(field("times", *joined([(safe(each),) for each in times])))
+        lines.append(field("times", *join_groups([(safe(each),) for each in times])))
     quota = answer.quota_metadata
     if quota is not None and quota.headers:
         left = [f"{name} {value}" for name, value in quota.headers.items()]
-        lines.append(field("quota", safe(" · ".join(left), Role.DIM)))
+        lines.append(field("quota", safe(" · ".join(left), Tone.DIM)))
     if answer.error is not None:
-        lines.append(field("error", safe(answer.error.message, Role.ERROR)))
+        lines.append(field("error", safe(answer.error.message, Tone.ERROR)))
     end = [answer.transport_end.value, "stop reason seen" if answer.saw_stop_reason else "no stop reason seen",
            "terminal seen" if answer.saw_done else "no terminal seen"]
-    lines.append(field("bytes", *joined([(Span(f"{answer.size:,}"),), *((Span(each, Role.DIM),) for each in end)])))
+    size = Span(f"{answer.size:,}")
+    lines.append(field("bytes", *join_groups([(size,), *((Span(each, Tone.DIM),) for each in end)])))
     if answer.other_choices:
-        lines.append(field("choices", Span(f"{answer.other_choices} further choices are not read", Role.WARN)))
+        lines.append(field("choices", Span(f"{answer.other_choices} further choices are not read", Tone.WARN)))
     return lines
 
 
@@ -218,30 +231,30 @@ def _calls(facts: ResponseFacts) -> list[Line]:
     lines: list[Line] = []
     for verdict in facts.verdicts:
         glyph, role = glyphs.ADMISSION[verdict.admission]
-        why = () if verdict.admission is Admission.READY else (safe(f"  {without_remedy(verdict.why)}", Role.DIM),)
+        why = () if verdict.admission is Admission.READY else (safe(f"  {without_remedy(verdict.why)}", Tone.DIM),)
         lines.append(field("" if lines else "calls", Span(f"{glyph} {verdict.admission.value} ", role),
-                           safe(verdict.call.name or "unnamed", Role.STRONG), *why))
+                           safe(verdict.call.name or "unnamed", Tone.STRONG), *why))
     return lines
 
 
 def _section(name: str, text: str | None) -> list[Line]:
     if not text:
         return []
-    lines: list[Line] = [EMPTY, (Span(name, Role.TITLE), Span(f"  {len(text):,} characters", Role.DIM))]
-    lines += [(Span("│ ", Role.RULE), *line) for line in paragraphs(text[:TEXT_SHOWN])]
+    lines: list[Line] = [EMPTY, (Span(name, Tone.TITLE), Span(f"  {len(text):,} characters", Tone.DIM))]
+    lines += [(Span("│ ", Tone.RULE), *line) for line in paragraphs(text[:TEXT_SHOWN])]
     if len(text) > TEXT_SHOWN:
-        lines.append((Span(f"… {len(text) - TEXT_SHOWN:,} characters more; Wire shows every byte", Role.WARN),))
+        lines.append((Span(f"… {len(text) - TEXT_SHOWN:,} characters more; Wire shows every byte", Tone.WARN),))
     return lines
 
 
 # -- before the first response ---------------------------------------------------------------------------------------
 
 
-def awaited(step: Step) -> Listed:
+def awaiting_sheet(step: Step) -> Listed:
     """The sheet while no response has arrived: the request under way."""
     request = step.turn.request
     send = next((effect for effect in step.effects if isinstance(effect, Send)), None)
-    lines: list[Line] = [(Span("No response yet: ", Role.STRONG), Span("the request is under way", Role.DIM)), EMPTY]
+    lines: list[Line] = [(Span("No response yet: ", Tone.STRONG), Span("the request is under way", Tone.DIM)), EMPTY]
     lines += _asked(request, send)
     lines += [EMPTY, hint("space steps to the answer")]
     return Listed(lines)
@@ -251,13 +264,13 @@ def _asked(request: Request, send: Send | None) -> list[Line]:
     cap = send.max_tokens if send is not None else request.max_tokens
     lines = [
         field("api", safe(request.api)), field("model", safe(request.model or "not named")),
-        field("max_tokens", Span("not set", Role.DIM) if cap is None else Span(f"{cap:,}")),
+        field("max_tokens", Span("not set", Tone.DIM) if cap is None else Span(f"{cap:,}")),
         field("messages", Span(f"{len(request.messages):,}")),
         field("tools", safe(", ".join(tool.name for tool in request.tools) or "none")),
     ]
     if request.messages:
         last = request.messages[-1]
         body = paragraphs(last.text[:TEXT_SHOWN])
-        lines += [EMPTY, (Span(f"last message, from {last.role.value}", Role.TITLE),)]
-        lines += [(Span("│ ", Role.RULE), *line) for line in body]
+        lines += [EMPTY, (Span(f"last message, from {last.role.value}", Tone.TITLE),)]
+        lines += [(Span("│ ", Tone.RULE), *line) for line in body]
     return lines

@@ -16,7 +16,18 @@ from itertools import groupby
 from typing import NamedTuple, Self
 
 from inspector.report.lines.json_roles import InString, after, json_pieces
-from inspector.report.lines.spans import Line, Measure, Role, Span, cells, clip, matched, one_line, text_of, wrapped
+from inspector.report.lines.spans import (
+    Line,
+    Measure,
+    Span,
+    Tone,
+    cells,
+    clip,
+    mark_matches,
+    one_line,
+    text_of,
+    wrap_line,
+)
 
 OFFSET = 9
 """Columns of an offset."""
@@ -40,7 +51,7 @@ class Slice(NamedTuple):
 
 
 Range = tuple[int, int]
-RoleRange = tuple[int, int, Role]
+RoleRange = tuple[int, int, Tone]
 _ODD = re.compile(rb"[^\x20-\x7e]")
 """A byte that may not take exactly one cell."""
 
@@ -100,13 +111,13 @@ class Bytes:
 
     def roles(self, start: int, end: int) -> list[RoleRange]:
         """The marks between two bytes, the selected bytes last."""
-        found = [(low, high, Role.MARK) for low, high in self.marks if low < end and high > start]
+        found = [(low, high, Tone.MARK) for low, high in self.marks if low < end and high > start]
         first = max(0, bisect_right(self._read, (start, 0)) - 1)
         for low, high in self._read[first:]:
             if low >= end:
                 break
             if high > start:
-                found.append((low, high, Role.PICKED if (low, high) == self._picked else Role.READ))
+                found.append((low, high, Tone.PICKED if (low, high) == self._picked else Tone.READ))
         return found
 
     def _found(self, needle: str) -> tuple[bytes, bytes]:
@@ -175,9 +186,9 @@ class Slices(Bytes):
         return self.tail if position >= len(self.slices) else self._line(self.slices[position])
 
     def _line(self, piece: Slice, known: Iterable[RoleRange] = ()) -> Line:
-        label = (Span(f"{piece.label} ", Role.KEY),) if piece.label else ()
+        label = (Span(f"{piece.label} ", Tone.KEY),) if piece.label else ()
         indent = (Span(" " * piece.indent),) if piece.indent else ()
-        return (Span(f"{piece.start:>{OFFSET},} ", Role.DIM), *label, *indent, *self._spans(piece, known))
+        return (Span(f"{piece.start:>{OFFSET},} ", Tone.DIM), *label, *indent, *self._spans(piece, known))
 
     def _spans(self, piece: Slice, known: Iterable[RoleRange]) -> Iterator[Span]:
         """The bytes of a slice in the roles that are known, the marks over them."""
@@ -185,7 +196,7 @@ class Slices(Bytes):
         if not marks:
             yield Span(text_of_bytes(self.body[piece.start : piece.end]))
             return
-        painted = [Role.PLAIN] * (piece.end - piece.start)
+        painted = [Tone.PLAIN] * (piece.end - piece.start)
         for low, high, role in marks:
             first, last = (max(0, min(at, piece.end) - piece.start) for at in (low, high))
             painted[first:last] = [role] * (last - first)
@@ -238,9 +249,9 @@ class Slices(Bytes):
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """The line wrapped to a width; bytes may be broken anywhere."""
         if index == self.told:
-            return [matched(clip(self.line(index), width, measure), needle)]
+            return [mark_matches(clip(self.line(index), width, measure), needle)]
         inside = 0 <= index - len(self.head) < len(self.slices)
-        return wrapped(self.unbroken(index), width, measure, at_spaces=not inside, needle=needle)
+        return wrap_line(self.unbroken(index), width, measure, at_spaces=not inside, needle=needle)
 
     def unbroken(self, index: int) -> Line:
         """The line with the roles of its JSON, computed only for displayed lines."""
@@ -257,7 +268,7 @@ class Slices(Bytes):
             return len(self.rows(index, width, measure))
         piece = self.slices[position]
         if width <= HANG * 2 or not self._even(piece):
-            return len(wrapped(self._line(piece), width, measure, at_spaces=False))
+            return len(wrap_line(self._line(piece), width, measure, at_spaces=False))
         size = self._prefix(piece) + piece.end - piece.start
         return 1 if size <= width else 1 + -(-(size - width) // (width - HANG))
 
@@ -338,32 +349,32 @@ class Hex(Bytes):
 
     def _line(self, start: int, size: int) -> Line:
         data = self.body[start : start + size]
-        spans = [Span(f"{start:>{OFFSET},} ", Role.DIM)]
-        marked: list[Role | None] = [None] * len(data)
+        spans = [Span(f"{start:>{OFFSET},} ", Tone.DIM)]
+        marked: list[Tone | None] = [None] * len(data)
         for low, high, role in self.roles(start, start + len(data)):
             for i in range(max(low, start) - start, min(high - start, len(data))):
                 marked[i] = role
         for i, byte in enumerate(data):
-            spans.append(Span(f"{byte:02x}", marked[i] or Role.PLAIN))
+            spans.append(Span(f"{byte:02x}", marked[i] or Tone.PLAIN))
             spans.append(Span("  " if i == 7 else " "))
         spans.append(Span("   " * (size - len(data)) + (" " if size > 8 and len(data) < 8 else "")))
         for i, byte in enumerate(data):
-            spans.append(Span(chr(byte) if 32 <= byte < 127 else "·", marked[i] or Role.DIM))
+            spans.append(Span(chr(byte) if 32 <= byte < 127 else "·", marked[i] or Tone.DIM))
         return tuple(spans)
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """The line, in two halves if sixteen bytes do not fit."""
         line = self.line(index)
         if index == self.told:
-            return [matched(clip(line, width, measure), needle)]
+            return [mark_matches(clip(line, width, measure), needle)]
         position = index - len(self.head)
         if not 0 <= position < self.count:
-            return wrapped(line, width, measure, needle=needle)
+            return wrap_line(line, width, measure, needle=needle)
         if width >= WIDE:
-            return [matched(line, needle)]
+            return [mark_matches(line, needle)]
         start = position * BYTES
         halves = [self._line(start, 8), *([self._line(start + 8, 8)] if start + 8 < len(self.body) else [])]
-        return [matched(half, needle) for half in halves]
+        return [mark_matches(half, needle) for half in halves]
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """The number of rows of the line."""

@@ -52,7 +52,7 @@ def one_line(text: str, width: int | None = None) -> str:
     return line
 
 
-class Role(StrEnum):
+class Tone(StrEnum):
     """The role of a piece of text, which decides its style."""
 
     PLAIN = "plain"
@@ -97,19 +97,19 @@ class Span(NamedTuple):
     """A piece of text and its role."""
 
     text: str
-    role: Role = Role.PLAIN
+    role: Tone = Tone.PLAIN
 
 
 Line = tuple[Span, ...]
 EMPTY: Line = ()
 
 
-def safe(text: str, role: Role = Role.PLAIN, width: int | None = None) -> Span:
+def safe(text: str, role: Tone = Tone.PLAIN, width: int | None = None) -> Span:
     """A span of transcript text: inert, on one line, cut to `width` characters."""
     return Span(one_line(text, width), role)
 
 
-def quoted(text: str, role: Role = Role.RAW, width: int | None = None) -> Span:
+def quote(text: str, role: Tone = Tone.RAW, width: int | None = None) -> Span:
     """A span of transcript text in quotation marks."""
     return Span(f'"{one_line(text, width)}"', role)
 
@@ -123,7 +123,7 @@ LONGEST = 4_000
 """Characters of one line; a longer paragraph is broken at a space, so that wrapping it stays cheap."""
 
 
-def paragraphs(text: str, role: Role = Role.PLAIN) -> list[Line]:
+def paragraphs(text: str, role: Tone = Tone.PLAIN) -> list[Line]:
     """Transcript text as inert lines, tabs widened."""
     found: list[Line] = []
     for line in inert(text).split("\n"):
@@ -144,7 +144,7 @@ LABEL = 15
 
 def field(name: str, *spans: Span) -> Line:
     """A line with a name and its value."""
-    return (Span(f"{name:<{LABEL}}", Role.KEY), *spans)
+    return (Span(f"{name:<{LABEL}}", Tone.KEY), *spans)
 
 
 def more(*spans: Span) -> Line:
@@ -152,12 +152,12 @@ def more(*spans: Span) -> Line:
     return (Span(" " * LABEL), *spans)
 
 
-def joined(parts: Iterable[Iterable[Span]], separator: str = " · ") -> Line:
+def join_groups(parts: Iterable[Iterable[Span]], separator: str = " · ") -> Line:
     """Groups of spans with a separator in between."""
     found: list[Span] = []
     for group in parts:
         if found:
-            found.append(Span(separator, Role.DIM))
+            found.append(Span(separator, Tone.DIM))
         found.extend(group)
     return tuple(found)
 
@@ -210,10 +210,10 @@ def clip(line: Line, width: int, measure: Measure = cells, mark: str = "…") ->
             break
         kept.append(span)
         room -= size
-    return (*kept, Span(mark, Role.DIM))
+    return (*kept, Span(mark, Tone.DIM))
 
 
-def spread(left: Line, right: Line, width: int, measure: Measure = cells) -> Line:
+def spread_ends(left: Line, right: Line, width: int, measure: Measure = cells) -> Line:
     """Two parts at the ends of one line; the left part is cut if both do not fit."""
     end = width_of(right, measure)
     room = max(0, width - end - 1)
@@ -222,7 +222,7 @@ def spread(left: Line, right: Line, width: int, measure: Measure = cells) -> Lin
     return (*shown, Span(gap), *right)
 
 
-def highlighted(line: Line, start: int, end: int, role: Role) -> Line:
+def highlight(line: Line, start: int, end: int, role: Tone) -> Line:
     """The line with characters `start` to `end` in another role."""
     found: list[Span] = []
     position = 0
@@ -239,7 +239,7 @@ def highlighted(line: Line, start: int, end: int, role: Role) -> Line:
     return tuple(found)
 
 
-def matched(line: Line, needle: str) -> Line:
+def mark_matches(line: Line, needle: str) -> Line:
     """The line with every occurrence of `needle` marked, ignoring case."""
     if not needle:
         return line
@@ -249,7 +249,7 @@ def matched(line: Line, needle: str) -> Line:
         text, wanted = plain_text, needle
     position = text.find(wanted)
     while position >= 0:
-        line = highlighted(line, position, position + len(wanted), Role.MATCH)
+        line = highlight(line, position, position + len(wanted), Tone.MATCH)
         position = text.find(wanted, position + len(wanted))
     return line
 
@@ -257,7 +257,7 @@ def matched(line: Line, needle: str) -> Line:
 # -- wrapping --------------------------------------------------------------------------------------------------------
 
 
-def wrapped(
+def wrap_line(
     line: Line, width: int, measure: Measure = cells, at_spaces: bool = True, needle: str = ""
 ) -> list[Line]:
     """The line as rows of at most `width` cells; further rows are indented below its field or gutter.
@@ -265,10 +265,10 @@ def wrapped(
     Every occurrence of `needle` is marked, also where it runs from one row to the next.
     """
     if width_of(line, measure) <= width:
-        return [matched(line, needle)]
+        return [mark_matches(line, needle)]
     hang = _hang(line, width, measure)
     rows: list[Line] = []
-    rest = matched(line, needle)
+    rest = mark_matches(line, needle)
     while True:
         room = width if not rows else width - width_of(hang, measure)
         if width_of(rest, measure) <= room:
@@ -276,7 +276,7 @@ def wrapped(
             return rows
         text = text_of(rest)
         at = _break(text, room, measure) if at_spaces else fit(text, room, measure)
-        head, rest = split(rest, at)
+        head, rest = split_line(rest, at)
         if at_spaces and text[at - 1] == " ":
             head = (*head[:-1], Span(head[-1].text[:-1], head[-1].role))  # the space that the row was broken at
         rows.append((*hang, *head) if rows else head)
@@ -287,9 +287,9 @@ def _hang(line: Line, width: int, measure: Measure) -> Line:
     first = line[0]
     size = measure(first.text)
     if len(line) > 1 and size * 2 < width:
-        if first.role is Role.RULE:
+        if first.role is Tone.RULE:
             return (first,)
-        if first.role in (Role.KEY, Role.DIM):
+        if first.role in (Tone.KEY, Tone.DIM):
             return (Span(" " * size),)
         if size <= GUTTER:
             return (Span(" " * size),)
@@ -305,7 +305,7 @@ def _break(text: str, room: int, measure: Measure) -> int:
     return most
 
 
-def split(line: Line, at: int) -> tuple[Line, Line]:
+def split_line(line: Line, at: int) -> tuple[Line, Line]:
     """The line in two, at a character."""
     head: list[Span] = []
     position = 0
@@ -379,11 +379,11 @@ class Listed:
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """The line wrapped to a width, every occurrence of `needle` marked."""
-        return wrapped(self.line(index), width, measure, needle=needle)
+        return wrap_line(self.line(index), width, measure, needle=needle)
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """The number of rows of the line at a width."""
-        return len(wrapped(self.line(index), width, measure))
+        return len(wrap_line(self.line(index), width, measure))
 
     def find(self, needle: str, start: int, step: int) -> int | None:
         """The next line that contains `needle`."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.outline import Block, Outline
-from inspector.report.lines.spans import Line, Role, Span, safe, width_of
+from inspector.report.lines.spans import Line, Span, Tone, safe, width_of
 from inspector.report.times import duration_text, times_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.transcripts.reasons import inference_of
@@ -21,12 +21,12 @@ from loop_core.turn.state import RunTools, Send, State
 from loop_core.turn.trace import Step
 from loop_core.values import Severity
 
-SEVERITY: Mapping[Severity, Role] = {Severity.ERROR: Role.ERROR, Severity.WARNING: Role.WARN, Severity.INFO: Role.OK}
+SEVERITY: Mapping[Severity, Tone] = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARN, Severity.INFO: Tone.OK}
 
 
-def role_of(verdict: TurnVerdict) -> Role:
+def role_of(verdict: TurnVerdict) -> Tone:
     """The role of a verdict; an uncertain one is plain, never the role of success."""
-    return SEVERITY[verdict.severity] if verdict.sure or verdict.severity is not Severity.INFO else Role.PLAIN
+    return SEVERITY[verdict.severity] if verdict.sure or verdict.severity is not Severity.INFO else Tone.PLAIN
 
 
 STATE_COLUMNS = max(len(state.value) for state in State)
@@ -52,7 +52,7 @@ def row(
     block, step = outline.at(index)
     if step is None:
         named = outline.names_file(index)
-        return (safe(f" {outline.file_of(block)}", Role.STRONG),) if named else heading(outline, block)
+        return (safe(f" {outline.file_of(block)}", Tone.STRONG),) if named else heading(outline, block)
     line = step_line(outline.view, step, here, remarks)
     timed = (*line, *_took(outline.view, step))
     return timed if width is None or width_of(timed) <= width else line
@@ -61,14 +61,14 @@ def row(
 def heading(outline: Outline, block: Block) -> Line:
     """The line above a run: the turn with its verdict, or a note that the recorded agent continued."""
     if block.run:
-        return (Span("   ", Role.RULE), Span("the recorded agent went on", Role.WARN))
+        return (Span("   ", Tone.RULE), Span("the recorded agent went on", Tone.WARN))
     view = outline.view
     turn = view.turns[block.turn]
     verdict, role = turn.verdict, role_of(turn.verdict)
-    spans = [Span(f" turn {block.turn + 1}", Role.TITLE), Span(f"  {verdict.glyph} {verdict.word}", role)]
+    spans = [Span(f" turn {block.turn + 1}", Tone.TITLE), Span(f"  {verdict.glyph} {verdict.word}", role)]
     previous = view.turns[block.turn - 1] if block.turn else None
     if previous is not None and previous.conversation != turn.conversation:
-        spans.append(safe(f"  {turn.conversation}", Role.DIM))
+        spans.append(safe(f"  {turn.conversation}", Tone.DIM))
     return tuple(spans)
 
 
@@ -79,12 +79,12 @@ def step_line(view: View, index: int, here: int, remarks: Remarks = NO_REMARKS) 
     gutter, role = _gutter(index, here)
     glyph, tone = glyph_of(step)
     name = f"{step.state.value:<{STATE_COLUMNS}}"
-    words = Role.STRONG if index == here else Role.AHEAD if index > here else Role.PLAIN
-    lost = (Span("not kept  ", Role.WARN),) if index in remarks.lost else ()
-    noted = (safe(f"{glyphs.NOTE} {remarks.notes[index]}  ", Role.KEY),) if index in remarks.notes else ()
+    words = Tone.STRONG if index == here else Tone.AHEAD if index > here else Tone.PLAIN
+    lost = (Span("not kept  ", Tone.WARN),) if index in remarks.lost else ()
+    noted = (safe(f"{glyphs.NOTE} {remarks.notes[index]}  ", Tone.KEY),) if index in remarks.notes else ()
     return (
-        Span(f" {gutter}", role), Span(glyphs.MARKED, Role.MARK) if index in remarks.marks else Span(" ", Role.DIM),
-        Span(f"{index + 1:>{digits}} ", Role.DIM), Span(f"{glyph} ", tone), Span(f"{name} ", words), *lost, *noted,
+        Span(f" {gutter}", role), Span(glyphs.MARKED, Tone.MARK) if index in remarks.marks else Span(" ", Tone.DIM),
+        Span(f"{index + 1:>{digits}} ", Tone.DIM), Span(f"{glyph} ", tone), Span(f"{name} ", words), *lost, *noted,
         *_refused(view, index, step), *detail(step),
     )
 
@@ -97,7 +97,7 @@ def _took(view: View, index: int) -> Line:
     times = times_of(view.replay.case.loaded.exchanges[step.response])
     if times is None or times.duration_ms is None:
         return ()
-    return (Span(f" {duration_text(times.duration_ms)}", Role.DIM),)
+    return (Span(f" {duration_text(times.duration_ms)}", Tone.DIM),)
 
 
 def _refused(view: View, index: int, step: Step) -> Line:
@@ -111,16 +111,16 @@ def _refused(view: View, index: int, step: Step) -> Line:
         place -= 1
         status = exchanges[responses[place]].response.http_status
         found.insert(0, "no answer" if status is None else str(status))
-    return (Span(f"{', '.join(found)} then ", Role.WARN),) if found else ()
+    return (Span(f"{', '.join(found)} then ", Tone.WARN),) if found else ()
 
 
-def _gutter(index: int, here: int) -> tuple[str, Role]:
+def _gutter(index: int, here: int) -> tuple[str, Tone]:
     if index == here:
-        return glyphs.HERE, Role.HERE
-    return (glyphs.PAST, Role.PAST) if index < here else (glyphs.AHEAD, Role.AHEAD)
+        return glyphs.HERE, Tone.HERE
+    return (glyphs.PAST, Tone.PAST) if index < here else (glyphs.AHEAD, Tone.AHEAD)
 
 
-def glyph_of(step: Step) -> tuple[str, Role]:
+def glyph_of(step: Step) -> tuple[str, Tone]:
     """The glyph of a step: that of its stop reason if it evaluates one, else that of its state."""
     seen = step.turn.evaluation
     if step.state is State.EVALUATE_STOP and seen is not None:
@@ -143,8 +143,8 @@ def names(verdicts: tuple[Verdict, ...]) -> str:
 def _request(step: Step) -> Line:
     send = _send(step)
     if step.previous_state is not None:
-        return (Span("with tool results", Role.DIM),)
-    return (Span(f"cap {send.max_tokens:,}", Role.DIM),) if send is not None and send.max_tokens is not None else ()
+        return (Span("with tool results", Tone.DIM),)
+    return (Span(f"cap {send.max_tokens:,}", Tone.DIM),) if send is not None and send.max_tokens is not None else ()
 
 
 def _evaluated(step: Step) -> Line:
@@ -152,11 +152,11 @@ def _evaluated(step: Step) -> Line:
     if seen is None:
         return ()
     stop = seen.judgement.stop
-    found = [Span(stop.normalized.value, Role.NORMALIZED)]
+    found = [Span(stop.normalized.value, Tone.NORMALIZED)]
     if inference_of(stop) is not None:
-        found.append(Span(" inferred", Role.DIM))
+        found.append(Span(" inferred", Tone.DIM))
     if seen.judgement.mapped.normalized is not stop.normalized:
-        found.append(Span(f" said {seen.judgement.mapped.normalized.value}", Role.RAW))
+        found.append(Span(f" said {seen.judgement.mapped.normalized.value}", Tone.RAW))
     for admission in (Admission.HELD, Admission.REJECTED):
         stopped = tuple(v for v in seen.verdicts if v.admission is admission)
         if stopped:
@@ -172,22 +172,22 @@ def _tools(step: Step) -> Line:
 
 def _attempts(step: Step) -> Line:
     used, most = step.turn.spend.attempts, step.turn.limits.continuation_max_attempts
-    return (Span(f"{used} of {most}", Role.WARN if used >= most else Role.DIM),)
+    return (Span(f"{used} of {most}", Tone.WARN if used >= most else Tone.DIM),)
 
 
 def _repairs(step: Step) -> Line:
     used, most = step.turn.spend.repairs, step.turn.limits.continuation_tool_repair_attempts
-    return (Span(f"{used} of {most}", Role.WARN if used >= most else Role.DIM),)
+    return (Span(f"{used} of {most}", Tone.WARN if used >= most else Tone.DIM),)
 
 
 def _retries(step: Step) -> Line:
     used, most = step.turn.spend.empty_retries, step.turn.limits.max_empty_retries
-    return (Span(f"{used} of {most}", Role.WARN if used >= most else Role.DIM),)
+    return (Span(f"{used} of {most}", Tone.WARN if used >= most else Tone.DIM),)
 
 
 def _asked(step: Step) -> Line:
     send = _send(step)
-    return () if send is None else (Span(f"{send.ordinal} {send.method.value}", Role.DIM),)
+    return () if send is None else (Span(f"{send.ordinal} {send.method.value}", Tone.DIM),)
 
 
 def _repair(step: Step) -> Line:
@@ -197,11 +197,11 @@ def _repair(step: Step) -> Line:
 
 def _ended(step: Step) -> Line:
     terminal = step.turn.terminal or ""
-    return (Span(terminal, Role.OK if terminal == "completed" else Role.ERROR),)
+    return (Span(terminal, Tone.OK if terminal == "completed" else Tone.ERROR),)
 
 
 def _unrecorded(step: Step) -> Line:
-    return (Span("not recorded", Role.WARN),)
+    return (Span("not recorded", Tone.WARN),)
 
 
 def _send(step: Step) -> Send | None:

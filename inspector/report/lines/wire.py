@@ -18,7 +18,7 @@ from inspector.report.lines.body_slices import BODY_FORMS, holds_json
 from inspector.report.lines.diff import message_lines
 from inspector.report.lines.json_roles import JsonLines
 from inspector.report.lines.slices import CHUNK, Hex, Range, Slices
-from inspector.report.lines.spans import Line, Listed, Role, Sheet, Span, field, joined, safe
+from inspector.report.lines.spans import Line, Listed, Sheet, Span, Tone, field, join_groups, safe
 from inspector.report.times import time_phrases
 from inspector.sessions.provenance import FactRead, Provenance
 from inspector.sessions.recording import Exchange
@@ -36,9 +36,9 @@ def wire(facts: ResponseFacts, mode: str) -> Sheet:
     if mode == "request":
         return request_sheet(facts)
     if not exchange.recorded:
-        return Listed([*_head(facts, mode, ""), (Span("the body was not recorded", Role.WARN),)])
+        return Listed([*_head(facts, mode, ""), (Span("the body was not recorded", Tone.WARN),)])
     marks = evidence_ranges(exchange, facts.evidence)
-    tail: Line = (Span(f"{'':>9} ", Role.DIM), Span(f"end of body: {exchange.size:,} bytes", Role.DIM))
+    tail: Line = (Span(f"{'':>9} ", Tone.DIM), Span(f"end of body: {exchange.size:,} bytes", Tone.DIM))
     if mode == "hex":
         return Hex(_head(facts, mode, ""), exchange.body, marks, tail, TOLD)
     slices, what = BODY_FORMS[mode](exchange)
@@ -49,18 +49,18 @@ def wire(facts: ResponseFacts, mode: str) -> Sheet:
 def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
     exchange = facts.exchange
     status = "" if exchange.response.http_status is None else f"HTTP {exchange.response.http_status}"
-    parts = [(Span(facts.name, Role.WARN if facts.is_made else Role.STRONG),), (safe(exchange.api),)]
+    parts = [(Span(facts.name, Tone.WARN if facts.is_made else Tone.STRONG),), (safe(exchange.api),)]
     parts += [(Span(each),) for each in (status, what) if each]
     modes: list[Span] = []
     for each in MODES:
-        modes += [Span(f" {each} ", Role.HERE if each == mode else Role.DIM)]
+        modes += [Span(f" {each} ", Tone.HERE if each == mode else Tone.DIM)]
     told = OF_ROWS if exchange.recorder is not None else HINT if exchange.recorded else NONE
-    lines: list[Line] = [joined(parts), (Span("shown as ", Role.DIM), *modes, Span(" v changes", Role.DIM)), told]
+    lines: list[Line] = [join_groups(parts), (Span("shown as ", Tone.DIM), *modes, Span(" v changes", Tone.DIM)), told]
     times = time_phrases(exchange)
     if times:
-        lines.append((Span("times ", Role.DIM), *joined([(safe(each),) for each in times])))
+        lines.append((Span("times ", Tone.DIM), *join_groups([(safe(each),) for each in times])))
     for seen in facts.evidence:
-        lines.append((Span("read ", Role.DIM), safe(seen.rule, Role.KEY), Span(f" at {place(seen.at)}", Role.DIM)))
+        lines.append((Span("read ", Tone.DIM), safe(seen.rule, Tone.KEY), Span(f" at {place(seen.at)}", Tone.DIM)))
     return [*lines, ()]
 
 
@@ -104,30 +104,30 @@ def _unrecorded(facts: ResponseFacts) -> list[Line]:
     """A request of which there is no body: what our machine sends, where an answer is simulated."""
     request = facts.exchange.request
     if facts.recut is None or request is None:
-        return [(Span("the request body was not recorded", Role.WARN),)]
+        return [(Span("the request body was not recorded", Tone.WARN),)]
     cap = "no max_tokens" if request.max_tokens is None else f"max_tokens {request.max_tokens:,}"
     made = f"SIMULATED: what our machine sends, {cap}, {len(request.messages):,} messages"
-    return [(Span(made, Role.WARN),), *(line for each in request.messages for line in message_lines(each))]
+    return [(Span(made, Tone.WARN),), *(line for each in request.messages for line in message_lines(each))]
 
 
 def request_sheet(facts: ResponseFacts) -> Sheet:
     """The sheet of the request: the address, the headers, and the body as recorded."""
     exchange = facts.exchange
     lines: list[Line] = [
-        (Span("request ", Role.STRONG), safe(exchange.url or "no URL was recorded")),
-        (Span("shown as ", Role.DIM), *(Span(f" {m} ", Role.HERE if m == "request" else Role.DIM) for m in MODES),
-         Span(" v changes", Role.DIM)), (),
+        (Span("request ", Tone.STRONG), safe(exchange.url or "no URL was recorded")),
+        (Span("shown as ", Tone.DIM), *(Span(f" {m} ", Tone.HERE if m == "request" else Tone.DIM) for m in MODES),
+         Span(" v changes", Tone.DIM)), (),
     ]
     for title, headers in (("request headers", exchange.request_headers), ("response headers", exchange.headers)):
         if headers:
-            lines.append((Span(title, Role.TITLE),))
+            lines.append((Span(title, Tone.TITLE),))
             lines += [field(safe(name).text + " ", safe(value)) for name, value in headers]
             lines.append(())
     if exchange.request_json is None:
         lines += _unrecorded(facts)
         return Listed(lines)
     text = json.dumps(exchange.request_json, ensure_ascii=False, indent=2)
-    lines.append((Span("request body", Role.TITLE),))
+    lines.append((Span("request body", Tone.TITLE),))
     return JsonLines(lines, text)
 
 
@@ -137,11 +137,11 @@ def request_sheet(facts: ResponseFacts) -> Sheet:
 VALUE_SHOWN = 40
 """Characters of a fact's value that are shown."""
 HINT: Line = (
-    Span(". ", Role.PRESS), Span("next fact  ", Role.DIM), Span(", ", Role.PRESS), Span("fact before: ", Role.DIM),
-    Span("the bytes that each was read from", Role.DIM),
+    Span(". ", Tone.PRESS), Span("next fact  ", Tone.DIM), Span(", ", Tone.PRESS), Span("fact before: ", Tone.DIM),
+    Span("the bytes that each was read from", Tone.DIM),
 )
-NONE: Line = (Span("no fact was read from these bytes", Role.DIM),)
-OF_ROWS: Line = (Span("rows of the agent: facts were read from whole rows, not from single bytes", Role.DIM),)
+NONE: Line = (Span("no fact was read from these bytes", Tone.DIM),)
+OF_ROWS: Line = (Span("rows of the agent: facts were read from whole rows, not from single bytes", Tone.DIM),)
 
 
 class FactChoice(NamedTuple):
@@ -197,11 +197,11 @@ def fact_line(found: Provenance, picked: FactChoice, response: ChatResponse) -> 
     facts, reads = found.facts, found.by_fact[picked.fact]
     read = reads[picked.reading]
     number = f"{picked.reading + 1:,} of {len(reads):,} slice{'' if len(reads) == 1 else 's'}"
-    again = [(Span("said again", Role.WARN),)] if read.again else []
+    again = [(Span("said again", Tone.WARN),)] if read.again else []
     value = value_of(response, picked.fact)
-    shown = () if value is None else (Span(" = ", Role.DIM), safe(value, Role.STRONG, VALUE_SHOWN))
-    return joined([
-        (Span(f"fact {facts.index(picked.fact) + 1} of {len(facts)}: ", Role.DIM), safe(picked.fact, Role.KEY), *shown),
+    shown = () if value is None else (Span(" = ", Tone.DIM), safe(value, Tone.STRONG, VALUE_SHOWN))
+    return join_groups([
+        (Span(f"fact {facts.index(picked.fact) + 1} of {len(facts)}: ", Tone.DIM), safe(picked.fact, Tone.KEY), *shown),
         (Span(f"bytes {read.start:,}–{read.end:,}"),), (Span(number),), *again,
     ])
 

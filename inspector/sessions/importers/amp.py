@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.importers.records import elements, encoded, list_of, numbered, whole_object
+from inspector.sessions.importers.records import compact_json, elements, list_of, number_records, whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -58,13 +58,13 @@ def sniff(head: bytes, path: str) -> int:
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the thread."""
-    pieces = numbered(_records(data, whole_object(data)), cut=True)
+    pieces = number_records(_records(data, whole_object(data)), cut=True)
     return _Reader(path, options).read_rows(TranscriptRows(pieces, FIELDS, "message"))
 
 
 def _records(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
     """The thread itself, then its messages."""
-    yield encoded({"id": value.get("id"), "title": value.get("title"), "type": "thread"})
+    yield compact_json({"id": value.get("id"), "title": value.get("title"), "type": "thread"})
     yield from elements(list_of(data, "messages"))
 
 
@@ -159,7 +159,7 @@ def _result(block: dict[str, Any]) -> ToolResultPart:
     result = run.get("result", run.get("error"))
     output = object_of(result).get("output")
     said = result if isinstance(result, str) else output if isinstance(output, str) else (
-        "" if result is None else encoded(result).decode())
+        "" if result is None else compact_json(result).decode())
     status = run.get("status")
     code = object_of(result).get("exitCode")
     failed = status in FAILED or (type(code) is int and code != 0)

@@ -13,7 +13,7 @@ from typing import Any
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import has, schema, snapshot
 from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.importers.records import encoded, numbered
+from inspector.sessions.importers.records import compact_json, number_records
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -49,7 +49,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the file."""
     reader = _Reader(path, options)
     if data.startswith(SQLITE):
-        return reader.read_rows(TranscriptRows(numbered(_rows(path)), FIELDS, reader.unit))
+        return reader.read_rows(TranscriptRows(number_records(_rows(path)), FIELDS, reader.unit))
     reader.unit = "line"  # type: ignore[misc]
     return reader.read_rows(TranscriptLines(data, FIELDS))
 
@@ -59,7 +59,7 @@ def _rows(path: str) -> Iterator[bytes]:
     columns = schema(path)["session_history"]
     with snapshot(path) as database:
         for row in database.execute("SELECT * FROM session_history ORDER BY session_id, rowid"):
-            yield encoded({name: row[name] for name in COLUMNS if name in columns and row[name] is not None})
+            yield compact_json({name: row[name] for name in COLUMNS if name in columns and row[name] is not None})
 
 
 class _Reader(DialogueReader):

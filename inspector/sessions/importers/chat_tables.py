@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from inspector.sessions.importers.database import snapshot
-from inspector.sessions.importers.records import encoded, in_tree, numbered
+from inspector.sessions.importers.records import compact_json, in_tree, number_records
 from inspector.sessions.recording import FileReading
 from inspector.sessions.transcripts import TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
@@ -43,13 +43,13 @@ def _when(row: dict[str, Any], created: str) -> tuple[float, int]:
 
 
 def _record(table: str, row: dict[str, Any], json_columns: frozenset[str]) -> bytes:
-    members = [(TABLE, encoded(table))]
+    members = [(TABLE, compact_json(table))]
     for name, value in row.items():
         if value is None:
             continue
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-        members.append((name, _verbatim(text) if name in json_columns else encoded(text)))
-    return b"{" + b",".join(b"%s:%s" % (encoded(name), value) for name, value in members) + b"}"
+        members.append((name, _verbatim(text) if name in json_columns else compact_json(text)))
+    return b"{" + b",".join(b"%s:%s" % (compact_json(name), value) for name, value in members) + b"}"
 
 
 def _verbatim(value: Any) -> bytes:
@@ -58,7 +58,7 @@ def _verbatim(value: Any) -> bytes:
     try:
         from_json(data)
     except ValueError:
-        return encoded(value)
+        return compact_json(value)
     return data
 
 
@@ -73,7 +73,7 @@ class ChatTableReader(DialogueReader):
 
     def read_database(self) -> FileReading:
         """Reads every answer in the file."""
-        return self.read_rows(TranscriptRows(numbered(rows_of(self.path, self.created, self.json_columns)),
+        return self.read_rows(TranscriptRows(number_records(rows_of(self.path, self.created, self.json_columns)),
                                              self.fields, self.unit))
 
     def session_of(self, value: dict[str, Any]) -> str:

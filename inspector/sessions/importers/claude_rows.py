@@ -12,7 +12,7 @@ from inspector.sessions.transcripts.answer import (
     TranscriptAnswer,
     TranscriptLine,
     content_text,
-    stored,
+    store_result,
 )
 from inspector.sessions.transcripts.member_values import object_of
 from inspector.sessions.wordings import interruption, interruption_in
@@ -108,7 +108,7 @@ def interim_rows(line: TranscriptLine) -> tuple[InterimRow, ...]:
             key = block.get("tool_use_id")
             text = text_of(block.get("content"))
             part = ToolResultPart(key if isinstance(key, str) else None, None, text, block.get("is_error") is True)
-            results.append(stored(part, line, number, result_text))
+            results.append(store_result(part, line, number, result_text))
         elif isinstance(block, dict):
             texts.append(block["text"] if isinstance(block.get("text"), str) else f"[{block.get('type')}]")
     words = _words(line, "\n".join(texts), bool(results)) if texts or not results else ()

@@ -15,7 +15,7 @@ from inspector.sessions.importers import HEAD, SQLITE
 from inspector.sessions.importers.chat_tables import TABLE, ChatTableReader
 from inspector.sessions.importers.database import has, schema
 from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.importers.records import elements, encoded, list_of, numbered, whole_object
+from inspector.sessions.importers.records import compact_json, elements, list_of, number_records, whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -66,7 +66,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
         return reader.read_database()
     if "conversation" in (first_look(data[:HEAD]).first or {}):
         reader.unit = "message"  # type: ignore[misc]
-        pieces = numbered(_exported(data, whole_object(data)), cut=True)
+        pieces = number_records(_exported(data, whole_object(data)), cut=True)
         return reader.read_rows(TranscriptRows(pieces, FIELDS, reader.unit))
     reader.unit = "line"  # type: ignore[misc]
     return reader.read_rows(TranscriptLines(data, FIELDS))
@@ -75,7 +75,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 def _exported(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
     """What `goose session export` writes: the session, and its messages."""
     session = {name: value.get(name) for name in ("id", "name", "description", "working_dir", "model_config")}
-    yield encoded({TABLE: "sessions", **session})
+    yield compact_json({TABLE: "sessions", **session})
     yield from elements(list_of(data, "conversation"))
 
 

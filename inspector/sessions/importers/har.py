@@ -61,7 +61,7 @@ class SocketAnswer:
 def socket_exchanges(base: RawExchange, messages: Sequence[Any], cut: bool) -> tuple[list[RawExchange], list[Skipped]]:
     """The answers of one connection, each as an exchange of the entry `base`; with `cut` the recording ends in the last
     one."""
-    answers = collected(messages)
+    answers = collect_answers(messages)
     if not answers:
         return [], [Skipped(base.entry, "a WebSocket on which no response was asked for")]
     asked = [answer for answer in answers if (answer.asked or {}).get("generate") is not False]
@@ -69,7 +69,7 @@ def socket_exchanges(base: RawExchange, messages: Sequence[Any], cut: bool) -> t
     return [_raw_of_answer(base, answer, cut) for answer in asked], [warm] * (len(answers) - len(asked))
 
 
-def collected(messages: Sequence[Any]) -> list[SocketAnswer]:
+def collect_answers(messages: Sequence[Any]) -> list[SocketAnswer]:
     """The answers in the order of their requests, each with its messages."""
     answers: list[SocketAnswer] = []
     for index, message in enumerate(messages):
@@ -243,7 +243,7 @@ def _entries(data: bytes, reading: FileReading) -> tuple[list[Any], str | None]:
 def _take_cut(reading: FileReading, number: int, rest: str, room: Room | None) -> None:
     """What was written of the entry that a cut file ends in: its request, and the beginning of its answer."""
     try:
-        entry = traffic.begun(rest)
+        entry = traffic.parse_beginning(rest)
     except ValueError:
         return
     request = entry.get("request") if isinstance(entry, dict) else None

@@ -15,7 +15,7 @@ from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.chat_tables import TABLE, ChatTableReader
 from inspector.sessions.importers.database import has, schema
 from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.importers.records import elements, encoded, list_of, numbered, whole_object
+from inspector.sessions.importers.records import compact_json, elements, list_of, number_records, whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine, content_text
@@ -60,14 +60,14 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     if data.startswith(SQLITE):
         return reader.read_database()
     reader.unit = "message"  # type: ignore[misc]
-    pieces = numbered(_snapshot(data, whole_object(data)), cut=True)
+    pieces = number_records(_snapshot(data, whole_object(data)), cut=True)
     return reader.read_rows(TranscriptRows(pieces, FIELDS, reader.unit))
 
 
 def _snapshot(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
     """A session and its messages, as an older release wrote them."""
     session = {"id": value.get("session_id"), "title": value.get("title"), "model": value.get("model")}
-    yield encoded({TABLE: "sessions", **{name: held for name, held in session.items() if isinstance(held, str)}})
+    yield compact_json({TABLE: "sessions", **{name: held for name, held in session.items() if isinstance(held, str)}})
     yield from elements(list_of(data, "messages"))
 
 

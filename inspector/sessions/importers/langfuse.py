@@ -108,7 +108,7 @@ def _title(data: bytes) -> str:
     return known_text(trace.get("name")) or ""
 
 
-def opened(value: Any) -> Any:
+def parse_nested(value: Any) -> Any:
     """A value, parsed once more if an instrumentation stored it as JSON text in JSON."""
     for _ in range(_DEEP):
         if not isinstance(value, str) or value[:1] not in ("{", "[", '"'):
@@ -142,14 +142,14 @@ class _Trace(ChatReader):
         if value.get("id") in self.inner:
             self.remarks["tell of an answer that another one around them tells of"] += 1
             return place
-        place = self._input(line, opened(value.get("input")), place)
+        place = self._input(line, parse_nested(value.get("input")), place)
         answer = self.answer(line, place, model=known_text(value.get("model")))
         answer.started = known_text(value.get("startTime"))
-        parameters = object_of(opened(value.get("modelParameters")))
+        parameters = object_of(parse_nested(value.get("modelParameters")))
         caps = (number_of(number) for number in map(parameters.get, CAPS))
         answer.cap = next((cap for cap in caps if cap), None)
         at = answer.take(line)
-        self._output(answer, opened(value.get("output")), value, pointer_at(at, "output"))
+        self._output(answer, parse_nested(value.get("output")), value, pointer_at(at, "output"))
         answer.usage = usage_of(value)
         if value.get("level") == "ERROR" and answer.stop is None:
             self._failure(answer, known_text(value.get("statusMessage")) or "no message", at)
@@ -203,9 +203,9 @@ class _Trace(ChatReader):
 
     def _attributes(self, answer: TranscriptAnswer, body: dict[str, Any], value: dict[str, Any], at: At) -> None:
         """The word of an instrumentation, beside the answer or among the attributes of its span."""
-        attributes = object_of(object_of(opened(value.get("metadata"))).get("attributes"))
+        attributes = object_of(object_of(parse_nested(value.get("metadata"))).get("attributes"))
         listed = attributes.get("gen_ai.response.finish_reasons")
-        listed = opened(listed)
+        listed = parse_nested(listed)
         word = body.get("finish_reason") or (listed[0] if isinstance(listed, list) and listed else listed) or \
             attributes.get("llm.finish_reason")
         if isinstance(word, str) and word:

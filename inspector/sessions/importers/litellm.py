@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.importers.span_names import loaded
+from inspector.sessions.importers.span_names import load_json
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
@@ -61,7 +61,7 @@ def _pieces(data: bytes) -> Iterator[Piece]:
         if not isinstance(value, dict):
             yield number, piece, last
             continue
-        value |= {name: loaded(value[name]) for name in PACKED if isinstance(value.get(name), str)}
+        value |= {name: load_json(value[name]) for name in PACKED if isinstance(value.get(name), str)}
         if not isinstance(value.get("messages"), list):
             yield number, json.dumps(value).encode(), last
             continue

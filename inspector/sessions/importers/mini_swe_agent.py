@@ -27,7 +27,7 @@ from inspector.sessions.transcripts.chat_messages import (
     take_litellm_end,
     take_message,
     text_of,
-    unanswered,
+    unanswered_call,
 )
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
@@ -150,7 +150,7 @@ class _Trajectory(ChatReader):
             return self.say(line, self.say(line, place, "", mark="interrupted"), said)
         if place.answer is None:
             return self.say(line, place, said)
-        if kind is None and unanswered(place) is not None:
+        if kind is None and unanswered_call(place) is not None:
             return self.say(line, place, "", (ToolResultPart(None, None, said),))
         return self.say(line, place, said, own=True)
 

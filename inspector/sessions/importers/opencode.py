@@ -15,7 +15,7 @@ from inspector.sessions.importers import opencode_store as store
 from inspector.sessions.importers.database import schema
 from inspector.sessions.importers.file_head import FileHead, first_look
 from inspector.sessions.importers.opencode_parts import call_of, end_by_error, end_by_word, result_of, usage_of
-from inspector.sessions.importers.records import numbered
+from inspector.sessions.importers.records import number_records
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -76,13 +76,13 @@ def _kind(head: FileHead) -> str:
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the file, or in the store of the file."""
     if data.startswith(SQLITE):
-        pieces, unit = numbered(store.rows_of(path, schema(path))), "row"
+        pieces, unit = number_records(store.rows_of(path, schema(path))), "row"
     elif (kind := _kind(first_look(data))) == "export":
-        pieces, unit = numbered(store.export(data), cut=True), "record"
+        pieces, unit = number_records(store.export(data), cut=True), "record"
     elif kind == "events":
         pieces, unit = store.events(data), "line"
     else:
-        pieces, unit = numbered(store.tree(data, path)), "record"
+        pieces, unit = number_records(store.tree(data, path)), "record"
     reader = _Reader(path, options, unit)
     return reader.read_rows(TranscriptRows(pieces, FIELDS, unit))
 

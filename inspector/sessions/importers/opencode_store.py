@@ -16,7 +16,7 @@ from inspector.config import files as bounds
 from inspector.sessions import traffic
 from inspector.sessions.importers import sibling
 from inspector.sessions.importers.database import Schema, has, snapshot
-from inspector.sessions.importers.records import Piece, elements, encoded, in_order, in_tree, list_of, with_ids
+from inspector.sessions.importers.records import Piece, compact_json, elements, in_order, in_tree, list_of, with_ids
 from loop_core.wire.json_values import byte_span
 
 # -- The database ------------------------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ def _session(row: dict[str, Any]) -> bytes:
         revert = json.loads(row.get("revert") or "null")
     except (TypeError, ValueError, RecursionError):
         revert = None
-    return encoded({"projectID": "", **kept, **({"revert": revert} if isinstance(revert, dict) else {})})
+    return compact_json({"projectID": "", **kept, **({"revert": revert} if isinstance(revert, dict) else {})})
 
 
 def _messages(database: sqlite3.Connection, session: str, found: Schema) -> Iterator[bytes]:

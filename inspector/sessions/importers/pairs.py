@@ -173,7 +173,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 def _cut_pair(entry: int, piece: str, options: Options, reading: FileReading) -> RawExchange | None:
     """What was written of the pair that a cut file ends in, where its answer was begun."""
     try:
-        value = traffic.begun(piece)
+        value = traffic.parse_beginning(piece)
     except ValueError:
         return None
     if not isinstance(value, dict) or pick(value, REQUESTS) is None or pick(value, RESPONSES) is None:

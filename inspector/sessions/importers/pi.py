@@ -23,7 +23,7 @@ from inspector.sessions.transcripts.answer import (
     TranscriptLine,
     TreePlace,
     content_text,
-    stored,
+    store_result,
 )
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import known_text
@@ -135,7 +135,7 @@ def interim_row(line: TranscriptLine, role: str, message: dict[str, Any]) -> Int
     if role == "toolResult":
         key, name = known_text(message.get("toolCallId")), known_text(message.get("toolName"))
         part = ToolResultPart(key, name, words, message.get("isError") is True)
-        return InterimRow(line.number, "", (stored(part, line, 0, result_text),))
+        return InterimRow(line.number, "", (store_result(part, line, 0, result_text),))
     if role == "bashExecution":
         if message.get("excludeFromContext") is True:
             return None

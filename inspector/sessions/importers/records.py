@@ -18,7 +18,7 @@ Piece = tuple[int, bytes, bool]
 """The number of a record, its JSON, and whether a file that is cut may end in it."""
 
 
-def numbered(pieces: Iterable[bytes], cut: bool = False) -> Iterator[Piece]:
+def number_records(pieces: Iterable[bytes], cut: bool = False) -> Iterator[Piece]:
     """Records with their numbers. `cut`: a record that is no JSON is accepted only as the last one of a cut file."""
     return ((number, piece, cut) for number, piece in enumerate(pieces, start=1))
 
@@ -55,10 +55,10 @@ def with_ids(data: Any, **ids: Any) -> bytes:
     if not inner.startswith(b"{") or not inner.endswith(b"}"):
         return inner or b"null"
     rest = inner[1:].lstrip()
-    return encoded(ids)[:-1] + (b"}" if rest == b"}" else b"," + rest)
+    return compact_json(ids)[:-1] + (b"}" if rest == b"}" else b"," + rest)
 
 
-def encoded(value: Any) -> bytes:
+def compact_json(value: Any) -> bytes:
     """A value as compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 

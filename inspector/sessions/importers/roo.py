@@ -15,7 +15,7 @@ from typing import Any
 from inspector.sessions import redact
 from inspector.sessions.importers import sibling
 from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.importers.records import elements, encoded, list_of, numbered
+from inspector.sessions.importers.records import compact_json, elements, list_of, number_records
 from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
@@ -137,12 +137,12 @@ class _Reader(DialogueReader):
             self.titles[self.session] = redact.text(item["task"])[:120]
         if isinstance(item.get("parentTaskId"), str):
             self.parents[self.session] = item["parentTaskId"]
-        return self.read_rows(TranscriptRows(numbered(merged, cut=True), self.fields, self.unit))
+        return self.read_rows(TranscriptRows(number_records(merged, cut=True), self.fields, self.unit))
 
     def read_screen(self, screen: bytes) -> FileReading:
         """The rows of the screen alone, as text."""
         self.reading.notices.append(f"{HISTORIES[0]} is not beside it: only what was on the screen is shown, as text")
-        return self.read_rows(TranscriptRows(numbered(_spoken(screen), cut=True), self.fields, self.unit))
+        return self.read_rows(TranscriptRows(number_records(_spoken(screen), cut=True), self.fields, self.unit))
 
     def session_of(self, value: dict[str, Any]) -> str:
         """There is one."""
@@ -238,7 +238,7 @@ class _Reader(DialogueReader):
         if not (request.failure or request.cancel or request.partial):
             self.remarks["are requests without an answer in the history"] += 1
             return
-        data = encoded(request.record())
+        data = compact_json(request.record())
         line = TranscriptLine(line.number if line is not None else len(self.answers) + 1, redact.body(data), {})
         answer = self.answer_of(line, f"{self.session}:request:{request.ts}", APIS.get(request.protocol or ""),
                                 _model_at(self.models, request.ts) or self.model, request.ts)
@@ -322,12 +322,12 @@ def _spoken(screen: bytes) -> Iterator[bytes]:
             continue
         if kind in ("api_req_started", "user_feedback") or first:
             if said:
-                yield encoded({"role": "assistant", "content": said})
+                yield compact_json({"role": "assistant", "content": said})
                 said = []
             if kind == "api_req_started" and type(at) in (int, float) and at in requests:
-                yield encoded(requests[at].record())
+                yield compact_json(requests[at].record())
             elif isinstance(text, str) and kind in ("text", "task", "user_feedback"):
-                yield encoded({"role": "user", "content": f"<feedback>{text}</feedback>", "ts": at})
+                yield compact_json({"role": "user", "content": f"<feedback>{text}</feedback>", "ts": at})
         first = False
     if said:
-        yield encoded({"role": "assistant", "content": said})
+        yield compact_json({"role": "assistant", "content": said})

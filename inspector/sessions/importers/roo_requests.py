@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from inspector.sessions import redact
 from inspector.sessions.importers.file_head import partial
-from inspector.sessions.importers.records import elements, encoded
+from inspector.sessions.importers.records import compact_json, elements
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
 from loop_core.values import Usage
 
@@ -89,11 +89,11 @@ def with_requests(messages: list[bytes], requests: list[TaskRequest]) -> tuple[l
         if value.get("role") == "assistant":
             until = value["ts"] if timed else None
             while waiting and (until is None or waiting[0].ts <= until):
-                merged.append(encoded(waiting.pop(0).record()))
+                merged.append(compact_json(waiting.pop(0).record()))
                 if until is None:
                     break
         merged.append(piece)
-    return merged + [encoded(request.record()) for request in waiting], 0
+    return merged + [compact_json(request.record()) for request in waiting], 0
 
 
 def models_of(metadata: bytes | None) -> list[tuple[float, str]]:

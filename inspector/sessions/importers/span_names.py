@@ -92,7 +92,7 @@ def is_tool(attributes: Attributes) -> bool:
 
 def cap_of(attributes: Attributes) -> int | None:
     """The output cap of the request."""
-    given = object_of(loaded(attributes.get("llm.invocation_parameters")))
+    given = object_of(load_json(attributes.get("llm.invocation_parameters")))
     counts = (count(fact(attributes, "cap")), *(count(given.get(name)) for name in CAPS))
     return next((each for each in counts if each), None)
 
@@ -104,7 +104,7 @@ def count(value: Any) -> int | None:
     return int(value) if type(value) in (int, float) and 0 <= value < 1e15 else None
 
 
-def loaded(value: Any) -> Any:
+def load_json(value: Any) -> Any:
     """The JSON in a string; the value itself if it is none."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
@@ -116,7 +116,7 @@ def loaded(value: Any) -> Any:
 
 def word_of(attributes: Attributes) -> str | None:
     """The stop word of the first choice."""
-    given = loaded(fact(attributes, "word"))
+    given = load_json(fact(attributes, "word"))
     first = given[0] if isinstance(given, list) and given else given
     return known_text(first)
 
@@ -137,19 +137,19 @@ def outputs_of(attributes: Attributes) -> list[SpanMessage]:
 
 def _messages(attributes: Attributes, names: tuple[str, ...], flat: tuple[str, ...]) -> Iterator[SpanMessage]:
     for name in names:
-        held = loaded(attributes.get(name))
+        held = load_json(attributes.get(name))
         messages = held if isinstance(held, list) else [] if held is None else [held]
         if messages:
             yield from (message_of(each) for each in messages)
             return
     for prefix in flat:
-        held = nested(attributes, prefix)
+        held = nest_values(attributes, prefix)
         if isinstance(held, dict):
             yield from (message_of(held[key]) for key in sorted(held, key=lambda key: (len(key), key)))
             return
 
 
-def nested(attributes: Attributes, prefix: str) -> Any:
+def nest_values(attributes: Attributes, prefix: str) -> Any:
     """The values under flattened names, as nested objects."""
     found: dict[str, Any] = {}
     for name, value in attributes.items():
@@ -166,7 +166,7 @@ def nested(attributes: Attributes, prefix: str) -> Any:
 
 
 def _several(value: Any) -> list[dict[str, Any]]:
-    value = loaded(value)
+    value = load_json(value)
     if isinstance(value, dict):
         value = [value[key] for key in sorted(value, key=lambda key: (len(key), key))]
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
@@ -183,7 +183,7 @@ def message_of(value: Any) -> SpanMessage:
     calls = [_call(each) for each in _several(held.get("tool_calls"))]
     results: list[ToolResultPart] = []
     parts = _several(held.get("parts")) or _several(held.get("contents"))
-    content = loaded(held.get("content"))
+    content = load_json(held.get("content"))
     if not parts and isinstance(content, list):
         parts = [each for each in content if isinstance(each, dict)]
     elif not parts and content is not None:

@@ -27,7 +27,7 @@ from inspector.sessions.transcripts.chat_messages import (
     pointer_at,
     take_message,
     text_of,
-    unanswered,
+    unanswered_call,
 )
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import TextPart, ToolResultPart
@@ -134,7 +134,7 @@ class _Trajectory(ChatReader):
     def settle(self) -> None:
         """What came of the last command stands in the steps alone."""
         last = self.last.answer
-        call = unanswered(self.last)
+        call = unanswered_call(self.last)
         if last is not None and call is not None and self.outcome[0] and self.outcome[0] == last_action(last):
             result = ToolResultPart(call.id, None, self.outcome[1])
             last.follow(InterimRow(last.line + 1, "", (result,), unit=self.unit))
@@ -171,7 +171,7 @@ class _Trajectory(ChatReader):
         value = line.value
         said, ids = text_of(value.get("content")), value.get("tool_call_ids")
         key = known_text(ids[0]) if isinstance(ids, list) and ids else None
-        if key is not None or unanswered(place) is not None:
+        if key is not None or unanswered_call(place) is not None:
             return self.say(line, place, "", (ToolResultPart(key, None, said),))
         return self.say(line, place, said, own=place.answer is not None)
 

@@ -66,7 +66,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 def _interactions(data: bytes, reading: FileReading) -> list[Any]:
     """The interactions, of a damaged file as far as they go."""
     text = _CONTROL.sub("\ufffd", data.decode("utf-8", "replace").removeprefix("\ufeff"))
-    value, line = parsed(text)
+    value, line = parse_document(text)
     if line is not None:
         reading.error = f"line {line}: no valid YAML, or cut; what stands before it was read"
     for name in _LISTS:
@@ -77,7 +77,7 @@ def _interactions(data: bytes, reading: FileReading) -> list[Any]:
     raise UnreadableError(reading.error or "a cassette without interactions: expected a list of them")
 
 
-def parsed(text: str) -> tuple[Any, int | None]:
+def parse_document(text: str) -> tuple[Any, int | None]:
     """The value of a document up to its first YAML error, and the line of that error, from 1.
 
     Built of the parser's events: the parser's own loaders nest calls of C as deep as the file nests its values.

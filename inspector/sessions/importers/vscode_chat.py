@@ -13,7 +13,7 @@ from typing import Any
 
 from inspector.sessions import redact, traffic
 from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.importers.records import encoded, numbered
+from inspector.sessions.importers.records import compact_json, number_records
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -73,7 +73,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
         chat = _folded(data, reader)
         reader.title = redact.text(known_text(chat.get("customTitle")) or "")
         requests = chat.get("requests")
-        pieces: Iterator[Piece] = numbered(map(encoded, requests if isinstance(requests, list) else ()))
+        pieces: Iterator[Piece] = number_records(map(compact_json, requests if isinstance(requests, list) else ()))
     else:
         pieces = list_pieces(data, "requests")
         reader.title = redact.text(known_text(object_of(first).get("customTitle")) or "")
@@ -208,7 +208,7 @@ class _Chat(ChatReader):
             elif part.get("kind") in (None, "markdownContent") and isinstance(text, str):
                 texts.append(text)
             elif part.get("kind") == "toolInvocationSerialized":
-                answer.parts.append(OpaquePart("toolInvocationSerialized", encoded(part).decode()))
+                answer.parts.append(OpaquePart("toolInvocationSerialized", compact_json(part).decode()))
         if texts:
             answer.parts.append(TextPart("".join(texts)))
         return TreePlace(answer)
@@ -233,12 +233,12 @@ def _fail(answer: TranscriptAnswer, failure: dict[str, Any]) -> None:
 
 def _written(value: Any) -> Any:
     """Writes the arguments of a call, where they are no string."""
-    return lambda member: encoded(value).decode()
+    return lambda member: compact_json(value).decode()
 
 
 def _text_of_result(value: Any) -> str:
     """The text of a tool's result; parts that are no text keep their JSON."""
-    return "\n".join(part["value"] if isinstance(part.get("value"), str) else encoded(part.get("value")).decode()
+    return "\n".join(part["value"] if isinstance(part.get("value"), str) else compact_json(part.get("value")).decode()
                      for part in objects_of(object_of(value).get("content")))
 
 

@@ -14,7 +14,7 @@ from inspector.sessions import traffic
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import has, schema, snapshot
 from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.importers.records import encoded, numbered
+from inspector.sessions.importers.records import compact_json, number_records
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
@@ -42,7 +42,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the file."""
     reader = _Reader(path, options)
     if data.startswith(SQLITE):
-        return reader.read_rows(TranscriptRows(numbered(_rows(path)), FIELDS, reader.unit))
+        return reader.read_rows(TranscriptRows(number_records(_rows(path)), FIELDS, reader.unit))
     reader.unit = "line"  # type: ignore[misc]
     return reader.read_rows(TranscriptLines(data, FIELDS))
 
@@ -52,9 +52,9 @@ def _rows(path: str) -> Iterator[bytes]:
     with snapshot(path) as database:
         if has(schema(path), "session_metadata", "session_key", "state"):
             for row in database.execute("SELECT session_key, state FROM session_metadata ORDER BY rowid"):
-                yield encoded({"state": row["state"], "session_key": row["session_key"]})
+                yield compact_json({"state": row["state"], "session_key": row["session_key"]})
         for row in database.execute("SELECT * FROM sessions ORDER BY session_key, rowid"):
-            yield encoded({name: row[name] for name in FIELDS[""] if name in row.keys() and row[name] is not None})  # noqa: SIM118
+            yield compact_json({name: row[name] for name in FIELDS[""] if name in row.keys() and row[name] is not None})  # noqa: SIM118
 
 
 class _Reader(DialogueReader):
@@ -109,7 +109,7 @@ class _Reader(DialogueReader):
 
 def _written(value: Any, *path: str | int) -> str | None:
     """Arguments that are no string stand inside a text: their JSON is written again."""
-    return None if value is None else encoded(value).decode()
+    return None if value is None else compact_json(value).decode()
 
 
 def _object(text: str) -> dict[str, Any]:

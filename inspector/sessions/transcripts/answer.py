@@ -295,7 +295,7 @@ def _results(before: TranscriptAnswer | None, rows: tuple[InterimRow, ...], line
     return (*beside, *found)
 
 
-def stored(
+def store_result(
     part: ToolResultPart, line: TranscriptLine, number: int, pick: Callable[[Any, int], str]
 ) -> ToolResultPart:
     """The result of a row, with its text read again on access; `pick` finds it in block `number`.

@@ -249,7 +249,7 @@ class ChatReader(TranscriptReader):
             self.reading.about = SessionAbout(self.title, id=self.session_id, parent=self.parent_id)
 
 
-def unanswered(place: TreePlace) -> ToolCall | None:
+def unanswered_call(place: TreePlace) -> ToolCall | None:
     """The call above a place that has no result yet; None if there is none, or several."""
     answer = place.answer
     if answer is None:

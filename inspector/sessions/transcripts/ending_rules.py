@@ -95,7 +95,7 @@ def tokens_at_cap(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
                  _count(answer, used))
 
 
-def resumed(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
+def agent_resumed(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """The agent itself, not the user, immediately told the model that the output cap had cut it."""
     row = next((row for row in answer.after if row.results or row.mark or row.text.strip()), None)
     if row is None or not row.own or row.results or RESUMED.match(row.text) is None:
@@ -103,7 +103,7 @@ def resumed(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     return EndSign(Stop.MAX_TOKENS, f"{row.where}: the agent says that the output limit was hit", _REQUEST)
 
 
-def interrupted(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
+def user_interrupted(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """The user stopped the answer, or a tool that it called."""
     if answer.calls and _answered(answer):
         return None  # what was stopped is a later request, or a tool
@@ -153,8 +153,8 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("turn_ended", turn_ended),
     ("call_cut", call_cut),
     ("tokens_at_cap", tokens_at_cap),
-    ("resumed", resumed),
-    ("interrupted", interrupted),
+    ("resumed", agent_resumed),
+    ("interrupted", user_interrupted),
     ("calls_answered", calls_answered),
     ("user_went_on", user_went_on),
 )

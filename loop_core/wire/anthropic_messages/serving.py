@@ -15,10 +15,10 @@ from loop_core.wire.demands import (
     Rule,
     dots,
     first_ids,
+    first_unpaired,
     inside,
     items,
     turns,
-    unpaired,
 )
 from loop_core.wire.serving import (
     PEER_ABSENT,
@@ -40,15 +40,15 @@ from loop_core.wire.serving import (
     Spelling,
     StopPlace,
     TokenCount,
+    budget_words,
     fails,
     say,
-    spent,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: say("end_turn"),
     Moment.CALLED: say("tool_use"),
-    **spent("max_tokens", full="model_context_window_exceeded"),
+    **budget_words("max_tokens", full="model_context_window_exceeded"),
     Moment.FILTERED: say("refusal"),
     Moment.PAUSED: say("pause_turn"),
     Moment.MALFORMED: say("tool_use"),
@@ -171,7 +171,7 @@ def _pairs(body: Body) -> RequestError | None:
     history = turns(body.get("messages"), joined=True)
     if inside(body, "thread", "type") == "continue":
         history = history[1:]  # what it answers is the server's to know
-    found = unpaired(history, _call, _result)
+    found = first_unpaired(history, _call, _result)
     if found is None:
         return None
     if found.result:

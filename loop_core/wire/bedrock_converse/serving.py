@@ -17,10 +17,10 @@ from loop_core.wire.demands import (
     Rule,
     dots,
     first_ids,
+    first_unpaired,
     inside,
     items,
     turns,
-    unpaired,
 )
 from loop_core.wire.serving import (
     LOAD,
@@ -45,17 +45,17 @@ from loop_core.wire.serving import (
     Spelling,
     StopPlace,
     TokenCount,
+    budget_words,
     count_in,
     fails,
     itself,
     say,
-    spent,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: say("end_turn"),
     Moment.CALLED: say("tool_use"),
-    **spent("max_tokens", full="model_context_window_exceeded"),
+    **budget_words("max_tokens", full="model_context_window_exceeded"),
     Moment.FILTERED: say("guardrail_intervened"),
     Moment.MALFORMED: say("malformed_tool_use"),
     Moment.FAILED: fails(None, "The model stream failed.", "modelStreamErrorException"),
@@ -170,7 +170,7 @@ def _alternation(body: Body) -> RequestError | None:
 
 def _pairs(body: Body) -> RequestError | None:
     history = turns(body.get("messages"), joined=False)
-    found = unpaired([turn._replace(blocks=_results_first(turn.blocks)) for turn in history], _call, _result)
+    found = first_unpaired([turn._replace(blocks=_results_first(turn.blocks)) for turn in history], _call, _result)
     if found is None:
         return None
     if found.result:

@@ -14,15 +14,15 @@ from loop_core.wire.serving import (
     Serving,
     Spelling,
     StopPlace,
+    budget_words,
     fails,
     say,
-    spent,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: say("COMPLETE"),
     Moment.CALLED: say("TOOL_CALL"),
-    **spent("MAX_TOKENS", full="MAX_TOKENS"),  # docs, chat: the context's end and max_tokens have one word
+    **budget_words("MAX_TOKENS", full="MAX_TOKENS"),  # docs, chat: the context's end and max_tokens have one word
     Moment.MALFORMED: say("TOOL_CALL"),
     Moment.FAILED: fails("ERROR", "The generation failed."),
     Moment.BROKEN: say(None),

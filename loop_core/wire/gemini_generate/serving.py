@@ -20,16 +20,16 @@ from loop_core.wire.serving import (
     Spelling,
     StopPlace,
     TokenCount,
+    budget_words,
     fails,
     google_error,
     say,
-    spent,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: say("STOP"),
     Moment.CALLED: say("STOP"),
-    **spent("MAX_TOKENS"),
+    **budget_words("MAX_TOKENS"),
     Moment.FILTERED: say("SAFETY"),
     Moment.PAUSED: Spelling("CONTINUATION", token="Y29udGludWU="),  # noqa: S106  a place in an answer, no secret
     Moment.MALFORMED: say("MALFORMED_FUNCTION_CALL", CutCallForm.DROPPED, finishMessage="Malformed function call"),

@@ -13,7 +13,7 @@ from loop_core.wire.gemini_interactions.table import (
     READS,
     STOP_REASONS,
     STREAM_READS,
-    chained,
+    is_chained,
     recognises,
 )
 
@@ -34,7 +34,7 @@ FORMAT = Format(
     home=Home("https://generativelanguage.googleapis.com", "/v1beta", VERSION, "x-goog-api-key"),
     provider="gcp.gemini",
     history="input",
-    chained=chained,
+    chained=is_chained,
 )
 
 __all__ = ["FORMAT"]

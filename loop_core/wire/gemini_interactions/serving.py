@@ -15,15 +15,15 @@ from loop_core.wire.serving import (
     Serving,
     Spelling,
     StopPlace,
+    budget_words,
     fails,
     say,
-    spent,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: say("completed"),
     Moment.CALLED: say("requires_action"),
-    **spent("incomplete"),
+    **budget_words("incomplete"),
     Moment.PAUSED: Spelling("requires_continuation", token="Y29udGludWU="),  # noqa: S106  a place, no secret
     Moment.MALFORMED: say("requires_action"),
     Moment.FAILED: fails(None, "The model is overloaded.", code="unavailable"),

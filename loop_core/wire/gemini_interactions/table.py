@@ -69,7 +69,7 @@ PATHS: tuple[re.Pattern[str], ...] = (
 )
 
 
-def chained(request: Request) -> bool:
+def is_chained(request: Request) -> bool:
     """Whether the server keeps the history, so that each request continues the interaction before it."""
     return request.previous_id is not None or request.background or request.extra.get("store") is True
 

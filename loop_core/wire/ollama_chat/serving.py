@@ -21,17 +21,17 @@ from loop_core.wire.serving import (
     Serving,
     Spelling,
     StopPlace,
+    budget_words,
     count_in,
     fails,
     itself,
     say,
-    spent,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: say("stop"),
     Moment.CALLED: say("stop"),
-    **spent("length", full="length"),
+    **budget_words("length", full="length"),
     Moment.FAILED: fails(None, "an error was encountered while running the model", retryable=False),
     Moment.BROKEN: say(None),
 }

@@ -32,15 +32,15 @@ from loop_core.wire.serving import (
     Serving,
     Spelling,
     StopPlace,
+    budget_words,
     fails,
     say,
-    spent,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: say("stop"),
     Moment.CALLED: say("tool_calls"),
-    **spent("length", full="length"),
+    **budget_words("length", full="length"),
     Moment.FILTERED: say("content_filter"),
     Moment.MALFORMED: say("tool_calls"),
     Moment.FAILED: fails(None, "The server had an error while processing the request.", "server_error"),

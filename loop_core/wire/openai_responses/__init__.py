@@ -13,7 +13,7 @@ from loop_core.wire.openai_responses.table import (
     READS,
     STOP_REASONS,
     STREAM_READS,
-    chained,
+    is_chained,
     recognises,
 )
 
@@ -34,7 +34,7 @@ FORMAT = Format(
     home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
     provider="openai",
     history="input",
-    chained=chained,
+    chained=is_chained,
     joints={"reasoning": "\n\n"},
 )
 

@@ -22,17 +22,17 @@ from loop_core.wire.serving import (
     Spelling,
     StopPlace,
     TokenCount,
+    budget_words,
     fails,
     itself,
     openai_error,
     say,
-    spent,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: say("completed"),
     Moment.CALLED: say("completed"),
-    **spent("incomplete:max_output_tokens", full="incomplete:max_output_tokens"),
+    **budget_words("incomplete:max_output_tokens", full="incomplete:max_output_tokens"),
     Moment.FILTERED: say("incomplete:content_filter"),
     Moment.PAUSED: Spelling("in_progress", whole=True),
     Moment.MALFORMED: say("completed"),

@@ -123,7 +123,7 @@ PATHS: tuple[re.Pattern[str], ...] = (
 )
 
 
-def chained(request: Request) -> bool:
+def is_chained(request: Request) -> bool:
     """Whether the server keeps the history, so that each request continues the response before it."""
     stored = request.extra.get("store") is True or request.extra.get("conversation") is not None
     return stored or request.background or request.previous_id is not None
