@@ -52,7 +52,9 @@ def verdict(row: Row, usual: str | None) -> str:
 
 
 def _verdict(row: Row) -> str:
-    return verdict(row, _rows()[row["client"], row["format"], row["mode"], "call"]["reason"])
+    usual = next((found["reason"] for name in ("call", "text")  # the format may have no calls
+                  if "reason" in (found := _rows()[row["client"], row["format"], row["mode"], name])), None)
+    return verdict(row, usual)
 
 
 def reported() -> str:

@@ -54,17 +54,16 @@ FORMATS: Mapping[str, FormatEntry] = {
         "loop_core.wire.gemini_interactions", ("/interactions",), (b'"interaction', b'"event_type"', b'"steps"'),
         servers=("gemini",)),
     "openai_completions": FormatEntry(
-        "loop_core.wire.openai_completions", ("/completions",), (b'"choices"',), servers=_COMPATIBLE, played=False),
+        "loop_core.wire.openai_completions", ("/completions",), (b'"choices"',), servers=_COMPATIBLE),
     "ollama_generate": FormatEntry(
-        "loop_core.wire.ollama_generate", ("/api/generate",), (b'"done"',), servers=("ollama",), played=False),
+        "loop_core.wire.ollama_generate", ("/api/generate",), (b'"done"',), servers=("ollama",)),
     "bedrock_invoke": FormatEntry(
         "loop_core.wire.bedrock_invoke", ("/invoke",), servers=("bedrock",), played=False),
     "cohere_chat": FormatEntry(
         "loop_core.wire.cohere_chat", ("/chat",), (b'"finish_reason"', b'"event_type"', b'"message-start"'),
         servers=("cohere",), names_stop_strings=True),
     "anthropic_complete": FormatEntry(
-        "loop_core.wire.anthropic_complete", ("/complete",), (b'"completion"',), servers=("anthropic",),
-        names_stop_strings=True, played=False),
+        "loop_core.wire.anthropic_complete", ("/complete",), (b'"completion"',), servers=("anthropic",)),
 }
 PLAYED: tuple[str, ...] = tuple(api for api, row in FORMATS.items() if row.played)
 """The formats that the scripted provider speaks."""

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import loop_core
 from loop_core.errors import CallerError, DecodeError, EncodeError
-from loop_core.formats import PLAYED
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission, admit_all
 from loop_core.values import (
@@ -29,6 +28,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.servers import GENERIC
+from tests.scenes.provider import CALLING
 
 CALLED = {
     "openai_chat": "tool_calls", "openai_responses": "completed", "anthropic_messages": "tool_use",
@@ -117,7 +117,7 @@ def test_what_cannot_be_read_is_refused_by_name() -> None:
         loop_core.read("openai_chat", b"<html>")
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", CALLING)
 @given(st.data())
 def test_any_cut_and_any_pieces_read_as_decoding_judging_and_the_gate_do(api: str, data: st.DataObject) -> None:
     whole = body(api)
@@ -145,7 +145,7 @@ def test_any_cut_and_any_pieces_read_as_decoding_judging_and_the_gate_do(api: st
 # -- the four functions below it -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", CALLING)
 def test_a_request_comes_back_from_its_body_in_every_format(api: str) -> None:
     request = asked(api)
     written = loop_core.encode_request(api, request)

@@ -19,6 +19,7 @@ from loop_core.errors import CallerError
 from loop_core.formats import PLAYED
 from loop_core.turn.tools import Toolbox, ToolFunction
 from loop_core.values import Tool
+from loop_core.wire import wire
 
 if TYPE_CHECKING:
     from inspector.provider.dialect_rows import DialectRow
@@ -59,10 +60,10 @@ class ScriptedTurn:
 
 
 def formats_of(story: Story) -> tuple[str, ...]:
-    """The wire formats in which every fault of a scenario is possible."""
-    from inspector.provider.faults import FAULTS
+    """The wire formats in which all of a scenario has a meaning."""
+    from inspector.provider.faults import meaningless
 
-    return tuple(api for api in PLAYED if not any(FAULTS[each.name].refused(api, True) for each in story.faults))
+    return tuple(api for api in PLAYED if not meaningless(story, api, True))
 
 
 def scenario_turn(story: Story, typed: LiveOptions, settings: Settings) -> ScriptedTurn:
@@ -85,7 +86,7 @@ def scenario_turn(story: Story, typed: LiveOptions, settings: Settings) -> Scrip
                         assignments=[*typed.assignments, *cap])
         begun = start(asked, settings)
         keyless = replace(begun.server, key="", sign=None)
-        tools, answers = _tools(story.tools)
+        tools, answers = _tools(() if wire(typed.api).no_tools else story.tools)
         request, _ = plan_turn(replace(begun.request, tools=tools), keyless, begun.settings)
     except BaseException:
         server.close()

@@ -71,8 +71,9 @@ def url(dialect: Dialect, stream: bool) -> str:
 def body(dialect: Dialect, played: PlayedScenario, stream: bool) -> dict[str, Any]:
     """The request body."""
     spelling = dialect.spelling(played.moment)
+    tools = () if wire(dialect.api).no_tools else TOOLS
     request = Request(
-        dialect.api, (Message(Role.USER, (TextPart(played.scenario.prompt),)),), dialect.model, tuple(TOOLS),
+        dialect.api, (Message(Role.USER, (TextPart(played.scenario.prompt),)),), dialect.model, tools,
         max_tokens=played.budget, stream=stream, background=spelling is not None and spelling.whole,
     )
     return {**body_of(request, PROFILES[dialect.profile]), **dialect.asks}
@@ -182,7 +183,7 @@ def row_view(row: DialectRow) -> View:
 
 def _told(dialect: Dialect, played: PlayedScenario, settings: Settings) -> TableRow:
     spelling = dialect.spelling(played.moment)
-    if spelling is None:
+    if spelling is None or (wire(dialect.api).no_tools and _calls(played.scenario.parts)):
         return SilentRow(dialect, played)
     sent = tuple(response_pieces(dialect, spelling, played))
     case = _case(dialect, spelling, played, sent)

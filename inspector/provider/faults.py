@@ -14,7 +14,7 @@ from typing import Any
 from inspector.provider import frames
 from inspector.provider.frames import apply_quirks
 from inspector.provider.place import Draft, HTTPRefusal
-from inspector.provider.scenarios import CHARACTERS, Kind
+from inspector.provider.scenarios import CHARACTERS, Kind, Story
 from loop_core.values import OpaquePart, ReasoningPart, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.body import compact
@@ -334,3 +334,11 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
           {"times": 2, "retry_after": 0.0, "status": 429}),
 )}
 """Every fault by its name."""
+
+
+def meaningless(story: Story, api: str, stream: bool) -> str:
+    """Why a scenario cannot be played in a format; empty where it can."""
+    no_tools = wire(api).no_tools
+    if no_tools and any(answer.calls for answer in story.answers):
+        return no_tools
+    return next((why for fault in story.faults if (why := FAULTS[fault.name].refused(api, stream))), "")

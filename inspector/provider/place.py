@@ -13,17 +13,18 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inspector.provider.dialect_writing import Manner
 from inspector.provider.dialects import Dialect
-from inspector.provider.scenarios import Intent, Kind, PlayedScenario, Story
+from inspector.provider.scenarios import CHARACTERS, Intent, Kind, PlayedScenario, Story
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
 from loop_core.turn.history import anchor_of_hint, is_hint, is_nudge, is_repair
 from loop_core.values import Message, Request, ResponsePart, Role, TextPart, ToolCall, ToolResultPart
+from loop_core.wire import wire
 from loop_core.wire.body import forced_tool
 from loop_core.wire.serving import Moment, Spelling
 
@@ -59,6 +60,7 @@ def locate(story: Story, request: Request) -> StoryPlace:
     Raises:
         CallerError: the story has no further answer.
     """
+    request = with_turns(story, request)
     place, messages = StoryPlace(), request.messages
     named = request.continuation_token or request.previous_id
     kept = read_mark(named) if named else None
@@ -82,6 +84,57 @@ def locate(story: Story, request: Request) -> StoryPlace:
         count = f"{len(story.answers)} answer{'s' * (len(story.answers) > 1)}"
         raise CallerError(f"the scenario {story.name} has {count}, and this asks for one more")
     return _asked(story, place, request)
+
+
+def with_turns(story: Story, request: Request) -> Request:
+    """The request with the turns of its prompt, where its format takes one: what of it stands in an answer was said."""
+    *system, prompt = request.messages or (None,)
+    if prompt is None or prompt.role is not Role.USER or wire(request.api).history != "prompt":
+        return request
+    return replace(request, messages=(*system, *_turns(story, prompt.text)))
+
+
+def _turns(story: Story, prompt: str) -> Iterator[Message]:
+    for answer in story.answers:
+        said = 0
+        while said < len(answer.text):
+            at, size = _longest(prompt, answer.text[said:])
+            if not size:
+                break
+            yield from _asking(prompt[:at])
+            yield Message(Role.ASSISTANT, (TextPart(prompt[at : at + size]),))
+            prompt, said = prompt[at + size :], said + size
+        if said < len(answer.text):
+            break
+    yield from _asking(prompt)
+
+
+def _longest(prompt: str, text: str) -> tuple[int, int]:
+    """Where behind its first character a prompt holds the longest beginning of a text, and how much of it.
+
+    A few characters are one only where they end the prompt, or are all of the text.
+    """
+    found, first = (0, 0), text[:CHARACTERS]
+    at = prompt.find(first, 1)
+    while at >= 0:
+        size = _common(prompt[at:], text)
+        sure = size >= LIKELY or at + size == len(prompt) or (
+            size == len(text) and prompt.startswith("\n\n", at + size))
+        if sure and size > found[1]:
+            found = at, size
+        at = prompt.find(first, at + 1)
+    return found
+
+
+def _asking(text: str) -> Iterator[Message]:
+    """What the user says in a stretch of a prompt: a message of ours that ends it is one by itself."""
+    pieces = text.strip("\n").split("\n\n")
+    whole = [Message(Role.USER, (TextPart("\n\n".join(pieces[at:])),)) for at in range(len(pieces))]
+    at = next((at for at in range(1, len(pieces)) if _ours(whole[at])), 0)
+    if at:
+        yield Message(Role.USER, (TextPart("\n\n".join(pieces[:at])),))
+    if whole[at].text:
+        yield whole[at]
 
 
 def _asked(story: Story, place: StoryPlace, request: Request) -> StoryPlace:

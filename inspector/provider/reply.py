@@ -16,7 +16,7 @@ from inspector.provider import frames
 from inspector.provider.checks import stop_strings, until_stop
 from inspector.provider.dialect_writing import Manner, response_pieces
 from inspector.provider.dialects import DIALECTS, Dialect, dialects_named
-from inspector.provider.faults import FAULTS, Fault, Layer
+from inspector.provider.faults import FAULTS, Fault, Layer, meaningless
 from inspector.provider.frames import with_times
 from inspector.provider.place import Draft, PlaceMark, Sending, StoryPlace, locate, missing_calls, read_mark
 from inspector.provider.scenarios import (
@@ -109,7 +109,9 @@ def reply_at(
     dialect = replace(dialect, stream=stream, model=request.model or dialect.model)
     number = segment(story, answer, place, cap, dialect)
     faults = faults_of(story, place, number)
-    _refuse_meaningless(story, faults, request.api, stream)
+    why = meaningless(replace(story, answers=(answer,), faults=faults), request.api, stream)
+    if why:
+        raise CallerError(f"the scenario {story.name} has no meaning here: {why}")
     draft = Draft(request.api, stream, dialect, answer, place, _left(answer, place, request), place.anchor, cap,
                   ident=ident)
     draft = _changed(draft, faults, Layer.ANSWER)
@@ -152,13 +154,6 @@ def faults_of(story: Story, place: StoryPlace, number: int) -> tuple[PlacedFault
         fault for fault in story.faults
         if fault.answer in (None, place.answer) and fault.segment in (None, number) and fault.when in (None, place.kind)
     )
-
-
-def _refuse_meaningless(story: Story, faults: tuple[PlacedFault, ...], api: str, stream: bool) -> None:
-    for fault in faults:
-        why = FAULTS[fault.name].refused(api, stream)
-        if why:
-            raise CallerError(f"the fault {fault.name} of the scenario {story.name} has no meaning here: {why}")
 
 
 def dialect_for(api: str, stream: bool, name: str | None = None) -> Dialect:

@@ -21,7 +21,7 @@ from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint, repeat
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import RecordedSource
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace
-from loop_core.values import ChatResponse, Evidence, Request, Role, Stop, StopReason, ToolResultPart
+from loop_core.values import ChatResponse, Evidence, Message, Request, Role, Stop, StopReason, TextPart, ToolResultPart
 from loop_core.wire import profiles, wire
 from loop_core.wire.format import Profile
 
@@ -297,7 +297,7 @@ def _as_asked(case: Case, link: Link, position: int) -> ProviderResponse:
     verdicts = case.verdicts[link.index]
     if exchange.request is None or method not in (Method.ANCHOR, Method.AGAIN):
         return ProviderResponse(exchange.response, judged, link.index, method, stripped, verdicts=verdicts)
-    asked = exchange.request.messages[-1]
+    asked = _last_message(case, link)
     return ProviderResponse(exchange.response, judged, link.index, method, stripped, verdicts=verdicts,
                      anchor=anchor_of_hint(asked), mark=mark_of_hint(asked))
 
@@ -315,17 +315,31 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
     if link.place is TurnPlace.RESUME:
         fetched = exchange.request_json is None and wire(exchange.api).polls
         return Method.POLL if fetched else Method.ECHO, ""
-    messages = exchange.request.messages if exchange.request else ()
-    if messages and anchor_of_hint(messages[-1]):
-        return Method.AGAIN if repeats_hint(messages[-1]) else Method.ANCHOR, ""
+    last = _last_message(case, link)
+    if anchor_of_hint(last):
+        return Method.AGAIN if repeats_hint(last) else Method.ANCHOR, ""
     if link.place is TurnPlace.NUDGE:
         return Method.NUDGE, ""
-    if not messages or messages[-1].role is not Role.ASSISTANT or link.parent is None:
+    if last.role is not Role.ASSISTANT or link.parent is None:
         return Method.HINT, ""
     before = case.loaded.exchanges[link.parent].response.text or ""
-    sent = messages[-1].text
+    sent = last.text
     kept = before[len(before.rstrip()) :]
     return Method.PREFILL, kept if kept and sent == sent.rstrip() else ""
+
+
+def _last_message(case: Case, link: Link) -> Message:
+    """The message that ends a request; of a prompt what stands behind the answer before, or that answer itself."""
+    exchange = case.loaded.exchanges[link.index]
+    messages = exchange.request.messages if exchange.request else ()
+    last = messages[-1] if messages else Message(Role.USER, ())
+    if link.parent is None or wire(exchange.api).history != "prompt":
+        return last
+    said = (case.loaded.exchanges[link.parent].response.text or "").rstrip()
+    if not said or said not in last.text:
+        return last
+    behind = last.text.rpartition(said)[2].strip()
+    return Message(Role.USER, (TextPart(behind),)) if behind else last._replace(role=Role.ASSISTANT)
 
 
 def results_in(exchange: Exchange) -> tuple[ToolResultPart, ...]:

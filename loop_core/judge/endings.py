@@ -231,7 +231,7 @@ def hit_stop_string(response: ChatResponse) -> bool:
     """Whether the response says that a stop string ended it; an empty answer is then what was asked for."""
     raw = (response.stop_reason.raw or "").casefold()
     native = (response.native.get("native_finish_reason") or "").casefold()
-    if "stop_sequence" in (raw, native):
+    if "stop_sequence" in (raw, native) and response.stop_reason.detail != "own_end":
         return True
     words = [response.native.get(name) for name in HITS]
     return any(word and not word.lstrip("-").isdigit() and word != "null" for word in words)

@@ -181,7 +181,9 @@ class Format:
     reduced: Callable[[Tool], Tool] = as_is
     """The tool with a schema that the provider takes; what cannot be said is left out, so that it allows more."""
     history: str = "messages"
-    """The field of a request body that holds the history."""
+    """The field of a request body that holds the history; in `prompt` it is one text."""
+    no_tools: str = ""
+    """Why requests declare no tools and answers call none; empty where they do."""
     stream_type: str = "text/event-stream"
     """The content type of a stream."""
     # -- what a turn may do -------------------------------------------------------------------------------------

@@ -100,6 +100,11 @@ def budget_words(word: str, full: str | None = None) -> dict[Moment, Spelling]:
     return says if full is None else {**says, Moment.FULL: say(full)}
 
 
+NO_CALLS: Mapping[str, str] = dict.fromkeys((
+    "malformed_call", "refused_repair", "leaked_call", "no_call", "no_index", "one_index", "wandering_index",
+    "fresh_ids"), "it has no calls")
+"""The faults that have no meaning in a format without calls -> why."""
+
 Says = Mapping[Moment, Spelling | None]
 """What is said at each moment; None if nothing is known of how."""
 

@@ -32,14 +32,14 @@ from loop_core import (
 from loop_core.client.exchange import Connection, Retries
 from loop_core.client.streaming import ShownText
 from loop_core.errors import CallerError, EncodeError
-from loop_core.formats import PLAYED
 from loop_core.judge.gate import Admission
 from loop_core.turn.policy import STRICT
 from loop_core.turn.state import Event, RunTools, Send, Turn
 from loop_core.values import ChatResponse, Role, Stop, StopReason, TextPart, TransportEnd, Usage
 from tests.scenes.live import PATIENT, QUICK, Told
+from tests.scenes.provider import CALLING
 
-each_format = pytest.mark.parametrize("api", PLAYED)
+each_format = pytest.mark.parametrize("api", CALLING)
 SCENARIOS = ("text", "cut-twice", "call", "cut-call", "restart", "filtered", "reset", "thinking")
 FURTHER = ("stalled",)
 QUIET = {"name": "quiet", "story": "Nothing is to be shown.", "prompt": "Anything new?",

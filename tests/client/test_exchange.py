@@ -8,11 +8,11 @@ from loop_core.client.address import Server, headers_of
 from loop_core.client.exchange import AT_ONCE, LINE_END, LONGEST_MARK, ResponseReader
 from loop_core.client.outgoing import http_request, live_request
 from loop_core.errors import CallerError
-from loop_core.formats import PLAYED
 from loop_core.turn.machine import begin
 from loop_core.values import Stop, ToolCall, TransportEnd, Usage
 from loop_core.wire import decode, decode_request, decoder
 from tests.scenes.live import Told, answer, request
+from tests.scenes.provider import CALLING
 
 KEY = "sk-test-0123456789abcdef"
 LONG = ToolCall("c1", "note", '{"text": "' + "many words " * AT_ONCE + '"}', True)
@@ -34,7 +34,7 @@ def body(api: str, text: str, *calls: ToolCall) -> bytes:
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 5_000])
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", CALLING)
 def test_an_answer_in_pieces_is_the_answer(api: str, size: int) -> None:
     said = body(api, SAYS_SO, LONG) if size > 1 else body(api, SAYS_SO)
     told = Told()
@@ -56,7 +56,7 @@ KEYS = {"anthropic_messages": ("x-api-key", KEY), "gemini_generate": ("x-goog-ap
 """Format -> the header that its provider documents for a key; the others take a bearer token."""
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", CALLING)
 def test_another_transport_gets_the_request_as_it_has_to_leave(api: str) -> None:
     server, asked = Server(api, "https://models.example", key=KEY), request(api)
     turn, (send,) = begin("t", asked)
@@ -90,7 +90,7 @@ def test_the_end_of_a_stream_is_known_with_its_last_byte(api: str, text: str) ->
     assert alone.saw_done is (api != "openai_responses")  # which has no word for it
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", CALLING)
 def test_no_mark_of_an_end_is_longer_than_what_is_kept(api: str) -> None:
     marks = decoder(api).closing
     assert marks

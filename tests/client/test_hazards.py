@@ -16,7 +16,6 @@ import pytest
 from loop_core.client.address import Server
 from loop_core.client.outgoing import ability
 from loop_core.client.transport import Live
-from loop_core.formats import PLAYED
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, run
 from loop_core.turn.state import Turn
@@ -35,11 +34,12 @@ from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES
 from tests.scenes.live import KINDS, QUICK, WORDS, Told, request
 from tests.scenes.loopback import Answer, Fake, Peer
+from tests.scenes.provider import CALLING
 
 WRITE = Tool("write", {"type": "object", "properties": {"path": {"type": "string"}, "text": {"type": "string"}},
                        "required": ["path", "text"]})
 LOOK = Tool("look", {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]})
-CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA, INTERACTIONS, COHERE = PLAYED
+CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA, INTERACTIONS, COHERE = CALLING
 TEXTUAL = (CHAT, RESPONSES, MESSAGES, CONVERSE, INTERACTIONS, COHERE)
 """Formats whose arguments are text, so that a cut in the middle of a call can be said."""
 TOOL_WORD = (CHAT, MESSAGES, CONVERSE, INTERACTIONS, COHERE)
@@ -125,7 +125,7 @@ class Hazard:
     """The paths that were written, in order."""
     requests: int = 0
     """0: as many as the script has."""
-    apis: Sequence[str] = tuple(PLAYED)
+    apis: Sequence[str] = tuple(CALLING)
     limits: dict[str, Any] = field(default_factory=dict)
     profile: str = "generic"
     stream: bool = True

@@ -9,7 +9,6 @@ import pytest
 
 from loop_core.client.outgoing import ability, body_of, outgoing, with_reduced_tools
 from loop_core.errors import CallerError
-from loop_core.formats import PLAYED
 from loop_core.judge.classify import judge
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
@@ -31,6 +30,7 @@ from loop_core.values import (
 from loop_core.wire import wire
 from loop_core.wire.format import Prefill
 from loop_core.wire.profiles import PROFILES, for_model, profile_named
+from tests.scenes.provider import CALLING
 
 ASK = Message(Role.USER, (TextPart("Tell me."),))
 
@@ -280,7 +280,7 @@ def test_the_cap_is_named_as_the_server_wants_it(profile: str, field: str) -> No
     assert body[field] == 5
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", CALLING)
 def test_every_way_of_continuing_that_a_profile_knows_fits_its_format(api: str) -> None:
     """A profile may serve several formats: a prefill of one is never asked for in another."""
     for profile in PROFILES.values():

@@ -22,7 +22,6 @@ from loop_core.client.exchange import Connection, Retries, Timeouts, retry_after
 from loop_core.client.mask import Mask
 from loop_core.client.transport import AsyncLive, Live
 from loop_core.errors import CallerError
-from loop_core.formats import PLAYED
 from loop_core.turn.loop import arun, run
 from loop_core.turn.state import RunTools, ToolResults, Turn
 from loop_core.turn.tools import Toolbox
@@ -43,8 +42,9 @@ from tests.scenes.live import (
     sync_turn,
 )
 from tests.scenes.loopback import Fake, Peer
+from tests.scenes.provider import CALLING
 
-each_format = pytest.mark.parametrize("api", PLAYED)
+each_format = pytest.mark.parametrize("api", CALLING)
 Turned = Callable[..., tuple[Turn, Told]]
 
 

@@ -25,6 +25,7 @@ from loop_core.values import (
     StopReason,
     ToolCall,
 )
+from loop_core.wire import decode
 from tests.scenes.turns import REQUEST, call, reply
 
 MARKUP = '<tool_call>{"name": "write", "arguments": {}}</tool_call>'
@@ -151,10 +152,18 @@ def test_a_stop_string_that_may_have_been_hit_makes_an_ending_unsure(extra: dict
     assert seen(stop=Stop.TOOL_CALL, request=asked).ending_sure, "no string ends an answer with a tool word"
 
 
-@pytest.mark.parametrize("api", ["anthropic_messages", "bedrock_converse", "cohere_chat", "anthropic_complete"])
+@pytest.mark.parametrize("api", ["anthropic_messages", "bedrock_converse", "cohere_chat"])
 def test_a_word_that_would_tell_of_a_stop_string_is_believed(api: str) -> None:
     asked = replace(REQUEST, extra={"stop_sequences": ["END"]})
     assert judge(replace(reply(Stop.END_TURN), api=api), asked).ending_sure
+
+
+def test_a_word_that_is_also_the_models_own_end_tells_of_no_stop_string() -> None:
+    """`/v1/complete` says `stop_sequence` for both, so an empty answer is unsure only where strings were set."""
+    body = b'{"type": "completion", "id": "c", "completion": "", "stop_reason": "stop_sequence", "model": "m"}'
+    came = decode("anthropic_complete", body)
+    assert judge(came, REQUEST).ending is Ending.EMPTY_ANSWER
+    assert not judge(came, replace(REQUEST, extra={"stop_sequences": ["END"]})).ending_sure
 
 
 def test_a_format_of_several_makers_may_not_tell_of_a_stop_string() -> None:

@@ -25,7 +25,6 @@ from inspector.whatif.branch_report import values
 from inspector.whatif.tree import Tree
 from loop_core.client.address import Server
 from loop_core.errors import CallerError
-from loop_core.formats import PLAYED
 from loop_core.turn.state import RequestPlace
 from loop_core.turn.tools import Toolbox
 from loop_core.turn.trace import Fidelity, step_key
@@ -45,6 +44,7 @@ from tests.scenes.live_branch import (
     with_a_call,
 )
 from tests.scenes.loopback import Fake, Peer
+from tests.scenes.provider import CALLING
 
 ROOT = Path(__file__).parents[2]
 NAME = "20260131-235959-000000"
@@ -322,7 +322,7 @@ def test_tools_that_are_given_are_run(ran: Ran, fake: Fake, tmp_path: Path, monk
 # -- every format, live and from the file ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", CALLING)
 @pytest.mark.parametrize("since", [0, 2, 4])
 def test_what_is_heard_again_from_the_file_is_what_was_heard(api: str, since: int, fake: Fake, tmp_path: Path) -> None:
     call = OSLO._replace(id=None) if api == "ollama_chat" else OSLO

@@ -20,7 +20,6 @@ from inspector.sessions import open_paths
 from loop_core.client.exchange import Connection as Reach
 from loop_core.client.exchange import Retries, Timeouts
 from loop_core.client.transport import AsyncLive, Live
-from loop_core.formats import PLAYED
 from loop_core.turn.loop import arun, run
 from loop_core.turn.state import Turn
 from loop_core.turn.tools import Toolbox
@@ -29,8 +28,9 @@ from loop_core.wire import wire
 from tests.scenes.live import KINDS, WORDS, answer, plan, request, server
 from tests.scenes.loop_server import Counted, Line, Loopback, loopback
 from tests.scenes.loopback import Fake, Peer
+from tests.scenes.provider import CALLING
 
-each_format = pytest.mark.parametrize("api", PLAYED)
+each_format = pytest.mark.parametrize("api", CALLING)
 PATIENT = Reach(Timeouts(connect=20, silence=20, whole=60, poll=0.01), Retries(most=0))
 TOOLS = (Tool("weather", {"type": "object"}),)
 INSIDE = 24

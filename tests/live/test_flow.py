@@ -10,17 +10,17 @@ from inspector.live.growing_views import Growing
 from inspector.live.stepper import Flow
 from inspector.report.lines.spans import Span, Tone, paragraphs, text_of
 from loop_core.client.streaming import PendingSeam
-from loop_core.formats import PLAYED
 from loop_core.turn.continuation import Method, SeamRule, Segment
 from loop_core.turn.seam import join
 from loop_core.values import Stop, ToolCall
 from loop_core.wire import decode
 from tests.scenes.live import answer
+from tests.scenes.provider import CALLING
 
 TEXT = "Über the lázy dog — and 🙂 goes on.\nA second line, \tand so on"
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", CALLING)
 @pytest.mark.parametrize("size", [1, 7, 4096])
 def test_what_has_come_is_what_the_decoder_reads(api: str, size: int) -> None:
     calls = () if api in ("gemini_generate", "ollama_chat") else (

@@ -26,7 +26,6 @@ from inspector.report.facts import view
 from inspector.sessions import open_paths
 from loop_core.client.address import Server
 from loop_core.errors import CallerError
-from loop_core.formats import PLAYED
 from loop_core.turn.limits import GUARDS
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.tools import Toolbox
@@ -35,6 +34,7 @@ from loop_core.values import Stop, Tool, ToolCall
 from tests.scenes.command import Ran
 from tests.scenes.live import ERROR, KINDS, QUICK, answer, request, streams
 from tests.scenes.loopback import Fake, Peer
+from tests.scenes.provider import CALLING
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-live-0123456789abcdefghij"
@@ -68,7 +68,7 @@ def test_a_cut_answer_is_continued_recorded_and_reported(ran: Ran, fake: Fake, t
     assert [turn.terminal for turn in again.turns] == ["completed"]
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", CALLING)
 def test_a_recording_read_again_says_what_was_seen_live(api: str, fake: Fake, tmp_path: Path) -> None:
     call = ToolCall(None if api == "ollama_chat" else "call_1", "weather", '{"city":"Oslo"}', closed=True)
     fake.answers = [streams(api, answer(api, "", Stop.TOOL_CALL, call)),
@@ -94,7 +94,7 @@ def test_a_recording_read_again_says_what_was_seen_live(api: str, fake: Fake, tm
     assert '"text": "sun"' in results[0]
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", CALLING)
 def test_an_empty_answer_is_asked_for_again_and_reported(ran: Ran, api: str, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams(api, answer(api, "", Stop.END_TURN)), streams(api, answer(api, "Three.", Stop.END_TURN))]
     record = tmp_path / "s.jsonl"
@@ -397,7 +397,7 @@ def test_a_profile_that_was_only_named_gets_no_key(ran: Ran, fake: Fake, tmp_pat
     assert "authorization" not in fake.got[0].headers
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", CALLING)
 def test_no_byte_that_is_written_holds_a_key(ran: Ran, api: str, fake: Fake, tmp_path: Path) -> None:
     """In every place where providers and tools put one: headers, an error's text, an answer, an argument, a result."""
     others = {"bearer": "Bearer abcDEF0123456789ghiJKL", "google": "AIzaSyA-0123456789abcdefghijklmnopqrstu"}
@@ -489,7 +489,7 @@ def test_a_recorder_refuses_a_folder(tmp_path: Path) -> None:
 
 
 def test_the_formats_of_bodies_are_known() -> None:
-    assert set(KINDS) <= set(PLAYED)
+    assert set(KINDS) <= set(CALLING)
 
 
 def test_words_that_were_quoted_are_cut_in_the_recording_too(fake: Fake, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from inspector.provider.scenarios import SCENARIOS, scenario_names
 from inspector.replay import Replay
 from loop_core.errors import LoopError
 from loop_core.formats import PLAYED
+from loop_core.wire import wire
 
 
 @pytest.fixture(autouse=True)
@@ -88,8 +89,15 @@ def test_what_cannot_be_begun_leaves_no_server_behind(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("api", PLAYED)
 def test_a_scenario_that_names_no_budget_runs_in_every_format(api: str) -> None:
-    turn = scenario_turn(all_stories()["call"], LiveOptions(api, ""), Settings())
-    assert played(turn).trace.steps[-1].turn.terminal == "completed"
+    story = all_stories()["text" if wire(api).no_tools else "call"]
+    assert played(scenario_turn(story, LiveOptions(api, ""), Settings())).trace.steps[-1].turn.terminal == "completed"
+
+
+@pytest.mark.parametrize("api", [api for api in PLAYED if wire(api).no_tools])
+def test_a_format_without_calls_plays_no_scenario_with_calls(api: str) -> None:
+    assert api not in formats_of(all_stories()["call"])
+    with pytest.raises(LoopError, match=f"{api} cannot say what happens in call"):
+        scenario_turn(all_stories()["call"], LiveOptions(api, ""), Settings())
 
 
 @pytest.mark.parametrize("name", scenario_names())

@@ -14,11 +14,11 @@ from inspector.live.inputs import secrets_of
 from inspector.live.recorder import exchange_of
 from loop_core.client.address import Server
 from loop_core.client.mask import Mask
-from loop_core.formats import PLAYED
 from loop_core.values import Stop, ToolCall
 from tests.scenes.command import Ended, Ran
 from tests.scenes.live import KINDS, answer, async_turn, streams, sync_turn
 from tests.scenes.loopback import Fake, Peer
+from tests.scenes.provider import CALLING
 
 KEY = "sk/live+0123456789=abc<&>xyz"
 """With all the characters that JSON, addresses and pages write differently."""
@@ -54,7 +54,7 @@ def echoes(fake: Fake) -> str:
 
 
 @pytest.mark.parametrize("size", [1, 5, 4096])
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", CALLING)
 def test_no_byte_that_is_written_holds_a_secret(
     ran: Ran, api: str, size: int, fake: Fake, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ from inspector.provider.scenarios import SCENARIOS
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from loop_core.errors import CallerError, LoopError
+from loop_core.wire import wire
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,7 +64,7 @@ def test_one_document_in_ascii() -> None:
 
 def test_a_larger_budget_finishes_the_call() -> None:
     made = json.loads(providers("--budget", "256", "--json").output)
-    assert {row["decision"] for row in made["rows"]} == {"run calls"}
+    assert {row["decision"] for row in made["rows"] if row["told"]} == {"run calls"}
 
 
 def test_another_policy() -> None:
@@ -180,4 +181,4 @@ def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
         result = providers(*[str(tmp_path) if word == "FOLDER" else word for word in words[2:]])
         assert result.exit_code == 0, words
         assert result.output
-    assert len(list(tmp_path.iterdir())) == len(DIALECTS)
+    assert len(list(tmp_path.iterdir())) == sum(not wire(dialect.api).no_tools for dialect in DIALECTS)

@@ -76,13 +76,18 @@ CALL_CUT: dict[str, Outcome] = {
     "cohere_chat/cohere": ("MAX_TOKENS", "max_tokens", "max_tokens", "prefix of a string", "hold, repair"),
 }
 
+PROMPTED = {"openai_completions", "anthropic_complete", "ollama_generate"}
+"""Formats without calls."""
+PROMPTS = ("openai_completions/openai", "anthropic_complete/anthropic", "ollama_generate/ollama")
 WORDS = {
     "openai_chat": "length", "openai_responses": "incomplete:max_output_tokens", "anthropic_messages": "max_tokens",
     "gemini_generate": "MAX_TOKENS", "bedrock_converse": "max_tokens", "ollama_chat": "length",
-    "gemini_interactions": "incomplete", "cohere_chat": "MAX_TOKENS",
+    "gemini_interactions": "incomplete", "cohere_chat": "MAX_TOKENS", "openai_completions": "length",
+    "ollama_generate": "length", "anthropic_complete": "max_tokens",
 }
 TEXT_CUT: dict[str, Outcome] = {
-    **{name: (WORDS[name.partition("/")[0]], "max_tokens", "max_tokens", "no call", "continue") for name in CALL_CUT},
+    **{name: (WORDS[name.partition("/")[0]], "max_tokens", "max_tokens", "no call", "continue")
+       for name in (*CALL_CUT, *PROMPTS)},
     "openai_chat/mimo": (None, "interrupted", "interrupted", "no call", "continue"),
     "openai_chat/openrouter": ("stop", "end_turn", "max_tokens", "no call", "continue"),
     "openai_chat/generic+alias": ("MAX_TOKENS", "max_tokens", "max_tokens", "no call", "continue"),
@@ -100,7 +105,7 @@ BATCH = {
 """One complete call before the cut one: what is left of the batch is held, but where nothing tells that it is cut."""
 
 AFTER = {
-    **{name: (*outcome[:3], "complete", "hold, repair") for name, outcome in TEXT_CUT.items()},
+    **{name: (*outcome[:3], "complete", "hold, repair") for name, outcome in TEXT_CUT.items() if name in CALL_CUT},
     "openai_chat/vllm": ("tool_calls", "tool_call", "max_tokens", "complete", "hold, repair"),
     "openai_responses/llama_cpp": ("completed", "end_turn", "max_tokens", "complete", "hold, repair"),
     "openai_chat/openrouter": ("length", "max_tokens", "max_tokens", "complete", "hold, repair"),
@@ -170,7 +175,7 @@ def test_a_complete_call_runs_whichever_word_its_server_has() -> None:
 
 def test_a_complete_text_ends_the_turn_whichever_word_its_server_has() -> None:
     told = row_of("text-done")
-    assert set(told) == set(CALL_CUT)
+    assert set(told) == {*CALL_CUT, *PROMPTS}
     assert {row.decision for row in told.values()} == {"finish"}
     assert told["openai_chat/together"].exchange.response.raw_stop_reason == "eos"
 
@@ -187,7 +192,7 @@ def test_thinking_that_does_not_count_leaves_the_budget_to_the_answer() -> None:
     silent = [name for name, row in told.items()
               if row.exchange.response.usage and row.exchange.response.usage.reasoning_tokens is None]
     assert silent == ["bedrock_converse/bedrock", "bedrock_converse/bedrock+whole", "ollama_chat/ollama",
-                      "ollama_chat/ollama+markup", "cohere_chat/cohere"]
+                      "ollama_chat/ollama+markup", "ollama_generate/ollama", "cohere_chat/cohere"]
 
 
 def words_of(scenario: str) -> dict[str, tuple[str | None, str, str]]:
@@ -274,9 +279,10 @@ def test_other_endings_are_told_as_the_servers_do(
 
 
 @pytest.mark.parametrize(("scenario", "apis"), [
-    ("paused", {"openai_chat", "bedrock_converse", "ollama_chat", "cohere_chat"}),
-    ("filtered", {"ollama_chat", "gemini_interactions", "cohere_chat"}),
+    ("paused", {"openai_chat", "bedrock_converse", "ollama_chat", "cohere_chat", *PROMPTED}),
+    ("filtered", {"ollama_chat", "gemini_interactions", "cohere_chat", "anthropic_complete", "ollama_generate"}),
     ("context-full", {"gemini_generate", "gemini_interactions"}),
+    ("call-cut", PROMPTED), ("two-calls", PROMPTED), ("call-then-text", PROMPTED), ("call-done", PROMPTED),
 ])
 def test_what_a_format_cannot_say_is_not_made_up(scenario: str, apis: set[str]) -> None:
     silent = {row.dialect.api for row in told_of(scenario) if not isinstance(row, DialectRow)}

@@ -15,7 +15,18 @@ from inspector.provider import Provider, serving
 from inspector.provider.server import origin
 from loop_core.errors import CallerError
 from loop_core.formats import PLAYED
-from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import (
+    CHAT,
+    COHERE,
+    COMPLETE,
+    COMPLETIONS,
+    CONVERSE,
+    GEMINI,
+    GENERATE,
+    MESSAGES,
+    OLLAMA,
+    RESPONSES,
+)
 from tests.scenes.refusals import BODIES, PATHS
 
 Came = tuple[int, dict[str, str], bytes]
@@ -75,7 +86,7 @@ def shape(body: bytes) -> str:
     ("POST", "/v2/rerank", "cohere"),
     ("GET", "/v1beta/files", "google NOT_FOUND"),
     ("POST", "/model/text/invoke", "bedrock ResourceNotFoundException"),
-    ("POST", "/api/generate", "ollama"),
+    ("POST", "/api/embed", "ollama"),
     ("DELETE", "/api/delete", "ollama"),
     ("PUT", "/v1/chat/completions", "openai invalid_request_error None"),
     ("GET", "/v1/responses", "openai invalid_request_error None"),
@@ -108,6 +119,8 @@ def test_a_model_that_is_not_there_is_not_found_in_every_format(api: str, provid
         CHAT: "openai invalid_request_error model_not_found", RESPONSES: "openai invalid_request_error model_not_found",
         MESSAGES: "anthropic not_found_error", GEMINI: "google NOT_FOUND",
         CONVERSE: "bedrock ResourceNotFoundException", OLLAMA: "ollama", COHERE: "cohere",
+        COMPLETIONS: "openai invalid_request_error model_not_found", COMPLETE: "anthropic not_found_error",
+        GENERATE: "ollama",
         "gemini_interactions": "interactions not_found"}[api]
 
 

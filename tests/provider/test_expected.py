@@ -14,8 +14,18 @@ from inspector.provider.scenarios import Kind, PlacedFault, Story
 from loop_core.formats import PLAYED
 from loop_core.turn.history import hint_message, repair_message
 from loop_core.values import ChatResponse, Message, Request, Role, Stop, TextPart, ToolCall
-from loop_core.wire import decode
-from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire import decode, wire
+from loop_core.wire.servers import (
+    CHAT,
+    COHERE,
+    COMPLETIONS,
+    CONVERSE,
+    GEMINI,
+    GENERATE,
+    MESSAGES,
+    OLLAMA,
+    RESPONSES,
+)
 from tests.scenes.provider import BASES, PAGE, TEXT, TOOLS, WRITE
 
 Check = Callable[[Reply, ChatResponse], bool]
@@ -28,7 +38,8 @@ def asked(api: str, stream: bool, cap: int | None, kind: Kind, base: str) -> Req
         said += [Message(Role.ASSISTANT, (TextPart(TEXT[:80]),)), hint_message()]
     if kind is Kind.REPAIR:
         said += [Message(Role.ASSISTANT, (TextPart(BASES[base][0].text),)), repair_message(())]
-    return Request(api, tuple(said), "m", (WRITE, PAGE), max_tokens=cap, stream=stream)
+    tools = () if wire(api).no_tools else (WRITE, PAGE)
+    return Request(api, tuple(said), "m", tools, max_tokens=cap, stream=stream)
 
 
 def played(name: str, value: Any, api: str = CHAT, stream: bool = True, base: str = "text", cap: int | None = None,
@@ -175,6 +186,8 @@ def test_no_reason_drops_the_reason_and_nothing_else(api: str, stream: bool) -> 
     assert came.saw_done == (plain.saw_done and not gone)
     assert len(made.frames) == len(told.frames) - gone
     word = {"gemini_interactions": b'"incomplete"', GEMINI: b"MAX_TOKENS",
-            RESPONSES: b"max_output_tokens", CHAT: b'"length"', OLLAMA: b'"length"', COHERE: b'"MAX_TOKENS"'}
+            RESPONSES: b"max_output_tokens", CHAT: b'"length"', OLLAMA: b'"length"',
+            COHERE: b'"MAX_TOKENS"', COMPLETIONS: b'"length"',
+            GENERATE: b'"length"'}
     assert word.get(api, b'"max_tokens"') in b"".join(told.frames)
     assert word.get(api, b'"max_tokens"') not in b"".join(made.frames)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inspector.provider import PlacedFault, Provider, Story, serving
-from inspector.provider.faults import FAULTS, Fault, Takes
+from inspector.provider.faults import FAULTS, Fault, Takes, meaningless
 from inspector.provider.reading import TAKES
 from loop_core.formats import PLAYED
 from loop_core.judge.arguments import parse_leniently
@@ -16,12 +16,25 @@ from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, RunTools, ToolResults, Turn
 from loop_core.values import ToolResultPart
 from loop_core.wire import wire
-from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
-from tests.scenes.provider import BASES, IMPATIENT, MEANT, QUICK, STORIES, TOOLS, each_way, named, play
+from loop_core.wire.servers import (
+    CHAT,
+    COHERE,
+    COMPLETE,
+    COMPLETIONS,
+    CONVERSE,
+    GEMINI,
+    GENERATE,
+    MESSAGES,
+    OLLAMA,
+    RESPONSES,
+)
+from tests.scenes.provider import BASES, IMPATIENT, MEANT, QUICK, STORIES, TOOLS, each_way, named, play, shown
 
 INTERACTIONS = "gemini_interactions"
-LOSING = {"malformed_frame": (CHAT, MESSAGES, GEMINI, OLLAMA, INTERACTIONS, COHERE)}
-"""Where text is lost and nothing can bring it back: the stream goes on behind the frame that was not read."""
+LOSING = {"malformed_frame": (CHAT, MESSAGES, GEMINI, OLLAMA, INTERACTIONS, COHERE, COMPLETIONS, COMPLETE, GENERATE),
+          "repeated": (COMPLETIONS, COMPLETE)}
+"""Where text is lost and nothing can bring it back: the stream goes on behind the frame that was not read. Or where it
+comes twice: a prompt that ends in a text is gone on from byte for byte."""
 BLIND = {"wrong_reason": ((GEMINI, True), (GEMINI, False), (OLLAMA, True), (OLLAMA, False))}
 """Where the call does not run and the turn ends all the same: it was not sent, and nothing says so."""
 
@@ -32,19 +45,23 @@ def ways(*apis: str, only: tuple[bool, ...] = (True, False)) -> frozenset[tuple[
     return frozenset((api, stream) for api in apis for stream in only)
 
 
+PROMPTED = ways(COMPLETIONS, COMPLETE, GENERATE)
+"""Formats without calls."""
 TOLD = {
-    "empty_choices": ways(CHAT),  # nothing else has choices
+    "empty_choices": ways(CHAT, COMPLETIONS),  # nothing else has choices
     "commentary": ways(RESPONSES),  # nothing else has phases
     "fallback": ways(MESSAGES),  # nothing else has blocks of it
     "fresh_ids": ways(CHAT),  # in no other format do later pieces of a call have an id, or come in pieces with one
     "wandering_index": ways(CHAT),
-    "no_index": ALL - ways(GEMINI, OLLAMA),  # whose calls stand in a list, whole
-    "one_index": ALL - ways(GEMINI, OLLAMA),
+    **dict.fromkeys(("refused_repair", "leaked_call"), ALL - PROMPTED),
+    "no_index": ALL - ways(GEMINI, OLLAMA) - PROMPTED,  # whose calls stand in a list, whole
+    "one_index": ALL - ways(GEMINI, OLLAMA) - PROMPTED,
     "no_call": ways(CHAT, MESSAGES, CONVERSE, INTERACTIONS, COHERE),  # the others have one word for both ends
-    "done_without_reason": ways(OLLAMA) | ways(CHAT, INTERACTIONS, only=(True,)),  # which mark the end
+    "done_without_reason":  # which mark the end
+        ways(OLLAMA, GENERATE) | ways(CHAT, COMPLETIONS, INTERACTIONS, only=(True,)),
     "paused": ways(MESSAGES, GEMINI, INTERACTIONS) | ways(RESPONSES, only=(False,)),
     "context_full": ALL - ways(GEMINI, INTERACTIONS),
-    "filtered": ALL - ways(OLLAMA, INTERACTIONS, COHERE),
+    "filtered": ALL - ways(OLLAMA, INTERACTIONS, COHERE, COMPLETE, GENERATE),
     "malformed_call": ways(CHAT, RESPONSES, GEMINI, COHERE) | ways(MESSAGES, CONVERSE, INTERACTIONS, only=(True,)),
 }
 """Fault -> the formats that have a place for it, streamed or whole, as their providers document them; else all have."""
@@ -73,9 +90,10 @@ def test_a_fault_ends_as_its_row_says(fault: Fault, provider: Provider) -> None:
         came = provider.seen[seen:]
         assert all(MEANT[name] == arguments for name, arguments in got.ran), f"{where}: a cut call ran"
         assert len(came) <= 6, where
-        if fault.refused(api, stream):
+        why = meaningless(shown(fault), api, stream)
+        if why:
             assert (came[0].status, got.turn.terminal) == (400, "error"), where
-            assert fault.refused(api, stream) in came[0].error, where
+            assert why in came[0].error, where
             continue
         assert got.turn.terminal == fault.end(api, stream), (where, got.turn.notice)
         befell = [request for request in came if fault.name in request.faults]

@@ -15,10 +15,11 @@ from loop_core.errors import CallerError
 from loop_core.formats import PLAYED
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
-from loop_core.turn.history import hint_message, repair_message
+from loop_core.turn.history import hint_message, nudge_message, repair_message
 from loop_core.values import Message, ReasoningPart, Request, Role, TextPart, ToolCall, ToolResultPart
-from loop_core.wire import decode
+from loop_core.wire import decode, wire
 from tests.scenes.cut_forms import CUT_FORMS
+from tests.scenes.provider import CALLING
 
 TEXT = "One, two, three, four. One, two, three, four, five, and then the same once more: six, seven, eight, nine, ten."
 CALL = ToolCall("c1", "count", '{"to": 10, "by": 1}')
@@ -81,7 +82,7 @@ def test_a_history_tells_where_it_stands(messages: tuple[Message, ...], answer: 
 
 
 @pytest.mark.parametrize("form", CUT_FORMS)
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", CALLING)
 def test_a_cut_call_that_was_answered_is_made_again_whole(api: str, form: str | None) -> None:
     """Whatever it was answered with: nothing whole was run, and the next answer would claim that it was."""
     for text in ("Error: the arguments were cut.", "done"):
@@ -211,7 +212,10 @@ def test_an_answer_is_said_in_pieces_of_any_size_and_is_whole(api: str) -> None:
         text, segments = "", []
         while len(text) < len(TEXT):
             history = (user("Go."), *((said(text),) if text else ()))
-            came = reply(STORY, Request(api, history, "m", max_tokens=cap, stream=True), True)
+            request = Request(api, history, "m", max_tokens=cap, stream=True)
+            if wire(api).history == "prompt":
+                request = wire(api).read_request(wire(api).encode_request(request))
+            came = reply(STORY, request, True)
             segments.append(came.segment)
             text += decode(api, b"".join(came.frames)).text or ""
         assert text == TEXT
@@ -239,3 +243,24 @@ def test_the_same_request_gets_the_same_bytes_and_another_seed_other_ones() -> N
     assert one == reply_at(replace(STORY, seed=1), request, StoryPlace(), True, None).frames
     assert b"".join(one) != b"".join(other)
     assert decode("openai_chat", b"".join(one)).text == decode("openai_chat", b"".join(other)).text == TEXT
+
+
+@pytest.mark.parametrize("api", [api for api in PLAYED if wire(api).history == "prompt"])
+@pytest.mark.parametrize(("messages", "answer", "at", "kind"), [
+    ((user("Go."),), 0, 0, Kind.FIRST),
+    ((user("One question: go."),), 0, 0, Kind.FIRST),
+    ((user("Go."), said(TEXT[:30])), 0, 30, Kind.CONTINUATION),
+    ((user("Go."), said(TEXT[:30]), hint_message()), 0, 30, Kind.CONTINUATION),
+    ((user("Go."), said(TEXT[:30]), hint_message(TEXT[10:30]), said(TEXT[30:50]), hint_message()), 0, 50,
+     Kind.CONTINUATION),
+    ((user("Go."), said(TEXT), user("And now?")), 1, 0, Kind.FIRST),
+    ((user("Go."), said(TEXT[:4])), 0, 4, Kind.CONTINUATION),
+    ((user("Go."), nudge_message()), 0, 0, Kind.CONTINUATION),
+])
+def test_the_turns_of_a_prompt_are_found_in_it(
+    api: str, messages: tuple[Message, ...], answer: int, at: int, kind: Kind
+) -> None:
+    history = tuple(each._replace(role=Role.USER) if each.role is Role.SYSTEM else each for each in messages)
+    body = wire(api).encode_request(Request(api, history, "m", max_tokens=9))
+    place = locate(STORY, wire(api).read_request(body))
+    assert (place.answer, place.said, place.kind) == (answer, at, kind)

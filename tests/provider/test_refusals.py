@@ -10,7 +10,18 @@ import pytest
 
 from inspector.provider import Provider, serving
 from loop_core.formats import PLAYED
-from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import (
+    CHAT,
+    COHERE,
+    COMPLETE,
+    COMPLETIONS,
+    CONVERSE,
+    GEMINI,
+    GENERATE,
+    MESSAGES,
+    OLLAMA,
+    RESPONSES,
+)
 from tests.scenes.refusals import BODIES, HI, PATHS, REFUSALS, body_of
 from tests.scenes.sdks import client_of, close_all
 
@@ -91,10 +102,24 @@ def _putting(data: bytes) -> Callable[..., None]:
     return put
 
 
-def _ollama(url: str, body: Any) -> Raised:
+def _complete(url: str, body: Any) -> Raised:
+    """Its SDK dropped it with version 1.0; the error is that of Messages, through the client of today."""
+    anthropic = pytest.importorskip("anthropic")
+    with pytest.raises(anthropic.APIStatusError) as raised:
+        client_of(MESSAGES, url).post("/v1/complete", body=body, cast_to=object)
+    why = raised.value
+    error = why.body["error"]
+    return Raised(type(why).__name__, why.status_code, error["type"], error["message"], None, why.request_id)
+
+
+def _generate(url: str, body: Any) -> Raised:
+    return _ollama(url, body, "/api/generate")
+
+
+def _ollama(url: str, body: Any, path: str = "/api/chat") -> Raised:
     ollama = pytest.importorskip("ollama")
     with pytest.raises(ollama.ResponseError) as raised:
-        client_of(OLLAMA, url)._request_raw("POST", "/api/chat", json=body)
+        client_of(OLLAMA, url)._request_raw("POST", path, json=body)
     return Raised(type(raised.value).__name__, raised.value.status_code, None, raised.value.error)
 
 
@@ -112,15 +137,18 @@ def _cohere(url: str, body: Any) -> Raised:
 ASKS: Mapping[str, Callable[[str, Any], Raised]] = {
     CHAT: _openai("/chat/completions"), RESPONSES: _openai("/responses"), MESSAGES: _anthropic, GEMINI: _genai,
     CONVERSE: _boto3, OLLAMA: _ollama, "gemini_interactions": _interactions, COHERE: _cohere,
+    COMPLETIONS: _openai("/completions"), COMPLETE: _complete, GENERATE: _generate,
 }
 NAMES = {
     CHAT: ("BadRequestError", "invalid_request_error"), RESPONSES: ("BadRequestError", "invalid_request_error"),
     MESSAGES: ("BadRequestError", "invalid_request_error"), GEMINI: ("ClientError", "INVALID_ARGUMENT"),
     CONVERSE: ("ValidationException", "ValidationException"), OLLAMA: ("ResponseError", None),
     "gemini_interactions": ("ClientError", "invalid_request"), COHERE: ("BadRequestError", None),
+    COMPLETIONS: ("BadRequestError", "invalid_request_error"), COMPLETE: ("BadRequestError", "invalid_request_error"),
+    GENERATE: ("ResponseError", None),
 }
 """Format -> the SDK's exception, and the type of the error in it."""
-IDENTIFIED = (CHAT, RESPONSES, MESSAGES, CONVERSE)
+IDENTIFIED = (CHAT, RESPONSES, MESSAGES, CONVERSE, COMPLETIONS, COMPLETE)
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +164,7 @@ def test_an_sdk_raises_its_own_error_with_the_fields_of_the_server(api: str, pro
     for row in REFUSALS[api]:
         raised = ASKS[api](provider.url, body_of(api, row))
         assert (raised.name, raised.status, raised.kind) == (NAMES[api][0], 400, NAMES[api][1]), row
-        if api in (CHAT, RESPONSES):
+        if api in (CHAT, RESPONSES, COMPLETIONS):
             assert (raised.place, raised.code) == (row.place, row.code)
         else:
             assert raised.place.startswith(row.place)

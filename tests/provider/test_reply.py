@@ -17,10 +17,10 @@ from loop_core.judge.arguments import parse
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission, admit_all
 from loop_core.values import Message, ReasoningPart, Request, Role, Stop, TextPart
-from loop_core.wire import decode
+from loop_core.wire import decode, wire
 from loop_core.wire.servers import CHAT, OLLAMA, RESPONSES
 from loop_core.wire.serving import Moment
-from tests.scenes.provider import BASES, MEANT, PAGE, TOOLS, WRITE, each_way
+from tests.scenes.provider import BASES, CALLING, MEANT, PAGE, TOOLS, WRITE, each_way
 
 THOUGHT = "The metrics come first, then the consumers, and then what the two have to do with each other."
 STORY = Story("all", "x", (replace(BASES["calls"][0], reasoning=THOUGHT),), TOOLS)
@@ -41,7 +41,7 @@ def total() -> int:
         size(call.name + (call.arguments or "")) for call in answer.calls)
 
 
-@pytest.mark.parametrize(("api", "stream"), each_way)
+@pytest.mark.parametrize(("api", "stream"), [way for way in each_way if way[0] in CALLING])
 def test_an_answer_is_cut_at_the_cap_that_was_sent_and_usage_agrees(api: str, stream: bool) -> None:
     full = total()
     for cap in (*range(1, full + 3), None):
@@ -73,7 +73,7 @@ def test_thinking_counts_unless_the_dialect_says_otherwise() -> None:
     (None, True, ["page_team", "write_file"]), ("auto", True, ["page_team", "write_file"]), ("none", True, []),
     ("any", False, ["page_team", "write_file"]), ("tool:write_file", False, ["write_file"]),
 ])
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", CALLING)
 def test_a_tool_choice_is_kept_to(api: str, choice: str | None, text: bool, names: list[str]) -> None:
     came = decode(api, b"".join(reply(STORY, asked(api, tool_choice=choice), True).frames))
     assert [call.name for call in came.tool_calls] == names
@@ -85,6 +85,10 @@ def test_a_tool_choice_is_kept_to(api: str, choice: str | None, text: bool, name
 def test_every_dialect_speaks_under_every_budget(dialect: object, stream: bool) -> None:
     """And no call is released of which not all came."""
     name, api = dialect.name, dialect.api  # type: ignore[attr-defined]
+    if api not in CALLING:
+        with pytest.raises(CallerError, match=r"the scenario all has no meaning here: a .* neither tools nor"):
+            reply(STORY, asked(api, stream), stream, name)
+        return
     for cap in (*range(1, total() + 1, 2), None):
         came = reply(STORY, asked(api, stream, max_tokens=cap), stream, name)
         response = decode(api, b"".join(came.frames), http_status=came.status)
@@ -123,9 +127,27 @@ def test_an_error_is_told_in_every_format(api: str, status: int) -> None:
     assert response.error.retryable is (status in (429, 500, 503, 529))
 
 
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("api", [api for api in PLAYED if api not in CALLING])
+def test_a_text_without_calls_is_cut_at_the_cap_that_was_sent(api: str, stream: bool) -> None:
+    """Thinking is of the tokens too, also where it is not sent, and where none are counted."""
+    story = replace(STORY, answers=(replace(STORY.answers[0], calls=()),))
+    full = size(THOUGHT) + size(STORY.answers[0].text)
+    for cap in (*range(1, full + 3), None):
+        came = reply(story, replace(asked(api, stream, max_tokens=cap), tools=()), stream)
+        response = decode(api, b"".join(came.frames))
+        spent = full if cap is None else min(cap, full)
+        assert came.tokens == spent
+        counted = None if "usage" in wire(api).loses else spent
+        assert (response.usage.output_tokens if response.usage else None) == counted
+        assert (response.stop_reason.normalized is Stop.MAX_TOKENS) is (spent < full)
+        assert (response.text or "") == story.answers[0].text[: max(0, spent - size(THOUGHT)) * 4]
+        assert response.reasoning_content == (THOUGHT[: spent * 4] if api == "ollama_generate" else None)
+
+
 def test_a_fault_without_a_meaning_is_refused() -> None:
     story = replace(STORY, faults=(PlacedFault("no_index"),))
-    with pytest.raises(CallerError, match="the fault no_index of the scenario all has no meaning here: parts"):
+    with pytest.raises(CallerError, match="the scenario all has no meaning here: parts"):
         reply(story, asked("gemini_generate"), True)
     assert FAULTS["no_index"].refused(CHAT, False) == "a list needs no index"
     assert FAULTS["no_index"].refused(CHAT, True) == ""

@@ -25,7 +25,18 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import decode, wire
-from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import (
+    CHAT,
+    COHERE,
+    COMPLETE,
+    COMPLETIONS,
+    CONVERSE,
+    GEMINI,
+    GENERATE,
+    MESSAGES,
+    OLLAMA,
+    RESPONSES,
+)
 from tests.scenes.provider import each_way
 from tests.scenes.sdk_types import Event, complaints, events
 
@@ -39,10 +50,15 @@ WORDS = {  # without calls, and with them
                 "model_context_window_exceeded", "malformed_model_output"), ("tool_use", "end_turn")),
     OLLAMA: (("stop", "length"), ("stop",)),
     "gemini_interactions": (("completed", "incomplete", "budget_exceeded"), ("requires_action",)),
+    COMPLETIONS: (("stop", "length", "content_filter"), ()),
+    COMPLETE: (("stop_sequence", "max_tokens"), ()),
+    GENERATE: (("stop", "length"), ()),
     COHERE: (("COMPLETE", "MAX_TOKENS", "STOP_SEQUENCE", "ERROR", "TIMEOUT"), ("TOOL_CALL",)),
 }
 REFUSES = (CHAT, RESPONSES)
 """Formats with a text of refusal beside the content."""
+KINDS = {GENERATE: ["thought", "text"], COMPLETIONS: ["text"], COMPLETE: ["text"]}
+"""What an answer holds that is not all of it."""
 BESIDE = {
     MESSAGES: (("stop_sequence", "stop_sequence"), ("refusal", "stop_details.explanation")),
     GEMINI: (("MALFORMED_FUNCTION_CALL", "finishMessage"), ("SAFETY", "finishMessage")),
@@ -79,13 +95,13 @@ def calls(draw: st.DrawFn, api: str, number: int) -> ToolCall:
 @st.composite
 def responses(draw: st.DrawFn, api: str) -> ChatResponse:
     """A response of which nothing is missing."""
-    kinds = draw(st.lists(st.sampled_from(["thought", "text", "call"]), max_size=4))
+    kinds = draw(st.lists(st.sampled_from(KINDS.get(api, ["thought", "text", "call"])), max_size=4))
     made: dict[str, Any] = {"thought": thoughts, "call": calls, "text": lambda api, number: TEXT.map(TextPart)}
     parts: tuple[ResponsePart, ...] = tuple(draw(made[kind](api, number)) for number, kind in enumerate(sorted(kinds)))
-    if api in (CHAT, OLLAMA):  # one text and one thought
+    if api in (CHAT, OLLAMA, GENERATE):  # one text and one thought
         parts = tuple({(type(part), getattr(part, "id", number) if type(part) is ToolCall else 0): part
                        for number, part in enumerate(parts)}.values())
-    if api in (OLLAMA, COHERE):
+    if api in (OLLAMA, COHERE, GENERATE):
         order = (ReasoningPart, TextPart, ToolCall)
         parts = tuple(sorted(parts, key=lambda part: order.index(type(part))))
     called = any(type(part) is ToolCall for part in parts)
@@ -118,6 +134,9 @@ FAILURES = {
     CONVERSE: ProviderError("Not today.", "modelStreamErrorException", None, True),
     OLLAMA: ProviderError("Not today."),
     COHERE: ProviderError("Not today.", retryable=True),
+    COMPLETIONS: ProviderError("Not today.", "server_error", "overloaded", True),
+    COMPLETE: ProviderError("Not today.", "overloaded_error", None, True),
+    GENERATE: ProviderError("Not today."),
 }
 
 

@@ -12,8 +12,18 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from inspector.provider import Intent, Provider, Story, all_stories, serving
-from inspector.provider.faults import FAULTS
-from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from inspector.provider.faults import meaningless
+from loop_core.wire.servers import (
+    CHAT,
+    COHERE,
+    COMPLETIONS,
+    CONVERSE,
+    GEMINI,
+    GENERATE,
+    MESSAGES,
+    OLLAMA,
+    RESPONSES,
+)
 from tests.scenes.sdks import SDKS, Question, Saw, client_of, close_all
 
 STORIES = all_stories()
@@ -28,9 +38,12 @@ WORDS = {  # an end, calls, a cut
     OLLAMA: ("stop", "stop", "length"),
     "gemini_interactions": ("completed", "requires_action", "incomplete"),
     COHERE: ("COMPLETE", "TOOL_CALL", "MAX_TOKENS"),
+    COMPLETIONS: ("stop", "", "length"),
+    GENERATE: ("stop", "", "length"),
 }
 OTHER_WORDS = {
-    "filtered": {CHAT: "content_filter", RESPONSES: "incomplete:content_filter", MESSAGES: "refusal", GEMINI: "SAFETY",
+    "filtered": {CHAT: "content_filter", COMPLETIONS: "content_filter",
+                 RESPONSES: "incomplete:content_filter", MESSAGES: "refusal", GEMINI: "SAFETY",
                  CONVERSE: "guardrail_intervened"},
     "paused": {MESSAGES: "pause_turn", RESPONSES: "in_progress", "gemini_interactions": "requires_continuation"},
 }
@@ -63,7 +76,7 @@ def ask(provider: Provider, api: str, stream: bool, story: Story, cap: int) -> S
 def test_an_sdk_sees_the_scenario(name: str, api: str, stream: bool, provider: Provider) -> None:
     story = STORIES[name]
     cap = story.max_tokens or 200
-    why = next((why for fault in story.faults if (why := FAULTS[fault.name].refused(api, stream))), "")
+    why = meaningless(story, api, stream)
     if why:
         with pytest.raises(Exception, match=r"has no meaning here") as refused:
             ask(provider, api, stream, story, cap)
@@ -94,7 +107,7 @@ def check(story: Story, api: str, stream: bool, cap: int, saw: Saw) -> None:
     room = ENDED_AT.get(story.name, limit)
     thought = min(room, math.ceil(len(answer.reasoning) / 4))
     said = min(room - thought, math.ceil(len(answer.text) / 4))
-    assert saw.thinking == answer.reasoning[: thought * 4]
+    assert saw.thinking == ("" if api == COMPLETIONS else answer.reasoning[: thought * 4]), "a completion is text"
     assert saw.text == answer.text[: said * 4]
     left, calls, spent = room - thought - said, list[tuple[str, str]](), thought + said
     cut = spent < math.ceil(len(answer.reasoning) / 4) + math.ceil(len(answer.text) / 4)
@@ -112,7 +125,7 @@ def check(story: Story, api: str, stream: bool, cap: int, saw: Saw) -> None:
         word = WORDS[api][2 if cut and not lies else 1 if calls or story.name == "no-call" else 0]
         assert saw.reason == OTHER_WORDS.get(story.name, {}).get(api, word)
         being_made = story.name == "paused" and api == RESPONSES  # usage is null until the response is there
-        uncounted = (being_made and not stream) or (api == OLLAMA and not spent)
+        uncounted = (being_made and not stream) or (api in (OLLAMA, GENERATE) and not spent)
         assert saw.tokens == (None if uncounted else spent)
     assert saw.model in (story.name, None)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from inspector.provider import Provider, Story, all_stories, serving
-from inspector.provider.faults import FAULTS
+from inspector.provider.faults import meaningless
 from inspector.provider.reading import FOLDER
 from loop_core.judge.arguments import parse
 from loop_core.wire.servers import GEMINI, MESSAGES, OLLAMA, RESPONSES
@@ -22,10 +22,6 @@ BLIND = {("lying-router", GEMINI), ("lying-router", OLLAMA)}
 def provider() -> Iterator[Provider]:
     with serving() as running:
         yield running
-
-
-def meaningless(story: Story, api: str, stream: bool) -> bool:
-    return any(FAULTS[fault.name].refused(api, stream) for fault in story.faults)
 
 
 def ends(story: Story, api: str, stream: bool) -> str:

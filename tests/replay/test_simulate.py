@@ -10,7 +10,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from inspector.replay.simulate import RULE, cut_word
-from loop_core.formats import PLAYED
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission
 from loop_core.judge.signs import stops_in_the_middle
@@ -22,9 +21,10 @@ from loop_core.turn.trace import Fidelity, Trace
 from loop_core.values import ReasoningPart, Request, Stop, TextPart, Usage
 from loop_core.wire import decode
 from tests.scenes.essence import essence
+from tests.scenes.provider import CALLING
 from tests.scenes.simulated import AMPLE, TOKEN, WHOLE_CALLS, WORDS, answers, call, play, said, simulated, tokens
 
-each_format = pytest.mark.parametrize("api", PLAYED)
+each_format = pytest.mark.parametrize("api", CALLING)
 TEXT = "One by one the lamps went out, and nobody counted them. Nobody had a reason to; the sea was calm.\n\nIt rose."
 ARGUMENTS = '{"text": "the first line, and then the second"}'
 
@@ -170,7 +170,7 @@ def test_other_limits_alone_leave_the_recording_as_it_is() -> None:
 
 @settings(max_examples=120, deadline=None)
 @given(
-    api=st.sampled_from(sorted(PLAYED)),
+    api=st.sampled_from(sorted(CALLING)),
     method=st.sampled_from([Method.PREFILL, Method.ANCHOR]),
     text=st.text(st.sampled_from("xb \n\té字"), min_size=1, max_size=90),
     splits=st.lists(st.integers(1, 89), max_size=3),

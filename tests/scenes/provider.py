@@ -21,6 +21,7 @@ from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.state import Turn
 from loop_core.turn.tools import Toolbox, ToolRunner
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall
+from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES
 
 QUICK = Connection(Timeouts(connect=5, silence=0.5, whole=20, poll=0.01), Retries(most=2, longest=1, first=0.01))
@@ -50,6 +51,8 @@ BASES: Mapping[str, tuple[Intent, ...]] = {
     "calls": (Intent(text="I page them.", calls=(_PAGE, _WRITE)), Intent(text="Done.")),
 }
 TOOLS = (DeclaredTool(WRITE), DeclaredTool(PAGE))
+CALLING = tuple(api for api in PLAYED if not wire(api).no_tools)
+"""The formats whose answers call tools."""
 each_way = [(api, stream) for api in PLAYED for stream in (True, False)]
 PROFILES_OF = {"anthropic_messages": "claude-sonnet-4-5", "bedrock_converse": "anthropic.claude-sonnet-4-5"}
 
@@ -97,6 +100,7 @@ def play(
 
         return call
 
+    tools = () if wire(api).no_tools else tools
     request = Request(api, (Message(Role.USER, (TextPart("Go on."),)),), model, tools, max_tokens=cap, stream=stream)
     plan = Plan(Limits(**limits), policy, ability=ability(PROFILES[profile], api))
     box = Toolbox({each.name: tool(each.name) for each in tools})

@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import (
+    CHAT,
+    COHERE,
+    COMPLETE,
+    COMPLETIONS,
+    CONVERSE,
+    GEMINI,
+    GENERATE,
+    MESSAGES,
+    OLLAMA,
+    RESPONSES,
+)
 
 INTERACTIONS = "gemini_interactions"
 DROP = object()
@@ -25,12 +36,16 @@ BODIES: Mapping[str, dict[str, Any]] = {
     OLLAMA: {"model": "text", "messages": [HI], "stream": False},
     INTERACTIONS: {"model": "text", "input": "Hi."},
     COHERE: {"model": "text", "messages": [HI]},
+    COMPLETIONS: {"model": "text", "prompt": "Hi."},
+    COMPLETE: {"model": "text", "prompt": "Hi.", "max_tokens_to_sample": 64},
+    GENERATE: {"model": "text", "prompt": "Hi.", "stream": False},
 }
 """Format -> a request that is accepted."""
 PATHS: Mapping[str, str] = {
     CHAT: "/v1/chat/completions", RESPONSES: "/v1/responses", MESSAGES: "/v1/messages",
     GEMINI: "/v1beta/models/text:generateContent", CONVERSE: "/model/text/converse", OLLAMA: "/api/chat",
     INTERACTIONS: "/v1beta/interactions", COHERE: "/v2/chat",
+    COMPLETIONS: "/v1/completions", COMPLETE: "/v1/complete", GENERATE: "/api/generate",
 }
 
 
@@ -531,8 +546,55 @@ COHERES = (
     Refusal({"messages": [HI, {"role": "tool", "tool_call_id": "c1", "content": "x"}]}, "messages.1: no tool call"),
 )
 
+COMPLETED = (
+    Refusal({"model": DROP}),
+    Refusal({"prompt": DROP}, "prompt", MISSING),
+    Refusal({"prompt": 5}, "prompt", TYPE),
+    Refusal({"prompt": ["Hi.", "Ho."]}, "prompt", "array_above_max_length"),
+    Refusal({"prompt": [5]}, "prompt[0]", TYPE),
+    Refusal({"max_tokens": 0}, "max_tokens", "integer_below_min_value"),
+    Refusal({"stream": "true"}, "stream", TYPE),
+    Refusal({"stream": True, "stream_options": True}, "stream_options", TYPE),
+    Refusal({"stream_options": {"include_usage": True}}, "stream_options"),
+    Refusal({"temperature": 2.5}, "temperature", "decimal_above_max_value"),
+    Refusal({"top_p": -0.1}, "top_p", "decimal_below_min_value"),
+    Refusal({"presence_penalty": 3}, "presence_penalty", "decimal_above_max_value"),
+    Refusal({"frequency_penalty": -3}, "frequency_penalty", "decimal_below_min_value"),
+    Refusal({"seed": "x"}, "seed", TYPE),
+    Refusal({"stop": 5}, "stop", TYPE),
+    Refusal({"stop": [5]}, "stop[0]", TYPE),
+    Refusal({"n": 2}, "n", "unsupported_value"),
+    Refusal({"best_of": 2}, "best_of", "unsupported_parameter"),
+    Refusal({"echo": True}, "echo", "unsupported_parameter"),
+    Refusal({"logprobs": 0}, "logprobs", "unsupported_parameter"),
+    Refusal({"suffix": "x"}, "suffix", "unsupported_parameter"),
+)
+COMPLETE_ROWS = (
+    Refusal({"model": DROP}, "model: "),
+    Refusal({"prompt": DROP}, "prompt: "),
+    Refusal({"max_tokens_to_sample": DROP}, "max_tokens_to_sample: "),
+    Refusal({"max_tokens_to_sample": 0}, "max_tokens_to_sample: "),
+    Refusal({"stop_sequences": "x"}, "stop_sequences: "),
+    Refusal({"stop_sequences": [5]}, "stop_sequences.0: "),
+    Refusal({"stream": "true"}, "stream: "),
+    Refusal({"temperature": 1.5}, "temperature: "),
+    Refusal({"top_p": 2}, "top_p: "),
+    Refusal({"top_k": -1}, "top_k: "),
+    Refusal({"metadata": "x"}, "metadata: "),
+)
+GENERATED = (
+    Refusal({"prompt": DROP}, "prompt: "),
+    Refusal({"system": 5}, "system: "),
+    Refusal({"template": 5}, "template: "),
+    Refusal({"suffix": "x"}, "suffix: "),
+    Refusal({"context": [1]}, "context: "),
+    Refusal({"images": "x"}, "images: "),
+    Refusal({"images": [5]}, "images.0: "),
+    Refusal({"raw": "yes"}, "raw: "),
+    *(row for row in OLLAMAS if not {"messages", "tools"} & set(row.change)),
+)
 REFUSALS: Mapping[str, tuple[Refusal, ...]] = {
-    COHERE: COHERES,
+    COHERE: COHERES, COMPLETIONS: COMPLETED, COMPLETE: COMPLETE_ROWS, GENERATE: GENERATED,
     INTERACTIONS: INTERACTED,
     CHAT: CHATS, RESPONSES: RESPONSE, MESSAGES: MESSAGE, GEMINI: GEMINIS, CONVERSE: CONVERSES, OLLAMA: OLLAMAS,
 }

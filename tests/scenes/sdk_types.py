@@ -15,7 +15,18 @@ from typing import Any, NamedTuple, get_args
 
 import pytest
 
-from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import (
+    CHAT,
+    COHERE,
+    COMPLETE,
+    COMPLETIONS,
+    CONVERSE,
+    GEMINI,
+    GENERATE,
+    MESSAGES,
+    OLLAMA,
+    RESPONSES,
+)
 
 Value = dict[str, Any]
 
@@ -54,7 +65,7 @@ def events(api: str, stream: bool, body: bytes) -> list[Event]:
         return [Event(None, json.loads(body))]
     if api == CONVERSE:
         return list(_frames(body))
-    if api == OLLAMA:
+    if api in (OLLAMA, GENERATE):
         assert body.endswith(b"\n")
         return [Event(None, json.loads(line)) for line in body.splitlines()]
     return list(_sent(body))
@@ -416,12 +427,41 @@ def _cohere_error(name: str | None, value: Value) -> list[str]:
     return [] if isinstance(value.get("message"), str) else ["an error has a message"]
 
 
+# -- prompts ---------------------------------------------------------------------------------------------------------
+
+
+def _completions(stream: bool, name: str | None, value: Value) -> list[str]:
+    """A chunk is a completion whose choice may have no reason yet, and whose usage comes without choices."""
+    types = pytest.importorskip("openai.types")
+    choices = [{**choice, "finish_reason": choice.get("finish_reason") or "stop"} if stream and isinstance(choice, dict)
+               and choice.get("finish_reason", 0) is None else choice for choice in value.get("choices") or ()]
+    return _valid(types.Completion, {**value, "choices": choices} if isinstance(value.get("choices"), list) else value)
+
+
+def _generate(stream: bool, name: str | None, value: Value) -> list[str]:
+    return _valid(pytest.importorskip("ollama").GenerateResponse, value)
+
+
+COMPLETION = {"type": str, "id": str, "completion": str, "model": str, "stop_reason": str, "stop": str}
+"""anthropic 0.125.0 types/completion.py, the last version that has it before 1.0; `stop` is of older servers."""
+
+
+def _complete(stream: bool, name: str | None, value: Value) -> list[str]:
+    found = [f"{key} is not declared, or of another type" for key, each in value.items()
+             if type(each) is not COMPLETION.get(key) and not (each is None and key in ("stop_reason", "stop"))]
+    found += [f"{key} is missing" for key in ("type", "id", "completion", "model") if key not in value]
+    right = value.get("type") == "completion" and name == ("completion" if stream else None)
+    wrong_word = value.get("stop_reason") not in (None, "stop_sequence", "max_tokens")
+    return found + ([] if right else ["this is no completion"]) + (["no such word"] if wrong_word else [])
+
+
 TYPES: Mapping[str, Callable[[bool, str | None, Value], list[str]]] = {
     CHAT: _chat, RESPONSES: _responses, MESSAGES: _messages, GEMINI: _gemini, CONVERSE: _converse, OLLAMA: _ollama,
     "gemini_interactions": _interactions, COHERE: _cohere,
+    COMPLETIONS: _completions, COMPLETE: _complete, GENERATE: _generate,
 }
 ERRORS: Mapping[str, Callable[[str | None, Value], list[str]]] = {
     CHAT: _openai_error, RESPONSES: _openai_error, MESSAGES: _anthropic_error, GEMINI: _google_error,
     OLLAMA: _ollama_error, "gemini_interactions": _interactions_error,
-    COHERE: _cohere_error,
+    COHERE: _cohere_error, COMPLETIONS: _openai_error, COMPLETE: _anthropic_error, GENERATE: _ollama_error,
 }

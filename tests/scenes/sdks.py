@@ -16,7 +16,17 @@ from typing import Any
 import pytest
 
 from inspector.provider.scenarios import DeclaredTool
-from loop_core.wire.servers import CHAT, COHERE, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
+from loop_core.wire.servers import (
+    CHAT,
+    COHERE,
+    COMPLETIONS,
+    CONVERSE,
+    GEMINI,
+    GENERATE,
+    MESSAGES,
+    OLLAMA,
+    RESPONSES,
+)
 
 
 @dataclass
@@ -343,8 +353,34 @@ def cohere_chat(question: Question) -> Saw:
     return saw
 
 
+def openai_completions(question: Question) -> Saw:
+    came = client_of(CHAT, question.url).completions.create(
+        model=question.model, prompt=question.prompt, max_tokens=question.cap, stream=question.stream)
+    saw = Saw()
+    for event in came if question.stream else [came]:
+        saw.model = event.model or saw.model
+        if event.usage is not None:
+            saw.tokens = event.usage.completion_tokens
+        for choice in event.choices:
+            saw.text += choice.text
+            saw.reason = choice.finish_reason or saw.reason
+    return saw
+
+
+def ollama_generate(question: Question) -> Saw:
+    saw = Saw()
+    came = client_of(OLLAMA, question.url).generate(
+        model=question.model, prompt=question.prompt, stream=question.stream, options={"num_predict": question.cap})
+    for event in came if question.stream else [came]:
+        saw.model = event.model
+        saw.text += event.response
+        saw.thinking += event.thinking or ""
+        saw.reason, saw.tokens = event.done_reason or saw.reason, event.eval_count or saw.tokens
+    return saw
+
+
 SDKS: Mapping[str, Ask] = {
     CHAT: openai_chat, RESPONSES: openai_responses, MESSAGES: anthropic_messages, GEMINI: gemini_generate,
     CONVERSE: bedrock_converse, OLLAMA: ollama_chat, "gemini_interactions": gemini_interactions,
-    COHERE: cohere_chat,
+    COHERE: cohere_chat, COMPLETIONS: openai_completions, GENERATE: ollama_generate,
 }

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from inspector.replay.simulate import SimulatedTurn
 from inspector.replay.tokens import measure
-from loop_core.formats import PLAYED
 from loop_core.judge.classify import judge
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
@@ -30,6 +29,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import decode, deltas, wire
+from tests.scenes.provider import CALLING
 
 WORDS: Mapping[str, tuple[str, str, str]] = {
     "openai_chat": ("stop", "length", "tool_calls"),
@@ -42,7 +42,7 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     "cohere_chat": ("COMPLETE", "MAX_TOKENS", "TOOL_CALL"),
 }
 """Format -> its words for an end of turn, a budget cut and a tool call, as the providers document them."""
-assert WORDS.keys() == set(PLAYED)
+assert WORDS.keys() == set(CALLING)
 WHOLE_CALLS = ("gemini_generate", "ollama_chat")
 """Formats that send arguments as an object, so that a cut one cannot be said."""
 TOKEN = 3

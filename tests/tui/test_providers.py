@@ -88,9 +88,11 @@ async def test_the_row_at_the_cursor_is_told_below(app_on: AppOn) -> None:
         assert chosen(rows) == "openai_chat/vllm"
         assert "its call parser says tool_calls, whatever ended the call" in page(pilot.app)
         await pilot.press("G")
-        assert chosen(rows) == "cohere_chat/cohere"
+        assert chosen(rows) == "anthropic_complete/anthropic"
         # Headings are passed over.
         await pilot.press("k")
+        assert chosen(rows) == "cohere_chat/cohere"
+        await pilot.press("k", "k", "k")
         assert chosen(rows) == "gemini_interactions/gemini+whole"
         await pilot.press("k")
         assert chosen(rows) == "gemini_interactions/gemini"

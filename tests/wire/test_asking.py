@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loop_core.errors import EncodeError
-from loop_core.formats import FORMATS, PLAYED
+from loop_core.formats import FORMATS
 from loop_core.values import (
     ArgsForm,
     CallKind,
@@ -33,6 +33,7 @@ from loop_core.values import (
 from loop_core.wire import wire
 from loop_core.wire.gemini_generate.table import problems, reduce_schema
 from tests.scenes.essence import request_essence
+from tests.scenes.provider import CALLING
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = Tool("weather", SCHEMA, "The weather of a city.")
@@ -196,7 +197,7 @@ PLACES = {
     "ollama_chat": "/chat", "gemini_interactions": "/interactions",
     "cohere_chat": "/chat",
 }
-each_format = pytest.mark.parametrize("api", PLAYED)
+each_format = pytest.mark.parametrize("api", CALLING)
 
 
 @each_format
@@ -274,7 +275,7 @@ def test_messages_needs_a_cap() -> None:
         wire("anthropic_messages").encode_request(replace(story("anthropic_messages"), max_tokens=None))
 
 
-@pytest.mark.parametrize("api", sorted(set(PLAYED) - {"openai_chat", "gemini_generate"}))
+@pytest.mark.parametrize("api", sorted(set(CALLING) - {"openai_chat", "gemini_generate"}))
 def test_only_one_answer_can_be_asked_for(api: str) -> None:
     with pytest.raises(EncodeError, match="only one answer"):
         wire(api).encode_request(replace(story(api), n=2))
@@ -351,7 +352,7 @@ IDS: dict[str, Callable[[Any], tuple[list[Any], list[Any]]]] = {
 """Format -> the ids of the calls of a body, and each result with the id that it answers."""
 
 
-@pytest.mark.parametrize("api", sorted(PLAYED))
+@pytest.mark.parametrize("api", sorted(CALLING))
 def test_ids_that_come_twice_are_made_unique_and_their_results_follow(api: str) -> None:
     """Servers give every call of an answer the same id, or count from 0 in every answer; strict ones refuse such a
     history."""

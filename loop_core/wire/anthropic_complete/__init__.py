@@ -1,7 +1,7 @@
 """Anthropic's legacy text completions, `POST /v1/complete`: one prompt, one text, no token counts.
 
 A stream is server-sent events, each of which is a whole completion with the next piece of the text; the last one holds
-the reason. Source: the anthropic SDK 2.12.0 (types/completion.py, resources/completions.py).
+the reason. Source: the anthropic SDK 0.125.0 (types/completion.py, resources/completions.py).
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ from loop_core.wire.body import (
     word,
 )
 from loop_core.wire.failures import read_error
-from loop_core.wire.format import VERSION, Format, Home
+from loop_core.wire.format import VERSION, Format, Home, Prefill
 from loop_core.wire.reads import FactRow
 
 API = "anthropic_complete"
+NO_TOOLS = "a completion has neither tools nor calls"
 
-_SDK = "anthropic 2.12.0 types/completion.py"
+_SDK = "anthropic 0.125.0 types/completion.py"
 
 STOP_REASONS: Mapping[str, StopRow] = {
-    "stop_sequence": StopRow(Stop.END_TURN, None, _SDK),
+    "stop_sequence": StopRow(Stop.END_TURN, "own_end", _SDK),
     "max_tokens": StopRow(Stop.MAX_TOKENS, None, _SDK),
 }
 """Native word -> mapped reason. `stop_sequence` is also said where the model's own end, a turn of the human, came."""
@@ -209,7 +210,7 @@ def encode_request(request: Request) -> dict[str, Any]:
         EncodeError: it holds what the format cannot carry.
     """
     one_choice(request, API)
-    no_calls(request, API, "a completion has neither tools nor calls")
+    no_calls(request, API, NO_TOOLS)
     body = non_null(model=request.model, prompt=prompt_of(request.messages, API) or None,
                     max_tokens_to_sample=request.max_tokens)
     if request.stream:
@@ -234,4 +235,6 @@ FORMAT = Format(
     home=Home("https://api.anthropic.com", "/v1", VERSION, "x-api-key", (("anthropic-version", "2023-06-01"),)),
     provider="anthropic",
     history="prompt",
+    no_tools=NO_TOOLS,
+    prefills=frozenset(Prefill),  # whatever the server: the text stands right behind its prompt
 )

@@ -91,8 +91,9 @@ def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
     return [(value, "index")] if "index" in value else []
 
 
-def _refused(refused: RequestRefusal) -> Event:
-    return {"type": "error", "error": {"type": refused.kind, "message": refused.message}}
+def refused(why: RequestRefusal) -> Event:
+    """The body of an error of Anthropic's."""
+    return {"type": "error", "error": {"type": why.kind, "message": why.message}}
 
 
 def _follows(body: Body) -> str | None:
@@ -254,7 +255,7 @@ SERVING = Serving(
     counts_early=True,
     indexes=_indexes,
     errors=ERRORS,
-    refused=_refused,
+    refused=refused,
     stops=("stop_sequences",),
     stopped="stop_sequence",
     stopped_field="stop_sequence",

@@ -60,11 +60,13 @@ def _text(name: str | None, value: Event) -> tuple[Event, str]:
     return value["message"], "content"
 
 
-def _refused(refused: RequestRefusal) -> Event:
-    return {"error": refused.message}
+def refused(why: RequestRefusal) -> Event:
+    """The body of an error of Ollama's."""
+    return {"error": why.message}
 
 
-def _dated(value: Event) -> bool:
+def dated(value: Event) -> bool:
+    """Sets when it was made, and at its end how long that took."""
     if "created_at" not in value:
         return False
     value["created_at"] = DATE
@@ -127,7 +129,8 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def _json_shape(extra: Body) -> JSONShape | None:
+def json_shape(extra: Body) -> JSONShape | None:
+    """The JSON that `format` asks for."""
     wanted = extra.get("format")
     return JSONShape("format", {"type": "object"} if wanted == "json" else wanted) if wanted else None
 
@@ -144,13 +147,13 @@ SERVING = Serving(
     calls_last=True,
     ends_without=True,
     errors={},
-    refused=_refused,
+    refused=refused,
     stops=("options", "stop"),
     cannot=CANNOT,
     ends=ENDS,
     demands=Demands(MEMBERS, RULES),
-    json_shape=_json_shape,
-    dated=_dated,
+    json_shape=json_shape,
+    dated=dated,
     near=re.compile(r"/api/"),
     peers=PEERS,
 )

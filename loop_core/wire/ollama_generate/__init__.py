@@ -36,6 +36,7 @@ from loop_core.wire.ollama_chat.table import LOSES, STOP_REASONS
 from loop_core.wire.reads import FactRow
 
 API = "ollama_generate"
+NO_TOOLS = "a generated answer has neither tools nor results"
 PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/api/generate/?(?=$|[?#])"),)
 
 
@@ -154,7 +155,7 @@ def encode_request(request: Request) -> dict[str, Any]:
         EncodeError: it holds what the format cannot carry.
     """
     one_choice(request, API)
-    no_calls(request, API, "a generated answer has neither tools nor results")
+    no_calls(request, API, NO_TOOLS)
     system = "\n\n".join(message.text for message in request.messages if message.role is Role.SYSTEM)
     others = [message for message in request.messages if message.role is not Role.SYSTEM]
     only_text([message for message in request.messages if message.role is Role.SYSTEM], API)
@@ -192,5 +193,6 @@ FORMAT = Format(
     home=Home("http://127.0.0.1:11434", "/api", re.compile(r"/api$"), "authorization"),
     provider="ollama",
     history="prompt",
+    no_tools=NO_TOOLS,
     stream_type="application/x-ndjson",
 )

@@ -76,7 +76,8 @@ def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
     return [(call, "index") for choice in _choices(value) for call in choice.get("delta", {}).get("tool_calls", ())]
 
 
-def _dated(value: Event) -> bool:
+def dated(value: Event) -> bool:
+    """Sets when it was made."""
     if "created" not in value:  # an error
         return False
     value["created"] = MADE
@@ -228,6 +229,6 @@ SERVING = Serving(
     demands=Demands(MEMBERS, RULES, Telling.CODES),
     json_shape=_json_shape,
     request_id=RequestId("x-request-id", "req_{}".format),
-    dated=_dated,
+    dated=dated,
     peers=PEERS,
 )

@@ -15,7 +15,7 @@ from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, Stop, TextPart
 from loop_core.wire.base import ForeignWord, StopRow
 from loop_core.wire.body import PROMPT_LOSES, dump, integer, merge, no_calls, non_null, pieces, prompt_of, rest, word
-from loop_core.wire.format import ANY_PATH, Format, Home
+from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
 from loop_core.wire.openai_chat.table import READS as CHAT_READS
 from loop_core.wire.openai_chat.table import STREAM_READS as CHAT_STREAM_READS
@@ -23,6 +23,7 @@ from loop_core.wire.openai_chat.table import write_usage
 from loop_core.wire.reads import FactRow
 
 API = "openai_completions"
+NO_TOOLS = "a completion has neither tools nor calls"
 
 _SDK = "openai 3.54.0 types/completion_choice.py:22"
 
@@ -219,7 +220,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     Raises:
         EncodeError: it holds what the format cannot carry.
     """
-    no_calls(request, API, "a completion has neither tools nor calls")
+    no_calls(request, API, NO_TOOLS)
     texts = [message.text for message in request.messages]
     several = len(texts) > 1 and request.n == len(texts) and all(m.role is Role.USER for m in request.messages)
     prompt: Any = texts if several else prompt_of(request.messages, API)
@@ -247,4 +248,6 @@ FORMAT = Format(
     home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
     provider="openai",
     history="prompt",
+    no_tools=NO_TOOLS,
+    prefills=frozenset(Prefill),  # whatever the server: the text stands right behind its prompt
 )

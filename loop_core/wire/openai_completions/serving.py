@@ -1,0 +1,102 @@
+"""How a server of OpenAI's legacy completions is played: its words, and what it demands of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from loop_core.wire.demands import Body, Demands, Member, RequestError, Rule, Telling
+from loop_core.wire.openai_chat.serving import dated
+from loop_core.wire.serving import (
+    NO_CALLS,
+    Event,
+    Moment,
+    OwnServer,
+    RequestId,
+    Serving,
+    Spelling,
+    StopPlace,
+    fails,
+    say,
+)
+
+SAYS: Mapping[Moment, Spelling] = {
+    Moment.ENDED: say("stop"),
+    Moment.CUT: say("length"),
+    Moment.FULL: say("length"),
+    Moment.FILTERED: say("content_filter"),
+    Moment.FAILED: fails(None, "The server had an error while processing the request.", "server_error"),
+    Moment.BROKEN: say(None),
+}
+CANNOT: Mapping[str, str] = {
+    **NO_CALLS,
+    "paused": "it has no word for a pause",
+    "fallback": "it has no block that tells of it",
+    "commentary": "a completion has no phase",
+    "done_without_reason whole": "a whole body has no mark",
+}
+ENDS: Mapping[str, str] = {"context_full": "completed", "echoed": "no_progress"}
+
+
+def _text(name: str | None, value: Event) -> tuple[Event, str]:
+    return value["choices"][0], "text"
+
+
+def _choices(value: Event) -> Sequence[Event]:
+    return value.get("choices") or ()
+
+
+# -- What it demands -------------------------------------------------------------------------------------------------
+# Members and ranges: openai 3.54.0 types/completion_create_params.py and its API reference.
+
+MEMBERS: tuple[Member, ...] = (
+    Member("prompt", "string|array", required=True, most=1),
+    Member("prompt[]", "string"),
+    Member("max_tokens", "integer", least=1),
+    Member("stream", "boolean"),
+    Member("stream_options", "object"),
+    Member("temperature", "number", least=0, most=2),
+    Member("top_p", "number", least=0, most=1),
+    Member("presence_penalty", "number", least=-2, most=2),
+    Member("frequency_penalty", "number", least=-2, most=2),
+    Member("seed", "integer"),
+    Member("stop", "string|array", most=4),
+    Member("stop[]", "string"),
+    Member("n", "integer", least=1, only=(1,), code="unsupported_value",
+          hint="one answer is given, and several are asked for"),
+    Member("best_of", "integer", least=1, only=(1,)),
+    Member("echo", "boolean", only=(False,)),
+    Member("logprobs", "integer", only=()),
+    Member("suffix", "string", only=()),
+)
+
+
+def _model(body: Body) -> RequestError | None:
+    return None if isinstance(body.get("model"), str) else RequestError("a model parameter is expected")
+
+
+def _stream_options(body: Body) -> RequestError | None:
+    if body.get("stream_options") is None or body.get("stream") is True:
+        return None
+    return RequestError("'stream_options' is only allowed where 'stream' is true", param="stream_options")
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("model", _model, "as in Chat Completions"),
+    Rule("stream_options", _stream_options, "API reference: only set this when you set stream: true"),
+)
+
+SERVING = Serving(
+    own=OwnServer("openai", "gpt-3.5-turbo-instruct", "openai 3.54.0 types/completion_choice.py"),
+    base="/v1",
+    client='openai.OpenAI(base_url="{base}", api_key="any").completions',
+    says=SAYS,
+    text=_text,
+    told=StopPlace(_choices, ("finish_reason",), null=True),
+    answer_id="cmpl-{}",
+    stops=("stop",),
+    cannot=CANNOT,
+    ends=ENDS,
+    demands=Demands(MEMBERS, RULES, Telling.CODES),
+    request_id=RequestId("x-request-id", "req_{}".format),
+    dated=dated,
+)
