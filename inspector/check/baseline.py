@@ -23,7 +23,7 @@ def read(path: str) -> frozenset[str]:
     except OSError as why:
         raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None
     except (ValueError, RecursionError):
-        raise CallerError(f"{path}: no JSON: expected a baseline of `inspector check --write-baseline`") from None
+        raise CallerError(f"{path}: invalid JSON: expected a baseline of `inspector check --write-baseline`") from None
     known = value.get("problems") if isinstance(value, dict) and value.get("schema") == SCHEMA else None
     if not isinstance(known, dict):
         raise CallerError(f"{path}: no baseline: expected an object with \"schema\": \"{SCHEMA}\" and \"problems\"")

@@ -69,7 +69,7 @@ def reading(command: Command) -> Command:
     """The options that say how inputs are read: `--api`, `--profile`, `--max-bytes`."""
     for option in (
         click.option("--max-bytes", type=click.IntRange(1), metavar="N", expose_value=False, callback=_bounded,
-                     help="Read inputs of up to N bytes, unpack as many; 268435456 without it, but for transcripts."),
+                     help="Read and unpack at most N bytes of an input; 268435456 by default, except for transcripts."),
         click.option("--profile", metavar="NAME", help="Who speaks, if the host does not tell (vllm, openrouter…).",
                      shell_complete=names(_profiles)),
         click.option("--api", metavar="ID", help="The wire format, if the content does not tell.",
@@ -80,7 +80,7 @@ def reading(command: Command) -> Command:
 
 
 POLICY = click.option("--policy", metavar="NAME", shell_complete=names(_policies),
-                      help="A loop's beliefs: strict, unless the configuration says else.")
+                      help="The policy of the agent loop; by default the configured one, else strict.")
 
 INSECURE = click.option("--insecure-http", multiple=True, metavar="HOST",
                         help="Let the key go to this host over plain http; may be repeated.")
@@ -142,7 +142,7 @@ def check_followed(paths: Sequence[str]) -> None:
     """
     for path in paths or [""]:
         if not os.path.isfile(path):
-            raise click.UsageError(f"--follow takes files that are there{f', and {path} is none' if path else ''}")
+            raise click.UsageError(f"--follow needs existing files{f', and {path} is none' if path else ''}")
 
 
 def follow(paths: Sequence[str], shown: View, read: Callable[[], View]) -> None:

@@ -18,19 +18,19 @@ FOUND = 1
 @click.command(context_settings=commands.CONTEXT)
 @commands.paths(required=True)
 @commands.reading
-@click.option("--select", metavar="RULE,…", multiple=True, help="Only these rules; a name may hold *.")
+@click.option("--select", metavar="RULE,…", multiple=True, help="Only these rules; a name may contain *.")
 @click.option("--ignore", metavar="RULE,…", multiple=True, help="All but these rules.")
-@click.option("--filter", "wanted", metavar="EXPR", default="", help="Only turns with an answer that it finds.")
-@click.option("--baseline", metavar="FILE", help="Leave out the problems that stand in it.")
-@click.option("--write-baseline", metavar="FILE", help="Write all problems into it, and exit 0.")
+@click.option("--filter", "wanted", metavar="EXPR", default="", help="Only turns with a matching answer.")
+@click.option("--baseline", metavar="FILE", help="Leave out the problems listed in it.")
+@click.option("--write-baseline", metavar="FILE", help="Write all problems to this file, and exit with 0.")
 @click.option("--format", "form", metavar="FORM", default="text", show_default=True,
               type=click.Choice(("text", "json", "junit", "sarif", "github", "md", "csv", "html")),
               help="text, json, junit, sarif, github or md; with --stats text, json, csv or html.")
 @click.option("--stats", is_flag=True, help="How turns ended, by model, agent and day, and the tokens that were lost.")
 @click.option("--fail-on", type=click.Choice(("error", "warning", "info", "never")), default="error",
-              show_default=True, help="Exit 1 where something is at least as bad.")
+              show_default=True, help="Exit with 1 if a problem is at least this severe.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N",
-              help="Processes; without it one for each core, or one for little.")
+              help="Processes; by default one for each core, or one if there is little to read.")
 def check(
     paths: Sequence[str], api: str | None, profile: str | None, select: Sequence[str], ignore: Sequence[str],
     wanted: str, baseline: str | None, write_baseline: str | None, form: str, stats: bool, fail_on: str,

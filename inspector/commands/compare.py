@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 @click.argument("right", metavar="[PATH]", required=False)
 @commands.reading
 @commands.POLICY
-@click.option("--turns", metavar="N,M", help="The turn of each; else the worst of each, or of one path the two worst.")
+@click.option("--turns", metavar="N,M",
+              help="The turns to compare; by default the worst of each path, or the two worst of one path.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/compare/1).")
 def compare(left: str, right: str | None, api: str | None, profile: str | None, policy: str | None, turns: str | None,
             as_json: bool) -> None:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 @click.option("--model", metavar="M", required=True, help="The model, by the server's name for it.")
 @click.option("--base-url", "base", metavar="URL", default="", help="Another server than the provider's own.")
 @click.option("--profile", metavar="NAME", help="Who speaks, if the address does not tell (vllm, llama_cpp…).")
-@click.option("--prompt", metavar="TEXT", help="What the user says.")
+@click.option("--prompt", metavar="TEXT", help="The message of the user.")
 @click.option("--messages", "messages", metavar="FILE", help="A JSON list of messages, or a whole request body.")
 @click.option("--tools", metavar="FILE|MODULE:ATTR", help="Declarations as JSON, or Python callables, which are run.")
 @click.option("--results", metavar="FILE", help="A recording whose tool results answer the calls.")
-@click.option("--reduce-schemas", is_flag=True, help="Leave out of the tools' schemas what the provider does not take.")
+@click.option("--reduce-schemas", is_flag=True, help="Remove from tools' schemas what the provider does not accept.")
 @click.option("--whole", is_flag=True, help="Ask for whole answers instead of streams.")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
               help="A limit, max_tokens, policy, seam or method; may be repeated.")
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 @click.option("--sign", type=click.Choice(["aws"]), help="Sign with AWS credentials, on any host (extra bedrock).")
 @click.option("--record", metavar="FILE", help="The new session file; by default one in the data folder.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/2).")
-@click.option("--otel", is_flag=True, help="Hand spans and metrics to OpenTelemetry (OTEL_* variables; extra otel).")
-@click.option("--otel-content", is_flag=True, help="With --otel: what was said as well.")
+@click.option("--otel", is_flag=True, help="Send spans and metrics to OpenTelemetry (OTEL_* variables; extra otel).")
+@click.option("--otel-content", is_flag=True, help="With --otel: prompts and answers as well.")
 @click.option("--step", is_flag=True, help="Open the app on the turn: each effect waits for you.")
 def run_command(
     policy: str | None, as_json: bool, otel: bool, otel_content: bool, step: bool, whole: bool, **given: Any
@@ -55,7 +55,7 @@ def run_command(
     if given["sign"] and given["key_env"]:
         raise click.UsageError("expected either --sign or --key-env")
     if otel_content and not otel:
-        raise click.UsageError("--otel-content says what --otel sends: expected both")
+        raise click.UsageError("--otel-content needs --otel")
     typed = headless.LiveOptions(stream=not whole, **given)
     config, settings = commands.configure(policy)
     if step:
@@ -171,7 +171,7 @@ def tools_of(story: Story) -> list[dict[str, Any]]:
 @commands.POLICY
 @click.option("--only", multiple=True, metavar="NAME",
               help="An API, a server, or api/server, such as vllm; may be repeated.")
-@click.option("--each", is_flag=True, help="One line for each dialect, also for those that say the same.")
+@click.option("--each", is_flag=True, help="One line for each dialect, also for equal ones.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/providers/1).")
 @click.option("--save", metavar="FOLDER", help="Writes each row as a session file, to be opened with inspector.")
 @click.option("--list", "names", is_flag=True, help="Lists the scenarios and the dialects with their sources.")

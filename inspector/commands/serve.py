@@ -32,8 +32,8 @@ IDLE, HOURS = 60, 24
               help="0 takes a free one.")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", show_default=True, help="Where to listen.")
 @click.option("--expose", is_flag=True, help="Allow a --host that other machines reach.")
-@click.option("--cert", metavar="FILE", help="A certificate chain (PEM): the address is one of https.")
-@click.option("--key", "key", metavar="FILE", help="Its private key, where --cert does not hold it.")
+@click.option("--cert", metavar="FILE", help="A certificate chain (PEM), to serve over https.")
+@click.option("--key", "key", metavar="FILE", help="Its private key, if it is not in the file of --cert.")
 @click.option("--allow-tools", is_flag=True, help="Let a tab import and run Python tools (MODULE:ATTR).")
 @click.option("--idle", type=click.FloatRange(0, 10_000), default=IDLE, metavar="MINUTES", show_default=True,
               help="How long a tab lives without a browser; it is shown again where it was.")
@@ -55,7 +55,7 @@ def serve(
     if not local and not expose:
         raise click.UsageError(f"--host {host}: other machines could reach it; --expose allows that")
     if os.name != "posix":
-        raise click.UsageError("processes are ended as POSIX systems do it; expected Linux, macOS or another of them")
+        raise click.UsageError("tabs are ended by POSIX signals: expected Linux, macOS or another POSIX system")
     if key is not None and cert is None:
         raise click.UsageError("--key belongs to a certificate: expected --cert")
     certificate = None
@@ -133,7 +133,7 @@ def _serve(
             now = entrance()
             server.renew(now)
             address(bound, now.token)
-            commands.say(["a new token; the old one and its cookie hold no more"])
+            commands.say(["a new token; the old one and its cookie are no longer valid"])
 
         await run(server, host, port, ready, certificate, renewed)
 
@@ -144,8 +144,8 @@ REACH = {
     True: "only this machine can reach it, and only with that address",
     False: "OTHER MACHINES CAN REACH IT: whoever sees the address can read your files through it",
 }
-NOT_ENCRYPTED = ("NO CERTIFICATE: whoever is on the way reads the address, its token and all that is shown; "
-                 "--cert and --key give it one")
+NOT_ENCRYPTED = ("NO CERTIFICATE: anybody on the network path can read the address, its token and all that is shown; "
+                 "--cert and --key add one")
 
 
 def _options(api: str | None, profile: str | None, policy: str | None, plain: bool) -> list[str]:

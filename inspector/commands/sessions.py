@@ -20,7 +20,7 @@ from inspector import commands
 @commands.reading
 @commands.POLICY
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
-@click.option("--follow", is_flag=True, help="Show what is added to the file as it comes.")
+@click.option("--follow", is_flag=True, help="Show additions to the file as they are written.")
 @click.option("--theme", metavar="NAME", help="A theme of ours (inspector-contrast, inspector-ansi …) or of Textual.")
 def view_command(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, plain: bool, follow: bool,
@@ -46,9 +46,9 @@ def view_command(
 @commands.paths(required=True)
 @commands.reading
 @commands.POLICY
-@click.option("--filter", "wanted", metavar="EXPR", help="Only what it finds: 'stop:max_tokens held tool:write_*'.")
+@click.option("--filter", "wanted", metavar="EXPR", help="Only what matches: 'stop:max_tokens held tool:write_*'.")
 @click.option("--all", "everything", is_flag=True,
-              help="Every turn; of several files, only those that need attention are told without it.")
+              help="Explain every turn; by default, of several files only turns that need attention.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/2).")
 @click.option("--follow", is_flag=True, help="Then a line for each turn whose verdict changes, until Ctrl-C.")
 def explain(
@@ -102,7 +102,7 @@ def explain(
 @click.option("--turn", "turn_number", type=click.IntRange(1), metavar="N", help="Only this turn, by its number.")
 @click.option("--response", "response_index", type=click.IntRange(0), metavar="N", help="The response, by its index.")
 @click.option("--out", "folder", metavar="DIR", default=".", help="Where the files go; - is standard output.")
-@click.option("--force", is_flag=True, help="Write over files that are there.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 def export(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, form: str, turn_number: int | None,
     response_index: int | None, folder: str, force: bool,

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
               help="A limit (continuation_max_attempts=5), max_tokens, policy, profile, seam or method; may be "
               "repeated. NAME=VALUE@K holds from step K on.")
-@click.option("--from-step", type=click.IntRange(1), metavar="K", help="What is set holds from step K on.")
+@click.option("--from-step", type=click.IntRange(1), metavar="K", help="The settings hold from step K on.")
 @click.option("--simulate", is_flag=True, help="Cut the known output again where the budget changes it.")
 @click.option("--branch", "base", metavar="RUN", help="Start from a saved run, by its name or key.")
 @click.option("--against", metavar="RUN", help="Compare with this run: original, or a saved one.")
-@click.option("--save", is_flag=True, help="Keep the run among the saved branches of the session.")
+@click.option("--save", is_flag=True, help="Save the run as a branch of the session.")
 @click.option("--edit", "edits", multiple=True, metavar="TURN.INPUT=TEXT",
-              help="Give a turn another text: 2.user=…, 2.result=…, 2.3=… (its third input), 2.3=@FILE. Nothing "
-                   "recorded answers the edited request.")
+              help="Give a turn another text: 2.user=…, 2.result=…, 2.3=… (its third input), 2.3=@FILE. The "
+                   "recording has no answer to the edited request.")
 @click.option("--live", is_flag=True, help="Ask the provider again, for one turn; says first where and for how much.")
 @click.option("--turn", type=click.IntRange(1), metavar="N", help="Live: the turn, from its first request on.")
 @click.option("--base-url", "base_url", metavar="URL", default="", help="Live: another server than the recorded one.")
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--key-env", metavar="NAME", help="Live: the environment variable that holds the key.")
 @commands.INSECURE
 @click.option("--tools", metavar="FILE|MODULE:ATTR", help="Live: tools that answer calls; else recorded results do.")
-@click.option("--yes", is_flag=True, help="Live: ask without being asked whether to.")
+@click.option("--yes", is_flag=True, help="Live: send without asking for confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/replay/1).")
 def replay(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, assignments: Sequence[str],
@@ -67,7 +67,7 @@ def replay(
     idle = [] if live else [name for name, value in others.items() if value]
     if idle or (live and simulate):
         raise click.UsageError("--live and --simulate are two sources; leave one of them out" if live else
-                               f"{idle[0]} says how to ask live: expected --live with it")
+                               f"{idle[0]} needs --live")
     wanted = [*([] if policy is None else [f"policy={policy}"]), *(["simulate=yes"] if simulate else [])]
     stretches = parse_stretches([*wanted, *assignments], from_step)
     stdin = commands.stdin_of(paths)
@@ -95,7 +95,7 @@ def replay(
         keep(store, node)
         commands.say(store.notices[told:])
         if node.parent is None:
-            commands.say(["--save: nothing was kept: this run is the original"])
+            commands.say(["--save: nothing was saved, because this run is the original"])
         if node.parent is None or store.lost:
             code = code or commands.UNREADABLE
     made = tree.beside(node, other)
@@ -134,12 +134,12 @@ def _no_live(settings: Settings) -> None:
 @commands.paths(required=True)
 @commands.reading
 @click.option("--policy", "names", multiple=True, metavar="NAME",
-              help="A policy to lay beside strict; may be repeated. All of them without it.")
+              help="A policy to compare with strict; may be repeated. By default all of them.")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A limit; may be repeated.")
 @click.option("--simulate", is_flag=True, help="Cut the known output again where the budget changes it.")
 @click.option("--csv", "csv_path", metavar="FILE",
               help="Also writes each turn under each policy as CSV; - for CSV alone.")
-@click.option("--force", is_flag=True, help="Write over a CSV file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing CSV file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/policies/1).")
 def policies(
     paths: Sequence[str], api: str | None, profile: str | None, names: Sequence[str], assignments: Sequence[str],
@@ -177,14 +177,14 @@ def policies(
               help="What is varied, and its values: continuation_max_attempts=1..6, max_tokens=64,128,256, "
                    "max_tokens=64..512/64 (steps) or 64..4096*2 (doubling). May be repeated; without it, attempts by "
                    "budgets around the recorded max_tokens.")
-@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="What is the same in all cells.")
+@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A setting of all cells.")
 @click.option("--simulate/--recorded", default=None,
               help="Whether what the recording does not hold is simulated; without either, where max_tokens is varied.")
 @click.option("--show", type=click.Choice(["outcome", "spend", "segments"]), default="outcome",
               help="What the heat map shows.")
 @click.option("--csv", "csv_path", metavar="FILE", help="Also writes each turn in each cell as CSV; - for CSV alone.")
 @click.option("--html", "page_path", metavar="FILE", help="Also writes the heat map as a page.")
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/tune/2).")
 @click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Processes; without it, one for each processor.")
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
@@ -313,7 +313,7 @@ def _from(
         raise CallerError("nothing was read that could be asked again")
     steps = sorted({since for since, _ in stretches if since is not None})
     if turn is not None and (steps or from_step is not None):
-        raise click.UsageError("--turn and a step both say from where on; leave one of them out")
+        raise click.UsageError("--turn and a step both say where the live run begins; leave one of them out")
     if len(steps) > 1:
         raise click.UsageError("a live run begins at one step; the settings name more than one")
     if turn is not None and turn > len(replay.turns):
@@ -345,5 +345,5 @@ def _confirmed(look: BranchRequest, start: Node, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise CallerError("nothing was sent: standard input is no terminal, and --yes does not say that it may be")
+        raise CallerError("nothing was sent: standard input is no terminal that could confirm it; --yes sends at once")
     click.confirm("Ask now?", abort=True, err=True)

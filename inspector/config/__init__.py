@@ -30,7 +30,7 @@ NAMES: Mapping[str, str] = {
     "allow_silence": "whether an answer with nothing visible is one that was asked for",
     "theme": "the theme of the app",
     "ascii": "draw with ASCII characters only",
-    "currency": "what stands behind an amount of money",
+    "currency": "the text after an amount of money",
 }
 """The values beside the limits and the keys."""
 DEFAULT = "default"

@@ -70,7 +70,7 @@ def read(path: Path) -> dict[str, object]:
     except UnicodeDecodeError as why:
         raise CallerError(f"{path}: byte {why.start} is not UTF-8") from None
     except tomllib.TOMLDecodeError as why:
-        raise CallerError(f"{path}: no TOML: {why}") from None
+        raise CallerError(f"{path}: invalid TOML: {why}") from None
     except ValidationError as why:
         raise CallerError(f"{path}: {_first(why)}") from None
     values = parsed.model_dump(exclude_none=True)

@@ -173,7 +173,7 @@ class Beside(Screen[int | None]):
         if self._pairs.unfold():
             return
         if not isinstance(row, StepPair):
-            self.note = "this row is no step"
+            self.note = "this row is not a step"
         elif row.right is None:
             self.note = "the turn on the right has no such step"
         else:

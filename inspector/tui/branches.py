@@ -42,7 +42,7 @@ class Branches(SessionPart):
         Binding("o", "run(1)", "runs", tooltip="The next run: the original and its branches", id="run.next"),
         Binding("O", "run(-1)", "Run before", show=False, tooltip="The run before", id="run.previous"),
         Binding("R", "tree", "Runs", show=False, id="runs",
-                tooltip="All runs as a tree: go to one, lay two side by side, take one away"),
+                tooltip="All runs as a tree: open one, compare two, remove one"),
         Binding("r", "rerun", "Run again", show=False, tooltip="Run again now with the limits of this run", id="rerun"),
         Binding("Y", "copy_command", "command", id="copy.command",
                 tooltip="Copy the command line that makes this run headless"),
@@ -194,7 +194,7 @@ class Branches(SessionPart):
         if not new:
             self.switch(index)
             name = self.stage.run.name
-            self.stage.note = f"run {name}: these limits were run already, and a recording gives the same again"
+            self.stage.note = f"run {name} has these settings already: the recording gives the same again"
             return
         self.show_run(index)
 

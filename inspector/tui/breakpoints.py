@@ -126,8 +126,8 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
     #stops { height: auto; max-height: 16; background: $surface; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,b", "leave", "close", tooltip="Close; what was changed holds", id="stops.leave"),
-        Binding("space,enter", "switch", "on or off", tooltip="Switch it on or off; set what is offered",
+        Binding("escape,q,b", "leave", "close", tooltip="Close and keep the changes", id="stops.leave"),
+        Binding("space,enter", "switch", "on or off", tooltip="Switch it on or off; a suggestion becomes a breakpoint",
                 id="stops.switch", priority=True),
         Binding("a", "add", "add", tooltip="Type a breakpoint: any filter expression", id="stops.add"),
         Binding("d,delete", "remove", "remove", tooltip="Remove it", id="stops.remove"),

@@ -85,7 +85,7 @@ class CommandLine(SessionPart):
     def _step(self, line: str, number: int) -> Act:
         last = len(self.stage.run.view.steps)
         if not 1 <= number <= last:
-            raise CallerError(f"{line!r} is no step: 1 to {last:,}")
+            raise CallerError(f"{line!r} is not a step: expected 1 to {last:,}")
         return self._going(number - 1)
 
     def _going(self, step: int) -> Act:
@@ -111,7 +111,7 @@ class CommandLine(SessionPart):
         if len(found) != 1:
             near = found or get_close_matches(line, [*able, *PLACES], 3, 0.6)
             meant = f"; did you mean {', '.join(near[:MOST_NAMED])}?" if near else ""
-            raise CallerError(f"{line!r} is no command here{meant}")
+            raise CallerError(f"{line!r} is not a command here{meant}")
         binding = able[found[0]]
 
         def press() -> None:
@@ -153,7 +153,7 @@ def _file(stage: SessionStage, text: str) -> int:
         near = get_close_matches(text, files, 3, 0.4)
         raise CallerError(f"no file is called {text!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
     more = f" and {len(found) - MOST_NAMED:,} more" if len(found) > MOST_NAMED else ""
-    raise CallerError(f"{len(found):,} files begin or are called so: {', '.join(found[:MOST_NAMED])}{more}")
+    raise CallerError(f"{len(found):,} files match: {', '.join(found[:MOST_NAMED])}{more}")
 
 
 PLACES: Mapping[str, Callable[[SessionStage, str], int]] = {"turn": _turn, "file": _file}

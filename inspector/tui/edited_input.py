@@ -25,7 +25,7 @@ class EditedInputs(SessionPart):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("W", "edit_input", "Edit text", show=False, id="edit.input",
-                tooltip="Edit a message or a tool result that the model was given, and run again"),
+                tooltip="Edit a message or a tool result of this turn, and run it again"),
     ]
 
     def __init__(self, stage: SessionStage, branches: Branches) -> None:
@@ -41,7 +41,7 @@ class EditedInputs(SessionPart):
         turn = view.turn_of(self.stage.step)
         inputs = turn_inputs(view.replay.case, turn.run.record)
         if not inputs:
-            self.stage.note = "what this turn was given was not recorded"
+            self.stage.note = "the inputs of this turn were not recorded"
         elif len(inputs) == 1:
             self._edit(turn.id, inputs[0])
         else:

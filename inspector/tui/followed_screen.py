@@ -43,7 +43,7 @@ class FollowedScreen(SessionScreen):
         """Starts watching the file."""
         super().on_mount()
         self.set_interval(PERIOD, self._look)
-        self.note = "following: what is added to the file is shown as it comes"
+        self.note = "following: additions to the file appear as they are written"
 
     def _look(self) -> None:
         states = states_of(self._watched)
@@ -84,4 +84,4 @@ class FollowedScreen(SessionScreen):
             self.step = last
         self.show()
         if last + 1 < steps:
-            self.note = "the file was cut or written anew"
+            self.note = "the file was truncated or rewritten"

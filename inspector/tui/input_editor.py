@@ -51,7 +51,7 @@ class InputEditor(ModalScreen[EditChoice | None]):
             area = TextArea(self._before, soft_wrap=True, id="input-text")
             area.cursor_blink = False
             yield area
-            marks = " Control characters stand as marks, and an edited text has the marks." if (
+            marks = " Control characters are shown as marks, and an edited text contains the marks." if (
                 self._before != self._text) else ""
             yield lines(f"The recording answers up to this request; edited, it has no recorded answer.{marks}",
                         "input-note")
@@ -69,7 +69,7 @@ class InputEditor(ModalScreen[EditChoice | None]):
             self.dismiss(None)
             return
         self._warned = True
-        self._say("esc again gives up what was typed")
+        self._say("esc again discards what was typed")
 
     def action_take(self) -> None:
         """Runs the edit over the recording."""
@@ -82,7 +82,7 @@ class InputEditor(ModalScreen[EditChoice | None]):
     def _give(self, live: bool) -> None:
         text = self.query_one(TextArea).text
         if text == self._before and not live:
-            self._say("this is the text as it was: edit it first")
+            self._say("the text is unchanged: edit it first")
         else:
             self.dismiss(EditChoice(self._text if text == self._before else text, live))
 

@@ -259,7 +259,7 @@ def matching_sections(found: Sections, words: str) -> list[Line]:
         kept = [row for row in rows if all(word in f"{title} {text_of(row)}".lower() for word in wanted)]
         if kept:
             made += [*([EMPTY] if made else []), (Span(title, Tone.TITLE),), *kept]
-    return made or [(Span("nothing is called so", Tone.DIM),)]
+    return made or [(Span("no key or term matches", Tone.DIM),)]
 
 
 def sections(screen: Screen[object]) -> Sections:

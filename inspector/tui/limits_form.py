@@ -95,7 +95,7 @@ def about(turn: Turn, name: str) -> str:
     value = in_force(turn, name)
     if name == INITIAL:
         now = "not set in the request" if value is None else f"{value:,}"
-        return f"now {now} · another is answered by the simulation"
+        return f"now {now} · another value is simulated"
     default = getattr(Limits(), name)
     if default is not None:
         return f"now {value:,} · default {default:,}"
@@ -337,7 +337,7 @@ ABOUT: Mapping[str, str] = {
     "continuation_tool_repair_attempts": "how often a cut call is asked for again",
     INITIAL: "output cap of the first request",
     "policy": "whose rules decide what is run, continued or given up; p compares them",
-    "seam": "how two segments become one text: how much of what is said twice is left out",
+    "seam": "how two segments are joined: how much repeated text is left out",
     "method": "how a cut answer is asked to go on: prefill, a quoted anchor, or a hint",
     "profile": "every answer is read as if this server had sent it; a letter goes to the next name",
     "source": "recording: as it is; simulation: the known output cut again; live: the provider is asked",

@@ -190,7 +190,7 @@ class TableScreen(Screen[Any]):
         Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="search.previous"),
         Binding("y", "copy", "command", tooltip="Copy the command line that shows the same", id="copy.command"),
         Binding("x", "export", "export", tooltip="Write the table to files: as text and for programs", id="export"),
-        Binding("tab", "other_pane", "other pane", tooltip="To what is known of the row, and back", id="pane"),
+        Binding("tab", "other_pane", "other pane", tooltip="To the details of the row, and back", id="pane"),
     ]
     note: reactive[str] = reactive("", init=False, repaint=False)
 

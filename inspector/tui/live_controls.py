@@ -205,7 +205,7 @@ class TurnControls(SessionPart):
                 tooltip="Edit what waits: budget and limits, or how each call is answered"),
         Binding("I", "live_body", "body", id="live.body", tooltip="Edit the body of the request that waits, as JSON"),
         Binding("T", "live_again", "try again", id="live.again", tooltip="Send a request again that got no answer"),
-        Binding("M", "live_say", "say", id="live.say", tooltip="Say something more after the end: the next turn"),
+        Binding("M", "live_say", "say", id="live.say", tooltip="Write a message after the end: the next turn"),
     ]
 
     def __init__(self, stage: SessionStage, driver: Driver, changed: Callable[[], None]) -> None:

@@ -95,7 +95,7 @@ class BudgetForm(ModalScreen[str | None]):
         others = parse_assignments(self.query_one(f"#{OTHERS}", Input).value.split())
         wrong = next((name for name in others if name in CHOICES), None)
         if wrong is not None:
-            raise CallerError(f"{wrong} is no limit")
+            raise CallerError(f"{wrong} is not a limit")
         return {**{name: value or _default(name) for name, value in changed.items()}, **others}
 
     def _cap(self, typed: dict[str, str]) -> int | None:
@@ -173,7 +173,7 @@ class BodyEditor(ModalScreen[str | None]):
             self.dismiss(None)
             return
         self._warned = True
-        self._say("esc again gives up what was typed", Tone.WARN)
+        self._say("esc again discards what was typed", Tone.WARN)
 
     def action_take(self) -> None:
         """Applies the text, unless it cannot be sent."""
@@ -227,7 +227,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise _MisplacedError(json.dumps(name, ensure_ascii=False), f"the key {name!r} stands twice")
+            raise _MisplacedError(json.dumps(name, ensure_ascii=False), f"the key {name!r} occurs twice")
         found[name] = value
     return found
 

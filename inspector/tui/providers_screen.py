@@ -264,10 +264,10 @@ class ProvidersScreen(TableScreen):
         """The row at the cursor, where it is one that can be opened; else says why not."""
         entry = self._dialects.selected
         if entry is None or self._answered is None or self._same_rows(self._answered) != self._same_rows(self.asked):
-            self.note = "the dialects are being run: once more"
+            self.note = "the dialects are still being run: try again"
             return None
         if not isinstance(entry.row, DialectRow):
-            self.note = "nothing is known of how it says so: there is no session to open, and nothing to play"
+            self.note = "unknown how this server reports it: there is no session to open"
             return None
         return entry.row
 

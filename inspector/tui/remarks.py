@@ -32,11 +32,11 @@ class RemarkBook(SessionPart):
         Binding("f", "filter", "filter", id="filter",
                 tooltip="Show only the steps that match: stop:max_tokens held attempt>1"),
         Binding("b", "breakpoints", "breakpoints", tooltip="Breakpoints: set, switch and remove", id="breakpoints"),
-        Binding("m", "mark", "Mark", show=False, tooltip="Mark this step, or take the mark away", id="mark"),
+        Binding("m", "mark", "Mark", show=False, tooltip="Mark this step, or remove its mark", id="mark"),
         Binding("apostrophe", "to_mark(1)", "Next mark", show=False, tooltip="The next marked step", id="mark.next"),
         Binding("quotation_mark", "to_mark(-1)", "Mark before", show=False, tooltip="The marked step before",
                 id="mark.previous"),
-        Binding(";", "note", "Note", show=False, tooltip="Write a note on this step; empty takes it away", id="note"),
+        Binding(";", "note", "Note", show=False, tooltip="Write a note on this step; empty removes it", id="note"),
     ]
 
     def __init__(self, stage: SessionStage) -> None:
@@ -77,7 +77,7 @@ class RemarkBook(SessionPart):
         if self.stage.opened.paths and STDIN not in self.stage.opened.paths:
             self.stage.run_worker(self._read_kept, thread=True, exclusive=True, group="kept")
         else:
-            self.stage.runs.unkeepable = "a session that is no file has no name to be kept under"
+            self.stage.runs.unkeepable = "a session without a file has no name to be saved under"
 
     def _read_kept(self) -> None:
         from inspector.whatif.branch_report import restore_tree
@@ -95,7 +95,7 @@ class RemarkBook(SessionPart):
     def _nothing_kept(self, why: str) -> None:
         self.stage.runs.unkeepable = why
         made = self.stage.opened.before != ""
-        self.stage.note = "a made session: its runs and notes are not kept" if made else (
+        self.stage.note = "a generated session: its runs and notes are not saved" if made else (
             f"nothing is kept of this session: {why}")
 
     def _join(self, store: Store, tree: Tree, notices: Sequence[str]) -> None:
@@ -190,7 +190,7 @@ class RemarkBook(SessionPart):
         listed = stage.listed
         if self._expression and listed is not None and listed.view is stage.run.view and not listed.keeps(stage.step):
             self._narrow("")
-            stage.note = "the filter is taken away: this step is outside it · f offers it again"
+            stage.note = "the filter is removed: this step is outside it · f offers it again"
 
     def filter_again(self) -> None:
         """Applies the same filter to the steps of another run."""
@@ -250,7 +250,7 @@ class RemarkBook(SessionPart):
 
         step = self.stage.step
         self.stage.app.push_screen(
-            Prompt("note", f"on step {step + 1}; empty takes it away", self.notes.get(step, "")), self._write_note)
+            Prompt("note", f"on step {step + 1}; an empty text removes it", self.notes.get(step, "")), self._write_note)
 
     def _write_note(self, typed: str | None) -> None:
         if typed is None:

@@ -63,9 +63,9 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,R", "dismiss", "leave", tooltip="Leave", id="tree.leave"),
         Binding("d", "beside", "side by side", id="tree.beside",
-                tooltip="Lay this run and the one that is looked at side by side"),
+                tooltip="Compare this run with the current one, side by side"),
         Binding("delete,x", "remove", "take away", id="tree.remove",
-                tooltip="Take this branch away, with those that were made from it"),
+                tooltip="Remove this branch and those made from it"),
     ]
 
     def __init__(self, runs: SessionRuns, turn: int) -> None:
@@ -77,7 +77,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
         with Vertical(id="tree"):
             yield note(f"Runs: how turn {self._list.turn + 1} ends in each", Tone.TITLE)
             yield self._list
-            yield key_note("enter goes there · d beside this run · x takes it away · esc leaves")
+            yield key_note("enter goes there · d beside this run · x removes it · esc leaves")
 
     def on_mount(self) -> None:
         """Focuses the list."""
@@ -107,7 +107,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
     def action_remove(self) -> None:
         """Removes the run at the cursor."""
         gone, why = self._list.runs.remove(self._chosen())
-        said = f"not kept: {why}" if why else f"{gone} taken away" if gone else "the original stays"
+        said = f"not kept: {why}" if why else f"{gone} removed" if gone else "the original stays"
         self.query(Note).last().line = (Span(said, Tone.WARN),)
         self._list.lay()
         self._list.cursor = min(self._list.cursor, self._list.count - 1)

@@ -299,7 +299,7 @@ class Tracing(SessionPart):
 
         picked = self.panes.picked
         if picked is None:
-            self.stage.note = "no fact is looked at yet: . goes to the first"
+            self.stage.note = "no fact is selected yet: . selects the first"
         else:
             self._traced(lambda found: self._look(found, next_reading(found, picked, by)))
 

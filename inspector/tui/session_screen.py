@@ -90,7 +90,7 @@ class Stepping(SessionPart):
         if found is not None:
             filtered = self.stage.filtered
             self.stage.go(found[0], "")
-            lifted = "; the filter is taken away" if filtered and not self.stage.filtered else ""
+            lifted = "; the filter is removed" if filtered and not self.stage.filtered else ""
             self.stage.note = f"breakpoint: {found[1]}{lifted}"
             return
         self.stage.step = self.stage.rows.moved(self.stage.step, by * len(self.stage.run.view.steps))

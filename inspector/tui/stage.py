@@ -93,11 +93,11 @@ class SessionRuns:
         """Ends a live run; returns the index of its branch.
 
         Raises:
-            CallerError: the run that it was made from was taken away meanwhile.
+            CallerError: the run that it was made from was removed meanwhile.
         """
         parent = next((each for each in self.tree.every if each.key == node.key), None)
         if parent is None:
-            raise CallerError("the run that was asked from was taken away meanwhile")
+            raise CallerError("the run from which it was asked was removed meanwhile")
         parent.view.replay.case.heard[answers.name] = answers
         made, _ = self.tree.add(parent, settings, since)
         self._seen()

@@ -89,7 +89,7 @@ class TuneScreen(Screen[int | None]):
         Binding("b", "best", "best", tooltip="To the smallest budget, then to the knee", id="tune.best"),
         Binding("e", "axes", "limits", tooltip="Which limits are varied, and their values", id="tune.axes"),
         Binding("s", "simulate", "simulate", id="tune.simulate",
-                tooltip="Simulate what was not recorded, or keep to the recording"),
+                tooltip="Simulate what was not recorded, or use recorded answers only"),
         Binding("r", "again", "Run again", show=False, tooltip="Run the grid again, from the start", id="tune.again"),
         Binding("y", "copy", "command", tooltip="Copy the command line that shows this grid", id="tune.copy"),
         Binding("Y", "copy_cell", "Cell's command", show=False, id="tune.copy-cell",
@@ -284,7 +284,7 @@ class TuneScreen(Screen[int | None]):
         """Switches between simulated and recorded answers only."""
         self._ask(GridRequest(self.table.asked.axes, not self.table.asked.simulates))
         self.note = ("what was not recorded is simulated" if self.table.asked.simulates
-                     else "kept to the recording, over which max_tokens changes nothing")
+                     else "only recorded answers: max_tokens changes nothing")
 
     def _ask(self, request: GridRequest) -> None:
         self.table.ask(request)

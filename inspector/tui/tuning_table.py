@@ -207,7 +207,7 @@ class TuningTable:
         found = self._told(self.turn)[0]
         return found.edge.budget if found is not None and found.edge is not None else None
 
-    # -- what is taken away ------------------------------------------------------------------------------------------
+    # -- exports -------------------------------------------------------------------------------------------------------
 
     def command(self, api: str | None, profile: str | None) -> str:
         """The command line that gives the same grid."""

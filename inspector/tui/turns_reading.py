@@ -99,7 +99,7 @@ def open_over_all(table: ReadingScreen, view: str) -> None:
     if table.opened is not None and not table.reading:
         _show(table, table.opened, view)
     elif table.opened is None and not table.named:
-        table.note = "these files were never meant as one session: o opens a folder, enter one of them"
+        table.note = "these files are not one session: o opens a folder, enter one of them"
     elif table.reading:
         table.note = "the files are still being read"
     else:

@@ -54,7 +54,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         Binding("f", "filter", "filter", tooltip="Only turns that an expression finds: held, verdict:truncated",
                 id="turns.filter"),
         Binding("/", "search", "search", tooltip="Search messages, answers, arguments, names", id="turns.search"),
-        Binding("s", "sort", "sort", tooltip="Sort by a column; the same column again turns it round", id="turns.sort"),
+        Binding("s", "sort", "sort", tooltip="Sort by a column; the same again reverses the order", id="turns.sort"),
         Binding("v", "by_file", "by file", tooltip="One row a session, by its worst turn; or one row a turn",
                 id="turns.group"),
         Binding("exclamation_mark", "attention", "attention", id="turns.attention",

@@ -241,7 +241,7 @@ def test_a_file_of_a_folder_that_may_not_be_read_is_no_mere_other_file(inspector
 def test_a_baseline_that_is_nested_too_deep_is_refused_in_one_line(inspector, folder):
     (folder / "deep.json").write_text("[" * 100_000)
     said = inspector("check", folder / "b.jsonl", "--baseline", folder / "deep.json")
-    assert (said.code, said.err.count("\n"), "no JSON" in said.err) == (2, 1, True)
+    assert (said.code, said.err.count("\n"), "invalid JSON" in said.err) == (2, 1, True)
 
 
 def test_a_baseline_survives_moved_lines_and_a_new_name(inspector, folder):

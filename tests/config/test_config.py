@@ -110,7 +110,7 @@ def test_every_value_has_its_effect(at_home):
     ("polcy = 'strict'\n", "did you mean policy?"),
     ("policy = 'nobody'\n", "unknown policy 'nobody'"),
     ("seam = 'sideways'\n", "seam: 'sideways' is not one of"),
-    ("= 3\n", "no TOML: "),
+    ("= 3\n", "invalid TOML: "),
     ("ascii = 'yes'\n", "ascii: input should be a valid boolean"),
 ])
 def test_a_mistake_names_the_file_and_the_value(at_home, text, says):

@@ -155,7 +155,7 @@ def test_a_save_that_kept_nothing_says_so_and_fails(tmp_path: Path, monkeypatch,
     assert capsys.readouterr().err == ""
     assert run(*args) == 0  # it is kept already
     assert run("replay", SAMPLE, "--save") == 2
-    assert "nothing was kept: this run is the original" in capsys.readouterr().err
+    assert "nothing was saved, because this run is the original" in capsys.readouterr().err
     (tmp_path / "file").touch()
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "file"))
     assert run(*args) == 2

@@ -109,7 +109,7 @@ async def test_the_tree_shows_goes_and_takes_away(app_on: AppOn) -> None:
         await pilot.press("g", "enter")
         assert session(pilot).run.name == "original"
         await pilot.press("R", "j", "x")
-        assert "2 taken away" in page(pilot.app)
+        assert "2 removed" in page(pilot.app)
         assert pilot.app.screen.query_one(Nodes).count == 1
         await pilot.press("x")
         assert "the original stays" in page(pilot.app)
@@ -158,7 +158,7 @@ async def test_equal_steps_side_by_side_are_unfolded(app_on: AppOn) -> None:
         assert "3 ◌ ContinuePending 0 of 3" in page(pilot.app)
         assert "3 ◌ ContinuePending 0 of 5" in page(pilot.app), "each under its own limit"
         await pilot.press("g", "enter")
-        assert "this row is no step" in page(pilot.app)
+        assert "this row is not a step" in page(pilot.app)
 
 
 async def test_the_runs_are_compared_by_the_turn_at_the_cursor(app_on: AppOn) -> None:
@@ -317,4 +317,4 @@ async def test_a_branch_of_a_session_from_standard_input_says_that_it_is_not_kep
     async with app.run_test(size=THREE) as pilot:
         await settled(pilot)
         await pilot.press("e", "5", "enter")
-        assert "not kept: a session that is no file" in page(pilot.app)
+        assert "not kept: a session without a file" in page(pilot.app)

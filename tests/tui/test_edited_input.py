@@ -74,9 +74,9 @@ async def test_the_only_message_is_edited_at_once_and_given_up_at_the_second_esc
         await pilot.press("W")
         assert isinstance(pilot.app.screen, InputEditor)
         await pilot.press("f2")
-        assert "this is the text as it was" in page(pilot.app)
+        assert "the text is unchanged" in page(pilot.app)
         await pilot.press(*" Now.", "escape")
-        assert "esc again gives up what was typed" in page(pilot.app)
+        assert "esc again discards what was typed" in page(pilot.app)
         await pilot.press("escape")
         assert len(session(pilot).runs.every) == 1
         await pilot.press("W", *" Now.", "ctrl+s")
@@ -103,10 +103,10 @@ async def test_a_hostile_text_is_shown_by_marks(app_on: AppOn) -> None:
         await pilot.press("W")
         area = pilot.app.screen.query_one(TextArea)
         assert not set("\x1b\x07\x9b\u202e\x00") & set(area.text)
-        assert "Control characters stand as marks" in page(pilot.app)
+        assert "Control characters are shown as marks" in page(pilot.app)
         await pilot.press("f4", "escape")
         await pilot.press("W", "f2")
-        assert "this is the text as it was" in page(pilot.app)
+        assert "the text is unchanged" in page(pilot.app)
         assert HOSTILE[:5] in area.text
 
 

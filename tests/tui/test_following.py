@@ -98,7 +98,7 @@ async def test_a_file_that_is_cut_or_cannot_be_read_leaves_what_was_there(path) 
         assert len(screen.run.view.steps) == steps
         path.write_bytes(lines(WHOLE))
         await until(pilot, lambda: len(screen.run.view.steps) < steps)
-        assert "the file was cut or written anew" in page(pilot.app)
+        assert "the file was truncated or rewritten" in page(pilot.app)
         assert screen.step < len(screen.run.view.steps)
 
 

@@ -122,7 +122,7 @@ async def test_a_number_that_is_no_step_is_told(app_on: AppOn, typed: str) -> No
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("space", ":", typed[0], *typed[1:], "enter")
         assert pilot.app.screen.query_one(Input).value == typed, "the line stays open for correction"
-        assert "is no step: 1 to 28" in page(pilot.app)
+        assert "is not a step: expected 1 to 28" in page(pilot.app)
         await pilot.press(*["backspace"] * len(typed), "5", "enter")
         assert session(pilot).step == 4
 
@@ -165,7 +165,7 @@ async def test_whatever_a_key_does_has_a_name(app_on: AppOn, typed: str) -> None
 async def test_a_command_that_is_none_is_told_with_what_was_meant(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press(":", *"breekpoints", "enter")
-        assert "'breekpoints' is no command here; did you mean breakpoints" in page(pilot.app)
+        assert "'breekpoints' is not a command here; did you mean breakpoints" in page(pilot.app)
         await pilot.press("ctrl+u", *"turn.", "enter")
         assert "did you mean turn.next, turn.previous?" in page(pilot.app)
 
@@ -183,7 +183,7 @@ async def test_a_file_is_gone_to_by_a_part_of_its_name(tmp_path: Path) -> None:
     async with LoopInspector(paths, opened_already=load(paths, ReadingOptions())).run_test(size=ONE_PANE) as pilot:
         files = session(pilot).run.outline.files
         await pilot.press(":", *"file bet", "enter")
-        assert "2 files begin or are called so: beta.har, betamax.har" in page(pilot.app)
+        assert "2 files match: beta.har, betamax.har" in page(pilot.app)
         await pilot.press("escape", ":", *"file max", "enter")
         assert session(pilot).step == files["betamax.har"]
         await pilot.press(":", *"file al")
@@ -341,7 +341,7 @@ async def test_a_step_outside_the_filter_takes_it_away(app_on: AppOn) -> None:
         await pilot.press("f", *"held", "enter", ":", "3", "enter")
         assert session(pilot).step == 2
         assert not session(pilot).filtered
-        assert "the filter is taken away: this step is outside it" in page(pilot.app)
+        assert "the filter is removed: this step is outside it" in page(pilot.app)
         assert "▶  3 " in page(pilot.app)
 
 
@@ -597,7 +597,7 @@ async def test_help_is_narrowed_by_what_is_typed(app_on: AppOn) -> None:
         await pilot.press(*["backspace"] * 17, *"filter lang stop:")
         assert "stop:WORD" in page(pilot.app)
         await pilot.press(*["backspace"] * 20, *"xyzzy")
-        assert "nothing is called so" in page(pilot.app)
+        assert "no key or term matches" in page(pilot.app)
 
 
 async def test_q_goes_back_then_quits(app_on: AppOn) -> None:

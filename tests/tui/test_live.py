@@ -274,7 +274,7 @@ async def test_a_body_is_edited_and_a_wrong_one_is_not_sent(fake: Fake, tmp_path
         assert "it holds no messages" in page(pilot.app)
         await pilot.press("escape")
         await pilot.pause()
-        assert "esc again gives up what was typed" in page(pilot.app)
+        assert "esc again discards what was typed" in page(pilot.app)
         area.text = json.dumps({**body, "temperature": 0.5})
         await pilot.press("f2")
         await pilot.pause()
@@ -288,7 +288,7 @@ async def test_a_body_is_edited_and_a_wrong_one_is_not_sent(fake: Fake, tmp_path
 
 @pytest.mark.parametrize(("text", "said"), [
     ("{", "line 1, column 2: Expecting property name enclosed in double quotes"),
-    ('{"a": 1,\n "a": 2}', "line 2, column 2: the key 'a' stands twice"),
+    ('{"a": 1,\n "a": 2}', "line 2, column 2: the key 'a' occurs twice"),
     ('{"a":\n NaN}', "line 2, column 2: NaN is no JSON"),
     ("[]", "line 1, column 1: expected an object"),
     ("[" * 100_000, "line 1, column 1: nested too deeply"),

@@ -78,7 +78,7 @@ def test_what_follows_a_colon_is_a_step_or_settings(stage: Any) -> None:
     part = CommandLine(stage, branching(found), lambda turn: None)
     part.read("3", {})()
     assert stage.step == 2
-    with pytest.raises(CallerError, match="is no step"):
+    with pytest.raises(CallerError, match="is not a step"):
         part.read("999", {})
     part.read("max_tokens=80", {})()
     assert found == [({"max_tokens": "80"}, None)]

@@ -180,7 +180,7 @@ async def test_keys_that_come_faster_than_the_rows_end_with_the_last_one(monkeyp
         # No row of an earlier question is opened under the title of a later one.
         await pilot.press("enter")
         assert isinstance(pilot.app.screen, ProvidersScreen)
-        assert "the dialects are being run" in page(pilot.app)
+        assert "the dialects are still being run" in page(pilot.app)
         answers_may_come.set()
         await settled(pilot)
         assert rows.selected is not None

@@ -158,7 +158,7 @@ async def test_the_same_limits_go_to_the_run_that_has_them(app_on: AppOn) -> Non
     async with app_on(continued()).run_test(size=(120, 40)) as pilot:
         await pilot.press("r")
         assert len(session(pilot).runs.every) == 1
-        assert "a recording gives the same again" in page(pilot.app)
+        assert "has these settings already" in page(pilot.app)
         await pilot.press("e", "5", "enter", "o", "e", "5", "enter")
         assert len(session(pilot).runs.every) == 2
         assert session(pilot).runs.index == 1

@@ -67,7 +67,7 @@ async def test_the_note_and_the_head_name_the_fact(app_on: AppOn) -> None:
 async def test_slices_are_gone_through_and_come_round(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press(*HELD, "3", ">")
-        assert "no fact is looked at yet" in page(pilot.app)
+        assert "no fact is selected yet" in page(pilot.app)
         while session(pilot).panes.picked is None or session(pilot).panes.picked.fact != "tool_calls[0].arguments":
             await pilot.press(".")
         shown = []

@@ -233,7 +233,7 @@ async def test_s_keeps_to_the_recording_and_simulates_again(app_on: AppOn) -> No
         await settled(pilot)
         assert screen.table.grid.base.simulate is False
         assert "RECORDED in 4" in page(pilot.app)
-        assert "kept to the recording" in page(pilot.app)
+        assert "only recorded answers" in page(pilot.app)
         await pilot.press("s")
         await settled(pilot)
         assert screen.table.grid.base.simulate is True
@@ -649,7 +649,7 @@ async def test_what_was_found_on_the_machine_is_no_one_session() -> None:
     app = LoopInspector()
     async with app.run_test(size=WIDE) as pilot:
         await pilot.press("u")
-        assert "never meant as one session" in page(app)
+        assert "not one session" in page(app)
 
 
 async def test_the_map_has_the_columns_that_it_needs_where_the_cell_keeps_enough() -> None:
