@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from inspector.provider.faults import FAULTS, Fault
 from inspector.provider.reading import all_stories
 from inspector.provider.server import pointing
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.wire import wire
 
 
@@ -47,7 +47,7 @@ def _besides(ends: Mapping[str, str]) -> str:
 def _of(fault: Fault, table: str) -> dict[str, str]:
     """What the formats say of a fault: format, or format and mode -> what is said."""
     modes = {fault.name: "", f"{fault.name} stream": " stream", f"{fault.name} whole": " whole"}
-    return {f"{api}{modes[key]}": said for api in PLAYED
+    return {f"{api}{modes[key]}": said for api in FORMATS
             for key, said in getattr(wire(api).serving, table).items() if key in modes}
 
 

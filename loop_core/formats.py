@@ -27,8 +27,6 @@ class FormatEntry(NamedTuple):
     """The least output cap that it takes."""
     names_stop_strings: bool = False
     """Its stop words say whether a stop string was hit."""
-    played: bool = True
-    """Whether the scripted provider speaks it; a format that is not played is read and written only."""
 
 
 _COMPATIBLE = (
@@ -58,15 +56,13 @@ FORMATS: Mapping[str, FormatEntry] = {
     "ollama_generate": FormatEntry(
         "loop_core.wire.ollama_generate", ("/api/generate",), (b'"done"',), servers=("ollama",)),
     "bedrock_invoke": FormatEntry(
-        "loop_core.wire.bedrock_invoke", ("/invoke",), servers=("bedrock",), played=False),
+        "loop_core.wire.bedrock_invoke", ("/invoke",), servers=("bedrock",)),
     "cohere_chat": FormatEntry(
         "loop_core.wire.cohere_chat", ("/chat",), (b'"finish_reason"', b'"event_type"', b'"message-start"'),
         servers=("cohere",), names_stop_strings=True),
     "anthropic_complete": FormatEntry(
         "loop_core.wire.anthropic_complete", ("/complete",), (b'"completion"',), servers=("anthropic",)),
 }
-PLAYED: tuple[str, ...] = tuple(api for api, row in FORMATS.items() if row.played)
-"""The formats that the scripted provider speaks."""
 UNKNOWN_FORMAT = FormatEntry("")
 """What is known of a format that has no row."""
 

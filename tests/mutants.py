@@ -316,8 +316,7 @@ def tables() -> Iterator[Table]:
         for module, name in _assigned(entry.package, SERVED):
             yield Table(module, name, SERVED_TESTS[name])
         yield Table(entry.package, "FORMAT", "", names=("no copy",))
-        if entry.played:
-            yield Table(f"{entry.package}.serving", "SERVING", "", names=("no copy",))
+        yield Table(f"{entry.package}.serving", "SERVING", "", names=("no copy",))
         yield Table("loop_core.formats", "FORMATS", "", (list(FORMATS).index(api),), ("no copy",))
     yield SERVERS
     for position, profile in enumerate(PROFILES):

@@ -33,7 +33,7 @@ from tests.scenes.provider import CALLING
 CALLED = {
     "openai_chat": "tool_calls", "openai_responses": "completed", "anthropic_messages": "tool_use",
     "gemini_generate": "STOP", "bedrock_converse": "tool_use", "ollama_chat": "stop",
-    "gemini_interactions": "requires_action", "cohere_chat": "TOOL_CALL",
+    "gemini_interactions": "requires_action", "cohere_chat": "TOOL_CALL", "bedrock_invoke": "tool_use",
 }
 """Format -> its word over an answer with calls, as its documentation has it."""
 WEATHER = Tool("weather", {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from inspector.report.facts import TurnFacts, View
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.values import Message, Role
 from loop_core.wire import wire
 from loop_core.wire.demands import RequestError
@@ -50,7 +50,7 @@ def _plain(value: Any) -> Any:
 
 def refusal(api: str, body: Any) -> str | None:
     """Why a strict server of this format refuses the history of a request; None if it does not."""
-    if not isinstance(body, dict) or api not in PLAYED:
+    if not isinstance(body, dict) or api not in FORMATS:
         return None
     for rule in wire(api).serving.demands.rules:
         if rule.name not in OF_HISTORY:

@@ -16,7 +16,7 @@ from inspector.live.answers import Answers
 from inspector.live.headless import LiveOptions, LiveStart, new_recording, plan_turn, start
 from loop_core.client.address import Server
 from loop_core.errors import CallerError
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.turn.tools import Toolbox, ToolFunction
 from loop_core.values import Tool
 from loop_core.wire import wire
@@ -63,7 +63,7 @@ def formats_of(story: Story) -> tuple[str, ...]:
     """The wire formats in which all of a scenario has a meaning."""
     from inspector.provider.faults import meaningless
 
-    return tuple(api for api in PLAYED if not meaningless(story, api, True))
+    return tuple(api for api in FORMATS if not meaningless(story, api, True))
 
 
 def scenario_turn(story: Story, typed: LiveOptions, settings: Settings) -> ScriptedTurn:

@@ -22,7 +22,7 @@ from inspector.provider.place import Sending, StoryPlace, read_mark
 from inspector.provider.reply import Reply
 from inspector.provider.scenarios import Kind, Story
 from loop_core.errors import CallerError
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.json_parser import from_json
 from loop_core.values import Request
 from loop_core.wire import wire
@@ -71,7 +71,7 @@ class AnsweredRequest:
 
 def api_of(path: str) -> str | None:
     """The format that is served under this path; None if none is."""
-    for api in PLAYED:
+    for api in FORMATS:
         if any(pattern.search(path) for pattern in wire(api).paths):
             return api
     return None
@@ -79,7 +79,7 @@ def api_of(path: str) -> str | None:
 
 def polled_response(path: str) -> tuple[str, str] | None:
     """The format and id of a stored response that this path fetches; None if none is."""
-    for api in PLAYED:
+    for api in FORMATS:
         found = re.search(form.poll, path) if (form := wire(api).serving).poll else None
         if found:
             return api, found["id"]
@@ -153,14 +153,14 @@ def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 DOUBLED = re.compile(r"^[^?#]*?/(v1(?:beta)?)/(v1(?:beta)?)(?=[/?#]|$)")
 """A version that a client put behind a base URL which ends in one."""
-ANY = PLAYED[0]
+ANY = next(iter(FORMATS))
 """The format of a path of which nothing is known."""
 
 
 def format_of(path: str, headers: Mapping[str, str]) -> str:
     """The format of errors under this path: the one served there, or that of the provider's path or of the client; else
     `ANY`."""
-    rows = [(api, wire(api).serving) for api in reversed(PLAYED)]
+    rows = [(api, wire(api).serving) for api in reversed(tuple(FORMATS))]
     near = next((api for api, row in rows if row.near is not None and row.near.search(path)), None)
     client = next((api for api, row in rows if row.client_header and row.client_header in headers), None)
     return api_of(path) or near or client or ANY
@@ -171,7 +171,7 @@ def format_of(path: str, headers: Mapping[str, str]) -> str:
 
 def counting_format(path: str) -> str | None:
     """The format whose token-counting endpoint has this path; None if none does."""
-    return next((api for api in PLAYED if (count := wire(api).serving.count) and count.path.search(path)), None)
+    return next((api for api in FORMATS if (count := wire(api).serving.count) and count.path.search(path)), None)
 
 
 def count_request(api: str, body: Mapping[str, Any], path: str) -> tuple[Request, Callable[[int], dict[str, Any]]]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from inspector.provider import frames
 from inspector.provider.frames import Quirk
 from loop_core.errors import CallerError
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.judge.classify import FINISHED
 from loop_core.values import ProviderError, Stop
 from loop_core.wire import wire
@@ -217,7 +217,7 @@ def _rows(api: str) -> Iterator[Dialect]:
                       own.whole, {MALFORMED: None}, CutCallForm.MEMBERS, stream=False, model=own.model)
 
 
-DIALECTS: tuple[Dialect, ...] = tuple(row for api in PLAYED for row in _rows(api))
+DIALECTS: tuple[Dialect, ...] = tuple(row for api in FORMATS for row in _rows(api))
 """Every row; the first of a format is its own server."""
 
 

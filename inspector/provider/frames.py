@@ -6,6 +6,7 @@ no fault, and of a format what its `Serving` says.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -37,6 +38,9 @@ def read(api: str, frame: bytes) -> tuple[str | None, Event] | None:
     if binary is not None:
         found = binary().feed(frame)
         value = read_object(found[0][0].decode()) if found else None
+        if value is not None and found[0][1] == (wire(api).serving.wrapped or None):
+            value = read_object(base64.b64decode(value["bytes"]).decode())
+            return None if value is None else (value.get("type"), value)
         return None if value is None else (found[0][1], value)
     if _by_lines(api):
         value = read_object(frame.decode())
@@ -50,6 +54,8 @@ def read(api: str, frame: bytes) -> tuple[str | None, Event] | None:
 def write(api: str, name: str | None, value: Event) -> bytes:
     """One encoded frame of a stream."""
     text = compact(value).encode()
+    if wrapped := wire(api).serving.wrapped:
+        return event_frame(wrapped, compact({"bytes": base64.b64encode(text).decode()}).encode())
     if wire(api).decoder.binary_framing is not None:
         return event_frame(name or "", text)
     if _by_lines(api):

@@ -25,7 +25,7 @@ from inspector.provider.reply import dialect_for
 from inspector.provider.scenarios import Story
 from inspector.report.lines.spans import one_line
 from loop_core.errors import CallerError
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.wire import wire
 
 # -- where it is -----------------------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ from loop_core.wire import wire
 
 def bases(url: str) -> dict[str, str]:
     """Wire format -> base URL."""
-    return {api: url + wire(api).serving.base for api in PLAYED}
+    return {api: url + wire(api).serving.base for api in FORMATS}
 
 
 def pointing(url: str) -> dict[str, str]:
@@ -129,7 +129,7 @@ def greeting(url: str, stories: Sequence[Story], profile: str | None) -> str:
     if first.tools:
         lines += ["", f"    inspector provider --tools {_word(first.name)} > tools.json"]
         cap += " --tools tools.json"
-    lines += ["", f"    inspector run --api {PLAYED[0]} --model {_word(first.name)} "
+    lines += ["", f"    inspector run --api {next(iter(FORMATS))} --model {_word(first.name)} "
                   f"--base-url {url}/v1{cap} --prompt {_word(first.prompt)}", "", "Ctrl-C ends it."]
     return "\n".join(lines)
 

@@ -29,7 +29,7 @@ from inspector.report.lines.spans import Tone, safe
 from inspector.sessions import redact
 from inspector.tui.panels import Cycle, WrappedLines, field_keys, field_name, key_note, line_input, lines, note
 from loop_core.errors import CallerError, LoopError
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.wire.profiles import PROFILES
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
             yield from self._fields(ROWS[:1])
             for name, words, choices, first in (
                 ("scenario", "who answers", (SERVER, *scenario_names()), FIRST),
-                ("api", "wire format", PLAYED, PLAYED[0]),
+                ("api", "wire format", tuple(FORMATS), next(iter(FORMATS))),
                 ("profile", "behaves as", (BY_ADDRESS, *sorted(PROFILES)), BY_ADDRESS),
             ):
                 with Horizontal(classes="line"):

@@ -17,7 +17,7 @@ from loop_core.wire.format import Prefill, Profile, mark
 CHAT, RESPONSES, MESSAGES = "openai_chat", "openai_responses", "anthropic_messages"
 GEMINI, CONVERSE, OLLAMA = "gemini_generate", "bedrock_converse", "ollama_chat"
 COHERE, COMPLETIONS, COMPLETE = "cohere_chat", "openai_completions", "anthropic_complete"
-GENERATE = "ollama_generate"
+GENERATE, INVOKE = "ollama_generate", "bedrock_invoke"
 
 _UNKNOWN = "not documented, not recorded"
 _UPSTREAM = "depends on the provider behind it"

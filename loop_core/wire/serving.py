@@ -283,6 +283,8 @@ class Serving:
     """A stream that is lost has an end, and no word why."""
     indexes: Callable[[Event], Sequence[tuple[Event, str]]] = lambda value: ()
     """The objects of an event that say by an index to which part they belong, and under which key."""
+    wrapped: str = ""
+    """The frame that holds an event of a stream as base64 under `bytes`; empty where events stand by themselves."""
     frame_end: bytes = b"\n\n"
     """What ends a server-sent event."""
     array_unless: str = ""

@@ -9,7 +9,7 @@ import pytest
 from inspector.provider import PlacedFault, Story, serving
 from loop_core.client.address import Server
 from loop_core.client.transport import AsyncLive, Live
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.turn.loop import Plan, arun, run
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import wire
@@ -22,7 +22,7 @@ SYSTEM_AT_THE_END = {"openai_chat", "openai_responses", "ollama_chat"}
 """Formats whose servers take a system message behind an answer; Anthropic, Converse and Gemini have none there."""
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 @pytest.mark.parametrize("plan", [None, Plan()], ids=["none", "empty"])
 def test_a_plan_of_nothing_asks_as_the_server_wants(api: str, plan: Plan | None) -> None:
     asked = Request(api, (Message(Role.USER, (TextPart("Go on."),)),), "cut", max_tokens=400, stream=True)

@@ -32,17 +32,17 @@ from loop_core.values import (
 )
 from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES
-from tests.scenes.live import KINDS, QUICK, WORDS, Told, request
+from tests.scenes.live import KINDS, QUICK, WORDS, Told, holds, request
 from tests.scenes.loopback import Answer, Fake, Peer
 from tests.scenes.provider import CALLING
 
 WRITE = Tool("write", {"type": "object", "properties": {"path": {"type": "string"}, "text": {"type": "string"}},
                        "required": ["path", "text"]})
 LOOK = Tool("look", {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]})
-CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA, INTERACTIONS, COHERE = CALLING
-TEXTUAL = (CHAT, RESPONSES, MESSAGES, CONVERSE, INTERACTIONS, COHERE)
+CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE, OLLAMA, INTERACTIONS, INVOKE, COHERE = CALLING
+TEXTUAL = (CHAT, RESPONSES, MESSAGES, CONVERSE, INTERACTIONS, INVOKE, COHERE)
 """Formats whose arguments are text, so that a cut in the middle of a call can be said."""
-TOOL_WORD = (CHAT, MESSAGES, CONVERSE, INTERACTIONS, COHERE)
+TOOL_WORD = (CHAT, MESSAGES, CONVERSE, INTERACTIONS, INVOKE, COHERE)
 Play = Callable[[str], Answer]
 
 
@@ -82,7 +82,7 @@ def breaks(stop: Stop, *parts: Any, keep: str | None) -> Play:
     """An answer whose stream ends behind the piece that holds `keep`; None: before anything of it is there."""
     def play(api: str) -> Answer:
         pieces = encoded(api, stop, *parts)
-        last = -1 if keep is None else next(at for at, piece in enumerate(pieces) if keep.encode() in piece)
+        last = -1 if keep is None else next(at for at, piece in enumerate(pieces) if holds(api, piece, keep))
 
         def answer(peer: Peer) -> None:
             peer.head(kind=KINDS.get(api, "text/event-stream"))

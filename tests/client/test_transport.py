@@ -35,6 +35,7 @@ from tests.scenes.live import (
     Told,
     answer,
     async_turn,
+    holds,
     plan,
     request,
     server,
@@ -92,7 +93,7 @@ def test_calls_are_run_and_their_results_sent(api: str, fake: Fake, turned: Turn
 @each_format
 def test_a_connection_that_breaks_inside_a_frame_interrupts(api: str, fake: Fake, turned: Turned) -> None:
     pieces = answer(api, "One, two, three, four, five, six", Stop.END_TURN)
-    text = next(place for place, piece in enumerate(pieces) if b"six" in piece)
+    text = next(place for place, piece in enumerate(pieces) if holds(api, piece, "six"))
     seen = b"".join(pieces[: text + 1]) + pieces[text + 1][:10]
 
     def reset(peer: Peer) -> None:

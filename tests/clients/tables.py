@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inspector.provider import all_stories
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.wire.servers import CHAT, CONVERSE, GEMINI, MESSAGES, OLLAMA, RESPONSES
 
 HERE = Path(__file__).resolve().parent
@@ -71,7 +71,7 @@ ENVIRONMENTS = (
 )
 
 CLIENTS = (
-    Client("loop_core", "ours", dict.fromkeys(PLAYED, ""), True, "`loop_core.turn.loop.run`"),
+    Client("loop_core", "ours", dict.fromkeys(FORMATS, ""), True, "`loop_core.turn.loop.run`"),
     Client("official SDK", "sdks", {
         CHAT: "openai", RESPONSES: "openai", MESSAGES: "anthropic", CONVERSE: "boto3", OLLAMA: "ollama"}, False,
         "`create` / `create(stream=True)`, `converse` / `converse_stream`, `chat` / `chat(stream=True)`"),
@@ -110,5 +110,5 @@ COMPLETE = frozenset({
 def cells() -> list[tuple[str, str, str, str]]:
     """Client, wire format, mode and scenario of every cell."""
     return [(client.name, api, mode, scenario)
-            for client in CLIENTS for api in PLAYED if api in client.formats
+            for client in CLIENTS for api in FORMATS if api in client.formats
             for mode in MODES for scenario in SCENARIOS]

@@ -18,7 +18,7 @@ import pytest
 
 from inspector.provider import all_stories
 from inspector.provider.faults import meaningless
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from tests.clients import run, tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -37,7 +37,7 @@ def docs() -> Iterator[ModuleType]:
 def test_every_cell_that_the_tables_name_is_there_once_and_no_other() -> None:
     absent = {client.name for client in tables.CLIENTS if client.environment in DATA["missing"]}
     expected = [(client.name, api, mode, name) for client in tables.CLIENTS if client.name not in absent
-                for api in PLAYED if api in client.formats for mode in ("stream", "whole") for name in all_stories()]
+                for api in FORMATS if api in client.formats for mode in ("stream", "whole") for name in all_stories()]
     assert [run.keys(row) for row in DATA["cells"]] == expected
 
 

@@ -25,7 +25,7 @@ from loop_core.turn.state import Turn
 from loop_core.turn.tools import Toolbox
 from loop_core.values import ChatResponse, Stop, StopReason, TextPart, Tool, ToolCall, TransportEnd
 from loop_core.wire import wire
-from tests.scenes.live import KINDS, WORDS, answer, plan, request, server
+from tests.scenes.live import KINDS, WORDS, answer, holds, plan, request, server
 from tests.scenes.loop_server import Counted, Line, Loopback, loopback
 from tests.scenes.loopback import Fake, Peer
 from tests.scenes.provider import CALLING
@@ -62,8 +62,8 @@ def pieces_of(api: str) -> list[bytes]:
 
 def reason_at(api: str, pieces: list[bytes]) -> int:
     """Where the piece that says why it stopped begins: the last one that holds the word."""
-    word = WORDS[api][2].encode()
-    index = max(index for index, piece in enumerate(pieces) if word in piece)
+    word = WORDS[api][2]
+    index = max(index for index, piece in enumerate(pieces) if holds(api, piece, word))
     return len(b"".join(pieces[:index]))
 
 

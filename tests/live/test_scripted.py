@@ -16,7 +16,7 @@ from inspector.provider.dialect_rows import DialectRow, rows
 from inspector.provider.scenarios import SCENARIOS, scenario_names
 from inspector.replay import Replay
 from loop_core.errors import LoopError
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.wire import wire
 
 
@@ -87,13 +87,13 @@ def test_what_cannot_be_begun_leaves_no_server_behind(monkeypatch: pytest.Monkey
     assert not any(map(listens, urls))
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 def test_a_scenario_that_names_no_budget_runs_in_every_format(api: str) -> None:
     story = all_stories()["text" if wire(api).no_tools else "call"]
     assert played(scenario_turn(story, LiveOptions(api, ""), Settings())).trace.steps[-1].turn.terminal == "completed"
 
 
-@pytest.mark.parametrize("api", [api for api in PLAYED if wire(api).no_tools])
+@pytest.mark.parametrize("api", [api for api in FORMATS if wire(api).no_tools])
 def test_a_format_without_calls_plays_no_scenario_with_calls(api: str) -> None:
     assert api not in formats_of(all_stories()["call"])
     with pytest.raises(LoopError, match=f"{api} cannot say what happens in call"):

@@ -17,7 +17,7 @@ from loop_core.client.address import Server
 from loop_core.client.exchange import Observer
 from loop_core.client.outgoing import ability
 from loop_core.client.transport import AsyncLive
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.turn.loop import Plan, arun
 from loop_core.turn.state import Turn
 from loop_core.turn.tools import Toolbox
@@ -60,7 +60,7 @@ def frames(api: str, model: str) -> tuple[bytes, ...]:
 
 
 @pytest.mark.parametrize("how", ["dropped", "reset"])
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 def test_the_network_is_cut_at_every_frame(api: str, how: str, provider: Provider) -> None:
     count = len(frames(api, story_name(api, how, 0)))
     assert count < MOST
@@ -112,7 +112,7 @@ async def cancelled(provider: Provider, api: str, number: int) -> tuple[Turn, li
     return trace.steps[-1].turn, ran
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 async def test_a_turn_is_cancelled_at_every_frame(api: str, provider: Provider) -> None:
     count = len(frames(api, story_name(api, "stalled", 0)))
     for number in range(count):

@@ -10,7 +10,7 @@ import pytest
 from inspector.provider.checks import check, match_json, names_model
 from inspector.provider.reply import error_body, reply
 from inspector.provider.scenarios import Intent, Story
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.turn.history import hint_message
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall, ToolResultPart
 from loop_core.wire import decode, wire
@@ -23,6 +23,7 @@ from loop_core.wire.servers import (
     CONVERSE,
     GEMINI,
     GENERATE,
+    INVOKE,
     MESSAGES,
     OLLAMA,
     RESPONSES,
@@ -51,7 +52,7 @@ from tests.scenes.refusals import (
 
 ROWS = [(api, row) for api, rows in REFUSALS.items() for row in rows]
 KINDS = {MESSAGES: "invalid_request_error", GEMINI: "INVALID_ARGUMENT", CONVERSE: "ValidationException",
-         COMPLETE: "invalid_request_error"}
+         INVOKE: "ValidationException", COMPLETE: "invalid_request_error"}
 
 
 def looked_at(api: str, body: dict[str, Any], text: str = "Plain words.") -> None:
@@ -79,14 +80,14 @@ def test_a_request_is_refused_as_the_server_refuses_it(api: str, row: Refusal) -
         return
     words = {MESSAGES: lambda: told["error"]["type"], GEMINI: lambda: told["error"]["status"],
              CONVERSE: lambda: told["__type"], OLLAMA: lambda: None, COHERE: lambda: None,
-             COMPLETE: lambda: told["error"]["type"], GENERATE: lambda: None}
+             INVOKE: lambda: told["__type"], COMPLETE: lambda: told["error"]["type"], GENERATE: lambda: None}
     assert words[api]() == KINDS.get(api)
     if api == GEMINI and ": " in row.place:
         (violation,) = told["error"]["details"][0]["fieldViolations"]
         assert violation["field"] == row.place.partition(": ")[0]
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 def test_every_format_has_its_rows(api: str) -> None:
     assert len(REFUSALS[api]) >= 8
     looked_at(api, BODIES[api])
@@ -147,7 +148,7 @@ STORY = Story("count", "x", (
 USER = Message(Role.USER, (TextPart("Go."),))
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 @pytest.mark.parametrize("history", [
     (USER, Message(Role.ASSISTANT, (TextPart("One, two,"),))),
     (USER, Message(Role.ASSISTANT, (TextPart("One, two,"),)), hint_message()),
@@ -184,12 +185,13 @@ ENDING: dict[str, dict[str, Any]] = {
     CONVERSE: {"inferenceConfig": {"stopSequences": ["three"]}},
     OLLAMA: {"options": {"stop": ["three"]}},
     COHERE: {"stop_sequences": ["nine", "three"]},
+    INVOKE: {"stop_sequences": ["nine", "three"]},
     COMPLETIONS: {"stop": "three"}, COMPLETE: {"stop_sequences": ["three"]}, GENERATE: {"options": {"stop": ["three"]}},
     INTERACTIONS: {"generation_config": {"stop_sequences": ["three"]}},
 }
 WORDS = {CHAT: "stop", MESSAGES: "stop_sequence", GEMINI: "STOP", CONVERSE: "stop_sequence", OLLAMA: "stop",
-         INTERACTIONS: "completed", COHERE: "STOP_SEQUENCE", COMPLETIONS: "stop", COMPLETE: "stop_sequence",
-         GENERATE: "stop"}
+         INTERACTIONS: "completed", COHERE: "STOP_SEQUENCE", INVOKE: "stop_sequence", COMPLETIONS: "stop",
+         COMPLETE: "stop_sequence", GENERATE: "stop"}
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -216,7 +218,7 @@ def test_a_stop_string_ends_the_answer_before_it(api: str, stream: bool) -> None
     assert whole.stop_reason.raw != "stop_sequence" or (api == COMPLETE and not whole.native)
 
 
-@pytest.mark.parametrize("api", [api for api in PLAYED if api != RESPONSES])
+@pytest.mark.parametrize("api", [api for api in FORMATS if api != RESPONSES])
 def test_the_budget_ends_an_answer_before_a_later_stop_string(api: str) -> None:
     asked = wire(api).read_request({**BODIES[api], **ENDING[api]}, PATHS[api])
     asked = Request(api, asked.messages, "m", max_tokens=1, extra=asked.extra)
@@ -238,6 +240,7 @@ SHAPED: dict[str, dict[str, Any]] = {
     OLLAMA: {"format": TEAM},
     COHERE: {"response_format": {"type": "json_object", "json_schema": TEAM}},
     GENERATE: {"format": TEAM},
+    INVOKE: {"output_config": {"format": {"type": "json_schema", "schema": TEAM}}},
     INTERACTIONS: {"response_format": {"type": "text", "mime_type": "application/json", "schema": TEAM}},
 }
 

@@ -25,7 +25,7 @@ from inspector.provider.faults import FAULTS
 from inspector.provider.reading import parse_story
 from inspector.provider.server import address, greeting
 from loop_core.errors import CallerError
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.turn.seam import ANCHOR_CHARS
 
 ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1"}
@@ -54,7 +54,7 @@ def test_a_turn_of_inspector_run_is_cut_twice_and_exact_in_every_format(tmp_path
     text = all_stories()["cut-twice"].answers[0].text
     with command("cut-twice", "--pace", "0") as (process, url, said):
         assert "Scenario, whatever the model:" in said
-        for api in PLAYED:
+        for api in FORMATS:
             base = f"{url}/v1" if api.startswith("openai") else url
             assert re.search(rf"{api}, as {api}/\w+\n    \S.*{re.escape(base)}", said), api
             done = CliRunner().invoke(main, [
@@ -68,7 +68,7 @@ def test_a_turn_of_inspector_run_is_cut_twice_and_exact_in_every_format(tmp_path
         out, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (0, "")
     lines = out.splitlines()
-    assert len(lines) == 3 * len(PLAYED)
+    assert len(lines) == 3 * len(FORMATS)
     last = math.ceil((len(text) - 14 * 4 - (17 * 4 - ANCHOR_CHARS) + ANCHOR_CHARS) / 4)
     assert lines[:3] == [  # each continuation quotes the last words first
         "openai_chat: cut-twice answer 0 segment 0 (first): 14 of 100 tokens, cut; cut",

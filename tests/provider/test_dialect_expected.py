@@ -74,6 +74,9 @@ CALL_CUT: dict[str, Outcome] = {
     "ollama_chat/ollama": GONE,
     "ollama_chat/ollama+markup": ("length", "max_tokens", "max_tokens", "markup in the text", "continue"),
     "cohere_chat/cohere": ("MAX_TOKENS", "max_tokens", "max_tokens", "prefix of a string", "hold, repair"),
+    "bedrock_invoke/bedrock": ("max_tokens", "max_tokens", "max_tokens", "partial_json prefix", "hold, repair"),
+    "bedrock_invoke/bedrock+whole": ("max_tokens", "max_tokens", "max_tokens", "object, members missing",
+                                     "hold, repair"),
 }
 
 PROMPTED = {"openai_completions", "anthropic_complete", "ollama_generate"}
@@ -83,7 +86,7 @@ WORDS = {
     "openai_chat": "length", "openai_responses": "incomplete:max_output_tokens", "anthropic_messages": "max_tokens",
     "gemini_generate": "MAX_TOKENS", "bedrock_converse": "max_tokens", "ollama_chat": "length",
     "gemini_interactions": "incomplete", "cohere_chat": "MAX_TOKENS", "openai_completions": "length",
-    "ollama_generate": "length", "anthropic_complete": "max_tokens",
+    "ollama_generate": "length", "anthropic_complete": "max_tokens", "bedrock_invoke": "max_tokens",
 }
 TEXT_CUT: dict[str, Outcome] = {
     **{name: (WORDS[name.partition("/")[0]], "max_tokens", "max_tokens", "no call", "continue")
@@ -157,7 +160,7 @@ def test_the_evidence_says_what_gave_the_lie_away(name: str, rule: str) -> None:
 FINISHES_CALLS_WITH = {
     "openai_chat": "tool_calls", "openai_responses": "completed", "anthropic_messages": "tool_use",
     "gemini_generate": "STOP", "bedrock_converse": "tool_use", "ollama_chat": "stop",
-    "gemini_interactions": "requires_action", "cohere_chat": "TOOL_CALL",
+    "gemini_interactions": "requires_action", "cohere_chat": "TOOL_CALL", "bedrock_invoke": "tool_use",
 }
 STOP_OVER_CALLS = {"openai_chat/openai+named", "openai_chat/ollama", "openai_chat/gemini"}
 

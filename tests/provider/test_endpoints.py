@@ -14,7 +14,7 @@ import pytest
 from inspector.provider import Provider, serving
 from inspector.provider.server import origin
 from loop_core.errors import CallerError
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.wire.servers import (
     CHAT,
     COHERE,
@@ -23,6 +23,7 @@ from loop_core.wire.servers import (
     CONVERSE,
     GEMINI,
     GENERATE,
+    INVOKE,
     MESSAGES,
     OLLAMA,
     RESPONSES,
@@ -85,7 +86,7 @@ def shape(body: bytes) -> str:
     ("POST", "/v1beta1/publishers/google/models/m:predict", "google NOT_FOUND"),
     ("POST", "/v2/rerank", "cohere"),
     ("GET", "/v1beta/files", "google NOT_FOUND"),
-    ("POST", "/model/text/invoke", "bedrock ResourceNotFoundException"),
+    ("POST", "/model/text/apply", "bedrock ResourceNotFoundException"),
     ("POST", "/api/embed", "ollama"),
     ("DELETE", "/api/delete", "ollama"),
     ("PUT", "/v1/chat/completions", "openai invalid_request_error None"),
@@ -109,16 +110,17 @@ def test_under_a_path_of_several_formats_the_clients_header_tells(header: str, w
     assert shape(ask(f"{provider.url}/v1/models/none", **{header: "x"})[2]) == whose
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 def test_a_model_that_is_not_there_is_not_found_in_every_format(api: str, provider: Provider) -> None:
     path = PATHS[api].replace("text", "gpt-5")
     status, _, body = ask(provider.url + path, {**BODIES[api], **({"model": "gpt-5"} if api not in (
-        GEMINI, CONVERSE) else {})})
+        GEMINI, CONVERSE, INVOKE) else {})})
     assert status == 404
     assert shape(body) == {
         CHAT: "openai invalid_request_error model_not_found", RESPONSES: "openai invalid_request_error model_not_found",
         MESSAGES: "anthropic not_found_error", GEMINI: "google NOT_FOUND",
         CONVERSE: "bedrock ResourceNotFoundException", OLLAMA: "ollama", COHERE: "cohere",
+        INVOKE: "bedrock ResourceNotFoundException",
         COMPLETIONS: "openai invalid_request_error model_not_found", COMPLETE: "anthropic not_found_error",
         GENERATE: "ollama",
         "gemini_interactions": "interactions not_found"}[api]

@@ -11,7 +11,7 @@ import pytest
 from inspector.provider.place import Sending
 from inspector.provider.reply import Reply, reply
 from inspector.provider.scenarios import Kind, PlacedFault, Story
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.turn.history import hint_message, repair_message
 from loop_core.values import ChatResponse, Message, Request, Role, Stop, TextPart, ToolCall
 from loop_core.wire import decode, wire
@@ -175,7 +175,7 @@ def test_calls_that_are_meant_come_whole_without_a_fault() -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 def test_no_reason_drops_the_reason_and_nothing_else(api: str, stream: bool) -> None:
     (told, plain), (made, came) = played("", None, api, stream, cap=12), played("no_reason", True, api, stream, cap=12)
     assert plain.raw_stop_reason is not None
@@ -189,5 +189,7 @@ def test_no_reason_drops_the_reason_and_nothing_else(api: str, stream: bool) -> 
             RESPONSES: b"max_output_tokens", CHAT: b'"length"', OLLAMA: b'"length"',
             COHERE: b'"MAX_TOKENS"', COMPLETIONS: b'"length"',
             GENERATE: b'"length"'}
+    if wire(api).serving.wrapped and stream:
+        return  # the word stands in base64
     assert word.get(api, b'"max_tokens"') in b"".join(told.frames)
     assert word.get(api, b'"max_tokens"') not in b"".join(made.frames)

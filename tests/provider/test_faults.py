@@ -10,7 +10,7 @@ import pytest
 from inspector.provider import PlacedFault, Provider, Story, serving
 from inspector.provider.faults import FAULTS, Fault, Takes, meaningless
 from inspector.provider.reading import TAKES
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.judge.arguments import parse_leniently
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, RunTools, ToolResults, Turn
@@ -24,6 +24,7 @@ from loop_core.wire.servers import (
     CONVERSE,
     GEMINI,
     GENERATE,
+    INVOKE,
     MESSAGES,
     OLLAMA,
     RESPONSES,
@@ -38,7 +39,7 @@ comes twice: a prompt that ends in a text is gone on from byte for byte."""
 BLIND = {"wrong_reason": ((GEMINI, True), (GEMINI, False), (OLLAMA, True), (OLLAMA, False))}
 """Where the call does not run and the turn ends all the same: it was not sent, and nothing says so."""
 
-ALL = frozenset((api, stream) for api in PLAYED for stream in (True, False))
+ALL = frozenset((api, stream) for api in FORMATS for stream in (True, False))
 
 
 def ways(*apis: str, only: tuple[bool, ...] = (True, False)) -> frozenset[tuple[str, bool]]:
@@ -56,13 +57,14 @@ TOLD = {
     **dict.fromkeys(("refused_repair", "leaked_call"), ALL - PROMPTED),
     "no_index": ALL - ways(GEMINI, OLLAMA) - PROMPTED,  # whose calls stand in a list, whole
     "one_index": ALL - ways(GEMINI, OLLAMA) - PROMPTED,
-    "no_call": ways(CHAT, MESSAGES, CONVERSE, INTERACTIONS, COHERE),  # the others have one word for both ends
+    "no_call": ways(CHAT, MESSAGES, CONVERSE, INVOKE, INTERACTIONS, COHERE),  # the others have one word for both ends
     "done_without_reason":  # which mark the end
         ways(OLLAMA, GENERATE) | ways(CHAT, COMPLETIONS, INTERACTIONS, only=(True,)),
-    "paused": ways(MESSAGES, GEMINI, INTERACTIONS) | ways(RESPONSES, only=(False,)),
+    "paused": ways(MESSAGES, INVOKE, GEMINI, INTERACTIONS) | ways(RESPONSES, only=(False,)),
     "context_full": ALL - ways(GEMINI, INTERACTIONS),
     "filtered": ALL - ways(OLLAMA, INTERACTIONS, COHERE, COMPLETE, GENERATE),
-    "malformed_call": ways(CHAT, RESPONSES, GEMINI, COHERE) | ways(MESSAGES, CONVERSE, INTERACTIONS, only=(True,)),
+    "malformed_call":
+        ways(CHAT, RESPONSES, GEMINI, COHERE) | ways(MESSAGES, CONVERSE, INVOKE, INTERACTIONS, only=(True,)),
 }
 """Fault -> the formats that have a place for it, streamed or whole, as their providers document them; else all have."""
 
@@ -152,7 +154,7 @@ def test_every_kind_of_value_has_a_type_and_every_fault_an_example_of_it() -> No
 
 
 def test_a_format_speaks_of_faults_that_there_are() -> None:
-    for api in PLAYED:
+    for api in FORMATS:
         for said in (*wire(api).serving.cannot, *wire(api).serving.ends):
             name, _, mode = said.partition(" ")
             assert name in FAULTS, said

@@ -12,7 +12,7 @@ from inspector.provider.place import PlaceMark, StoryPlace, locate, reached_leng
 from inspector.provider.reply import reply, reply_at, stored_reply
 from inspector.provider.scenarios import Intent, Kind, PlacedFault, Story
 from loop_core.errors import CallerError
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.history import hint_message, nudge_message, repair_message
@@ -205,7 +205,7 @@ def test_reasoning_that_a_client_keeps_as_text_is_an_empty_answer(kept: str) -> 
     assert (first.text or "", then.text) == ("", "Seven.")
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 def test_an_answer_is_said_in_pieces_of_any_size_and_is_whole(api: str) -> None:
     """A prefill each time, as one message: the segments are counted by the cap."""
     for cap in (1, 2, 3, 7, 16):
@@ -245,7 +245,7 @@ def test_the_same_request_gets_the_same_bytes_and_another_seed_other_ones() -> N
     assert decode("openai_chat", b"".join(one)).text == decode("openai_chat", b"".join(other)).text == TEXT
 
 
-@pytest.mark.parametrize("api", [api for api in PLAYED if wire(api).history == "prompt"])
+@pytest.mark.parametrize("api", [api for api in FORMATS if wire(api).history == "prompt"])
 @pytest.mark.parametrize(("messages", "answer", "at", "kind"), [
     ((user("Go."),), 0, 0, Kind.FIRST),
     ((user("One question: go."),), 0, 0, Kind.FIRST),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from inspector.provider import Provider, serving
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.wire.servers import (
     CHAT,
     COHERE,
@@ -18,6 +18,7 @@ from loop_core.wire.servers import (
     CONVERSE,
     GEMINI,
     GENERATE,
+    INVOKE,
     MESSAGES,
     OLLAMA,
     RESPONSES,
@@ -95,6 +96,15 @@ def _boto3(url: str, body: Any) -> Raised:
                   told["Error"]["Message"], None, told["ResponseMetadata"]["RequestId"])
 
 
+def _invoke(url: str, body: Any) -> Raised:
+    exceptions = pytest.importorskip("botocore.exceptions")
+    with pytest.raises(exceptions.ClientError) as raised:
+        client_of(CONVERSE, url).invoke_model(modelId="text", body=json.dumps(body))
+    told = raised.value.response
+    return Raised(type(raised.value).__name__, told["ResponseMetadata"]["HTTPStatusCode"], told["Error"]["Code"],
+                  told["Error"]["Message"], None, told["ResponseMetadata"]["RequestId"])
+
+
 def _putting(data: bytes) -> Callable[..., None]:
     def put(params: dict[str, Any], **_: Any) -> None:
         params["body"] = data
@@ -137,18 +147,19 @@ def _cohere(url: str, body: Any) -> Raised:
 ASKS: Mapping[str, Callable[[str, Any], Raised]] = {
     CHAT: _openai("/chat/completions"), RESPONSES: _openai("/responses"), MESSAGES: _anthropic, GEMINI: _genai,
     CONVERSE: _boto3, OLLAMA: _ollama, "gemini_interactions": _interactions, COHERE: _cohere,
-    COMPLETIONS: _openai("/completions"), COMPLETE: _complete, GENERATE: _generate,
+    INVOKE: _invoke, COMPLETIONS: _openai("/completions"), COMPLETE: _complete, GENERATE: _generate,
 }
 NAMES = {
     CHAT: ("BadRequestError", "invalid_request_error"), RESPONSES: ("BadRequestError", "invalid_request_error"),
     MESSAGES: ("BadRequestError", "invalid_request_error"), GEMINI: ("ClientError", "INVALID_ARGUMENT"),
     CONVERSE: ("ValidationException", "ValidationException"), OLLAMA: ("ResponseError", None),
     "gemini_interactions": ("ClientError", "invalid_request"), COHERE: ("BadRequestError", None),
+    INVOKE: ("ValidationException", "ValidationException"),
     COMPLETIONS: ("BadRequestError", "invalid_request_error"), COMPLETE: ("BadRequestError", "invalid_request_error"),
     GENERATE: ("ResponseError", None),
 }
 """Format -> the SDK's exception, and the type of the error in it."""
-IDENTIFIED = (CHAT, RESPONSES, MESSAGES, CONVERSE, COMPLETIONS, COMPLETE)
+IDENTIFIED = (CHAT, RESPONSES, MESSAGES, CONVERSE, INVOKE, COMPLETIONS, COMPLETE)
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +169,7 @@ def provider() -> Iterator[Provider]:
         close_all()
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 def test_an_sdk_raises_its_own_error_with_the_fields_of_the_server(api: str, provider: Provider) -> None:
     ids = set()
     for row in REFUSALS[api]:
@@ -208,4 +219,4 @@ def test_an_sdk_sees_the_id_of_its_request(provider: Provider) -> None:
     assert whole.created == 1_700_000_000
     said = client_of(MESSAGES, provider.url).messages.create(model="text", max_tokens=20, messages=[HI])
     assert said._request_id.startswith("req_01")
-    assert set(PATHS) == set(PLAYED)
+    assert set(PATHS) == set(FORMATS)

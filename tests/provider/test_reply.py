@@ -12,7 +12,7 @@ from inspector.provider.faults import FAULTS
 from inspector.provider.reply import dialect_for, error_body, reply
 from inspector.provider.scenarios import PlacedFault, Story
 from loop_core.errors import CallerError
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.judge.arguments import parse
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission, admit_all
@@ -117,7 +117,7 @@ def test_the_scenarios_profile_is_taken_and_the_command_lines_goes_before_it() -
     assert decode(CHAT, b"".join(reply(story, cut, True, "openai").frames)).raw_stop_reason == "length"
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 @pytest.mark.parametrize("status", [400, 404, 429, 500, 503, 529])
 def test_an_error_is_told_in_every_format(api: str, status: int) -> None:
     response = decode(api, error_body(api, status, "Not today."), http_status=status)
@@ -128,7 +128,7 @@ def test_an_error_is_told_in_every_format(api: str, status: int) -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("api", [api for api in PLAYED if api not in CALLING])
+@pytest.mark.parametrize("api", [api for api in FORMATS if api not in CALLING])
 def test_a_text_without_calls_is_cut_at_the_cap_that_was_sent(api: str, stream: bool) -> None:
     """Thinking is of the tokens too, also where it is not sent, and where none are counted."""
     story = replace(STORY, answers=(replace(STORY.answers[0], calls=()),))

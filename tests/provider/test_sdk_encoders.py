@@ -33,6 +33,7 @@ from loop_core.wire.servers import (
     CONVERSE,
     GEMINI,
     GENERATE,
+    INVOKE,
     MESSAGES,
     OLLAMA,
     RESPONSES,
@@ -50,6 +51,8 @@ WORDS = {  # without calls, and with them
                 "model_context_window_exceeded", "malformed_model_output"), ("tool_use", "end_turn")),
     OLLAMA: (("stop", "length"), ("stop",)),
     "gemini_interactions": (("completed", "incomplete", "budget_exceeded"), ("requires_action",)),
+    INVOKE: (("end_turn", "max_tokens", "stop_sequence", "pause_turn", "refusal", "model_context_window_exceeded"),
+             ("tool_use", "end_turn")),
     COMPLETIONS: (("stop", "length", "content_filter"), ()),
     COMPLETE: (("stop_sequence", "max_tokens"), ()),
     GENERATE: (("stop", "length"), ()),
@@ -60,7 +63,7 @@ REFUSES = (CHAT, RESPONSES)
 KINDS = {GENERATE: ["thought", "text"], COMPLETIONS: ["text"], COMPLETE: ["text"]}
 """What an answer holds that is not all of it."""
 BESIDE = {
-    MESSAGES: (("stop_sequence", "stop_sequence"), ("refusal", "stop_details.explanation")),
+    **dict.fromkeys((MESSAGES, INVOKE), (("stop_sequence", "stop_sequence"), ("refusal", "stop_details.explanation"))),
     GEMINI: (("MALFORMED_FUNCTION_CALL", "finishMessage"), ("SAFETY", "finishMessage")),
     CONVERSE: (("guardrail_intervened", "trace.guardrail.actionReason"),),
 }
@@ -75,13 +78,13 @@ OPAQUE = st.binary(min_size=1, max_size=9).map(lambda data: base64.urlsafe_b64en
 @st.composite
 def thoughts(draw: st.DrawFn, api: str, number: int) -> ReasoningPart:
     """Thinking as the format carries it: with a signature or sealed, where it can be."""
-    sealed = api in (MESSAGES, CONVERSE) and draw(st.booleans())
+    sealed = api in (MESSAGES, CONVERSE, INVOKE) and draw(st.booleans())
     if sealed:
         return ReasoningPart("", data=draw(OPAQUE))
     part = ReasoningPart(draw(TEXT))
     if api == RESPONSES:
         return part._replace(item_id=f"rs_{number}", data=draw(st.none() | OPAQUE))
-    return part._replace(signature=draw(OPAQUE)) if api in (MESSAGES, CONVERSE, GEMINI) else part
+    return part._replace(signature=draw(OPAQUE)) if api in (MESSAGES, CONVERSE, GEMINI, INVOKE) else part
 
 
 @st.composite
@@ -134,6 +137,7 @@ FAILURES = {
     CONVERSE: ProviderError("Not today.", "modelStreamErrorException", None, True),
     OLLAMA: ProviderError("Not today."),
     COHERE: ProviderError("Not today.", retryable=True),
+    INVOKE: ProviderError("Not today.", "modelStreamErrorException", None, True),
     COMPLETIONS: ProviderError("Not today.", "server_error", "overloaded", True),
     COMPLETE: ProviderError("Not today.", "overloaded_error", None, True),
     GENERATE: ProviderError("Not today."),
@@ -142,8 +146,8 @@ FAILURES = {
 
 def failed(api: str, *parts: ResponsePart, error: ProviderError | None = None) -> list[Event]:
     """The events of a stream that ends in an error."""
-    response = ChatResponse(api, parts, StopReason(Stop.ERROR), Usage(3, 1) if api == MESSAGES else None, id="made_1",
-                            model="m", error=error or FAILURES[api])
+    response = ChatResponse(api, parts, StopReason(Stop.ERROR), Usage(3, 1) if api in (MESSAGES, INVOKE) else None,
+                            id="made_1", model="m", error=error or FAILURES[api])
     body = b"".join(wire(api).encode(response, stream=True))
     assert decode(api, body).error == response.error
     return events(api, True, body)

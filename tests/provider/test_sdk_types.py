@@ -19,7 +19,7 @@ from inspector.provider.frames import JSON
 from inspector.provider.place import StoryPlace
 from inspector.provider.reply import Reply, error_body, reply_at
 from inspector.provider.scenarios import Kind
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.values import Request
 from loop_core.wire import wire
 from loop_core.wire.servers import (
@@ -30,6 +30,7 @@ from loop_core.wire.servers import (
     CONVERSE,
     GEMINI,
     GENERATE,
+    INVOKE,
     MESSAGES,
     OLLAMA,
     RESPONSES,
@@ -48,7 +49,7 @@ INVALID: dict[str, tuple[str, frozenset[tuple[str, bool]]]] = {
         (CHAT, False), (CONVERSE, True), (CONVERSE, False), (INTERACTIONS, True), (INTERACTIONS, False),
         (COHERE, False), (COMPLETIONS, False)})),
     "no_index": ("the index is required", frozenset((api, True) for api in (
-        CHAT, RESPONSES, MESSAGES, CONVERSE, INTERACTIONS))),
+        CHAT, RESPONSES, MESSAGES, CONVERSE, INVOKE, INTERACTIONS))),
 }
 """Faults that are meant to be invalid -> why, and where."""
 
@@ -117,7 +118,7 @@ def test_every_fault_is_what_the_sdk_declares_unless_it_is_meant_otherwise(api: 
 
 
 @pytest.mark.parametrize("status", [400, 404, 429, 500, 503, 529])
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 def test_every_error_is_what_the_sdk_declares(api: str, status: int) -> None:
     assert refusal_complaints(api, status, error_body(api, status, "Not today.")) == []
 
@@ -129,7 +130,7 @@ Change = Callable[[dict[str, Any], str, str], bool]
 RICH = Story("rich", "all kinds of parts", (Intent("Let me think.", BASES["calls"][0].text, BASES["calls"][0].calls),),
              TOOLS)
 FREE = {MESSAGES: {"input"}, CONVERSE: {"input"}, GEMINI: {"args"}, OLLAMA: {"arguments"},
-        "gemini_interactions": {"arguments"}}
+        "gemini_interactions": {"arguments"}, INVOKE: {"input"}}
 """Members that hold a call's arguments, which are no part of the format."""
 REQUIRED: dict[str, str] = {
     CHAT: """id object created model choices choices.index choices.delta choices.message choices.message.role
@@ -167,8 +168,12 @@ the places, and so is the `response` of an event."""
 WORDS = {CHAT: {"object", "finish_reason"}, RESPONSES: {"type", "object", "status"}, MESSAGES: {"type", "role"},
          GEMINI: {"finishReason"}, CONVERSE: {"stopReason", "role"}, OLLAMA: set(),
          "gemini_interactions": {"status", "type", "event_type"}, COHERE: {"type", "role", "finish_reason"},
-         COMPLETIONS: {"object", "finish_reason"}, COMPLETE: {"type", "stop_reason"}, GENERATE: set()}
+         INVOKE: {"type", "role"}, COMPLETIONS: {"object", "finish_reason"}, COMPLETE: {"type", "stop_reason"},
+         GENERATE: set()}
 """Members that hold one of a list of words."""
+
+
+REQUIRED[INVOKE] = REQUIRED[MESSAGES]
 
 
 def sent(api: str, stream: bool) -> list[Event]:
@@ -230,7 +235,7 @@ def test_the_checker_accepts_no_unknown_member_anywhere(api: str, stream: bool) 
     assert accepted(found) == []
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 def test_the_checker_misses_what_is_required(api: str) -> None:
     required = set(REQUIRED[api].split())
 
@@ -243,7 +248,7 @@ def test_the_checker_misses_what_is_required(api: str) -> None:
     assert {place for place, _ in found} == required
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 def test_the_checker_knows_the_words(api: str) -> None:
     def other_word(holder: dict[str, Any], key: str, place: str) -> bool:
         held, holder[key] = holder[key], "ran_dry"

@@ -20,6 +20,7 @@ from loop_core.wire.servers import (
     CONVERSE,
     GEMINI,
     GENERATE,
+    INVOKE,
     MESSAGES,
     OLLAMA,
     RESPONSES,
@@ -38,14 +39,16 @@ WORDS = {  # an end, calls, a cut
     OLLAMA: ("stop", "stop", "length"),
     "gemini_interactions": ("completed", "requires_action", "incomplete"),
     COHERE: ("COMPLETE", "TOOL_CALL", "MAX_TOKENS"),
+    INVOKE: ("end_turn", "tool_use", "max_tokens"),
     COMPLETIONS: ("stop", "", "length"),
     GENERATE: ("stop", "", "length"),
 }
 OTHER_WORDS = {
     "filtered": {CHAT: "content_filter", COMPLETIONS: "content_filter",
-                 RESPONSES: "incomplete:content_filter", MESSAGES: "refusal", GEMINI: "SAFETY",
+                 RESPONSES: "incomplete:content_filter", MESSAGES: "refusal", INVOKE: "refusal", GEMINI: "SAFETY",
                  CONVERSE: "guardrail_intervened"},
-    "paused": {MESSAGES: "pause_turn", RESPONSES: "in_progress", "gemini_interactions": "requires_continuation"},
+    "paused": {MESSAGES: "pause_turn", INVOKE: "pause_turn", RESPONSES: "in_progress",
+               "gemini_interactions": "requires_continuation"},
 }
 SENT: dict[str, Callable[[Intent], Intent]] = {
     "empty": lambda whole: Intent(),
@@ -133,7 +136,7 @@ def check(story: Story, api: str, stream: bool, cap: int, saw: Saw) -> None:
 def seen_calls(api: str, stream: bool, whole: str, calls: list[tuple[str, str]], cut: bool, saw: Saw) -> None:
     if api in (GEMINI, OLLAMA) and cut:
         assert saw.calls == [], "a call that was cut is not sent"
-    elif cut and calls and not stream and api in (MESSAGES, CONVERSE, "gemini_interactions"):
+    elif cut and calls and not stream and api in (MESSAGES, CONVERSE, INVOKE, "gemini_interactions"):
         ((name, given),) = saw.calls
         assert name == calls[0][0]
         members = json.loads(given)

@@ -22,14 +22,14 @@ from inspector.report.facts import view
 from inspector.sessions import open_paths
 from loop_core.client.address import Server, url_of
 from loop_core.errors import CallerError
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import decode, wire
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 def test_every_format_is_served(api: str, stream: bool) -> None:
     asked = Request(api, (Message(Role.USER, (TextPart("Report."),)),), "text", max_tokens=20, stream=stream)
     with serving("text") as provider:
@@ -39,7 +39,7 @@ def test_every_format_is_served(api: str, stream: bool) -> None:
         sent = urllib.request.Request(url, body, headers)
         with urllib.request.urlopen(sent, timeout=20) as answer:
             response = decode(api, answer.read())
-        assert set(provider.bases) == set(PLAYED)
+        assert set(provider.bases) == set(FORMATS)
         (seen,) = provider.seen
     assert response.text == provider.stories[0].answers[0].text[:80]
     assert (None if response.usage is None else response.usage.output_tokens) == (
@@ -231,7 +231,7 @@ def test_a_response_that_is_fetched_is_the_one_that_was_given() -> None:
     assert (again["status"], again["usage"]) == (made["status"], made["usage"])
 
 
-@pytest.mark.parametrize("api", PLAYED)
+@pytest.mark.parametrize("api", FORMATS)
 @pytest.mark.parametrize("scenario", ["thinking", "refused-repair"])
 def test_a_recording_against_it_reads_as_the_run(api: str, scenario: str, tmp_path: Path) -> None:
     """Requests of these look like other turns' where the history is all that tells; the recorder says what they did."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
+from inspector.provider.frames import read
 from loop_core.client.address import Server
 from loop_core.client.exchange import Connection, Observer, Retries, Timeouts
 from loop_core.client.outgoing import ability
@@ -29,11 +31,13 @@ WORDS: dict[str, tuple[str, str, str]] = {
     "ollama_chat": ("stop", "length", "stop"),
     "gemini_interactions": ("completed", "incomplete", "requires_action"),
     "cohere_chat": ("COMPLETE", "MAX_TOKENS", "TOOL_CALL"),
+    "bedrock_invoke": ("end_turn", "max_tokens", "tool_use"),
 }
 """Format -> its words for the end of a turn, a cut and calls."""
 PATIENT = Connection(Timeouts(connect=5, silence=20, whole=60, poll=0.01), QUICK.retries)
 """For what is no test of silence, on a machine that is busy."""
-KINDS = {"bedrock_converse": "application/vnd.amazon.eventstream", "ollama_chat": "application/x-ndjson"}
+KINDS = {**dict.fromkeys(("bedrock_converse", "bedrock_invoke"), "application/vnd.amazon.eventstream"),
+         "ollama_chat": "application/x-ndjson"}
 
 
 def answer(api: str, text: str, stop: Stop, *calls: ToolCall, usage: Usage | None = None) -> list[bytes]:
@@ -123,3 +127,10 @@ def async_turn(api: str, fake: Fake, *, line: Connection = QUICK, toolbox: Toolb
         return trace.steps[-1].turn
 
     return asyncio.run(turned()), told
+
+
+def holds(api: str, piece: bytes, text: str) -> bool:
+    """Whether a text stands in a piece of a stream; InvokeModel wraps its events in base64."""
+    if api == "bedrock_invoke":
+        return text in json.dumps(read(api, piece))
+    return text.encode() in piece

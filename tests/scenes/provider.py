@@ -14,7 +14,7 @@ from loop_core.client.address import Server
 from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.client.outgoing import ability
 from loop_core.client.transport import Live
-from loop_core.formats import PLAYED
+from loop_core.formats import FORMATS
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, run
 from loop_core.turn.policy import STRICT, Policy
@@ -51,9 +51,9 @@ BASES: Mapping[str, tuple[Intent, ...]] = {
     "calls": (Intent(text="I page them.", calls=(_PAGE, _WRITE)), Intent(text="Done.")),
 }
 TOOLS = (DeclaredTool(WRITE), DeclaredTool(PAGE))
-CALLING = tuple(api for api in PLAYED if not wire(api).no_tools)
+CALLING = tuple(api for api in FORMATS if not wire(api).no_tools)
 """The formats whose answers call tools."""
-each_way = [(api, stream) for api in PLAYED for stream in (True, False)]
+each_way = [(api, stream) for api in FORMATS for stream in (True, False)]
 PROFILES_OF = {"anthropic_messages": "claude-sonnet-4-5", "bedrock_converse": "anthropic.claude-sonnet-4-5"}
 
 

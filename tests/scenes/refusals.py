@@ -16,6 +16,7 @@ from loop_core.wire.servers import (
     CONVERSE,
     GEMINI,
     GENERATE,
+    INVOKE,
     MESSAGES,
     OLLAMA,
     RESPONSES,
@@ -36,6 +37,7 @@ BODIES: Mapping[str, dict[str, Any]] = {
     OLLAMA: {"model": "text", "messages": [HI], "stream": False},
     INTERACTIONS: {"model": "text", "input": "Hi."},
     COHERE: {"model": "text", "messages": [HI]},
+    INVOKE: {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 64, "messages": [HI]},
     COMPLETIONS: {"model": "text", "prompt": "Hi."},
     COMPLETE: {"model": "text", "prompt": "Hi.", "max_tokens_to_sample": 64},
     GENERATE: {"model": "text", "prompt": "Hi.", "stream": False},
@@ -45,6 +47,7 @@ PATHS: Mapping[str, str] = {
     CHAT: "/v1/chat/completions", RESPONSES: "/v1/responses", MESSAGES: "/v1/messages",
     GEMINI: "/v1beta/models/text:generateContent", CONVERSE: "/model/text/converse", OLLAMA: "/api/chat",
     INTERACTIONS: "/v1beta/interactions", COHERE: "/v2/chat",
+    INVOKE: "/model/text/invoke",
     COMPLETIONS: "/v1/completions", COMPLETE: "/v1/complete", GENERATE: "/api/generate",
 }
 
@@ -593,8 +596,16 @@ GENERATED = (
     Refusal({"raw": "yes"}, "raw: "),
     *(row for row in OLLAMAS if not {"messages", "tools"} & set(row.change)),
 )
+INVOKED = (
+    Refusal({"anthropic_version": DROP}, "anthropic_version: "),
+    Refusal({"anthropic_version": "2023-06-01"}, "anthropic_version: "),
+    Refusal({"model": "text"}, "model: "),
+    Refusal({"stream": True}, "stream: "),
+    *(row for row in MESSAGE if not {"model", "stream"} & set(row.change)),
+)
 REFUSALS: Mapping[str, tuple[Refusal, ...]] = {
-    COHERE: COHERES, COMPLETIONS: COMPLETED, COMPLETE: COMPLETE_ROWS, GENERATE: GENERATED,
+    COHERE: COHERES, COMPLETIONS: COMPLETED,
+    INVOKE: INVOKED, COMPLETE: COMPLETE_ROWS, GENERATE: GENERATED,
     INTERACTIONS: INTERACTED,
     CHAT: CHATS, RESPONSES: RESPONSE, MESSAGES: MESSAGE, GEMINI: GEMINIS, CONVERSE: CONVERSES, OLLAMA: OLLAMAS,
 }

@@ -7,6 +7,7 @@ and every word be one of those that are listed. `EXTRA` has what real servers se
 
 from __future__ import annotations
 
+import base64
 import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +24,7 @@ from loop_core.wire.servers import (
     CONVERSE,
     GEMINI,
     GENERATE,
+    INVOKE,
     MESSAGES,
     OLLAMA,
     RESPONSES,
@@ -65,10 +67,21 @@ def events(api: str, stream: bool, body: bytes) -> list[Event]:
         return [Event(None, json.loads(body))]
     if api == CONVERSE:
         return list(_frames(body))
+    if api == INVOKE:
+        return [_opened(event) for event in _frames(body)]
     if api in (OLLAMA, GENERATE):
         assert body.endswith(b"\n")
         return [Event(None, json.loads(line)) for line in body.splitlines()]
     return list(_sent(body))
+
+
+def _opened(event: Event) -> Event:
+    """What a chunk of InvokeModel holds; an exception stands by itself."""
+    if event.name != "chunk":
+        return event
+    assert set(event.value) == {"bytes"}
+    inner = json.loads(base64.b64decode(event.value["bytes"], validate=True))
+    return Event(inner["type"], inner)
 
 
 def _frames(body: bytes) -> Iterator[Event]:
@@ -122,7 +135,7 @@ def _is_error(api: str, event: Event) -> bool:
 def refusal_complaints(api: str, status: int, body: bytes) -> list[str]:
     """What the SDK's types have against the body of an HTTP error."""
     value = json.loads(body)
-    if api == CONVERSE:
+    if api in (CONVERSE, INVOKE):
         shape = _shapes().shape_for(value.pop("__type"))
         if status != ANTHROPICS_OWN and shape.metadata["error"]["httpStatusCode"] != status:
             return [f"{shape.name} is told with another status than {status}"]
@@ -455,10 +468,15 @@ def _complete(stream: bool, name: str | None, value: Value) -> list[str]:
     return found + ([] if right else ["this is no completion"]) + (["no such word"] if wrong_word else [])
 
 
+def _invoke(stream: bool, name: str | None, value: Value) -> list[str]:
+    """Claude's own events in the chunks, and Bedrock's exceptions beside them."""
+    return _converse(stream, name, value) if str(name).endswith("Exception") else _messages(stream, name, value)
+
+
 TYPES: Mapping[str, Callable[[bool, str | None, Value], list[str]]] = {
     CHAT: _chat, RESPONSES: _responses, MESSAGES: _messages, GEMINI: _gemini, CONVERSE: _converse, OLLAMA: _ollama,
     "gemini_interactions": _interactions, COHERE: _cohere,
-    COMPLETIONS: _completions, COMPLETE: _complete, GENERATE: _generate,
+    INVOKE: _invoke, COMPLETIONS: _completions, COMPLETE: _complete, GENERATE: _generate,
 }
 ERRORS: Mapping[str, Callable[[str | None, Value], list[str]]] = {
     CHAT: _openai_error, RESPONSES: _openai_error, MESSAGES: _anthropic_error, GEMINI: _google_error,

@@ -23,6 +23,7 @@ from loop_core.wire.servers import (
     CONVERSE,
     GEMINI,
     GENERATE,
+    INVOKE,
     MESSAGES,
     OLLAMA,
     RESPONSES,
@@ -379,8 +380,41 @@ def ollama_generate(question: Question) -> Saw:
     return saw
 
 
+def bedrock_invoke(question: Question) -> Saw:
+    """boto3 hands bytes over; what Claude's SDK makes of them is asked in `sdk_types`."""
+    tools = [{"name": each.tool.name, "input_schema": each.tool.schema} for each in question.tools]
+    body = json.dumps({
+        "anthropic_version": "bedrock-2023-05-31", "max_tokens": question.cap,
+        "messages": [{"role": "user", "content": question.prompt}], **({"tools": tools} if tools else {})})
+    client, saw = client_of(CONVERSE, question.url), Saw()
+    if not question.stream:
+        came = json.loads(client.invoke_model(modelId=question.model, body=body)["body"].read())
+        saw.model, saw.reason, saw.tokens = came["model"], came["stop_reason"], came["usage"]["output_tokens"]
+        for block in came["content"]:
+            saw.text += block.get("text", "")
+            saw.thinking += block.get("thinking", "")
+            if block["type"] == "tool_use":
+                saw.calls.append([block["name"], json.dumps(block["input"])])
+        return saw
+    with closing(client.invoke_model_with_response_stream(modelId=question.model, body=body)["body"]) as chunks:
+        for chunk in chunks:
+            event = json.loads(chunk["chunk"]["bytes"])
+            delta = event.get("delta", {})
+            saw.model = event.get("message", {}).get("model", saw.model)
+            saw.text += delta.get("text", "")
+            saw.thinking += delta.get("thinking", "")
+            if event.get("content_block", {}).get("type") == "tool_use":
+                saw.calls.append([event["content_block"]["name"], ""])
+            if "partial_json" in delta:
+                saw.calls[-1][1] += delta["partial_json"]
+            if event["type"] == "message_delta":
+                saw.reason, saw.tokens = delta["stop_reason"], event["usage"]["output_tokens"]
+    return saw
+
+
 SDKS: Mapping[str, Ask] = {
     CHAT: openai_chat, RESPONSES: openai_responses, MESSAGES: anthropic_messages, GEMINI: gemini_generate,
     CONVERSE: bedrock_converse, OLLAMA: ollama_chat, "gemini_interactions": gemini_interactions,
-    COHERE: cohere_chat, COMPLETIONS: openai_completions, GENERATE: ollama_generate,
+    COHERE: cohere_chat, INVOKE: bedrock_invoke,
+    COMPLETIONS: openai_completions, GENERATE: ollama_generate,
 }

@@ -40,6 +40,7 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     "ollama_chat": ("stop", "length", "stop"),
     "gemini_interactions": ("completed", "incomplete", "requires_action"),
     "cohere_chat": ("COMPLETE", "MAX_TOKENS", "TOOL_CALL"),
+    "bedrock_invoke": ("end_turn", "max_tokens", "tool_use"),
 }
 """Format -> its words for an end of turn, a budget cut and a tool call, as the providers document them."""
 assert WORDS.keys() == set(CALLING)

@@ -92,7 +92,7 @@ async def test_the_row_at_the_cursor_is_told_below(app_on: AppOn) -> None:
         # Headings are passed over.
         await pilot.press("k")
         assert chosen(rows) == "cohere_chat/cohere"
-        await pilot.press("k", "k", "k")
+        await pilot.press(*["k"] * 5)
         assert chosen(rows) == "gemini_interactions/gemini+whole"
         await pilot.press("k")
         assert chosen(rows) == "gemini_interactions/gemini"

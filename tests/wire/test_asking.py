@@ -185,6 +185,8 @@ BODIES: Mapping[str, dict[str, Any]] = {
         "stream": True, "options": {"num_predict": 300, "temperature": 0},
     },
 }
+BODIES["bedrock_invoke"] = {"anthropic_version": "bedrock-2023-05-31", **{
+    name: value for name, value in BODIES["anthropic_messages"].items() if name not in ("model", "stream")}}
 EXTRA: Mapping[str, dict[str, Any]] = {
     "gemini_generate": {"generationConfig": {"temperature": 0}},
     "bedrock_converse": {"inferenceConfig": {"temperature": 0}},
@@ -195,7 +197,7 @@ PLACES = {
     "openai_chat": "/chat/completions", "openai_responses": "/responses", "anthropic_messages": "/messages",
     "gemini_generate": "/models/m:streamGenerateContent?alt=sse", "bedrock_converse": "/model/m/converse-stream",
     "ollama_chat": "/chat", "gemini_interactions": "/interactions",
-    "cohere_chat": "/chat",
+    "cohere_chat": "/chat", "bedrock_invoke": "/model/m/invoke-with-response-stream",
 }
 each_format = pytest.mark.parametrize("api", CALLING)
 
@@ -349,6 +351,7 @@ IDS: dict[str, Callable[[Any], tuple[list[Any], list[Any]]]] = {
         [call["id"] for message in body["messages"] for call in message.get("tool_calls", ())],
         [(message["tool_call_id"], message["content"]) for message in body["messages"] if message["role"] == "tool"]),
 }
+IDS["bedrock_invoke"] = IDS["anthropic_messages"]
 """Format -> the ids of the calls of a body, and each result with the id that it answers."""
 
 
@@ -446,6 +449,7 @@ IMAGES = {
     "gemini_interactions": {"type": "image", "mime_type": "image/png", "data": "AAAA"},
     "ollama_chat": "AAAA",
     "cohere_chat": {"type": "image_url", "image_url": {"url": "https://e/x.png"}},
+    "bedrock_invoke": {"type": "image", "source": {"type": "url", "url": "https://e/x.png"}},
 }
 
 
@@ -673,6 +677,8 @@ DIFFERS: Mapping[str, Sequence[str]] = {
         r"/input(/\*/(type|content|call_id|name|result))?",  # texts are a step of the user's; a result is one by itself
     ),
     "ollama_chat": (r"/messages/\*/tool_calls/\*/type",),
+    "bedrock_invoke": (  # as above; Nova names the cap in two ways
+        r"/system|/messages/\*/content|.*/cache_control|.*/cachePoint|/inferenceConfig/max(_new_t|T)okens",),
     "cohere_chat": (  # a result is one text, no single tool is forced, and the first version is sent as the second
         r"/messages/\*/content", r"/tool_choice", r"/(message|messages|chat_history|preamble)"),
 }
@@ -716,8 +722,9 @@ def test_recorded_requests_are_read_encoded_and_read_again(api: str, recorded: C
     allowed = re.compile("|".join(DIFFERS[api]))
     same = count = 0
     for exchange in recorded(api):
-        if not exchange.request:
-            continue
+        if not exchange.request or (api == "bedrock_invoke" and (
+                not re.search(r"anthropic\.|nova", exchange.url) or "messages" not in exchange.request)):
+            continue  # bodies of other makers, and of one prompt, are read only
         count += 1
         request = format_.read_request(exchange.request, exchange.url)
         body = json.loads(json.dumps(format_.encode_request(request)))

@@ -274,11 +274,17 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
     Raises:
         EncodeError: the response holds what a message of Claude cannot carry; `what` names it.
     """
-    if response.error is not None and not response.parts:
-        yield from encode_error(replace(response, api="bedrock_converse"), stream=stream)
-        return
+    failure: bytes | None = None
+    if response.error is not None and (stream or not response.parts):
+        bare = replace(response, api="bedrock_converse", parts=(), usage=None, native={},
+                       stop_reason=response.stop_reason._replace(raw=None))
+        *_, failure = encode_error(bare, stream=stream)  # what stands before an exception is of Converse
+        if not stream or not response.parts:
+            yield failure
+            return
     try:
-        written = list(encode_message(replace(response, api="anthropic_messages"), stream=stream, chunk=chunk))
+        claude = replace(response, api="anthropic_messages", error=None if stream else response.error)
+        written = list(encode_message(claude, stream=stream, chunk=chunk))
     except EncodeError as refused:
         raise EncodeError(str(refused), api=API, what=refused.what) from None
     if not stream:
@@ -287,6 +293,8 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
     events = SSE()
     for piece in (*events.feed(b"".join(written)), *events.flush()):
         yield event_frame("chunk", compact({"bytes": base64.b64encode(piece[0]).decode()}).encode())
+    if failure is not None:
+        yield failure
 
 
 # -- Body of a recorded request -> `Request` -------------------------------------------------------------------------
@@ -309,7 +317,7 @@ def _read(body: Mapping[str, Any], model: str) -> Request:
     if "messages" not in body:
         return _read_text(body)
     if "anthropic_version" in body or "anthropic." in model:
-        return read_messages(body)
+        return read_messages(rest(body, "anthropic_version") if body.get("anthropic_version") == VERSION else body)
     if "amazon." in model or "inferenceConfig" in body or "toolConfig" in body:
         request = read_converse(body)
         cap = integer(mapping_of(body.get("inferenceConfig")).get("max_new_tokens"))
@@ -346,7 +354,7 @@ def encode_request(request: Request) -> dict[str, Any]:
         EncodeError: it holds what the format cannot carry, or its model is of a maker whose bodies are not written.
     """
     model = request.model or ""
-    if "anthropic." in model:
+    if "anthropic." in model or "." not in model:  # an inference profile of one's own names no maker
         body = encode_messages(replace(request, api="anthropic_messages", model=None, stream=False))
         return {"anthropic_version": VERSION, **rest(body, "model", "stream")}
     if "amazon.nova" in model:
