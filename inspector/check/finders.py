@@ -44,7 +44,7 @@ def from_findings(*rules: str, but: Sequence[str] = ()) -> Finder:
     """
 
     def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-        for noted in turn.noted:
+        for noted in turn.findings:
             found = noted.finding
             begins = any(found.rule.startswith(rule) for rule in rules if rule.endswith("."))
             if found.rule in but:

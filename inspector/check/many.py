@@ -33,7 +33,7 @@ class FileTask(NamedTuple):
     ids: tuple[str, ...]
     api: str | None
     profile: str | None
-    wanted: str
+    expression: str
     listed: bool
     """Whether a folder listed it: a file that is no session is then counted and not complained of."""
     most: int
@@ -89,7 +89,7 @@ def _jobs(tasks: Sequence[FileTask]) -> int:
 def examine(task: FileTask) -> FileResult:
     """Checks the files of one task; it runs in a worker process."""
     intake.set_maximum(task.most)
-    report = check_paths_together(task.paths, task.ids, api=task.api, profile=task.profile, wanted=task.wanted,
+    report = check_paths_together(task.paths, task.ids, api=task.api, profile=task.profile, wanted=task.expression,
                                   listed=task.listed)
     return FileResult(report, len(task.paths) == 1 and report.spread)
 

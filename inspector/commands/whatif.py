@@ -287,7 +287,7 @@ def run_live_branch(
             store.forget(key_of(start.key, settings, since))
         raise
     commands.say([failure] if failure else [])
-    start.view.replay.case.heard[name] = heard
+    start.view.replay.case.live_runs[name] = heard
     node, _ = tree.add(start, settings, since)
     ended = node.view.turns[look.turn]
     commands.say(filter(None, [ended.ended.notice]))

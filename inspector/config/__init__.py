@@ -53,7 +53,7 @@ class Config:
     def settings(self) -> Settings:
         """The initial settings of every replay."""
         limits = {name: str(each.value) for name in _limit_names() if (each := self.values.get(f"{AGENT}.{name}"))}
-        chosen = {name: CHOICES[name].read(str(each.value)) for name in CHOICES if (each := self.values.get(name))}
+        chosen = {name: CHOICES[name].parse(str(each.value)) for name in CHOICES if (each := self.values.get(name))}
         return Settings(
             limits=REPLAYED.with_values(limits), configured=frozenset(limits), prices=self.prices, **chosen)
 
@@ -127,6 +127,6 @@ def _checked(found: Mapping[str, Value]) -> None:
             if name.startswith(f"{AGENT}."):
                 Limits().with_values({name.removeprefix(f"{AGENT}."): str(each.value)})
             elif name in CHOICES:
-                CHOICES[name].read(str(each.value))
+                CHOICES[name].parse(str(each.value))
         except CallerError as why:
             raise CallerError(f"{each.origin}: {why}") from None

@@ -153,9 +153,9 @@ SPEAKERS: Mapping[str, str] = {name: name for name in sorted(PROFILES)}
 class SettingChoice(NamedTuple):
     """A setting other than a limit: how typed text is parsed, and how a value is written."""
 
-    read: Callable[[str], Any]
+    parse: Callable[[str], Any]
     """Raises CallerError for what it does not take."""
-    written: Callable[[Any], str] = str
+    write: Callable[[Any], str] = str
     words: tuple[str, ...] = ()
     """What may be typed, where it is a closed list."""
 
@@ -191,7 +191,7 @@ def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
     """
     edits = {name: _edit(name, value) for name, value in assignments.items() if name.startswith(EDIT)}
     named_limits = {name: value for name, value in assignments.items() if name not in CHOICES and name not in edits}
-    others = {name: CHOICES[name].read(value) for name, value in assignments.items() if name in CHOICES}
+    others = {name: CHOICES[name].parse(value) for name, value in assignments.items() if name in CHOICES}
     others = _answered(others, base)
     limits = base.limits.with_values(named_limits)
     every = {edit.name: edit for edit in base.edits} | edits
@@ -349,7 +349,7 @@ def _limits(settings: Settings) -> list[tuple[str, Any]]:
 
 def _written(name: str, settings: Settings) -> str:
     value = getattr(settings, name)
-    return "default" if value is None else CHOICES[name].written(value)
+    return "default" if value is None else CHOICES[name].write(value)
 
 
 def _short(name: str) -> str:

@@ -197,7 +197,7 @@ class When(NamedTuple):
 
     start: int
     end: int
-    known: Times
+    basis: Times
 
 
 class Clock:
@@ -229,7 +229,7 @@ class Clock:
         return self._moved(When(min(since, end), end, Times.BATCH))
 
     def _moved(self, when: When) -> When:
-        self.at = max(self.at, when.end) + (0 if when.known in (Times.RECORDED, Times.BATCH) else STEP)
+        self.at = max(self.at, when.end) + (0 if when.basis in (Times.RECORDED, Times.BATCH) else STEP)
         return when
 
 

@@ -139,11 +139,11 @@ def _turn(
     for position, facts in enumerate(answers):
         when = clock.exchange(facts.exchange)
         ends[facts.index] = when.end
-        known.append(when.known)
+        known.append(when.basis)
         below.append(_clean(_answer(facts, when, at, with_content)))
         following = answers[position + 1] if position + 1 < len(answers) else None
         for ran in _ran(noted, facts, following):
-            since = when.end if when.known in (Times.RECORDED, Times.LENGTH) else None
+            since = when.end if when.basis in (Times.RECORDED, Times.LENGTH) else None
             below.append(_clean(_tool(ran, clock.tool(since, ran.at), at, with_content)))
     start, end = min(span.start for span in below), max(span.end for span in below)
     opening, ended = answers[0].exchange, view.end_of(turn)
@@ -155,7 +155,7 @@ def _turn(
         f"{OURS}turn.id": turn.id, f"{OURS}conversation": turn.conversation,
         f"{OURS}turn.terminal_reason": turn.terminal, f"{OURS}turn.state": turn.final_state.value,
         f"{OURS}turn.verdict": turn.verdict.word, f"{OURS}turn.finding_rules": tuple(
-            dict.fromkeys(noted.finding.rule for noted in turn.noted)),
+            dict.fromkeys(noted.finding.rule for noted in turn.findings)),
         f"{OURS}turn.requests": spent.requests, f"{OURS}turn.continuations": spent.continuations,
         f"{OURS}turn.repairs": spent.repairs, f"{OURS}turn.output_tokens": spent.output_tokens,
         f"{OURS}turn.continuation_tokens": spent.continuation_tokens,
@@ -274,7 +274,7 @@ def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -
         f"{OURS}stop.rules": tuple(dict.fromkeys(seen.rule for seen in stop.evidence)),
         f"{OURS}state": facts.state.value if facts.state else None,
         f"{OURS}transport.end": response.transport_end.value, f"{OURS}transport.saw_done": response.saw_done,
-        f"{OURS}times": when.known.value,
+        f"{OURS}times": when.basis.value,
         **(of_answer(exchange) if with_content else {}),
     }
     name = " ".join(word for word in (Operation.CHAT.value, _model(exchange) or response.model) if word)
@@ -346,7 +346,7 @@ def _tool(tool_run: _Ran, when: When, parent: int, with_content: bool) -> OtelSp
         conventions.OPERATION: Operation.EXECUTE_TOOL.value, conventions.TOOL_NAME: name,
         conventions.TOOL_CALL_ID: part.call_id, conventions.TOOL_TYPE: "function", conventions.ERROR_TYPE: failed,
         f"{OURS}call.admission": verdict.admission.value if verdict else None,
-        f"{OURS}call.rule": verdict.rule if verdict else None, f"{OURS}times": when.known.value,
+        f"{OURS}call.rule": verdict.rule if verdict else None, f"{OURS}times": when.basis.value,
         **(of_tool(part, verdict) if with_content else {}),
     }
     called = " ".join(word for word in (Operation.EXECUTE_TOOL.value, name) if word)

@@ -37,15 +37,15 @@ class TurnResults:
 
     recorded: Mapping[CallKey, Sequence[ToolResultPart]]
     """The results that were recorded for each call, in order."""
-    given: Toolbox | None = None
+    toolbox: Toolbox | None = None
     """Tools that the operator gave: a call of one of them is run."""
-    opened: int = 0
+    first_messages: int = 0
     """Messages that the turn began with: what was answered before them was answered in earlier turns."""
 
     @property
     def any(self) -> bool:
         """Whether any call could be answered."""
-        return bool(self.recorded) or bool(self.given and self.given.tools)
+        return bool(self.recorded) or bool(self.toolbox and self.toolbox.tools)
 
     @property
     def chars(self) -> int:
@@ -54,7 +54,7 @@ class TurnResults:
 
     def run(self, effect: RunTools, turn: Turn) -> Event:
         """A result for every released call; ends the turn if a call has none."""
-        used = _counted(turn.history[self.opened :])
+        used = _counted(turn.history[self.first_messages :])
         before = turn.spend.result_chars
         found: list[ToolResultPart] = []
         for verdict in effect.released:
@@ -68,8 +68,8 @@ class TurnResults:
 
     def _one(self, verdict: Verdict, used: dict[CallKey, int]) -> ToolResultPart | None:
         call = verdict.call
-        if self.given is not None and call.name in self.given.tools:
-            return self.given.run_call(verdict)
+        if self.toolbox is not None and call.name in self.toolbox.tools:
+            return self.toolbox.run_call(verdict)
         asked = _asked(call)
         parts = self.recorded.get(asked, ())
         number = used.get(asked, 0)
@@ -258,27 +258,27 @@ class Answers:
 
     toolbox: Toolbox = field(default_factory=Toolbox)
     results: RecordedResults | None = None
-    decided: dict[int, CallDecision] = field(default_factory=dict)
+    decisions: dict[int, CallDecision] = field(default_factory=dict)
     """By the place of the call in its batch."""
-    done: list[tuple[Verdict, str]] = field(default_factory=list)
+    last_batch: list[tuple[Verdict, str]] = field(default_factory=list)
     """The calls of the last batch, each with where its result came from."""
 
     def run(self, effect: RunTools, turn: Turn) -> ToolResults:
         """Answers the batch in order; every call gets a result."""
         made: list[ToolResultPart] = []
-        self.done = []
+        self.last_batch = []
         used = turn.spend.result_chars + sum(len(answer.result.text) for answer in effect.answers)
         for place, verdict in enumerate(effect.batch):
             whence = "not run"
             if verdict.admission is Admission.READY:
-                decision = self.decided.get(place) or self._by_itself(verdict, ())
+                decision = self.decisions.get(place) or self._by_itself(verdict, ())
                 part, whence = self._one(decision, verdict)
                 made.append(bound_result(part, turn.limits, used))
                 used += len(made[-1].text)
             if self.results is not None:
                 self.results.took(verdict.call)
-            self.done.append((verdict, whence))
-        self.decided = {}
+            self.last_batch.append((verdict, whence))
+        self.decisions = {}
         return ToolResults(effect.all_results(made))
 
     def ways(self, effect: RunTools, place: int) -> tuple[How, ...]:
@@ -289,7 +289,7 @@ class Answers:
         """The source that will be used for a call unless the operator changes it; None if the operator has to decide.
         """
         before = [verdict.call for verdict in effect.batch[:place]]
-        return self.decided.get(place) or self._by_itself(effect.batch[place], before)
+        return self.decisions.get(place) or self._by_itself(effect.batch[place], before)
 
     def recorded(self, effect: RunTools, place: int) -> tuple[ToolResultPart, str] | None:
         """The recorded result for a call, and the reason for the choice."""
@@ -308,7 +308,7 @@ class Answers:
             raise CallerError(f"{name} is {verdict.admission.value}: {verdict.why}")
         if decision.how not in ways:
             raise CallerError(f"{name}: there is nothing that it could be {decision.how.value} by")
-        self.decided[place] = decision
+        self.decisions[place] = decision
 
     def _ways(self, verdict: Verdict, before: Sequence[ToolCall]) -> tuple[How, ...]:
         if verdict.admission is not Admission.READY:

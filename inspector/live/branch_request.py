@@ -45,7 +45,7 @@ class BranchRequest:
     first: Step
     """The step that the run goes on from."""
     ability: Ability
-    spelled: Callable[[LiveRequest], LiveRequest]
+    spelling: Callable[[LiveRequest], LiveRequest]
     cap: int | None
     """The output cap of the first request."""
     under: str
@@ -78,7 +78,7 @@ def branch_request(
     body = body_of(request, target.profile)  # what cannot be sent is told before anything is
     refuse_secrets(body, target.server)
     record = start.turn.record
-    exchanges = (parent.case.loaded.exchanges[link.index] for link in (*record.links, *record.left))
+    exchanges = (parent.case.loaded.exchanges[link.index] for link in (*record.links, *record.remainder))
     of_turn = [replace(each, request=edited_request(each.request, edits)) for each in exchanges if each.request]
     opened = len(opening.request.messages) if opening.request else 0
     results = TurnResults(recorded_results(of_turn, opened), toolbox, opened)
@@ -104,7 +104,7 @@ def _ahead(step: Step) -> Step:
 def _first(parent: Replay, settings: Settings, since: int, start: BranchStart, target: Target, can: Ability) -> Step:
     case = case_since(parent, settings.profile, since)
     request, plan = plan_of(case, start.turn.record, start.opening, settings, start.number, live=True)
-    provider = plan.provider if start.kept and start.opening.why != LIVE else target.profile.name
+    provider = plan.provider if start.prefix and start.opening.why != LIVE else target.profile.name
     plan = plan._replace(limits=live_limits(settings, plan.limits), ability=can, provider=provider)
     return start.step(replace(request, model=target.model), plan, cap_of(parent, settings))
 
@@ -131,7 +131,7 @@ def _spelling(
 
 def _counted(parent: Replay, start: BranchStart, target: Target, model: str | None, base: str) -> int | None:
     """The input tokens that the provider counted for the request that is asked again."""
-    if start.kept or model or base:
+    if start.prefix or model or base:
         return None  # another request than the recorded one, or another tokenizer
     usage = parent.case.loaded.exchanges[start.opening.index].response.usage
     if usage is None or usage.input_tokens is None:
@@ -175,7 +175,7 @@ def cost_lines(wanted: BranchRequest) -> list[str]:
 
 def tools_line(wanted: BranchRequest) -> str:
     """Who answers the tool calls, in one line."""
-    given, recorded = wanted.results.given, wanted.results.recorded
+    given, recorded = wanted.results.toolbox, wanted.results.recorded
     parts = []
     if given is not None and given.tools:
         parts.append(f"run here: {', '.join(one_line(name) for name in given.tools)}")

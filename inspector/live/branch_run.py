@@ -189,7 +189,7 @@ def run_branch(
     with ExitStack() as stack:
         listening = stack.enter_context(_listening(wanted, file_of(folder, name)))
         source = stack.enter_context(Live(
-            wanted.target.server, listening, wanted.results, line, redact.body, wanted.spelled))
+            wanted.target.server, listening, wanted.results, line, redact.body, wanted.spelling))
         with suppress(KeyboardInterrupt):  # the run ends as cancelled
             for step in steps_from(wanted.first, source):
                 listening.last = step
@@ -228,7 +228,7 @@ class BranchRun:
         with _listening(wanted, file_of(self._folder, self.name)) as listening:
             self._listening = listening
             async with AsyncLive(wanted.target.server, listening, wanted.results, self._line, redact.body,
-                                 wanted.spelled) as source:
+                                 wanted.spelling) as source:
                 self._source = source
                 if self._cancelled:
                     source.cancel()

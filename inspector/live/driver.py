@@ -141,7 +141,7 @@ class Driver(Observer):
         Raises:
             CallerError: there is none.
         """
-        asked, failed = self.live.stepper.asked, self.live.failed
+        asked, failed = self.live.stepper.request, self.live.failed
         if failed is None or asked is None:
             raise CallerError("only a request that got no answer can be sent again")
         self.live.failed, self.live.problem = None, ""
@@ -169,7 +169,7 @@ class Driver(Observer):
             failed, live.failed = live.failed, None
             self._to(Phase.WAITING, live.stepper.after_answer(failed, self._sent))
         elif isinstance(live.pending, Send):
-            await self._send(live.stepper.asked)
+            await self._send(live.stepper.request)
         elif isinstance(live.pending, RunTools):
             await self._run_tools(live.pending)
         else:
@@ -205,7 +205,7 @@ class Driver(Observer):
         if live.phase is not Phase.WAITING or not isinstance(live.pending, Finish):
             raise CallerError("a message can be said once the turn has ended")
         stepper = live.stepper.following(text, self._sent)
-        live.heard.append([])
+        live.responses.append([])
         self._to(Phase.WAITING, stepper)
 
     def edit(self, limits: Limits, names: Sequence[str], cap: int | None) -> None:
@@ -217,7 +217,7 @@ class Driver(Observer):
         stepper = self.stepper
         if names:
             stepper = stepper.with_limits(limits)
-        if isinstance(stepper.waiting, Send) and stepper.asked is not None:
+        if isinstance(stepper.waiting, Send) and stepper.request is not None:
             stepper = stepper.with_cap(cap)
         self._to(Phase.WAITING, stepper)
         if names:
@@ -255,7 +255,7 @@ class Driver(Observer):
             if request is None:
                 raise CallerError(live.stepper.unsendable)
             refuse_secrets(request.body, self.start.server)
-            source, heard = self._connected(), live.heard[-1]
+            source, heard = self._connected(), live.responses[-1]
             self.acts.begin()  # when nothing is in the way
             count, self._edited = len(heard), live.stepper.edited
             self._to(Phase.ASKING)
@@ -281,7 +281,7 @@ class Driver(Observer):
     def _gave_up(self, answer: LiveResponse) -> None:
         """The turn ends with an answer that the operator no longer wanted."""
         self.acts.cancelled(answer.ask.number, answered=False)
-        self.live.heard[-1][-1] = replace(answer, judgement=cancelled_answer(answer.judgement))
+        self.live.responses[-1][-1] = replace(answer, judgement=cancelled_answer(answer.judgement))
         self._to(Phase.WAITING, self.live.stepper.after_answer(answer, self._sent, cancelled=True))
 
     async def _run_tools(self, effect: RunTools) -> None:
@@ -289,7 +289,7 @@ class Driver(Observer):
         self._to(Phase.RUNNING)
         event = await source.run_tools(effect, self.stepper.last.turn)
         if isinstance(event, ToolResults):
-            self.acts.answered(self._sent - 1, self.answers.done)
+            self.acts.answered(self._sent - 1, self.answers.last_batch)
         else:
             await self._disconnected()
             self.acts.cancelled(self._sent - 1, answered=True)
@@ -345,7 +345,7 @@ class Driver(Observer):
     def on_end(self, answer: LiveResponse) -> None:
         """The answer ended."""
         self.acts.told.on_end(answer)
-        self.live.heard[-1].append(answer)
+        self.live.responses[-1].append(answer)
 
     def on_wait(self, number: int, seconds: float) -> None:
         """The same request will be sent again after this time."""

@@ -215,7 +215,7 @@ NAME = "c1"
 class LiveTurn(NamedTuple):
     """One live turn: its responses and its steps."""
 
-    heard: Sequence[LiveResponse]
+    responses: Sequence[LiveResponse]
     steps: Sequence[Step]
 
 
@@ -235,14 +235,14 @@ def replay_of_turns(
     `memory` tells when requests left and what the tools said.
     """
     started, answers = (memory.started, tuple(memory.answers)) if memory is not None else ({}, ())
-    turns = [told for told in turns if told.heard]
-    heard = [each for told in turns for each in told.heard]
+    turns = [told for told in turns if told.responses]
+    heard = [each for told in turns for each in told.responses]
     exchanges = tuple(exchange_of(each, path, started.get(each.ask.number)) for each in heard)
     records: list[TurnRecord] = []
     runs: list[TurnRun] = []
     steps: list[Step] = []
     for told in turns:
-        links = tuple(_links(told.heard, sum(len(record.links) for record in records)))
+        links = tuple(_links(told.responses, sum(len(record.links) for record in records)))
         asked = told.steps[0].turn
         records.append(TurnRecord(asked.id, NAME, links, _user_text(asked.request)))
         first, end = len(steps), len(steps) + len(told.steps)

@@ -110,7 +110,7 @@ class Stepper:
     """Of this turn."""
     past: tuple[tuple[Step, ...], ...] = ()
     """The steps of the turns before."""
-    asked: LiveRequest | None = None
+    request: LiveRequest | None = None
     """The request that waits to be sent; None if none does."""
     edited: tuple[str, ...] = ()
     """What the operator changed of it."""
@@ -186,7 +186,7 @@ class Stepper:
             raise CallerError(f"step {at + 1} ({self.steps[at].state.value}) went by a limit that would be another "
                               "now: the turn cannot be changed before this step")
         last = resume_step(self.last, self.opening, plan)
-        return _settled(replace(self, plan=plan, steps=(*self.steps[:-1], last)), None, self.asked)
+        return _settled(replace(self, plan=plan, steps=(*self.steps[:-1], last)), None, self.request)
 
     def _parting(self, plan: Plan) -> int | None:
         """The first step that another plan would have made otherwise: each is made under both, and compared."""
@@ -231,9 +231,9 @@ class Stepper:
 
     def _sending(self) -> tuple[LiveRequest, Send]:
         send = self.waiting
-        if self.asked is None or not isinstance(send, Send):
+        if self.request is None or not isinstance(send, Send):
             raise CallerError("no request waits to be sent")
-        return self.asked, send
+        return self.request, send
 
     def _body(self, request: Request, send: Send) -> dict[str, Any]:
         return body_of(request, expected_speaker(self.server, request.model).profile, send.method)
@@ -257,7 +257,7 @@ class Stepper:
             turn = turn._replace(last_send=send, history=history)
             step = step._replace(turn=turn, effects=(send,))
         return replace(self, opening=opening, steps=(*self.steps[:-1], step), edited=edited,
-                       asked=replace(live_request, request=request, body=body))
+                       request=replace(live_request, request=request, body=body))
 
 
 def begin_turn(turn_id: str, request: Request, server: Server, plan: Plan) -> Stepper:
@@ -294,14 +294,14 @@ def _settled(stepper: Stepper, count: int | None, request: LiveRequest | None = 
         steps.append(next_step(steps[-1], Tick()))
     send = steps[-1].effects[0]
     if not isinstance(send, Send):
-        return replace(stepper, steps=tuple(steps), asked=None, edited=(), unsendable="")
+        return replace(stepper, steps=tuple(steps), request=None, edited=(), unsendable="")
     if count is None:
-        return replace(stepper, steps=tuple(steps), asked=request)
+        return replace(stepper, steps=tuple(steps), request=request)
     try:
         request, why_not = live_request_for(stepper.server, send, steps[-1].turn, count), ""
     except LoopError as why:
         request, why_not = None, str(why)
-    return replace(stepper, steps=tuple(steps), asked=request, edited=(), unsendable=why_not)
+    return replace(stepper, steps=tuple(steps), request=request, edited=(), unsendable=why_not)
 
 
 # -- What is under way -----------------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ class RunState:
 
     stepper: Stepper
     phase: Phase = Phase.WAITING
-    heard: list[list[LiveResponse]] = field(default_factory=lambda: [[]])
+    responses: list[list[LiveResponse]] = field(default_factory=lambda: [[]])
     """The answers of every turn."""
     flow: Flow | None = None
     """The answer under way."""

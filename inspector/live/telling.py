@@ -45,9 +45,9 @@ def live_view(driver: Driver) -> View:
     # The belief is held as the policy itself: every step then has the very limits and policy that are in force.
     given = driver.start.settings
     settings = replace(given, limits=stepper.plan.limits, policy=stepper.plan.policy, seam=None, method=None)
-    turns = [LiveTurn(heard, steps) for heard, steps in zip(live.heard, stepper.turns, strict=True)]
+    turns = [LiveTurn(heard, steps) for heard, steps in zip(live.responses, stepper.turns, strict=True)]
     made = view(replay_of_turns(turns, settings, driver.start.path))
-    if not turns[-1].heard:
+    if not turns[-1].responses:
         made = _with_first(made, turns[-1], settings)
     if live.phase is Phase.OVER:
         return made
@@ -101,7 +101,7 @@ def _waits(driver: Driver, key: Keys) -> Line:
                 *_keys(key, ("live.again", "sends it again"), ("live.body", "edits it"),
                        ("live.do", "lets the machine have it")))
     head, doing = Span(f"{GLYPH} WAITS", Tone.WARN), live.pending
-    if isinstance(doing, Send) and driver.stepper.asked is None:
+    if isinstance(doing, Send) and driver.stepper.request is None:
         return (Span("✖ CANNOT BE SENT", Tone.ERROR), Span("  "), safe(driver.stepper.unsendable, Tone.PLAIN, 200),
                 *_keys(key, ("live.cancel", "cancels")))
     if isinstance(doing, Send):
@@ -137,7 +137,7 @@ def _streaming(driver: Driver, key: Keys) -> Line:
 
 
 def _retrying(driver: Driver, key: Keys) -> Line:
-    last = driver.live.heard[-1][-1]
+    last = driver.live.responses[-1][-1]
     return (Span(f"{GLYPH} RETRIES", Tone.WARN), Span("  "), safe(why_none(last), Tone.PLAIN, 120),
             Span(f" · sent again in {driver.live.seconds_left:.0f} s, retry {last.ask.attempt + 1}", Tone.STRONG),
             *_keys(key, ("live.cancel", "cancels")))
@@ -204,7 +204,7 @@ def waiting(driver: Driver) -> list[Line]:
 
 
 def _next(driver: Driver) -> list[Line]:
-    effect, asked = driver.live.pending, driver.stepper.asked
+    effect, asked = driver.live.pending, driver.stepper.request
     if isinstance(effect, Send):
         return request_lines(asked, driver.stepper.edited) if asked is not None else []
     if isinstance(effect, RunTools):
@@ -290,7 +290,7 @@ def _none(answer: LiveResponse) -> list[Line]:
 def exchanges(driver: Driver) -> list[Line]:
     """The requests of this turn that got no answer, and when the next attempt starts."""
     lines: list[Line] = []
-    for heard in driver.live.heard[-1]:
+    for heard in driver.live.responses[-1]:
         if heard.status is None or heard.status >= 400:
             lines.append((Span("╳ ", Tone.WARN), Span(f"request {heard.ask.number}", Tone.STRONG),
                           safe(f"  {why_none(heard)}", Tone.DIM, 160)))

@@ -37,7 +37,7 @@ def check(api: str, body: Body, *, optional: frozenset[str] = frozenset()) -> No
     demands = wire(api).serving.demands
     fields = tuple(field for field in demands.members if field.path not in optional)
     found = first_flaw(body, fields, demands.spellings)
-    for path, names in demands.known.items():
+    for path, names in demands.names.items():
         found = found or unknown_member(body, path, names)
     if found is not None:
         raise _told(found, demands.telling)

@@ -144,7 +144,7 @@ def records(row: DialectRow) -> Iterator[dict[str, Any]]:
     }
     yield {"type": "response", "request": "r1", "status": exchange.response.http_status, "simulated": True,
            "headers": [list(pair) for pair in exchange.headers]}
-    for number, piece in enumerate(row.sent, 1):
+    for number, piece in enumerate(row.pieces, 1):
         yield {"type": "bytes", "request": "r1", **_packed(piece), "ms": MS * number}
     yield {"type": "end", "request": "r1", "end": "eof"}
 

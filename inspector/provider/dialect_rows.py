@@ -108,7 +108,7 @@ class DialectRow:
     dialect: Dialect
     played: PlayedScenario
     run: Replay
-    sent: tuple[bytes, ...]
+    pieces: tuple[bytes, ...]
     """The body, in the pieces in which it was sent."""
     call: CallState
     losses: tuple[str, ...]
@@ -207,7 +207,7 @@ def story_of_row(row: DialectRow) -> Story:
     return Story(
         row.dialect.model, scenario.title, (answer, *((Intent(text=AFTERWARDS),) if answer.calls else ())),
         tuple(DeclaredTool(tool) for tool in TOOLS), prompt=scenario.prompt, max_tokens=row.played.budget,
-        first=FirstAnswer(exchange.response.http_status or 200, kind, row.sent),
+        first=FirstAnswer(exchange.response.http_status or 200, kind, row.pieces),
     )
 
 

@@ -51,7 +51,7 @@ class Dialect:
     """Where that is written."""
     says: Says = field(default_factory=dict)
     """What it says at moments at which it does not speak as its format does."""
-    carried: CutCallForm | None = None
+    call_form: CutCallForm | None = None
     """What it sends of a cut call, where that is not what its format does."""
     stream: bool = True
     quirks: tuple[Quirk, ...] = ()
@@ -74,12 +74,12 @@ class Dialect:
         A malformed one is sent as it is; what a parser makes of a cut call never happens where the stream breaks.
         """
         said = self.spelling(moment)
-        if said is not None and said.carried is not None:
-            return said.carried
+        if said is not None and said.call_form is not None:
+            return said.call_form
         if moment is Moment.MALFORMED:
             return CutCallForm.PREFIX
-        own = self.carried if moment is not Moment.BROKEN or self.carried is CutCallForm.DROPPED else None
-        return own or wire(self.api).serving.carried
+        own = self.call_form if moment is not Moment.BROKEN or self.call_form is CutCallForm.DROPPED else None
+        return own or wire(self.api).serving.call_form
 
     def spelling(self, moment: Moment) -> Spelling | None:
         """The words and fields that it sends at this moment; None if it has no way to say it.
@@ -115,7 +115,7 @@ OTHERS: tuple[Dialect, ...] = (
     Dialect(CHAT, "vllm", "empty", "turns a cut call into the arguments {}", "vLLM PR#46303",
             {CUT_CALL: say("tool_calls")}, CutCallForm.EMPTY_OBJECT),
     Dialect(CHAT, "vllm", "markup", "leaves the markup of a cut call in the text of a whole answer", "vLLM #47903",
-            carried=CutCallForm.MARKUP, stream=False),
+            call_form=CutCallForm.MARKUP, stream=False),
     Dialect(CHAT, "openrouter", title="rewrites the reason; the native one stands beside it",
             source="recorded; hermes-agent PR#7693; openrouter 1.3.84 generationresponse.py:78",
             says={CUT: Spelling("stop", {"native_finish_reason": "MAX_TOKENS"}),
@@ -127,7 +127,7 @@ OTHERS: tuple[Dialect, ...] = (
     Dialect(CHAT, "litellm", title="puts tool_calls in the place of Gemini's MAX_TOKENS where any call came",
             source="LiteLLM 1.109.1",
             says={CUT_BATCH: say("tool_calls"), CUT_AFTER: say("tool_calls"), PAUSED: say("length"),
-                  MALFORMED: say("stop", CutCallForm.DROPPED), FAILED: say("stop")}, carried=CutCallForm.DROPPED,
+                  MALFORMED: say("stop", CutCallForm.DROPPED), FAILED: say("stop")}, call_form=CutCallForm.DROPPED,
             blind={CUT_BATCH: _CALLS_AT_CAP, CUT_AFTER: _CALLS_AT_CAP,
                    MALFORMED: "an unknown native word becomes stop, and the call is gone",
                    FAILED: "an error word becomes stop"}),
@@ -145,10 +145,10 @@ OTHERS: tuple[Dialect, ...] = (
             quirks=(frames.fresh_ids,)),
     Dialect(CHAT, "ollama", title="drops a cut call; says stop over calls, all of index 0",
             source="ollama#15457; opencode#14972; wire notes", says={CALLED: say("stop"), MALFORMED: None},
-            carried=CutCallForm.DROPPED, quirks=(frames.one_index,)),
+            call_form=CutCallForm.DROPPED, quirks=(frames.one_index,)),
     Dialect(CHAT, "gemini", title="drops a cut call; says stop over calls, which have no index",
             source="openai-python#2806; opencode#14972; wire notes", says={CALLED: say("stop"), MALFORMED: None},
-            carried=CutCallForm.DROPPED, quirks=(frames.no_index,), model="gemini-2.5-flash"),
+            call_form=CutCallForm.DROPPED, quirks=(frames.no_index,), model="gemini-2.5-flash"),
     Dialect(CHAT, "azure_openai", title="begins with choices [], what its filter says of the prompt",
             source="openai-python#1677; langchain#18977", quirks=(frames.prompt_annotations,),
             says={FILTERED: Spelling("content_filter", {"content_filter_results": "violence"})}, model="gpt-4o-mini"),
@@ -192,7 +192,7 @@ OTHERS: tuple[Dialect, ...] = (
             {**budget_words("incomplete", full="incomplete"), FILTERED: say("incomplete")}),
     # -- Messages ------------------------------------------------------------------------------------------------
     Dialect(MESSAGES, "anthropic", "open", "never ends the block of a cut call", "zeroclaw cfee31c613",
-            carried=CutCallForm.OPEN, model="claude-sonnet-4-5"),
+            call_form=CutCallForm.OPEN, model="claude-sonnet-4-5"),
     # -- Gemini --------------------------------------------------------------------------------------------------
     Dialect(GEMINI, "gemini", "malformed", "a cut call becomes MALFORMED_FUNCTION_CALL, and is not sent", "wire notes",
             {CUT_CALL: say("MALFORMED_FUNCTION_CALL")}, model="gemini-2.5-flash"),
@@ -202,7 +202,7 @@ OTHERS: tuple[Dialect, ...] = (
             asks={"toolConfig": {"functionCallingConfig": {"streamFunctionCallArguments": True}}}),
     # -- Ollama --------------------------------------------------------------------------------------------------
     Dialect(OLLAMA, "ollama", "markup", "the markup of a cut call stays in the text", "wire notes",
-            carried=CutCallForm.MARKUP, model="qwen3:8b"),
+            call_form=CutCallForm.MARKUP, model="qwen3:8b"),
 )
 """The servers that say something otherwise than the format's own, and other habits of it."""
 

@@ -115,7 +115,7 @@ def _restart(draft: Draft, value: Any) -> Draft:
 
 
 def _repeat(draft: Draft, characters: int) -> Draft:
-    said = draft.answer.text[: draft.place.said]
+    said = draft.answer.text[: draft.place.text_length]
     return replace(draft, prefix=said[-characters:])
 
 

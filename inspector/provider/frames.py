@@ -110,7 +110,7 @@ def without_reason(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[byt
 
     Where the last event is the reason itself, the usage goes with it.
     """
-    ends = wire(api).serving.told.events
+    ends = wire(api).serving.stop_place.events
     if stream and ends:
         return tuple(frame for frame in frames if (read(api, frame) or ("", {}))[0] not in ends)
     if stream:
@@ -122,7 +122,7 @@ def without_reason(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[byt
 
 def _silenced(api: str, value: Event) -> bool:
     """Takes the reason out, as far as it stands there; whether it did."""
-    told = wire(api).serving.told
+    told = wire(api).serving.stop_place
     found = [(holder, key) for holder in told.holders(value) for key in told.keys if holder.get(key) is not None]
     for holder, key in found:
         if told.null:
@@ -151,7 +151,7 @@ def array_error(body: bytes) -> bytes:
 
 def with_times(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[bytes, ...]:
     """The frames of an answer, or its body, with the times at which they are sent."""
-    change = wire(api).serving.dated
+    change = wire(api).serving.set_times
     if change is None:
         return tuple(frames)
     if stream:

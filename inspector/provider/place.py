@@ -39,11 +39,11 @@ class StoryPlace:
     """A place in a scenario."""
 
     answer: int = 0
-    said: int = 0
+    text_length: int = 0
     """Characters of the answer's text that the history has."""
     segments: int = 0
     """Requests for this answer that were answered before, as far as the history tells."""
-    called: tuple[int, ...] = ()
+    whole_calls: tuple[int, ...] = ()
     """The calls of this answer that the history has whole, by their number."""
     kind: Kind = Kind.FIRST
     anchor: str = ""
@@ -68,13 +68,13 @@ def locate(story: Story, request: Request) -> StoryPlace:
         raise CallerError(f"no answer of this server is called {named[:80]!r}")
     if kept is not None and kept.place.answer < len(story.answers):
         answer = story.answers[kept.place.answer]
-        said, calls = min(kept.place.said, len(answer.text)), min(kept.calls, len(answer.calls))
-        place = replace(kept.place, said=said, called=tuple(range(calls)))  # an id is anybody's to write
+        said, calls = min(kept.place.text_length, len(answer.text)), min(kept.calls, len(answer.calls))
+        place = replace(kept.place, text_length=said, whole_calls=tuple(range(calls)))  # an id is anybody's to write
         if request.continuation_token:  # the history comes again, and the token says where it stands
             messages = ()
     if messages and is_repair(messages[-1]):  # what came with the results of calls that were not run
         messages = tuple(message for message in messages if not message.results or message is messages[-1])
-        place = replace(place, called=())  # and all of them are asked for, those that came whole too
+        place = replace(place, whole_calls=())  # and all of them are asked for, those that came whole too
     failed = {result.call_id for message in messages for result in message.results if _failed(result)}
     for before, message in zip((None, *messages), messages, strict=False):
         if before is not None and message.role is not Role.ASSISTANT and _silent(story, place, before):
@@ -139,7 +139,7 @@ def _asking(text: str) -> Iterator[Message]:
 
 def _asked(story: Story, place: StoryPlace, request: Request) -> StoryPlace:
     last = request.messages[-1] if request.messages else None
-    begun = bool(place.said or place.segments or place.called or place.asks)
+    begun = bool(place.text_length or place.segments or place.whole_calls or place.asks)
     choice = request.tool_choice
     calls = bool(story.answers[place.answer].calls)
     must_call = choice == "any" or forced_tool(choice) is not None
@@ -159,11 +159,11 @@ def _after(story: Story, place: StoryPlace, message: Message, failed: Container[
     answer = story.answers[place.answer]
     if message.role is Role.ASSISTANT:
         return _heard(answer, place, message, failed)
-    if message.results and place.called and not missing_calls(answer, place.called):
+    if message.results and place.whole_calls and not missing_calls(answer, place.whole_calls):
         place = StoryPlace(place.answer + 1)
     ours = _ours(message)
-    if ours or (message.text.strip() and message.role is not Role.TOOL and (place.segments or place.called)):
-        over = place.said >= len(answer.text) and not missing_calls(answer, place.called)
+    if ours or (message.text.strip() and message.role is not Role.TOOL and (place.segments or place.whole_calls)):
+        over = place.text_length >= len(answer.text) and not missing_calls(answer, place.whole_calls)
         return StoryPlace(place.answer + 1) if over and not ours else replace(place, asks=place.asks + 1)
     return place
 
@@ -193,9 +193,9 @@ def _failed(result: ToolResultPart) -> bool:
 
 def _heard(answer: Intent, place: StoryPlace, message: Message, failed: Container[str | None] = ()) -> StoryPlace:
     """What an assistant message has of the answer; one that has nothing of it is none of ours."""
-    left = missing_calls(answer, place.called)
+    left = missing_calls(answer, place.whole_calls)
     names = {answer.calls[number].name for number in left}
-    said = reached_length(answer.text, place.said, message.text) if message.text else None
+    said = reached_length(answer.text, place.text_length, message.text) if message.text else None
     if said is None and not any(call.name in names for call in message.tool_calls):
         return place
     whole: list[int] = []
@@ -204,8 +204,8 @@ def _heard(answer: Intent, place: StoryPlace, message: Message, failed: Containe
                 and _whole(call, answer.calls[number], call.id not in failed)]
         same = [number for number in fits if parse(call.arguments).value == parse(answer.calls[number].arguments).value]
         whole += (same or fits)[:1]
-    return replace(place, said=place.said if said is None else said, segments=place.segments + 1,
-                   called=(*place.called, *whole))
+    return replace(place, text_length=place.text_length if said is None else said, segments=place.segments + 1,
+                   whole_calls=(*place.whole_calls, *whole))
 
 
 def _whole(call: ToolCall, intended: ToolCall, was_run: bool = True) -> bool:
@@ -289,7 +289,7 @@ class PlaceMark:
     def where(self) -> str:
         """All fields except the token count of the request, which varies with the wording of a history."""
         at = self.place
-        return f"{self.story}.{at.answer}.{at.said}.{at.segments}.{self.start}.{self.cap}.{self.calls}"
+        return f"{self.story}.{at.answer}.{at.text_length}.{at.segments}.{self.start}.{self.cap}.{self.calls}"
 
     @property
     def text(self) -> str:

@@ -132,8 +132,8 @@ def segment(story: Story, answer: Intent, place: StoryPlace, cap: int | None, di
     the scenario cuts them, come as far.
     """
     count, said = 0, 0
-    while said < place.said:
-        limits = [fault.value for fault in faults_of(story, replace(place, said=said, kind=_kind(said)), count)
+    while said < place.text_length:
+        limits = [fault.value for fault in faults_of(story, replace(place, text_length=said, kind=_kind(said)), count)
                   if fault.name == "cut"]
         room = min([*limits, cap or UNLIMITED]) * CHARACTERS
         if not said and not dialect.free_thinking and answer.reasoning:
@@ -181,7 +181,7 @@ def _left(answer: Intent, place: StoryPlace, request: Request) -> tuple[Response
     only_calls = place.kind is Kind.REPAIR or choice == "any" or forced_tool(choice) is not None
     if only_calls and open_calls:
         return open_calls
-    rest = answer.text[place.said :]
+    rest = answer.text[place.text_length :]
     said = (TextPart(rest),) if rest else ()
     thinking = answer.parts[:1] if answer.reasoning and place.kind is Kind.FIRST else ()
     return (*thinking, *said, *open_calls)
@@ -191,7 +191,7 @@ def _calls(answer: Intent, place: StoryPlace, request: Request) -> tuple[ToolCal
     choice = request.tool_choice
     if choice == "none":
         return ()
-    left = [answer.calls[number] for number in missing_calls(answer, place.called)]
+    left = [answer.calls[number] for number in missing_calls(answer, place.whole_calls)]
     return tuple(call for call in left if forced_tool(choice) in (None, call.name))
 
 
@@ -235,20 +235,20 @@ def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
         prompt=prompt, token=mark.token,
     )
     spelling, says = draft.dialect.spelling(played.moment), wire(draft.api).serving
-    if string is not None and played.moment is Moment.ENDED and spelling is not None and says.stopped:
+    if string is not None and played.moment is Moment.ENDED and spelling is not None and says.stop_string_word:
         native = {says.stopped_field: string} if says.stopped_field else {}
-        spelling = replace(spelling, raw=says.stopped, native=native)
+        spelling = replace(spelling, raw=says.stop_string_word, native=native)
     return replace(draft, played=played, spelling=spelling, manner=manner)
 
 
 def _mark(story: Story, draft: Draft, played: PlayedScenario, number: int) -> PlaceMark:
     """The place behind this answer."""
     came = "".join(part.text for part in played.parts if type(part) is TextPart)
-    begun = 0 if draft.parts == draft.answer.parts else draft.place.said
+    begun = 0 if draft.parts == draft.answer.parts else draft.place.text_length
     said = min(len(draft.answer.text), begun + max(0, len(came) - len(draft.prefix)))
     calls = sum(type(part) is ToolCall for part in played.parts) - (played.inside is not None)
     at = StoryPlace(draft.place.answer, said, number + 1)
-    return PlaceMark(story.name, at, draft.place.said, draft.cap or 0, len(draft.place.called) + calls)
+    return PlaceMark(story.name, at, draft.place.text_length, draft.cap or 0, len(draft.place.whole_calls) + calls)
 
 
 def request_tokens(request: Request) -> int:
@@ -313,7 +313,7 @@ def kind_of_error(api: str, status: int) -> str:
 def error_body(api: str, status: int, message: str, code: str | None = None, param: str | None = None) -> bytes:
     """The body of an error in this format."""
     said = RequestRefusal(status, message, kind_of_error(api, status), code, param)
-    return compact(wire(api).serving.refused(said)).encode()
+    return compact(wire(api).serving.error_body(said)).encode()
 
 
 # -- ids of requests -------------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def _same_turns(before: Replay, case: Case) -> int:
     old = before.case
     exchanges = case.loaded.exchanges
     same = common_beginning(old.loaded.exchanges, exchanges)
-    if (old.brought, old.unasked) != (case.brought, case.unasked):
+    if (old.brought, old.end_causes) != (case.brought, case.end_causes):
         return 0
     cancels = {place for place, _ in old.cancels.items() ^ case.cancels.items()}
     changed: set[int] = set()
@@ -201,7 +201,7 @@ def plan_of(
     opening = case.loaded.exchanges[link.index]
     request = opening.request or Request(opening.api, model=opening.response.model)
     wanted, bound_by = settings.max_tokens, None
-    live = live or record.heard is not None
+    live = live or record.live_run is not None
     if wanted is not None and (settings.simulate or live):  # a recording was made at its own
         bound_by = None if live else bounded_by(request.max_tokens, wanted)
         request = replace(request, max_tokens=wanted)
@@ -211,8 +211,8 @@ def plan_of(
     limits = limits_for(case, opening.path, settings)
     ability = _PREFILLS if opening.profile.prefill != "none" else _ASKS
     provider = opening.profile.name
-    if record.heard is not None:
-        heard = case.heard[record.heard]
+    if record.live_run is not None:
+        heard = case.live_runs[record.live_run]
         limits = live_limits(settings, limits)
         ability, provider = heard.ability, heard.provider if link.why == LIVE else provider
     fidelity = source_fidelity(case, link)
@@ -287,4 +287,4 @@ def _simulated(case: Case, record: TurnRecord, links: Sequence[Link], settings: 
 
     changed = budget_changed(case, record, settings)
     recorded = source_of(case, record, links)
-    return simulated_source(recorded, case.loaded.exchanges, case.measured, judge_response, changed)
+    return simulated_source(recorded, case.loaded.exchanges, case.measures, judge_response, changed)

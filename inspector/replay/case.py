@@ -59,20 +59,20 @@ class Case:
     """The gate's verdicts on the calls of each response, under the strict reading."""
     brought: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Limits that session files were recorded under, by path."""
-    measured: dict[int, TokenMeasure] = field(default_factory=dict)
+    measures: dict[int, TokenMeasure] = field(default_factory=dict)
     """The tokens of responses that a simulation had to cut, by index: they are the same for every budget."""
     root: Case | None = None
     """The case as it was read, where this one is read as if another profile spoke."""
-    spoken: dict[str, Case] = field(default_factory=dict)
+    by_profile: dict[str, Case] = field(default_factory=dict)
     """The same recording as other profiles speak, by their names: each is judged when it is first asked for."""
-    heard: dict[str, BranchAnswers] = field(default_factory=dict)
+    live_runs: dict[str, BranchAnswers] = field(default_factory=dict)
     """What live runs from steps of this recording heard, by their names; all cases of one recording share it."""
     silent: frozenset[int] = frozenset()
     """Exchanges of live runs that are no answers: they were sent again, or given up when the run was cancelled."""
     sources: dict[tuple[str | None, int, int], RecordedSource] = field(default_factory=dict)
     """What answers a run, by the live run that it belongs to, its first exchange and how many there are: the same under
     every setting."""
-    unasked: Mapping[str, str] = field(default_factory=dict)
+    end_causes: Mapping[str, str] = field(default_factory=dict)
     """Path -> why its recorder asked nothing more, where the turn went on and could not."""
     cancels: Mapping[tuple[str, int | None], bool] = field(default_factory=dict)
     """Where operators cancelled: file and exchange -> whether its answer had been taken in, or was given up."""
@@ -93,7 +93,7 @@ def open_case(loaded: Loaded, before: Case | None = None) -> Case:
     verdicts = (*(known.verdicts[:same] if known else ()),
                 *map(gate_exchange, loaded.exchanges[same:], judged[same:]))
     unasked = {given.path: why for given in loaded.inputs if (why := _unasked(given))}
-    return Case(loaded, judged, verdicts, brought, unasked=unasked, cancels=cancels)
+    return Case(loaded, judged, verdicts, brought, end_causes=unasked, cancels=cancels)
 
 
 def _given_up(cancels: Mapping[tuple[str, int | None], bool]) -> set[tuple[str, int | None]]:
@@ -143,7 +143,7 @@ def judge_response(response: ChatResponse, request: Request | None, profile: Pro
 def gate_exchange(exchange: Exchange, reading: Judgement) -> tuple[Verdict, ...]:
     """The gate's verdicts on the calls of one response; a call that the recording shows as refused is not ready."""
     verdicts = admit_all(exchange.response.tool_calls, reading, exchange.request.tools if exchange.request else ())
-    return tuple(_refused(verdict, exchange.refused) for verdict in verdicts) if exchange.refused else verdicts
+    return tuple(_refused(verdict, exchange.refusals) for verdict in verdicts) if exchange.refusals else verdicts
 
 
 REFUSED = "recorder.refused"
@@ -164,11 +164,11 @@ def case_as_profile(case: Case, profile: str | None) -> Case:
     root = case.root or case
     if profile is None:
         return root
-    made = root.spoken.get(profile)
+    made = root.by_profile.get(profile)
     if made is None:
         exchanges = tuple(spoken_by(exchange, profile) for exchange in root.loaded.exchanges)
         made = _beside(root, exchanges)
-        root.spoken[profile] = made
+        root.by_profile[profile] = made
     return made
 
 
@@ -180,8 +180,8 @@ def _beside(root: Case, exchanges: tuple[Exchange, ...]) -> Case:
             judged[index] = _judged(new, root.cancels)
             verdicts[index] = gate_exchange(new, judged[index])
     loaded = replace(root.loaded, exchanges=exchanges)
-    return Case(loaded, tuple(judged), tuple(verdicts), root.brought, root=root, heard=root.heard, silent=root.silent,
-                cancels=root.cancels)
+    return Case(loaded, tuple(judged), tuple(verdicts), root.brought, root=root, live_runs=root.live_runs,
+                silent=root.silent, cancels=root.cancels)
 
 
 # -- A recorded turn as a source -------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ _NONE_YET = dict.fromkeys(RequestPlace, 0)
 
 def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
     """The source for a run over the answers of `links`: recorded ones, then those of a live run."""
-    where = (record.heard, links[0].index, len(links))
+    where = (record.live_run, links[0].index, len(links))
     found = case.sources.get(where)
     if found is None:
         found = case.sources[where] = _recorded(case, record, links)
@@ -235,7 +235,7 @@ def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
 
 
 def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
-    if len(links) == 1 and record.heard is None and not case.cancels and not case.unasked:
+    if len(links) == 1 and record.live_run is None and not case.cancels and not case.end_causes:
         return RecordedSource(((RequestPlace.REQUEST, 0, _answer(case, links[0], 0)),))  # as most turns are
     answers: list[tuple[RequestPlace, int, ProviderResponse]] = []
     results: dict[int, tuple[ToolResultPart, ...]] = {}
@@ -252,10 +252,10 @@ def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
         if link.place is TurnPlace.TOOL_RESULT and position:
             results[counts[RequestPlace.REQUEST] - 1] = results_in(case.loaded.exchanges[link.index])
         answers.append((place, counts[place], _answer(case, link, position)))
-    if record.heard is None:
+    if record.live_run is None:
         cancelled = bool(case.cancels) and _cancelled_after(case, last)
         return RecordedSource(tuple(answers), results, _after(case, last), cancelled)
-    heard = case.heard[record.heard]
+    heard = case.live_runs[record.live_run]
     if heard.results is not None:
         results[counts[RequestPlace.REQUEST]] = heard.results
     return RecordedSource(tuple(answers), results, heard.after)
@@ -268,7 +268,7 @@ LIVE = "asked live"
 def _after(case: Case, link: Link) -> NotRecorded:
     """What follows the last exchange of a file: nothing, for the reason that its recorder gave."""
     last = case.loaded.exchanges[link.index]
-    why = case.unasked.get(last.path, "")
+    why = case.end_causes.get(last.path, "")
     if why and any(each.path == last.path and each.entry > last.entry for each in case.loaded.exchanges):
         why = ""
     return NotRecorded(why)

@@ -57,7 +57,7 @@ class BranchStart:
     """The steps of the turn that stay."""
     number: int
     """Of the run, within its turn."""
-    kept: tuple[Link, ...]
+    prefix: tuple[Link, ...]
     """What was recorded of this run, up to the step."""
     rest: tuple[Link, ...]
     """What was recorded behind it, from the request on that is asked again."""
@@ -67,7 +67,7 @@ class BranchStart:
     @property
     def opening(self) -> Link:
         """The first exchange of the run."""
-        return (*self.kept, *self.rest)[0]
+        return (*self.prefix, *self.rest)[0]
 
     def step(self, request: Request, plan: Plan, cap: int | None) -> Step:
         """The step to resume from under this plan; its request is sent with this cap, if given."""
@@ -142,9 +142,9 @@ def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -
     Raises:
         CallerError: what it heard is not at hand, or it cannot have begun here.
     """
-    if settings.live is None or any(turn.record.heard == settings.live for turn in parent.turns):
+    if settings.live is None or any(turn.record.live_run == settings.live for turn in parent.turns):
         return None
-    heard = case.heard.get(settings.live)
+    heard = case.live_runs.get(settings.live)
     if heard is None:
         raise CallerError(f"live={settings.live}: there is no recording of this live run")
     if not heard.exchanges:
@@ -153,17 +153,17 @@ def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -
     offset = len(case.loaded.exchanges)
     links = tuple(_links(heard, offset, start))
     record = start.turn.record
-    kept = (*start.earlier, *start.kept)
+    kept = (*start.earlier, *start.prefix)
     left = tuple(link for link in record.links if link not in kept)
-    record = record._replace(links=(*kept, *links), heard=heard.name, left=(*record.left, *left))
+    record = record._replace(links=(*kept, *links), live_run=heard.name, remainder=(*record.remainder, *left))
     return LiveBranch(start.turn, record, _with(case, heard, record, settings.profile), start, cap_of(parent, settings))
 
 
 def _links(answers: BranchAnswers, offset: int, start: BranchStart) -> list[Link]:
     found: list[Link] = []
-    parent = start.kept[-1].index if start.kept else None
+    parent = start.prefix[-1].index if start.prefix else None
     for position, (place, ordinal) in enumerate(answers.places):
-        opens = not start.kept and position == 0
+        opens = not start.prefix and position == 0
         act = TurnPlace.REQUEST if opens else TURN_PLACES[place]
         found.append(Link(offset + position, act, max(1, ordinal), LIVE, parent=parent))
         parent = offset + position
@@ -177,13 +177,14 @@ def _with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: str |
     judged = tuple(judge_exchange(each) for each in exchanges)
     verdicts = tuple(gate_exchange(each, reading) for each, reading in zip(exchanges, judged, strict=True))
     offset = len(case.loaded.exchanges)
-    opened = case.loaded.exchanges[(*record.left, *record.links)[0].index].path if record.left or record.links else ""
+    links = (*record.remainder, *record.links)
+    opened = case.loaded.exchanges[links[0].index].path if links else ""
     brought = {exchanges[0].path: case.brought[opened]} if opened in case.brought else {}
     return Case(
         replace(case.loaded, exchanges=(*case.loaded.exchanges, *exchanges), conversations=tuple(
             _changed(each, record) for each in case.loaded.conversations)),
-        (*case.judged, *judged), (*case.verdicts, *verdicts), {**case.brought, **brought}, case.measured,
-        None if root is None else _with(root, answers, record, None), {}, case.heard,
+        (*case.judged, *judged), (*case.verdicts, *verdicts), {**case.brought, **brought}, case.measures,
+        None if root is None else _with(root, answers, record, None), {}, case.live_runs,
         case.silent | {offset + position for position in answers.silent},
     )
 
@@ -258,7 +259,7 @@ def case_since(parent: Replay, profile: str | None, since: int) -> Case:
         _either(kept, old.verdicts, case.verdicts),
         case.brought,
         root=case.root or case,
-        heard=case.heard,
+        live_runs=case.live_runs,
         silent=case.silent,
         cancels=case.cancels,
     )

@@ -60,7 +60,7 @@ class SimulatedTurn:
     recorded: RecordedSource
     measure: Callable[[int], TokenMeasure]
     """The tokens of the recorded answer at a position; asked only for answers that a budget changes."""
-    read: Callable[[ChatResponse, Request], Judgement]
+    judge: Callable[[ChatResponse, Request], Judgement]
     """The judge, with what is known of who speaks."""
     caps: tuple[int | None, ...]
     """The output cap that each recorded answer was asked for with."""
@@ -181,7 +181,7 @@ class SimulatedTurn:
         stop = response.stop_reason
         seen = Evidence(RULE, None, _note(recut, known, stop.raw if stop.normalized is Stop.END_TURN else None))
         response = replace(response, stop_reason=stop._replace(evidence=(*stop.evidence, seen)))
-        judged = self.read(response, replace(turn.request, max_tokens=send.max_tokens))
+        judged = self.judge(response, replace(turn.request, max_tokens=send.max_tokens))
         if send.method is Method.PREFILL:
             return ProviderResponse(response, judged, None, send.method, send.stripped, False, None, recut)
         return ProviderResponse(response, judged, recut=recut)

@@ -109,7 +109,7 @@ class TurnFacts:
     """Where it was decided (`Turn.outcome`)."""
     merged: JoinedText
     verdict: TurnVerdict
-    noted: tuple[ReportedFinding, ...] = ()
+    findings: tuple[ReportedFinding, ...] = ()
     """The findings of this turn."""
 
     @property
@@ -214,7 +214,7 @@ def view(replay: Replay, beside: View | None = None) -> View:
     turns = [] if beside is None else [*beside.turns[: _same_turns(replay, beside)]]
     responses = {index: beside.responses[index] for turn in turns for index in turn.responses} if beside else {}
     parents = _parents(replay)
-    for run, noted in zip(replay.turns[len(turns) :], collect(replay, [turn.noted for turn in turns]), strict=True):
+    for run, noted in zip(replay.turns[len(turns) :], collect(replay, [turn.findings for turn in turns]), strict=True):
         turns.append(_turn(replay, run, noted))
         responses.update(_responses(replay, run, _last(run) not in parents))
     ordered = tuple(responses[index] for index in sorted(responses))
@@ -231,7 +231,7 @@ def _same_turns(replay: Replay, before: View) -> int:
 
 
 def _view(replay: Replay, responses: tuple[ResponseFacts, ...], turns: Sequence[TurnFacts]) -> View:
-    noted = tuple(chain.from_iterable([turn.noted for turn in turns]))
+    noted = tuple(chain.from_iterable([turn.findings for turn in turns]))
     return View(replay, replay.case.loaded.inputs, responses, tuple(turns), noted)
 
 
@@ -242,7 +242,7 @@ def _parents(replay: Replay) -> set[int | None]:
 def _turn(replay: Replay, run: TurnRun, noted: tuple[ReportedFinding, ...]) -> TurnFacts:
     record = run.record
     ended = replay.trace.steps[run.decided].turn
-    indices = tuple(link.index for link in (*record.links, *record.left))
+    indices = tuple(link.index for link in (*record.links, *record.remainder))
     verdict = judge_turn(replay, run, noted)
     final = ended.outcome or ended.state
     return TurnFacts(run, record.conversation, indices, ended, final, ended.joined_answer(), verdict, noted)
@@ -266,7 +266,7 @@ def _beside(replay: Replay, other: View) -> View:
                 facts = responses[index]
                 responses[index] = replace(facts, step=facts.step + run.first - old.run.first)
             continue
-        noted = (*(each for each in old.noted if each.finding.rule != ANOTHER_WAY), *another_way(replay, run))
+        noted = (*(each for each in old.findings if each.finding.rule != ANOTHER_WAY), *another_way(replay, run))
         turns.append(_turn(replay, run, noted))
         parents = parents if parents is not None else _parents(replay)
         for index, facts in _responses(replay, run, _last(run) not in parents).items():
@@ -277,7 +277,7 @@ def _beside(replay: Replay, other: View) -> View:
 def _last(run: TurnRun) -> int:
     """The last exchange that was recorded of a turn."""
     record = run.record
-    recorded = [link for link in (*record.links, *record.left) if link.why != LIVE]
+    recorded = [link for link in (*record.links, *record.remainder) if link.why != LIVE]
     return (recorded or record.links)[-1].index
 
 
@@ -289,7 +289,7 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
         turn = step.turn
         if turn.state is State.EVALUATE_STOP and turn.evaluation is not None:
             at.setdefault(turn.evaluation.index, index)
-    every = (*run.record.links, *run.record.left)
+    every = (*run.record.links, *run.record.remainder)
     links = [link for link in every if link.why != LIVE]
     for link in every:
         index = at.get(link.index, run.first)

@@ -225,7 +225,7 @@ def _limit(replay: Replay, turn: TurnRun, ended: Turn) -> tuple[str, int] | None
 
 def asked_live(replay: Replay, turn: TurnRun) -> bool:
     """Whether the response that decides a turn was asked live from one of its steps."""
-    return turn.record.heard is not None and replay.trace.steps[turn.decided].fidelity is Fidelity.LIVE
+    return turn.record.live_run is not None and replay.trace.steps[turn.decided].fidelity is Fidelity.LIVE
 
 
 def _recorded(case: Case, record: TurnRecord) -> Iterator[TurnAnswer]:

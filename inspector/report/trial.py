@@ -73,7 +73,7 @@ class Trial:
     @classmethod
     def of(cls, replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding], good: Good) -> Trial | None:
         """A trial of a turn; None if other settings of this run would not reach the turn."""
-        if replay.since >= turn.end or (replay.settings.live is not None and turn.record.heard is None):
+        if replay.since >= turn.end or (replay.settings.live is not None and turn.record.live_run is None):
             return None
         starts = [(max(0, stretch.since - turn.first), stretch.settings) for stretch in replay.stretches]
         since = starts[-1][0]

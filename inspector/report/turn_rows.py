@@ -169,7 +169,7 @@ def _row(
         noted=recorder_word(stop) or "",
         cap=request.max_tokens if request else None, tokens=usage.output_tokens if usage else None,
         held=sum(verdict.admission is Admission.HELD for each in answers for verdict in each.verdicts),
-        ran=sum(noted.finding.rule in RAN for noted in turn.noted),
+        ran=sum(noted.finding.rule in RAN for noted in turn.findings),
         duration_ms=times.answers_ms if times.duration_ms is None else times.duration_ms,
         started=None if start is None else start / 1e9,
         title=one_line(message, TITLE), text="\n".join(said).casefold(), answers=tuple(_records(view, turn)),

@@ -267,7 +267,7 @@ def build(
         raw.chunks,
         raw.first_byte_ms,
         again=raw.again,
-        said=raw.said,
+        recorded_place=raw.recorded_place,
         messages=raw.messages,
         cut_after=raw.cut_after,
         simulated=raw.simulated,

@@ -258,7 +258,7 @@ class _Reader:
         raw.request_headers = [(str(name), str(value)) for name, value in record.get("headers") or ()]
         raw.started = _optional_text(record, "at")
         raw.again = _optional_text(record, "retries") is not None
-        raw.said = _said(record)
+        raw.recorded_place = _said(record)
         if record.get("body") is not None:
             raw.request_text = json.dumps(record["body"], ensure_ascii=False)
         else:

@@ -84,11 +84,11 @@ class Exchange:
     """The messages of a WebSocket that `body` is, by their index in the recording; empty if it came by HTTP."""
     cut_after: bool = False
     """Whether the recording is cut right behind it: what the loop did then is not known."""
-    said: TurnPlace | None = None
+    recorded_place: TurnPlace | None = None
     """What its recorder says that the request did; None if it does not say, or says nothing of its own."""
     simulated: bool = False
     """Whether nobody was asked: the answer was made from a table of dialects."""
-    refused: Mapping[str, str] = field(default_factory=dict)
+    refusals: Mapping[str, str] = field(default_factory=dict)
     """The calls of which the recorder says that they did not run, by id, and why."""
     session: str = ""
     """What its session is called, where the file holds several."""
@@ -203,9 +203,9 @@ class TurnRecord(NamedTuple):
     conversation: str
     links: tuple[Link, ...]
     user_text: str
-    heard: str | None = None
+    live_run: str | None = None
     """The live run whose answers end it, by its name; None if it stands as it was recorded."""
-    left: tuple[Link, ...] = ()
+    remainder: tuple[Link, ...] = ()
     """What was recorded of the turn and lies behind the point where that live run began."""
 
 
@@ -289,7 +289,7 @@ class RawExchange:
     chunks: tuple[Chunk, ...] = ()
     again: bool = False
     """Whether the recorder itself sent the request before once more, which got no answer."""
-    said: TurnPlace | None = None
+    recorded_place: TurnPlace | None = None
     """What the recorder itself says that the request did, where that is no new message and no tool result."""
     simulated: bool = False
     """Nobody was asked: the answer was made from a table of dialects."""

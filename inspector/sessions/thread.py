@@ -175,9 +175,9 @@ class _Threader:
         """What a loop that recorded itself says of its request: its history may look like another turn's."""
         exchange = one.exchange
         before = parent or self.seated.get((exchange.path, exchange.entry - 1))
-        if exchange.said is None or exchange.again or before is None:
+        if exchange.recorded_place is None or exchange.again or before is None:
             return None
-        return _Step(PlaceEvidence(exchange.said, "its recorder says so"), before)
+        return _Step(PlaceEvidence(exchange.recorded_place, "its recorder says so"), before)
 
     def _again(self, one: SeatedExchange) -> _Step | None:
         """The same request once more: a retry, a repair with a larger cap, a resumption; None if it is none."""

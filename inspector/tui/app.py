@@ -220,9 +220,9 @@ class LoopInspector(EarlyKeysApp):
     @on(TurnWanted)
     def _turn_wanted(self, message: TurnWanted) -> None:
         place = ScreenPlace(message.row.paths, message.row.step) if message.row.verdict is not None else None
-        if message.opened is not None:
+        if message.session is not None:
             self._begins = place
-            self._show(message.opened, first=False, keep=message.remember)
+            self._show(message.session, first=False, keep=message.remember)
         else:
             self._open(message.row.paths, message.remember, place)
 
@@ -279,7 +279,7 @@ class LoopInspector(EarlyKeysApp):
 
     @on(SessionWanted)
     def _session_wanted(self, message: SessionWanted) -> None:
-        self._push(message.opened, self._session)
+        self._push(message.session, self._session)
 
     @on(LiveWanted)
     def _live_wanted(self, message: LiveWanted) -> None:

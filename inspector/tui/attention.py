@@ -88,7 +88,7 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
     if advice:
         runs = turn.verdict.advice is not None and turn.verdict.advice.set is not None
         lines += [field("what to change ", *advice), *([more(Span("F makes this run", Tone.DIM))] if runs else [])]
-    for order, noted in enumerate(turn.noted):
+    for order, noted in enumerate(turn.findings):
         said = safe(noted.finding.message, SEVERITY[noted.finding.severity])
         lines += [field("findings", said) if not order else more(said), more(Span(noted.finding.rule, Tone.DIM))]
     path = outline.block_of(turn.run.first).path

@@ -89,7 +89,7 @@ class HeatMap(ScrollView, can_focus=True):
         offset = event.get_content_offset(self)
         if self._plane is None or offset is None:
             return
-        aside = int(self.scroll_offset.x) if offset.x >= self._plane.left else 0
+        aside = int(self.scroll_offset.x) if offset.x >= self._plane.margin else 0
         found = self._plane.cell_at(offset.x + aside, int(self.scroll_offset.y) + offset.y)
         if found is not None:
             self.cell = found
@@ -130,7 +130,7 @@ class HeatMap(ScrollView, can_focus=True):
         if self._plane is None or self.size.height <= 0:
             return
         x, y = self._plane.place(self.cell)
-        left, seen = x - self._plane.left, self.scrollable_content_region.width - self._plane.left
+        left, seen = x - self._plane.margin, self.scrollable_content_region.width - self._plane.margin
         aside = int(self.scroll_offset.x)
         if left < aside or left + self._plane.wide > aside + seen:
             x = left if left < aside else self._plane.whole_columns(left + self._plane.wide - seen)
@@ -165,7 +165,7 @@ class HeatMap(ScrollView, can_focus=True):
         whole = paint.strip(spans, max(width, made.width), self._base)
         if made.heads_columns(line):
             whole = self._with_edges(whole, aside, width, made)
-        strip = Strip.join([whole.crop(0, made.left), whole.crop(made.left + aside, width + aside)])
+        strip = Strip.join([whole.crop(0, made.margin), whole.crop(made.margin + aside, width + aside)])
         left, row = made.place(self.cell)
         if row != line:
             return strip
@@ -182,5 +182,6 @@ class HeatMap(ScrollView, can_focus=True):
             last = width + aside - 1
             whole = Strip.join([whole.crop(0, last), Strip([Segment(">", style)]), whole.crop(last + 1)])
         if aside:
-            whole = Strip.join([whole.crop(0, plane.left - 1), Strip([Segment("<", style)]), whole.crop(plane.left)])
+            sign = Strip([Segment("<", style)])
+            whole = Strip.join([whole.crop(0, plane.margin - 1), sign, whole.crop(plane.margin)])
         return whole

@@ -60,7 +60,7 @@ def word_of(settings: Settings, name: str) -> str:
     if name == "source":
         return SIMULATION if settings.simulate else RECORDING
     value = getattr(settings, name)
-    return DEFAULT if value is None else CHOICES[name].written(value)
+    return DEFAULT if value is None else CHOICES[name].write(value)
 
 
 def in_force(turn: Turn, name: str) -> int | None:

@@ -48,7 +48,7 @@ class BudgetForm(ModalScreen[str | None]):
     def __init__(self, driver: Driver) -> None:
         super().__init__()
         self._driver = driver
-        asked, limits = driver.stepper.asked, driver.stepper.plan.limits
+        asked, limits = driver.stepper.request, driver.stepper.plan.limits
         cap = asked.request.max_tokens if asked is not None else None
         self._fields = (*((INITIAL,) if asked is not None else ()), *CONTINUATION_LIMITS)
         self._before = {name: _written(cap if name == INITIAL else getattr(limits, name)) for name in self._fields}
@@ -99,9 +99,9 @@ class BudgetForm(ModalScreen[str | None]):
         return {**{name: value or _default(name) for name, value in changed.items()}, **others}
 
     def _cap(self, typed: dict[str, str]) -> int | None:
-        asked = self._driver.stepper.asked
+        asked = self._driver.stepper.request
         if INITIAL in typed:
-            cap: int | None = CHOICES[INITIAL].read(typed[INITIAL])
+            cap: int | None = CHOICES[INITIAL].parse(typed[INITIAL])
             return cap
         return asked.request.max_tokens if asked is not None else None
 
@@ -148,7 +148,7 @@ class BodyEditor(ModalScreen[str | None]):
     def __init__(self, driver: Driver) -> None:
         super().__init__()
         self._driver = driver
-        asked = driver.stepper.asked
+        asked = driver.stepper.request
         self._before = "" if asked is None or asked.body is None else json.dumps(asked.body, indent=2,
                                                                                   ensure_ascii=False)
         self._warned = False

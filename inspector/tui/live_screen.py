@@ -133,7 +133,7 @@ class LiveScreen(SessionScreen):
         if live.phase is Phase.OVER:
             self._open_recording()
             return
-        stands = (self.driver.stepper, live.phase in BUSY, live.failed, sum(len(heard) for heard in live.heard))
+        stands = (self.driver.stepper, live.phase in BUSY, live.failed, sum(len(heard) for heard in live.responses))
         if stands != self._drawn:
             self._drawn = stands
             self._make_again()

@@ -100,7 +100,7 @@ class TurnWanted(Message):
     """The user opened a turn of the table of turns."""
 
     row: TurnRow
-    opened: OpenSession | None
+    session: OpenSession | None
     """Its session, where that is still there; else it is read again."""
     remember: bool
 
@@ -117,7 +117,7 @@ class TurnsRead(Message):
 class SessionWanted(Message):
     """The user wants to open a session that is no file."""
 
-    opened: OpenSession
+    session: OpenSession
 
 
 @dataclass(eq=False, repr=False)

@@ -34,7 +34,7 @@ ROOMY = 100
 class MatrixMade(Message):
     """A thread has run the session under every policy."""
 
-    made: Matrix
+    matrix: Matrix
 
 
 class Cells(CursorTable):
@@ -166,7 +166,7 @@ class PoliciesScreen(TableScreen):
 
     @on(MatrixMade)
     def _came(self, message: MatrixMade) -> None:
-        self._cells.made = message.made
+        self._cells.made = message.matrix
         self.show()
 
     def head(self) -> Sequence[Line]:

@@ -35,8 +35,8 @@ from loop_core.errors import LoopError
 class RowsMade(Message):
     """A thread has run every dialect."""
 
-    asked: TableQuery
-    told: tuple[TableRow, ...]
+    query: TableQuery
+    rows: tuple[TableRow, ...]
 
 
 class Dialects(CursorTable):
@@ -145,9 +145,9 @@ class ProvidersScreen(TableScreen):
     @on(RowsMade)
     def _came(self, message: RowsMade) -> None:
         self._busy = False
-        self._told, self._answered = message.told, message.asked
+        self._told, self._answered = message.rows, message.query
         self._fold()
-        if self._same_rows(message.asked) != self._same_rows(self.asked):
+        if self._same_rows(message.query) != self._same_rows(self.asked):
             self._ask(self.asked)
 
     @staticmethod

@@ -65,7 +65,7 @@ class Viewpoint(NamedTuple):
     """Merged: as one text, or side by side around each seam."""
     seam: SeamRule | None = None
     """Merged: the seam rule that is tried; None: the one in force."""
-    picked: FactChoice | None = None
+    fact: FactChoice | None = None
     """Wire: the fact whose bytes are looked at."""
 
 
@@ -94,9 +94,9 @@ class Sheets:
             del self._kept[next(iter(self._kept))]
         if isinstance(sheet, MergedSheet):
             return sheet.at(viewpoint.step)
-        if viewpoint.picked is None or viewpoint.tab != "wire":
+        if viewpoint.fact is None or viewpoint.tab != "wire":
             return sheet
-        return self._picking(sheet, viewpoint, viewpoint.picked)
+        return self._picking(sheet, viewpoint, viewpoint.fact)
 
     def traced(self, viewpoint: Viewpoint) -> bool:
         """Whether the facts of the current response's bytes are already known."""

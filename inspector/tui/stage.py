@@ -98,7 +98,7 @@ class SessionRuns:
         parent = next((each for each in self.tree.every if each.key == node.key), None)
         if parent is None:
             raise CallerError("the run from which it was asked was removed meanwhile")
-        parent.view.replay.case.heard[answers.name] = answers
+        parent.view.replay.case.live_runs[answers.name] = answers
         made, _ = self.tree.add(parent, settings, since)
         self._seen()
         return self.tree.every.index(made)

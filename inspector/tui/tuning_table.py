@@ -37,7 +37,7 @@ FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
 class GridOutcome:
     """The results of a grid, and the conclusions for all turns together."""
 
-    tuned: TunedGrid
+    grid: TunedGrid
     bend: Knee | None
     answers: list[Line]
     trust: tuple[tuple[Fidelity, int, Tone], ...]
@@ -95,7 +95,7 @@ class TuningTable:
     @property
     def tuned(self) -> TunedGrid:
         """The results of every cell; None during a run."""
-        return self.result.tuned if self.result is not None else self._blank
+        return self.result.grid if self.result is not None else self._blank
 
     @property
     def single(self) -> int | None:

@@ -190,8 +190,8 @@ def _edits(branch: Branch) -> list[Line]:
     """The texts that were given otherwise than they were recorded."""
     lines: list[Line] = []
     for each in edited_inputs(branch):
-        lines += [(), (Span("given", Tone.TITLE), safe(f"  {each.given.what} of turn {each.turn}", Tone.DIM)),
-                  *text_diff(each.given.text, each.text)]
+        lines += [(), (Span("given", Tone.TITLE), safe(f"  {each.input.what} of turn {each.turn}", Tone.DIM)),
+                  *text_diff(each.input.text, each.text)]
     return lines
 
 

@@ -246,7 +246,7 @@ def load_live_runs(original: View, name: str | None, folder: Path) -> list[str]:
     Raises:
         CallerError: the recording is not there, or cannot be read.
     """
-    heard = original.replay.case.heard
+    heard = original.replay.case.live_runs
     if name is None or name in heard:
         return []
     from inspector.live.branch_run import recall  # only a live branch pays for it

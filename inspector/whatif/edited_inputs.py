@@ -27,7 +27,7 @@ class EditedInput(NamedTuple):
 
     turn: int
     """From 1."""
-    given: TurnInput
+    input: TurnInput
     text: str
     """What stands in its place."""
 
@@ -104,7 +104,7 @@ def stop_steps(replay: Replay) -> list[int]:
 
 def edit_lines(branch: Branch) -> list[str]:
     """The edits, one line each, and where the recording stops answering because of them."""
-    found = [f"edited: turn {each.turn}, input {each.given.number} ({each.given.what}), {len(each.given.text):,} "
+    found = [f"edited: turn {each.turn}, input {each.input.number} ({each.input.what}), {len(each.input.text):,} "
              f"characters became {len(each.text):,}" for each in edited_inputs(branch)]
     stops = stop_steps(branch.view.replay)
     if found and stops:
@@ -117,7 +117,7 @@ def edit_values(branch: Branch) -> dict[str, Any]:
     """The edits as values of a JSON document."""
     stops = stop_steps(branch.view.replay)
     return {
-        "edited": [{"turn": each.turn, "input": each.given.number, "what": each.given.what,
-                    "before": each.given.text, "after": each.text} for each in edited_inputs(branch)],
+        "edited": [{"turn": each.turn, "input": each.input.number, "what": each.input.what,
+                    "before": each.input.text, "after": each.text} for each in edited_inputs(branch)],
         "recording_stops_at": stops[0] + 1 if stops else None,
     }

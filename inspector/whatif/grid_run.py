@@ -149,7 +149,7 @@ class TunedGrid:
     parts: int
     case: Case | None = None
     """What was run, to look between the values of the grid."""
-    noted: Sequence[tuple[ReportedFinding, ...]] = ()
+    findings: Sequence[tuple[ReportedFinding, ...]] = ()
     """What the recording shows of each turn."""
 
     @property

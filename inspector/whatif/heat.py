@@ -36,7 +36,7 @@ class Plane:
     """The positions of the cells at one width."""
 
     axes: tuple[Axis, ...]
-    left: int
+    margin: int
     """Columns of the screen that the names of the rows take."""
     wide: int
     """Columns of the screen that a cell takes."""
@@ -56,7 +56,7 @@ class Plane:
     @property
     def width(self) -> int:
         """The width of the longest line in screen columns."""
-        return self.left + min(self.many, self.across) * self.wide
+        return self.margin + min(self.many, self.across) * self.wide
 
     def whole_columns(self, cells: int) -> int:
         """This number of screen columns, rounded up to whole columns of cells."""
@@ -107,14 +107,14 @@ class Plane:
         row, column = divmod(cell, self.across)
         block, row = divmod(row, len(self.rows.values))
         chunk, column = divmod(column, self.many)
-        return self.left + column * self.wide, block * self.block + self.title + chunk * self.chunk + self.heads + row
+        return self.margin + column * self.wide, block * self.block + self.title + chunk * self.chunk + self.heads + row
 
     def cell_at(self, x: int, y: int) -> int | None:
         """The cell at a position; None if there is none."""
-        if not 0 <= y < self.height or x < self.left:
+        if not 0 <= y < self.height or x < self.margin:
             return None
         block, chunk, row = self._at(y)
-        column = (x - self.left) // self.wide
+        column = (x - self.margin) // self.wide
         if row < 0 or column >= len(self._shown(chunk)):
             return None
         return self._first(block, row) + chunk * self.many + column
@@ -162,16 +162,16 @@ class Plane:
         if row == -1:
             heads = [self.columns.value_text(self.columns.values[at]) if self.columns is not None else ""
                      for at in self._shown(chunk)]
-            return (Span(f"{self.rows.short:<{self.left}}", Tone.STRONG),
+            return (Span(f"{self.rows.short:<{self.margin}}", Tone.STRONG),
                     Span("".join(f"{head:<{self.wide}}" for head in heads), Tone.DIM))
         if row == -2 and self.columns is not None:
-            return (Span(" " * self.left), Span(self.columns.short, Tone.STRONG))
+            return (Span(" " * self.margin), Span(self.columns.short, Tone.STRONG))
         return (Span(self._chosen(block), Tone.TITLE),) if row == -self.heads - 1 else EMPTY
 
     def _cells(
         self, first: int, chunk: int, row: int, marks: Sequence[Span], here: int | None, best: Sequence[int]
     ) -> Line:
-        spans = [Span(f"{self.rows.value_text(self.rows.values[row]):<{self.left}}", Tone.DIM)]
+        spans = [Span(f"{self.rows.value_text(self.rows.values[row]):<{self.margin}}", Tone.DIM)]
         for column in self._shown(chunk):
             cell = first + column
             told, role = marks[cell]

@@ -34,7 +34,7 @@ def _lines(matrix: Matrix) -> Iterator[str]:
     turns = "turn" if len(matrix.rows) == 1 else "turns"
     yield f"{len(matrix.rows)} {turns} under {len(matrix.policies)} policies, {matrix.fidelity.value}"
     yield ""
-    laid = layout(matrix, WIDTH, 0)._replace(first=0, seen=len(matrix.policies))
+    laid = layout(matrix, WIDTH, 0)._replace(first=0, size=len(matrix.policies))
     yield from (text_of(line).rstrip() for line in names(matrix, laid))
     lines = fold_turns(matrix, each=False)
     for alike in lines:
@@ -197,13 +197,13 @@ class Layout(NamedTuple):
     """The visible policies, and their column width."""
 
     first: int
-    seen: int
+    size: int
     column: int
 
     @property
     def policies(self) -> range:
         """The visible policies."""
-        return range(self.first, self.first + self.seen)
+        return range(self.first, self.first + self.size)
 
 
 def layout(matrix: Matrix, width: int, policy: int) -> Layout:

@@ -128,7 +128,7 @@ class _Runs:
         self.case, self.values = case, dict(zip(grid.names, values, strict=True))
         self.grid = Grid(tuple(Axis(name, (value,)) for name, value in self.values.items()), grid.base)
         self.records = [case.loaded.turns[turn] for turn in turns]
-        self.sweeps = [Sweep(case, record, self.grid, tuned.noted[turn])
+        self.sweeps = [Sweep(case, record, self.grid, tuned.findings[turn])
                        for turn, record in zip(turns, self.records, strict=True)]
         self.ends: dict[tuple[int, int], End] = {}
 

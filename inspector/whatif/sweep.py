@@ -208,7 +208,7 @@ class Sweep:
     case: Case
     record: TurnRecord
     grid: Grid
-    noted: Sequence[ReportedFinding] = ()
+    findings: Sequence[ReportedFinding] = ()
     """What the recording shows of the turn."""
     shapes: Shapes = field(default_factory=dict)
     """May be shared by the turns of one grid."""
@@ -243,7 +243,7 @@ class Sweep:
         end, steps = end_at(stem, rank), steps_to(stem, rank)
         ended = steps[-1].turn._replace(terminal=end.terminal)
         limit = (end.limit, 0) if end.limit else None
-        word, complete = verdict_word(judge_steps(self._case, self.record, steps, ended, self.noted, limit))
+        word, complete = verdict_word(judge_steps(self._case, self.record, steps, ended, self.findings, limit))
         stopped = end.cut_unseen or end.limit in self.grid.names
         return replace(end, verdict=word, complete=complete and not stopped)
 

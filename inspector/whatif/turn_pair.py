@@ -65,7 +65,7 @@ class TurnPair:
         self.left, self.right = left, right
         # All runs of one recording share what live runs heard.
         self.one_turn = left.turn.id == right.turn.id and (
-            left.view.replay.case.heard is right.view.replay.case.heard)
+            left.view.replay.case.live_runs is right.view.replay.case.live_runs)
         self.facts = [PairFact(name, *(tell(side) for side in (left, right))) for name, tell in FACTS]
         self.steps = (step_pairs if self.one_turn else move_pairs)(left.turn.run, right.turn.run)
 

@@ -296,9 +296,9 @@ class StepIdentity(NamedTuple):
     """Of each request: place, ordinal, method, cap."""
     runs: tuple[tuple[Any, ...], ...]
     ends: tuple[str, ...]
-    heard: tuple[Any, ...] | None
+    live_answer: tuple[Any, ...] | None
     """What a server that was asked live said."""
-    given: tuple[Any, ...] | None
+    model_input: tuple[Any, ...] | None
     """What the model is given: the history a turn begins with, or the results of tools."""
 
 

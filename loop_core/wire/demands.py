@@ -89,7 +89,7 @@ class Demands:
     """The same, once every field is as it has to be."""
     telling: Telling = Telling.DOTS
     spellings: Spellings = plain
-    known: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Path of an object -> the only names that are permitted in it."""
 
 

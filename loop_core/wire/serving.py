@@ -75,7 +75,7 @@ class Spelling:
     """Other words about the end."""
     error: ProviderError | None = None
     status: int = 200
-    carried: CutCallForm | None = None
+    call_form: CutCallForm | None = None
     """Where the call is carried otherwise than at the dialect's other moments."""
     token: str | None = None
     """A continuation token."""
@@ -85,7 +85,7 @@ class Spelling:
 
 def say(raw: str | None, carried: CutCallForm | None = None, **native: str) -> Spelling:
     """A stop word, the form of the call under it, and further fields."""
-    return Spelling(raw, native, carried=carried)
+    return Spelling(raw, native, call_form=carried)
 
 
 def fails(raw: str | None, message: str, type_: str | None = None, code: str | None = None,
@@ -261,8 +261,8 @@ class Serving:
     """The words at each moment; a moment that is not here cannot be told. A batch is cut as its first call is."""
     text: Callable[[str | None, Event], tuple[Event, str]]
     """The object that holds the text of a delta, and under which key; it may raise what a lookup raises."""
-    told: StopPlace
-    carried: CutCallForm = CutCallForm.PREFIX
+    stop_place: StopPlace
+    call_form: CutCallForm = CutCallForm.PREFIX
     """What is sent of a cut call."""
     calls: CallFraming = CallFraming.PIECES
     answer_id: str = ""
@@ -291,7 +291,7 @@ class Serving:
     """A part of the query without which a stream comes as the elements of one array."""
     stops: tuple[str, ...] = ()
     """Where in a request the strings stand that end an answer."""
-    stopped: str = ""
+    stop_string_word: str = ""
     """The word for an answer that such a string ended; empty if it is that of any end."""
     stopped_field: str = ""
     """The field beside it that repeats the string."""
@@ -299,7 +299,7 @@ class Serving:
     """How a stop word that nobody knows is spelled."""
     errors: Mapping[int, str] = field(default_factory=lambda: OPENAI_ERRORS)
     """HTTP status -> the type of an error."""
-    refused: Callable[[RequestRefusal], Event] = openai_error
+    error_body: Callable[[RequestRefusal], Event] = openai_error
     """The body of an error."""
     error_header: str = ""
     """The header that names the error's type too."""
@@ -323,7 +323,7 @@ class Serving:
     """A header that only this provider's clients send, for paths that several providers have."""
     # -- what encoders leave out --------------------------------------------------------------------------------
     request_id: RequestId | None = None
-    dated: Callable[[Event], bool] | None = None
+    set_times: Callable[[Event], bool] | None = None
     """Sets the times of a body or an event, and says whether there are any; None if the format has none."""
     peers: Mapping[str, PeerWords] = field(default_factory=dict)
     """Native word -> what other libraries say of it."""

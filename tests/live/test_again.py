@@ -347,7 +347,7 @@ def test_what_is_heard_again_from_the_file_is_what_was_heard(api: str, since: in
     made = []
     for each in (heard, again):
         fresh = read(path)
-        fresh.case.heard[NAME] = each
+        fresh.case.live_runs[NAME] = each
         tree = Tree(view(fresh))
         node, _ = tree.add(tree.original, replace(fresh.settings, live=NAME), since)
         made.append(node.view)
@@ -371,7 +371,7 @@ def test_two_live_runs_of_one_step_are_two_branches(fake: Fake, tmp_path: Path) 
     for number, text in enumerate(("Eins.", "Uno.")):
         fake.answers = [says(text)]
         name = f"20260131-235959-00000{number}"
-        parent.case.heard[name], _ = run_branch(looked(parent), name, tmp_path / "data", PATIENT)
+        parent.case.live_runs[name], _ = run_branch(looked(parent), name, tmp_path / "data", PATIENT)
         nodes.append(tree.add(tree.original, replace(parent.settings, live=name), 0)[0])
     one, other = nodes
     assert one.key != other.key
@@ -386,13 +386,13 @@ def test_a_live_run_goes_on_from_a_live_run(fake: Fake, tmp_path: Path) -> None:
     parent = read(path)
     tree = Tree(view(parent))
     fake.answers = [says("Eins, ", Stop.MAX_TOKENS), says("zwei.")]
-    parent.case.heard[NAME], _ = run_branch(looked(parent), NAME, tmp_path / "data", PATIENT)
+    parent.case.live_runs[NAME], _ = run_branch(looked(parent), NAME, tmp_path / "data", PATIENT)
     node, _ = tree.add(tree.original, replace(parent.settings, live=NAME), 0)
     fake.answers = [says("due.")]
     fake.got.clear()
     other = "20260131-235959-000009"
     since = 4
-    parent.case.heard[other], _ = run_branch(looked(node.view.replay, since), other, tmp_path / "data", PATIENT)
+    parent.case.live_runs[other], _ = run_branch(looked(node.view.replay, since), other, tmp_path / "data", PATIENT)
     child, _ = tree.add(node, replace(node.view.replay.settings, live=other), since)
     assert child.view.turns[0].merged.text == "Eins, due."
     assert child.view.steps[:since] == node.view.steps[:since]
@@ -407,7 +407,7 @@ def test_a_live_run_goes_on_from_a_live_run(fake: Fake, tmp_path: Path) -> None:
 def test_what_a_request_was_sent_for_is_its_place_in_the_turn(place: RequestPlace, shown: str, tmp_path: Path) -> None:
     parent = read(cut_twice("http://127.0.0.1:9", tmp_path / "s.har"))
     exchange = parent.case.loaded.exchanges[0]
-    parent.case.heard[NAME] = BranchAnswers(NAME, (exchange, exchange), ((RequestPlace.REQUEST, 0), (place, 1)))
+    parent.case.live_runs[NAME] = BranchAnswers(NAME, (exchange, exchange), ((RequestPlace.REQUEST, 0), (place, 1)))
     tree = Tree(view(parent))
     node, _ = tree.add(tree.original, replace(parent.settings, live=NAME), 0)
     links = node.view.turns[0].run.record.links
@@ -449,7 +449,7 @@ def test_a_run_that_is_given_up_is_kept_as_cancelled(answers: int, fake: Fake, t
     heard, _ = asyncio.run(given_up())
     for each in (heard, recall(NAME, tmp_path / "data")):
         fresh = read(path)
-        fresh.case.heard[NAME] = each
+        fresh.case.live_runs[NAME] = each
         tree = Tree(view(fresh))
         node, _ = tree.add(tree.original, replace(fresh.settings, live=NAME), 0)
         assert node.view.turns[0].terminal == "cancelled"
@@ -483,7 +483,7 @@ def test_a_program_that_is_killed_leaves_a_branch_that_says_so(fake: Fake, tmp_p
             assert end < whole.index(b'"type": "response"')
             continue
         fresh = read(path)
-        fresh.case.heard[NAME] = heard
+        fresh.case.live_runs[NAME] = heard
         tree = Tree(view(fresh))
         node, _ = tree.add(tree.original, replace(fresh.settings, live=NAME), 0)
         missing = b'"type": "end"' in whole[end:]  # else only what the file says of itself is

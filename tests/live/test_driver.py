@@ -73,7 +73,8 @@ def same(driver: Driver, folder: Path) -> None:
     live, file = live_view(driver), again(folder)
     here, there = (
         # A request holds of a tool's result neither whether it is an error nor its tool's name.
-        [step_key(step)._replace(turn="", heard=None, given=None) for step in each.steps] for each in (live, file))
+        [step_key(step)._replace(turn="", live_answer=None, model_input=None) for step in each.steps]
+        for each in (live, file))
     assert here == there
     assert [turn.terminal for turn in live.turns] == [turn.terminal for turn in file.turns]
     assert [turn.merged for turn in live.turns] == [turn.merged for turn in file.turns]
@@ -126,8 +127,8 @@ def test_the_edited_request_is_the_one_that_is_sent_and_recorded(fake: Fake, tmp
     async def play(driver: Driver) -> None:
         driver.edit(Limits(continuation_max_attempts=1), ["continuation_max_attempts"], 33)
         await driver.act()
-        assert driver.stepper.asked is not None
-        driver.edit_body({**(driver.stepper.asked.body or {}), "temperature": 0.25})
+        assert driver.stepper.request is not None
+        driver.edit_body({**(driver.stepper.request.body or {}), "temperature": 0.25})
         await driver.run()
 
     driver = played(fake, tmp_path, play)
@@ -409,9 +410,9 @@ def test_a_body_with_the_key_is_not_taken_and_the_key_is_nowhere(
     fake.answers = [lambda peer: peer.whole(401, {"error": {"message": f"wrong key {KEY}"}}), END]
 
     async def play(driver: Driver) -> None:
-        assert driver.stepper.asked is not None
+        assert driver.stepper.request is not None
         with pytest.raises(LoopError, match="holds the key"):
-            driver.edit_body({**(driver.stepper.asked.body or {}), "user": KEY})
+            driver.edit_body({**(driver.stepper.request.body or {}), "user": KEY})
         shown = [text_of(line) for line in waiting(driver)]
         await driver.act()
         shown += [said(driver), *(text_of(line) for line in waiting(driver))]

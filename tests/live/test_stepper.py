@@ -54,9 +54,9 @@ def stepper(cap: int = 100, tools: tuple[Tool, ...] = (), **limits: Any) -> Step
 
 
 def answered(turn: Stepper, *responses: ChatResponse) -> Stepper:
-    for sent, response in enumerate(responses, 1 + (turn.asked.number if turn.asked else 0)):
-        assert turn.asked is not None
-        turn = turn.after_answer(heard(turn.asked, response), sent)
+    for sent, response in enumerate(responses, 1 + (turn.request.number if turn.request else 0)):
+        assert turn.request is not None
+        turn = turn.after_answer(heard(turn.request, response), sent)
     return turn
 
 
@@ -68,18 +68,18 @@ WEATHER = Tool("weather", {"type": "object", "properties": {"city": {"type": "st
 def test_it_waits_at_each_effect_and_the_request_is_the_one_that_will_leave() -> None:
     turn = stepper()
     assert isinstance(turn.waiting, Send)
-    assert turn.asked is not None
-    assert turn.asked.body is not None
-    assert turn.asked.body["max_tokens"] == 100
-    assert ("authorization", "REDACTED") in turn.asked.headers
+    assert turn.request is not None
+    assert turn.request.body is not None
+    assert turn.request.body["max_tokens"] == 100
+    assert ("authorization", "REDACTED") in turn.request.headers
     turn = answered(turn, said("One, two, ", Stop.MAX_TOKENS))
     assert isinstance(turn.waiting, Send)
     assert turn.waiting.place is RequestPlace.CONTINUATION
-    assert turn.asked is not None
-    assert turn.asked.number == 1
+    assert turn.request is not None
+    assert turn.request.number == 1
     turn = answered(turn, said("One, two, three.", Stop.END_TURN))
     assert turn.waiting == Finish("completed")
-    assert turn.asked is None
+    assert turn.request is None
     assert turn.last.turn.joined_answer().text == "One, two, three."
 
 
@@ -97,9 +97,9 @@ def test_stepped_by_hand_a_turn_is_the_one_that_runs_by_itself(
     limits = {"continuation_max_attempts": attempts, "continuation_tool_repair_attempts": repairs}
     turn, events = stepper(tools=(WEATHER,), **limits), []
     for sent, response in enumerate(responses, 1):
-        if not isinstance(turn.waiting, Send) or turn.asked is None:
+        if not isinstance(turn.waiting, Send) or turn.request is None:
             break
-        answer = heard(turn.asked, response)
+        answer = heard(turn.request, response)
         events.append(ProviderResponse(answer.response, answer.judgement, sent - 1))
         turn = turn.after_answer(answer, sent)
         if isinstance(turn.waiting, RunTools):
@@ -108,51 +108,51 @@ def test_stepped_by_hand_a_turn_is_the_one_that_runs_by_itself(
     steps = list(turn_steps("live", turn.opening, source, turn.plan))
     made = len(turn.steps)
     # All but what was heard, which only the answers of a live run have.
-    assert [step_key(step)._replace(heard=None) for step in turn.steps] == [
-        step_key(step)._replace(heard=None) for step in steps[:made]]
+    assert [step_key(step)._replace(live_answer=None) for step in turn.steps] == [
+        step_key(step)._replace(live_answer=None) for step in steps[:made]]
 
 
 def test_another_budget_of_the_first_request_is_the_turns() -> None:
     turn = stepper().with_cap(40)
-    assert turn.asked is not None
-    assert turn.asked.body is not None
-    assert (turn.asked.body["max_tokens"], turn.edited) == (40, ("max_tokens",))
+    assert turn.request is not None
+    assert turn.request.body is not None
+    assert (turn.request.body["max_tokens"], turn.edited) == (40, ("max_tokens",))
     assert turn.last.turn.token_cap == 160
     turn = answered(turn, said("One, ", Stop.MAX_TOKENS))
     assert turn.edited == ()
-    assert turn.asked is not None
-    assert turn.asked.request.max_tokens == 40
+    assert turn.request is not None
+    assert turn.request.request.max_tokens == 40
 
 
 def test_another_budget_of_a_continuation_leaves_the_turns_bound() -> None:
     turn = answered(stepper(), said("One, ", Stop.MAX_TOKENS)).with_cap(40)
-    assert turn.asked is not None
-    assert turn.asked.body is not None
-    assert turn.asked.body["max_tokens"] == 40
+    assert turn.request is not None
+    assert turn.request.body is not None
+    assert turn.request.body["max_tokens"] == 40
     assert turn.last.turn.token_cap == 400
     turn = answered(turn, said("two, ", Stop.MAX_TOKENS))
-    assert turn.asked is not None
-    assert turn.asked.request.max_tokens == 40, "the continuations of one answer share their cap"
+    assert turn.request is not None
+    assert turn.request.request.max_tokens == 40, "the continuations of one answer share their cap"
     spent = turn.last.turn.spend
     assert (spent.continuation_tokens, spent.output_tokens) == (140, 140), "a cut answer without counts used its cap"
 
 
 def test_a_body_is_sent_as_it_stands_and_read_for_the_machine() -> None:
     turn = stepper()
-    assert turn.asked is not None
-    assert turn.asked.body is not None
-    other = {**turn.asked.body, "max_tokens": 7, "temperature": 0.5, "zz_own": {"kept": [1]},
+    assert turn.request is not None
+    assert turn.request.body is not None
+    other = {**turn.request.body, "max_tokens": 7, "temperature": 0.5, "zz_own": {"kept": [1]},
              "messages": [{"role": "user", "content": "Something else."}]}
     turn = turn.with_body(other)
-    assert turn.asked is not None
-    assert turn.asked.body == other
+    assert turn.request is not None
+    assert turn.request.body == other
     assert turn.last.turn.request.messages[0].text == "Something else."
     assert turn.last.turn.token_cap == 28
     after = answered(turn, said("One, ", Stop.MAX_TOKENS))
-    assert after.asked is not None
-    assert after.asked.body is not None
-    assert after.asked.body["zz_own"] == {"kept": [1]}, "what the first request said, its continuations say"
-    assert after.asked.body["messages"][0]["content"] == "Something else."
+    assert after.request is not None
+    assert after.request.body is not None
+    assert after.request.body["zz_own"] == {"kept": [1]}, "what the first request said, its continuations say"
+    assert after.request.body["messages"][0]["content"] == "Something else."
 
 
 def test_a_body_without_messages_is_refused() -> None:
@@ -162,20 +162,20 @@ def test_a_body_without_messages_is_refused() -> None:
 
 def test_what_an_edited_continuation_says_stays_said() -> None:
     turn = answered(stepper(), said("One, ", Stop.MAX_TOKENS))
-    assert turn.asked is not None
-    assert turn.asked.body is not None
-    messages = [*turn.asked.body["messages"][:-1], {"role": "user", "content": "Go on, please."}]
-    turn = turn.with_body({**turn.asked.body, "messages": messages})
+    assert turn.request is not None
+    assert turn.request.body is not None
+    messages = [*turn.request.body["messages"][:-1], {"role": "user", "content": "Go on, please."}]
+    turn = turn.with_body({**turn.request.body, "messages": messages})
     turn = answered(turn, said("two, ", Stop.MAX_TOKENS))
-    assert turn.asked is not None
-    assert "Go on, please." in [message.text for message in turn.asked.request.messages]
+    assert turn.request is not None
+    assert "Go on, please." in [message.text for message in turn.request.request.messages]
 
 
 def test_limits_are_changed_where_the_turn_would_have_come_here_all_the_same() -> None:
     turn = answered(stepper(), said("One, ", Stop.MAX_TOKENS), said("two, ", Stop.MAX_TOKENS))
     assert turn.last.turn.spend.attempts == 2
     fewer = turn.with_limits(Limits(continuation_max_attempts=2))
-    assert fewer.asked == turn.asked
+    assert fewer.request == turn.request
     ended = answered(fewer, said("three, ", Stop.MAX_TOKENS))
     assert ended.waiting.terminal == "retry_limit"  # type: ignore[union-attr]
     with pytest.raises(CallerError, match=r"step 7 \(RequestContinuation\) went by a limit"):
@@ -192,8 +192,8 @@ def test_rounds_of_tools_are_asked_for_again_where_the_calls_wait() -> None:
 
 def test_an_answer_that_was_given_up_ends_the_turn_and_its_text_stays() -> None:
     turn = stepper()
-    assert turn.asked is not None
-    given_up = turn.after_answer(heard(turn.asked, said("One, two", Stop.END_TURN, CALL)), 1, cancelled=True)
+    assert turn.request is not None
+    given_up = turn.after_answer(heard(turn.request, said("One, two", Stop.END_TURN, CALL)), 1, cancelled=True)
     assert given_up.waiting.terminal == "cancelled"  # type: ignore[union-attr]
     assert given_up.last.turn.joined_answer().text == "One, two"
     assert given_up.last.turn.evaluation is not None
@@ -216,9 +216,9 @@ def test_a_message_after_the_end_begins_the_next_turn() -> None:
 def test_a_request_that_the_format_cannot_carry_waits_and_says_why() -> None:
     asked = request("anthropic_messages", tools=(WEATHER,))
     turn = begin_turn("live", asked, Server("anthropic_messages", "http://127.0.0.1:1"), plan("anthropic_messages"))
-    assert turn.asked is not None
+    assert turn.request is not None
     turn = frozen_cap(turn)
-    assert turn.asked is None
+    assert turn.request is None
     assert turn.unsendable == "anthropic_messages: a request needs max_tokens"
 
 
@@ -230,6 +230,6 @@ def frozen_cap(turn: Stepper) -> Stepper:
     lost = step._replace(turn=step.turn._replace(
         request=dataclasses.replace(step.turn.request, max_tokens=None),
         last_send=send._replace(max_tokens=None)))
-    assert turn.asked is not None
+    assert turn.request is not None
     response = dataclasses.replace(said("One, ", Stop.MAX_TOKENS), api="anthropic_messages")
-    return replace(turn, steps=(lost,)).after_answer(heard(turn.asked, response), 1)
+    return replace(turn, steps=(lost,)).after_answer(heard(turn.request, response), 1)

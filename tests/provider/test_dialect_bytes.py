@@ -25,12 +25,12 @@ def row(name: str, scenario: str = "call-cut", budget: int | None = None) -> Dia
 
 
 def events(name: str, scenario: str = "call-cut", budget: int | None = None) -> list[dict[str, Any]]:
-    lines = b"".join(row(name, scenario, budget).sent).decode().splitlines()
+    lines = b"".join(row(name, scenario, budget).pieces).decode().splitlines()
     return [json.loads(line[5:]) for line in lines if line.startswith("data:") and line[5:].strip() != "[DONE]"]
 
 
 def whole(name: str, scenario: str = "call-cut", budget: int | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(b"".join(row(name, scenario, budget).sent))
+    found: dict[str, Any] = json.loads(b"".join(row(name, scenario, budget).pieces))
     return found
 
 
@@ -88,7 +88,7 @@ def test_mimo_ends_with_choices_and_no_reason() -> None:
     assert finish(found) == []
     assert found[-1]["choices"] == []
     assert found[-1]["usage"]["completion_tokens"] == 32
-    assert b"[DONE]" not in b"".join(row("openai_chat/mimo").sent)
+    assert b"[DONE]" not in b"".join(row("openai_chat/mimo").pieces)
     assert finish(events("openai_chat/mimo", "call-done")) == ["tool_calls"]
 
 
@@ -248,7 +248,7 @@ def test_a_whole_body_holds_the_members_that_were_complete(name: str, block: Any
 
 def test_bedrock_leaves_the_block_open() -> None:
     stream = EventStream()
-    frames = stream.feed(b"".join(row("bedrock_converse/bedrock").sent))
+    frames = stream.feed(b"".join(row("bedrock_converse/bedrock").pieces))
     names = [name for _, name, _, _ in frames]
     assert names.count("contentBlockStart") == names.count("contentBlockStop") == 1  # of the call; of the text
     assert names[-2:] == ["messageStop", "metadata"]
@@ -256,7 +256,7 @@ def test_bedrock_leaves_the_block_open() -> None:
 
 @pytest.mark.parametrize("name", ["gemini_generate/gemini", "gemini_generate/gemini+malformed", "ollama_chat/ollama"])
 def test_a_call_that_is_no_object_is_not_sent(name: str) -> None:
-    sent = b"".join(row(name).sent)
+    sent = b"".join(row(name).pieces)
     assert b"write_file" not in sent
     assert b"report.md" not in sent
 
@@ -286,10 +286,10 @@ def test_vertex_leaves_the_last_value_open() -> None:
 
 def test_a_lost_stream_has_no_end() -> None:
     assert finish(events("openai_chat/openai", "stream-breaks")) == []
-    assert b"[DONE]" not in b"".join(row("openai_chat/openai", "stream-breaks").sent)
-    assert b"message_stop" not in b"".join(row("anthropic_messages/anthropic", "stream-breaks").sent)
-    assert b"messageStop" not in b"".join(row("bedrock_converse/bedrock", "stream-breaks").sent)
-    last = json.loads(row("ollama_chat/ollama", "stream-breaks").sent[-1])
+    assert b"[DONE]" not in b"".join(row("openai_chat/openai", "stream-breaks").pieces)
+    assert b"message_stop" not in b"".join(row("anthropic_messages/anthropic", "stream-breaks").pieces)
+    assert b"messageStop" not in b"".join(row("bedrock_converse/bedrock", "stream-breaks").pieces)
+    last = json.loads(row("ollama_chat/ollama", "stream-breaks").pieces[-1])
     assert (last["done"], last.get("done_reason")) == (True, None)
 
 

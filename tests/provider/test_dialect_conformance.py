@@ -96,7 +96,7 @@ def test_the_names_are_unique_and_the_servers_known() -> None:
     for dialect in DIALECTS:
         assert dialect.api in PROFILES[dialect.profile].apis
         assert dialect.source
-        assert dialect.title or not (dialect.says or dialect.quirks or dialect.carried)
+        assert dialect.title or not (dialect.says or dialect.quirks or dialect.call_form)
 
 
 def test_the_address_gives_the_server_away_where_it_has_one() -> None:

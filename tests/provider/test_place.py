@@ -78,7 +78,7 @@ HELD = Verdict(CALL, Admission.HELD, "gate.reason", "cut")
 ])
 def test_a_history_tells_where_it_stands(messages: tuple[Message, ...], answer: int, at: int, kind: Kind) -> None:
     place = locate(STORY, asked(*messages))
-    assert (place.answer, place.said, place.kind) == (answer, at, kind)
+    assert (place.answer, place.text_length, place.kind) == (answer, at, kind)
 
 
 @pytest.mark.parametrize("form", CUT_FORMS)
@@ -175,10 +175,10 @@ def test_an_id_that_somebody_wrote_leads_nowhere_beyond_the_answer() -> None:
     """Of what is looked through for a place there is no more than the answer has."""
     mark = PlaceMark("count", StoryPlace(1, 999_999_999, 1), 999_999_999, 1, 999_999_999)
     place = locate(STORY, asked(user("On."), previous_id=f"resp_{mark.text}.0"))
-    assert (place.answer, place.said) == (2, 0), "all of the answer was said and called"
+    assert (place.answer, place.text_length) == (2, 0), "all of the answer was said and called"
     unasked = locate(STORY, Request("gemini_generate", (user("On."),), "m", continuation_token=mark.token))
-    assert (unasked.answer, unasked.said, unasked.called) == (1, len("I count."), (0,))
-    assert stored_reply("openai_responses", STORY, mark, "x").place.said == len("I count.")
+    assert (unasked.answer, unasked.text_length, unasked.whole_calls) == (1, len("I count."), (0,))
+    assert stored_reply("openai_responses", STORY, mark, "x").place.text_length == len("I count.")
 
 
 def test_previous_responses_lead_from_answer_to_answer() -> None:
@@ -263,4 +263,4 @@ def test_the_turns_of_a_prompt_are_found_in_it(
     history = tuple(each._replace(role=Role.USER) if each.role is Role.SYSTEM else each for each in messages)
     body = wire(api).encode_request(Request(api, history, "m", max_tokens=9))
     place = locate(STORY, wire(api).read_request(body))
-    assert (place.answer, place.said, place.kind) == (answer, at, kind)
+    assert (place.answer, place.text_length, place.kind) == (answer, at, kind)

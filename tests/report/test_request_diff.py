@@ -255,7 +255,7 @@ def test_messages_that_stay_are_neither_removed_nor_added(
     old: str, new: str, kept: int, behind: int, removed: str, added: str
 ) -> None:
     found = context_change(said(*old), said(*new))
-    assert (found.kept, found.behind) == (kept, behind)
+    assert (found.prefix_length, found.behind) == (kept, behind)
     assert "".join(each.text for each in found.removed) == removed
     assert "".join(each.text for each in found.added) == added
 
@@ -279,7 +279,7 @@ def test_a_compaction_of_many_messages_is_found_at_once() -> None:
     began = time.perf_counter()
     old = said(*(f"word {number}" for number in range(3_000)))
     found = context_change(old, [*old[:1], *said("in short"), *old[2_500:], *said("more")])
-    assert (found.kept, found.behind, len(found.removed), len(found.added)) == (1, 500, 2_499, 2)
+    assert (found.prefix_length, found.behind, len(found.removed), len(found.added)) == (1, 500, 2_499, 2)
     assert time.perf_counter() - began < 1
 
 

@@ -344,7 +344,7 @@ def test_the_results_of_amp(tmp_path, run, error, text):
     seen = shown(thread(amp_user(said("go")), asked, back, amp(said("Done."))), tmp_path, name="T-1.json")
     (part,) = seen.responses[1].exchange.request.messages[0].results
     assert (part.is_error, part.text) == (error, text)
-    refused = seen.responses[0].exchange.refused
+    refused = seen.responses[0].exchange.refusals
     assert refused == ({"c1": "the user refused it: it did not run"} if run["status"] == "rejected-by-user" else {})
 
 

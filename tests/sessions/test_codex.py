@@ -102,7 +102,7 @@ def test_a_call_that_is_cut_in_its_string_is_seen(tmp_path):
     assert stops(seen) == ["max_tokens"]
     assert words(seen) == ["CALL HELD"]
     (facts,) = seen.responses
-    assert facts.exchange.refused == {"call_1": "the agent could not parse its arguments: it did not run"}
+    assert facts.exchange.refusals == {"call_1": "the agent could not parse its arguments: it did not run"}
     assert facts.verdicts[0].call.arguments == CUT
 
 
@@ -112,7 +112,7 @@ def test_a_call_that_is_cut_in_its_string_is_seen(tmp_path):
 ])
 def test_a_call_that_codex_did_not_run(tmp_path, text, why):
     (facts, *_) = shown(rollout(user("go"), call(), count(), result(text), said("Well."), count()), tmp_path).responses
-    assert facts.exchange.refused == {"call_1": why}
+    assert facts.exchange.refusals == {"call_1": why}
 
 
 @pytest.mark.parametrize("place", ["error", "stream_error", "task_complete"])
@@ -286,7 +286,7 @@ def test_the_flat_form_of_2025(tmp_path):
             {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "One file."}]}]
     seen = shown("".join(json.dumps(row) + "\n" for row in rows), tmp_path)
     assert stops(seen) == ["tool_call", "unknown"]
-    assert seen.responses[0].exchange.refused == {}, "a tool that failed did run"
+    assert seen.responses[0].exchange.refusals == {}, "a tool that failed did run"
 
 
 def test_a_flat_header_of_two_members(tmp_path):

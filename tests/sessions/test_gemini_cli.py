@@ -98,7 +98,7 @@ def test_a_call_that_failed_or_was_cancelled(status, rejected, error, tmp_path):
     seen = shown(chat(GO, said("g1", "", call(status, "no"))), tmp_path)
     (answer,) = seen.inputs[0].answers
     assert answer.result.is_error is error
-    assert bool(seen.responses[0].exchange.refused) is rejected
+    assert bool(seen.responses[0].exchange.refusals) is rejected
 
 
 @pytest.mark.parametrize("status", ["validating", "scheduled", "awaiting_approval", "executing"])

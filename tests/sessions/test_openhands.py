@@ -167,7 +167,7 @@ def test_a_conversation_is_its_state_and_its_events(tmp_path):
     assert first.response.text == "Look."
     assert (first.request.max_tokens, first.response.usage.output_tokens) == (4096, 5)
     assert first.response.model == "gpt-5"
-    assert first.refused == {KEYS[1]: "the user refused it: it did not run"}
+    assert first.refusals == {KEYS[1]: "the user refused it: it did not run"}
     assert last.request.messages[0].results[0].text == "a.py"
     assert "SystemPromptEvent (1)" in "\n".join(given.notices)
     alone = open_paths([str(tmp_path / "events" / "event-00001-x.json")]).inputs[0]

@@ -71,7 +71,7 @@ def test_a_short_text_and_one_that_tells_what_became_of_a_call_are_kept(tmp_path
     path.write_text(SESSIONS["claude-code"](said))
     asked, after = exchanges(path)
     assert type(result_in(after)) is ToolResultPart
-    assert bool(asked.refused) is (said is REFUSED)
+    assert bool(asked.refusals) is (said is REFUSED)
 
 
 def test_what_is_read_again_is_masked_again(tmp_path):

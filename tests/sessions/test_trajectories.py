@@ -177,7 +177,7 @@ def test_a_command_that_was_not_executed_did_not_run(tmp_path):
     not_run = {"role": "tool", "tool_call_id": "call_e5f6a7b8",
                "content": "<exception>action was not executed</exception>\n<returncode>-1</returncode>"}
     seen = shown(mini(TASK, answered("tool_calls", *two), ran, not_run), tmp_path)
-    (refused,) = seen.responses[0].exchange.refused.items()
+    (refused,) = seen.responses[0].exchange.refusals.items()
     assert refused == ("call_e5f6a7b8", "the run ended before it: it did not run")
 
 

@@ -103,7 +103,7 @@ async def test_the_whole_verdict_is_one_key_or_click_away(app_on: AppOn, size: t
         assert turn.verdict.advice is not None
         for words in (turn.verdict.sentence, turn.verdict.advice.text, "1 ✖ CUT CALL RUN", "run original", "story.har"):
             assert words in said
-        assert all(noted.finding.message in said for noted in turn.noted)
+        assert all(noted.finding.message in said for noted in turn.findings)
         shown = " ".join(page(pilot.app).replace("│", " ").split())
         assert all(word in shown for word in turn.verdict.advice.text.split())
         await pilot.press("escape")

@@ -15,7 +15,7 @@ from tests.scenes.recordings import PARTS, asked, chat, continued, shown, user
 def test_every_word_is_read_and_written_back(name):
     for word in CHOICES[name].words:
         made = settings_of({name: word}, Settings())
-        assert CHOICES[name].written(getattr(made, name)) == word
+        assert CHOICES[name].write(getattr(made, name)) == word
         assert f"--set {name}={word}" in command(["x.har"], made)
         assert name_of(Settings(), made) == f"{name}={word}"
         assert settings_of({name: "default"}, made) == Settings()

@@ -67,7 +67,7 @@ def _adds_only(facts: ResponseFacts, request: Request) -> bool:
 class ContextChange(NamedTuple):
     """How the messages of a request differ from those of the previous one."""
 
-    kept: int
+    prefix_length: int
     """How many are the same from the beginning on."""
     behind: int
     """How many are the same behind the first that is not."""
@@ -104,10 +104,10 @@ def _before(facts: ResponseFacts, old: Request | None, change: ContextChange) ->
     if request is not None and _adds_only(facts, request):
         return field("before", Span("kept by the provider: the request goes on from its response by id", Tone.DIM))
     count = len(old.messages)
-    if change.kept == count:
+    if change.prefix_length == count:
         return field("before", Span("kept: ", Tone.OK), Span(f"{_many(count, 'message')} sent again, unchanged"))
     behind = f"; {_many(change.behind, 'message')} behind it the same" if change.behind else ""
-    return field("before", Span(f"REWRITTEN at message {change.kept + 1:,} of {count:,}", Tone.WARN),
+    return field("before", Span(f"REWRITTEN at message {change.prefix_length + 1:,} of {count:,}", Tone.WARN),
                  Span(f"{behind}; a provider's cache holds what stands before it, and nothing behind"))
 
 

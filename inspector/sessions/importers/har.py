@@ -48,7 +48,7 @@ _SECONDS = 1e11
 class SocketAnswer:
     """One answer while its WebSocket messages are collected."""
 
-    asked: dict[str, Any] | None
+    request: dict[str, Any] | None
     """The event that asked for it; None if the server began it by itself."""
     at: float | None
     lane: Any = None
@@ -64,7 +64,7 @@ def socket_exchanges(base: RawExchange, messages: Sequence[Any], cut: bool) -> t
     answers = collect_answers(messages)
     if not answers:
         return [], [Skipped(base.entry, "a WebSocket on which no response was asked for")]
-    asked = [answer for answer in answers if (answer.asked or {}).get("generate") is not False]
+    asked = [answer for answer in answers if (answer.request or {}).get("generate") is not False]
     warm = Skipped(base.entry, "a response.create that only warms up: it asks for no answer")
     return [_raw_of_answer(base, answer, cut) for answer in asked], [warm] * (len(answers) - len(asked))
 
@@ -124,7 +124,7 @@ def _event(data: bytes) -> dict[str, Any]:
 
 
 def _raw_of_answer(base: RawExchange, answer: SocketAnswer, cut: bool) -> RawExchange:
-    asked = answer.asked
+    asked = answer.request
     if asked is not None and isinstance(asked.get("response"), dict) and "input" not in asked:
         asked = asked["response"]
     body = None if asked is None else {name: value for name, value in asked.items() if name != "type"}

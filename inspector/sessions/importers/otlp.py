@@ -338,7 +338,7 @@ def take_output(answer: TranscriptAnswer, message: SpanMessage | None, at: At) -
     """Reads the parts of an answer. Arguments that are a string stay as received, and may be cut."""
     if message is None:
         return
-    answer.parts += [ReasoningPart(message.thought)] if message.thought else []
+    answer.parts += [ReasoningPart(message.reasoning)] if message.reasoning else []
     answer.parts += [TextPart(message.text)] if message.text else []
     for key, name, given in message.calls:
         text = given if isinstance(given, str) else None if given is None else json.dumps(given, ensure_ascii=False)

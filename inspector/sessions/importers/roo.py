@@ -201,7 +201,7 @@ class _Reader(DialogueReader):
         api = APIS.get(request.protocol or "") if request is not None else None
         answer = self.answer_of(line, f"{self.session}:{line.number}", api, model, at_time)
         if self.sent_back:
-            answer.said = TurnPlace.TOOL_RESULT
+            answer.recorded_place = TurnPlace.TOOL_RESULT
         at = answer.take(line)
         answer.word_at = at
         if isinstance(value.get("reasoning_content"), str):

@@ -55,7 +55,7 @@ class SpanMessage(NamedTuple):
 
     role: str
     text: str
-    thought: str = ""
+    reasoning: str = ""
     calls: tuple[tuple[str | None, str, Any], ...] = ()
     """Id, name and arguments: a string as it came, or a value."""
     results: tuple[ToolResultPart, ...] = ()

@@ -134,7 +134,7 @@ class TranscriptAnswer:
     after: list[InterimRow] = field(default_factory=list)
     """The rows that follow it, in the file's order, up to the next answers."""
     results: dict[str, ToolResultPart] = field(default_factory=dict)
-    said: TurnPlace | None = None
+    recorded_place: TurnPlace | None = None
     """What its recorder says that the request did, where that is known."""
     next: list[TranscriptAnswer] = field(default_factory=list)
     session: str = ""
@@ -191,8 +191,8 @@ class TranscriptAnswer:
         return Exchange(
             path, self.line - 1, self.api, "", profile, chosen, self._request(), None, response, self._content(),
             started=self.started, recorder=recorder, lines=tuple(self.lines),
-            said=self.said or (TurnPlace.REQUEST if self._opens(steered) else None), refused=self._refused(),
-            session=self.session,
+            recorded_place=self.recorded_place or (TurnPlace.REQUEST if self._opens(steered) else None),
+            refusals=self._refused(), session=self.session,
         )
 
     def _content(self) -> bytes | StoredBody:

@@ -216,7 +216,7 @@ class ChatReader(TranscriptReader):
         answer = self.add(self.begin(key, self.api, model or self.model, place, line))
         answer.cap = self.cap
         complaint = any(row.own and not row.results for row in place.rows())
-        answer.said = TurnPlace.REPAIR if complaint and place.answer is not None and self.repairs else None
+        answer.recorded_place = TurnPlace.REPAIR if complaint and place.answer is not None and self.repairs else None
         return answer
 
     def say(

@@ -219,7 +219,7 @@ SERVING = Serving(
     client='openai.OpenAI(base_url="{base}", api_key="any")',
     says=SAYS,
     text=_text,
-    told=StopPlace(_choices, ("finish_reason", "native_finish_reason"), null=True),
+    stop_place=StopPlace(_choices, ("finish_reason", "native_finish_reason"), null=True),
     answer_id="chatcmpl-{}",
     call_id="call_{}",
     indexes=_indexes,
@@ -229,6 +229,6 @@ SERVING = Serving(
     demands=Demands(MEMBERS, RULES, Telling.CODES),
     json_shape=_json_shape,
     request_id=RequestId("x-request-id", "req_{}".format),
-    dated=dated,
+    set_times=dated,
     peers=PEERS,
 )
