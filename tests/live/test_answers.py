@@ -81,9 +81,9 @@ def test_each_call_is_answered_as_it_was_decided() -> None:
     assert [(part.text, part.is_error) for part in made.results] == [
         (REFUSAL, True), ("sun", False), ("noon", False), ("no clock", True)]
     assert len(ran) == 1
-    assert [whence for _, whence in answers.done] == [
+    assert [whence for _, whence in answers.last_batch] == [
         "refused by the operator", "run by its callable", "typed by the operator", "typed by the operator"]
-    assert answers.decided == {}, "the next batch is another"
+    assert answers.decisions == {}, "the next batch is another"
 
 
 @pytest.mark.parametrize("how", How)
@@ -95,7 +95,7 @@ def test_no_operator_releases_a_held_call(how: How, tmp_path: Path) -> None:
     assert answers.ways(effect, 0) == ()
     with pytest.raises(CallerError, match="weather is held: cut by the output limit"):
         answers.decide(effect, 0, CallDecision(how, "sun"))
-    answers.decided[0] = CallDecision(how, "sun")  # and not by the back door either
+    answers.decisions[0] = CallDecision(how, "sun")  # and not by the back door either
     assert answers.run(effect, TURN).results[0].text == "Not run: cut by the output limit"
     assert ran == []
 

@@ -111,7 +111,7 @@ def test_a_call_that_was_not_approved_did_not_run(opened):
     asked = {"id": "c", "function": "rm", "arguments": {}}
     done = {"event": "tool", "id": "c", "function": "rm", "error": {"type": "approval", "message": "rejected"}}
     (one,) = opened(log(model("tool_calls", "", asked), done), "a.json").exchanges
-    assert "did not run" in one.refused["c"]
+    assert "did not run" in one.refusals["c"]
 
 
 def test_texts_that_were_put_aside_are_put_back(opened):

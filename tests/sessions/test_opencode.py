@@ -207,7 +207,7 @@ def test_arguments_that_were_no_json_are_those_that_the_error_quotes(tmp_path):
     seen = exported(tmp_path, asked(), said(call, ended("tool-calls")), said(text(), ended(), key="msg_3"))
     (made,) = seen.responses[0].exchange.response.tool_calls
     assert (made.name, made.arguments) == ("write", quoted)
-    assert seen.responses[0].exchange.refused == {"call_1": "the agent refused its arguments: it did not run"}
+    assert seen.responses[0].exchange.refusals == {"call_1": "the agent refused its arguments: it did not run"}
     assert words(seen) != ["COMPLETE"]
 
 

@@ -44,7 +44,7 @@ def test_no_other_place_has_a_cell(sizes, width):
     found = {made.cell_at(x, y) for y in range(-1, made.height + 1) for x in range(0, width, made.wide)}
     assert found - {None} <= set(range(len(marks)))
     assert {made.cell_at(x, -1) for x in range(width)} == {made.cell_at(x, made.height) for x in range(width)} == {None}
-    assert made.cell_at(made.left - 1, made.place(0)[1]) is None
+    assert made.cell_at(made.margin - 1, made.place(0)[1]) is None
 
 
 def test_moving_stops_at_the_edges_and_goes_on_in_the_next_block():
@@ -86,7 +86,7 @@ def test_a_state_colours_its_glyph_and_no_number(glyphs):
 def test_a_screen_has_one_block_however_many_columns_there_are():
     made, _ = laid([2, 40], None)
     assert made.height == 4
-    assert made.width == made.left + 40 * made.wide
+    assert made.width == made.margin + 40 * made.wide
     assert [made.scrolls(y) for y in range(4)] == [False, True, True, True]
     assert [made.heads_columns(y) for y in range(4)] == [False, True, False, False]
     assert made.cell_at(made.place(79)[0], 3) == 79

@@ -323,7 +323,7 @@ def test_a_row_has_as_many_policies_as_fit(width: int, seen: int, column: int) -
     made = matrix(sample("01"))
     for policy in range(7):
         laid = policies_report.layout(made, width, policy)
-        assert (laid.count, laid.column) == (seen, column)
+        assert (laid.size, laid.column) == (seen, column)
         assert policy in laid.policies
         here = (1, policy)
         row = text_of(policies_report.row(made, 1, here, laid))
