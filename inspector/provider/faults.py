@@ -187,7 +187,7 @@ def _done(draft: Draft, value: Any) -> Draft:
 def _wrong(draft: Draft, value: Any) -> Draft:
     called = any(type(part) is ToolCall for part in draft.parts)
     usual = wire(draft.api).serving.says[Moment.CALLED if called else Moment.ENDED]
-    return _spelled(draft, raw=value if isinstance(value, str) else usual.raw, native={}, carried=None)
+    return _spelled(draft, raw=value if isinstance(value, str) else usual.raw, native={}, call_form=None)
 
 
 def _unknown(draft: Draft, value: Any) -> Draft:
