@@ -56,7 +56,7 @@ FORMATS: Mapping[str, FormatEntry] = {
     "ollama_generate": FormatEntry(
         "loop_core.wire.ollama_generate", ("/api/generate",), (b'"done"',), servers=("ollama",)),
     "bedrock_invoke": FormatEntry(
-        "loop_core.wire.bedrock_invoke", ("/invoke",), servers=("bedrock",)),
+        "loop_core.wire.bedrock_invoke", ("/invoke",), (b"\x0b:event-type\x07\x00\x05chunk",), servers=("bedrock",)),
     "cohere_chat": FormatEntry(
         "loop_core.wire.cohere_chat", ("/chat",), (b'"finish_reason"', b'"event_type"', b'"message-start"'),
         servers=("cohere",), names_stop_strings=True),

@@ -176,8 +176,7 @@ REPORT: tuple[Table, ...] = (
       for table in ("CAPS", "FIELDS", "PACKED")),
     *(Table("inspector.sessions.importers.inspect_ai", table, "tests/sessions/test_inspect_ai.py") for table in (
         "FIELDS", "STOPS", "CAPS")),
-    *(Table("inspector.sessions.transcripts.provider_answers", table, "tests/sessions/test_inspect_ai.py")
-      for table in ("PLACES", "CALLING")),
+    Table("inspector.sessions.transcripts.provider_answers", "CALLING", "tests/sessions/test_inspect_ai.py"),
     *(Table("inspector.sessions.importers.gemini_cli", table, "tests/sessions/test_gemini_cli.py") for table in (
         "FIELDS", "STOPS", "MODEL", "NOTES", "OPEN")),
     *(Table(f"inspector.sessions.{module}", table, "tests/sessions/test_droid_cursor.py") for module, table in (
@@ -285,7 +284,8 @@ FIELD_TESTS = {
     "prefills": "tests/client/test_outgoing.py", "chained": "tests/client/test_outgoing.py",
     "body_marks": "tests/client/test_outgoing.py", "reduced": "tests/client/test_outgoing.py",
     "stream_type": "tests/client/test_exchange.py", "region": "tests/live/test_aws.py",
-    "joints": "tests/wire/test_provenance.py",
+    "joints": "tests/wire/test_provenance.py", "word_paths": "tests/sessions/test_inspect_ai.py",
+    "no_tools": "tests/live/test_scripted.py", "wrapped": "tests/provider/test_sdk_types.py",
     "history": "tests/live/test_run.py", "rules": "tests/report/test_document.py",
     "json_shape": "tests/provider/test_checks.py", "follows": "tests/provider/test_serving.py",
     **dict.fromkeys(("count", "near", "client_header", "request_id", "dated"), "tests/provider/test_endpoints.py"),

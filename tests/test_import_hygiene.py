@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from loop_core.formats import FORMATS
+
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE = sorted((ROOT / "loop_core").rglob("*.py"))
 HIDDEN_IMPORTS = tuple(ROOT / "loop_core" / name for name in (
@@ -168,3 +170,38 @@ def test_the_engine_takes_only_pure_parts_of_urllib_and_importlib(path: Path) ->
                          ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_module_says_what_it_owns(path: Path) -> None:
     assert ast.get_docstring(tree_of(path)), "no docstring"
+
+
+# -- wire formats ----------------------------------------------------------------------------------------------------
+
+LOG = "the API that the file's own fields imply"
+NAMES_A_FORMAT: dict[str, str] = {
+    "loop_core/formats.py": "the registry",
+    "loop_core/wire/servers.py": "a server is described by the formats that it speaks",
+    "loop_core/turn/presets.py": "what other loops believe of the words of each API",
+    "loop_core/client/outgoing.py": "messages are given as those of Chat Completions",
+    "inspector/live/inputs.py": "messages are given as those of Chat Completions",
+    "inspector/check/finders.py": "the caps that libraries set by default in one API",
+    **{f"inspector/sessions/{name}.py": LOG for name in (
+        "transcripts/dialogue", "transcripts/provider_answers", "importers/codex", "importers/crush", "importers/roo",
+        "importers/kimi", "importers/amp", "importers/pi", "importers/litellm", "importers/langfuse",
+        "importers/opencode", "transcripts/ending_rules", "transcripts/chat_messages", "importers/qwen",
+        "importers/claude_code", "importers/gemini_cli", "importers/har", "importers/otlp", "importers/atif")},
+}
+"""Module -> why it may name a wire format; every other fact of a format stands in its package."""
+
+
+def test_no_module_names_a_wire_format_without_a_reason() -> None:
+    packages = {row.package for row in FORMATS.values()}
+    named: set[str] = set()
+    for path in (*(ROOT / "loop_core").rglob("*.py"), *(ROOT / "inspector").rglob("*.py")):
+        place = path.relative_to(ROOT).as_posix()
+        if any(place.startswith(package.replace(".", "/") + "/") for package in packages):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            constant = isinstance(node, ast.Constant) and node.value in FORMATS
+            imported = isinstance(node, ast.ImportFrom) and any(
+                f"{node.module}.".startswith(f"{package}.") for package in packages)
+            if constant or imported:
+                named.add(place)
+    assert named == set(NAMES_A_FORMAT)

@@ -170,12 +170,16 @@ def host_of(url: str) -> str:
     return after.split("/", 1)[0].split("?", 1)[0].rsplit("@", 1)[-1].split(":", 1)[0].lower() if found else ""
 
 
+EVENT_TYPE = b":event-type"
+"""The header of a frame's kind."""
+
+
 def by_content(body: bytes) -> str | None:
     """The API of these response bytes, whole or cut; None if no format recognises them."""
     if is_event_stream(body):
-        if b"\x0b:event-type\x07\x00\x05chunk" in body[:4096]:
-            return "bedrock_invoke"  # a chunk wraps the event of another format
-        return next((api for api, row in FORMATS.items() if b":event-type" in row.body_pieces), None)
+        kinds = [(len(piece), api) for api, row in FORMATS.items() for piece in row.body_pieces
+                 if piece == EVENT_TYPE or (EVENT_TYPE in piece and piece in body[:4096])]
+        return max(kinds)[1]  # the one that names its event says more
     if not any(mark in body for mark in _CONTENT_MARKS):
         return None
     for value, event in samples(body):

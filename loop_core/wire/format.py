@@ -201,6 +201,8 @@ class Format:
     """Where in an answer's text another model went on with it, and who gave way to whom."""
     rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Rule of the decoder -> the facts that it goes by, as provenance names them."""
+    word_paths: tuple[tuple[str | int, ...], ...] = ()
+    """Where the stop word stands in a whole body, as logs keep it; empty where no path is this format's own."""
     joints: Mapping[str, str] = field(default_factory=dict)
     """Fact -> what the decoder puts between its pieces."""
 

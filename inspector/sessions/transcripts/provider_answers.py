@@ -7,38 +7,15 @@ underscores, words may be the names of an enumeration (`FinishReason.STOP`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from inspector.sessions.transcripts.answer import TranscriptAnswer
 from inspector.sessions.transcripts.chat_messages import pointer_at
 from inspector.sessions.transcripts.reasons import PROVIDER, provider_reason
 from loop_core.values import At, Evidence, Stop, StopReason
-from loop_core.wire.anthropic_messages.table import STOP_REASONS as ANTHROPIC
+from loop_core.wire import FORMATS, wire
 from loop_core.wire.base import StopRow
-from loop_core.wire.bedrock_converse.table import STOP_REASONS as BEDROCK
-from loop_core.wire.gemini_generate.table import STOP_REASONS as GEMINI
-from loop_core.wire.ollama_chat.table import STOP_REASONS as OLLAMA
-from loop_core.wire.openai_chat.table import STOP_REASONS as CHAT
 from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES
-
-
-class WordPlace(NamedTuple):
-    """The place of the stop word in an API's JSON."""
-
-    api: str
-    path: tuple[str | int, ...]
-    words: Mapping[str, StopRow]
-
-
-PLACES: tuple[WordPlace, ...] = (
-    WordPlace("openai_chat", ("choices", 0, "finish_reason"), CHAT),
-    WordPlace("gemini_generate", ("candidates", 0, "finishReason"), GEMINI),
-    WordPlace("gemini_generate", ("candidates", 0, "finish_reason"), GEMINI),
-    WordPlace("anthropic_messages", ("stop_reason",), ANTHROPIC),
-    WordPlace("bedrock_converse", ("stopReason",), BEDROCK),
-    WordPlace("ollama_chat", ("done_reason",), OLLAMA),
-)
-"""The first that holds a text is the word's."""
 
 
 def at_path(value: Any, path: tuple[str | int, ...]) -> Any:
@@ -64,10 +41,11 @@ def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str 
         place = pointer_at(at, *path, "status")
         _take(answer, "openai_responses", word, place, RESPONSES)
         return True
-    for row in PLACES:
-        word = at_path(value, row.path)
+    for api, word_path in ((each, found) for each in FORMATS for found in wire(each).word_paths):
+        word = at_path(value, word_path)
         if isinstance(word, str) and word:
-            _take(answer, row.api, word.removeprefix("FinishReason."), pointer_at(at, *path, *row.path), row.words)
+            word, place = word.removeprefix("FinishReason."), pointer_at(at, *path, *word_path)
+            _take(answer, api, word, place, wire(api).stop_reasons)
             return True
     return False
 

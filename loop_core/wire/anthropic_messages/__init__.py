@@ -24,6 +24,7 @@ FORMAT = Format(
     path=path,
     home=Home("https://api.anthropic.com", "/v1", VERSION, "x-api-key", (("anthropic-version", "2023-06-01"),)),
     provider="anthropic",
+    word_paths=(("stop_reason",),),
     prefills=frozenset({Prefill.PLAIN}),
     cached_apart=True,
     handovers=handovers,

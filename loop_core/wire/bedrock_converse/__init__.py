@@ -24,6 +24,7 @@ FORMAT = Format(
     path=path,
     home=Home("https://bedrock-runtime.us-east-1.amazonaws.com", "", ANY_PATH, "authorization"),
     provider="aws.bedrock",
+    word_paths=(("stopReason",),),
     stream_type="application/vnd.amazon.eventstream",
     prefills=frozenset({Prefill.PLAIN}),
     cached_apart=True,

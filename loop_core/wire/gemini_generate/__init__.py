@@ -33,6 +33,7 @@ FORMAT = Format(
     path=path,
     home=Home("https://generativelanguage.googleapis.com", "/v1beta", VERSION, "x-goog-api-key"),
     provider="gcp.gemini",
+    word_paths=(("candidates", 0, "finishReason"), ("candidates", 0, "finish_reason")),
     reduced=reduce_schema,
     history="contents",
 )

@@ -26,6 +26,7 @@ FORMAT = Format(
     path=path,
     home=Home("http://127.0.0.1:11434", "/api", re.compile(r"/api$"), "authorization"),
     provider="ollama",
+    word_paths=(("done_reason",),),
     stream_type="application/x-ndjson",
 )
 

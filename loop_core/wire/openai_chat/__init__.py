@@ -24,6 +24,7 @@ FORMAT = Format(
     path=path,
     home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
     provider="openai",
+    word_paths=(("choices", 0, "finish_reason"),),
     prefills=frozenset(Prefill) - {Prefill.NONE},
     body_marks=True,
     rules={"openai_chat.usage_contradiction": ("usage.reasoning_tokens",)},
