@@ -24,7 +24,7 @@ def without_collector(build: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(build)
     def paused(*args: P.args, **kwargs: P.kwargs) -> T:
-        running = gc.isenabled()
+        running = gc.isenabled()  # reading builds no reference cycles, so there is nothing to collect (docs/design.md)
         gc.disable()
         try:
             return build(*args, **kwargs)

@@ -232,6 +232,7 @@ class Store:
         line = _line(act)
         try:
             private_folder(self.path.parent)
+            # Appending one line under a lock: two programs on one session mix no lines (docs/branches.md).
             number = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
             try:
                 with lock_file(number):
