@@ -156,7 +156,7 @@ class CallAssembly:
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _without_index(self, ident: str | None, name: str | None, piece: Any) -> GrowingCall | None:
-        # SGLang and Gemini's compatible endpoint send no index (openai-python#2806): an id or a name tells calls apart.
+        # Gemini's compatible endpoint sends no index (openai-python#2806, opencode#14972), nor does SGLang.
         if ident:
             call = next((c for c in self.opened if c.id == ident), None)
             return None if call is not None and name and (name != call.name or _restarts(call, piece)) else call
@@ -169,7 +169,7 @@ class CallAssembly:
         self, call: GrowingCall, ident: str | None, name: str | None, piece: Any, at: At | None
     ) -> GrowingCall | None:
         if not ident or not call.id or ident == call.id:
-            # Ollama sends index 0 for every call (ollama#15457): another name, or arguments anew, begin a further call.
+            # Ollama sends index 0 for every call (ollama#15457, opencode#14972): a further name or a new object begins one.
             if name and call.name and ((name != call.name and call.arguments) or _restarts(call, piece)):
                 self._note(f"{API}.index_shared", "several calls share one index", at)
                 return None
@@ -177,7 +177,7 @@ class CallAssembly:
         if name and (name != call.name or call.complete) and (piece or not call.wanders):
             self._note(f"{API}.index_shared", "several calls share one index", at)
             return None
-        # LM Studio (#830) and OCI behind LiteLLM (PR#40040) send another id in every piece of one call.
+        # OCI behind LiteLLM (PR#40040) and LM Studio send another id in every piece of one call.
         self._note(f"{API}.id_changes", "the id of a call changes between its deltas; the first one is kept", at)
         call.wanders = True
         return call
@@ -190,7 +190,7 @@ class CallAssembly:
                 return known
         if ident or name:
             return None
-        # Cerebras sends later pieces under another index and without an id (dirac PR#215): with one call it is clear whose.
+        # Cerebras sends later pieces under another index and without an id (dirac PR#215): the only call takes them.
         if len(self.opened) == 1 and not (piece and self.opened[0].complete):
             if piece:
                 self._note(f"{API}.index_changes", "the index of a call changes between its deltas", at)
