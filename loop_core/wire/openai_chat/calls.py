@@ -169,7 +169,7 @@ class CallAssembly:
         self, call: GrowingCall, ident: str | None, name: str | None, piece: Any, at: At | None
     ) -> GrowingCall | None:
         if not ident or not call.id or ident == call.id:
-            # Ollama sends index 0 for every call (ollama#15457, opencode#14972): a further name or a new object begins one.
+            # Ollama sends index 0 for every call (ollama#15457, opencode#14972): a further name or object begins one.
             if name and call.name and ((name != call.name and call.arguments) or _restarts(call, piece)):
                 self._note(f"{API}.index_shared", "several calls share one index", at)
                 return None
