@@ -129,19 +129,19 @@ def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
     return [*turns, *unread]
 
 
-def unread_rows(given: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
+def unread_rows(source: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
     """The unread parts of a file: all of it, or entries that were skipped, each reason once."""
-    if given.error is not None:
-        yield TurnRow(paths, given.path, name_of(given.path), why=given.error.removeprefix(f"{given.path}: "))
-    elif not given.responses and given.format != "folder" and not given.skipped:
-        why = next(iter(given.notices), "no answer of a model in it")
-        yield TurnRow(paths, given.path, name_of(given.path), why=why.removeprefix(f"{given.path}: "))
-    for why, count in Counter(entry.why for entry in given.skipped).items():
+    if source.error is not None:
+        yield TurnRow(paths, source.path, name_of(source.path), why=source.error.removeprefix(f"{source.path}: "))
+    elif not source.responses and source.format != "folder" and not source.skipped:
+        why = next(iter(source.notices), "no answer of a model in it")
+        yield TurnRow(paths, source.path, name_of(source.path), why=why.removeprefix(f"{source.path}: "))
+    for why, count in Counter(entry.why for entry in source.skipped).items():
         name, _, reason = why.partition(": ")
-        if (given.format == "folder" and os.path.isabs(name)) or os.path.exists(name):
+        if (source.format == "folder" and os.path.isabs(name)) or os.path.exists(name):
             yield TurnRow(paths, name, name_of(name), why=reason)
         else:
-            yield TurnRow(paths, given.path, name_of(given.path),
+            yield TurnRow(paths, source.path, name_of(source.path),
                           why=f"{count:,} {'entry' if count == 1 else 'entries'} skipped: {why}")
 
 

@@ -151,16 +151,16 @@ def smallest_lines(tuned: TunedGrid, found: SmallestLimits) -> Iterator[Line]:
         yield more(Span("grain: ", Tone.DIM), *grain(found.edge))
 
 
-def grain(found: Edge, named: bool = False) -> Line:
+def grain(edge: Edge, named: bool = False) -> Line:
     """How precisely the smallest max_tokens is known, and the effect of one token less on the first turn that it harms,
     `named` if there are others."""
     below = ""
-    for place in found.worse[:1]:
-        who = f"turn {found.turns[place] + 1}" if named else "it"
-        rest = len(found.worse) - 1
+    for place in edge.worse[:1]:
+        who = f"turn {edge.turns[place] + 1}" if named else "it"
+        rest = len(edge.worse) - 1
         others = f", and {many(rest, 'further turn')} {'does' if rest == 1 else 'do'} worse" if rest else ""
-        below = f"; with {found.budget - 1:,} {who} {_does(found.below[place])}{others}"
-    return (Span(f"max_tokens {found.budget:,} {found.grain}"), Span(below, Tone.DIM))
+        below = f"; with {edge.budget - 1:,} {who} {_does(edge.below[place])}{others}"
+    return (Span(f"max_tokens {edge.budget:,} {edge.grain}"), Span(below, Tone.DIM))
 
 
 def _does(end: End) -> str:

@@ -83,9 +83,9 @@ class Spelling:
     """Only a whole body says it: the answer is still being made, and is fetched later."""
 
 
-def say(raw: str | None, carried: CutCallForm | None = None, **native: str) -> Spelling:
+def say(raw: str | None, call_form: CutCallForm | None = None, **native: str) -> Spelling:
     """A stop word, the form of the call under it, and further fields."""
-    return Spelling(raw, native, call_form=carried)
+    return Spelling(raw, native, call_form=call_form)
 
 
 def fails(raw: str | None, message: str, type_: str | None = None, code: str | None = None,

@@ -89,12 +89,12 @@ class Supply:
             piece.used = True
         return found
 
-    def repetitions(self, made: Iterable[tuple[FactText, Sequence[TextPiece]]]) -> list[tuple[str, TextPiece]]:
+    def repetitions(self, texts: Iterable[tuple[FactText, Sequence[TextPiece]]]) -> list[tuple[str, TextPiece]]:
         """Unused pieces that, alone or with the rest of their group, repeat a formed text: fact and piece."""
         by_group: dict[tuple[tuple[Any, ...], str], str] = {}
         by_text: dict[str, str] = {}
         owners: set[Any] = set()
-        for wanted, pieces in made:
+        for wanted, pieces in texts:
             owners.update(piece.group[1:2] for piece in pieces)
             if wanted.text and pieces:
                 by_text.setdefault(wanted.text, wanted.fact)

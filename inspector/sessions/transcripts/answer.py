@@ -148,10 +148,10 @@ class TranscriptAnswer:
         self.size = start + len(line.data)
         return At(ExchangePart.BODY, start, self.size)
 
-    def follow(self, said: InterimRow) -> None:
+    def follow(self, row: InterimRow) -> None:
         """Adds a row that follows it."""
-        self.after.append(said)
-        for part in said.results:
+        self.after.append(row)
+        for part in row.results:
             if part.call_id is not None:
                 self.results.setdefault(part.call_id, part)
 
