@@ -247,6 +247,8 @@ FULL = "context_window_exceeded"
         "gemini_generate/gemini": ("MALFORMED_FUNCTION_CALL", "malformed_tool_call", "hold, repair"),
         "bedrock_converse/bedrock": ("malformed_tool_use", "malformed_tool_call", "hold, repair"),
         "gemini_interactions/gemini": ("requires_action", "malformed_tool_call", "hold, repair"),
+        "bedrock_invoke/bedrock": ("tool_use", "malformed_tool_call", "hold, repair"),
+        "cohere_chat/cohere": ("TOOL_CALL", "malformed_tool_call", "hold, repair"),
     }),
     ("server-fails", {
         "openai_chat/openai": (None, "error", "abort, keep text"),
@@ -263,6 +265,9 @@ FULL = "context_window_exceeded"
         "bedrock_converse/bedrock": (None, "error", "abort, keep text"),
         "gemini_interactions/gemini": (None, "error", "abort, keep text"),
         "ollama_chat/ollama": (None, "error", "abort, keep text"),
+        "bedrock_invoke/bedrock": (None, "error", "abort, keep text"),
+        "cohere_chat/cohere": ("ERROR", "error", "abort, keep text"),
+        **dict.fromkeys(PROMPTS, (None, "error", "abort, keep text")),
     }),
     ("stream-breaks", {
         "openai_chat/openai": (None, "interrupted", "abort, keep text"),
@@ -272,6 +277,8 @@ FULL = "context_window_exceeded"
         "bedrock_converse/bedrock": (None, "interrupted", "abort, keep text"),
         "gemini_interactions/gemini": (None, "interrupted", "abort, keep text"),
         "ollama_chat/ollama": (None, "unknown", "abort, keep text"),
+        "bedrock_invoke/bedrock": (None, "interrupted", "abort, keep text"),
+        "cohere_chat/cohere": (None, "interrupted", "abort, keep text"),
     }),
 ])
 def test_other_endings_are_told_as_the_servers_do(

@@ -210,8 +210,9 @@ def test_a_model_that_is_not_there_is_not_shown(body: Any, status: int, provider
 # -- ids of requests -------------------------------------------------------------------------------------------------
 
 IDS = {CHAT: ("x-request-id", r"req_[0-9a-f]{32}"), RESPONSES: ("x-request-id", r"req_[0-9a-f]{32}"),
-       MESSAGES: ("request-id", r"req_01[0-9a-f]{22}"),
-       CONVERSE: ("x-amzn-requestid", r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")}
+       COMPLETIONS: ("x-request-id", r"req_[0-9a-f]{32}"),
+       **dict.fromkeys((MESSAGES, COMPLETE), ("request-id", r"req_01[0-9a-f]{22}")),
+       **dict.fromkeys((CONVERSE, INVOKE), ("x-amzn-requestid", r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"))}
 
 
 @pytest.mark.parametrize("api", IDS)
@@ -226,7 +227,7 @@ def test_a_request_has_an_id_and_the_same_request_the_same(api: str, provider: P
     assert ids[0] == ids[2]
     assert len(set(ids)) == 3
     assert [status for status, _, _ in came] == [200, 200, 200, 400]
-    if api == MESSAGES:
+    if api in (MESSAGES, COMPLETE):
         assert json.loads(came[3][2])["request_id"] == ids[3]
 
 

@@ -25,7 +25,6 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.CUT: say("max_tokens"),
     Moment.FULL: say("max_tokens"),
     Moment.FAILED: fails(None, "Overloaded", "overloaded_error"),
-    Moment.BROKEN: say(None),
 }
 CANNOT: Mapping[str, str] = {
     **NO_CALLS,

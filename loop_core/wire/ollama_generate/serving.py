@@ -25,7 +25,6 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.CUT: say("length"),
     Moment.FULL: say("length"),
     Moment.FAILED: fails(None, "an error was encountered while running the model", retryable=False),
-    Moment.BROKEN: say(None),
 }
 CANNOT: Mapping[str, str] = {
     **NO_CALLS,

@@ -25,7 +25,6 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.FULL: say("length"),
     Moment.FILTERED: say("content_filter"),
     Moment.FAILED: fails(None, "The server had an error while processing the request.", "server_error"),
-    Moment.BROKEN: say(None),
 }
 CANNOT: Mapping[str, str] = {
     **NO_CALLS,
