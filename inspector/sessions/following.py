@@ -2,7 +2,8 @@
 
 Of a transcript that grows line by line only the rows that were added are read. A file that shrank, was replaced, or
 whose earlier bytes changed is read whole, as is every other format. What is read is what a reading of the whole file
-gives; of a large file a change far from its ends is seen after some looks.
+gives; of a large file a change far from its ends is seen after some looks. Of a file with the provider's bytes the
+exchanges that stand there as before are not decoded again.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from hashlib import sha256
+from operator import attrgetter
 from typing import IO, Any, NamedTuple
 
 from inspector.sessions import intake, redact
 from inspector.sessions import open as opening
-from inspector.sessions.build import mask_seams
+from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.importers import HEAD, IMPORTERS, choose, importer
 from inspector.sessions.open import OpenedFile
 from inspector.sessions.recording import (
@@ -25,6 +28,7 @@ from inspector.sessions.recording import (
     Input,
     Loaded,
     Options,
+    RawExchange,
     TurnRecord,
     UnreadableError,
     common_beginning,
@@ -34,6 +38,8 @@ from inspector.sessions.transcripts.growth import TranscriptGrowth
 
 _BLOCK = 4 << 20
 """Bytes of a file that are compared at once with what was read: 5 ms, where all of 100 MB takes 100."""
+
+_RAW = attrgetter(*(field.name for field in fields(RawExchange)))
 
 
 class FileState(NamedTuple):
@@ -74,16 +80,30 @@ class FollowedFile:
         self._digests: list[Any] = []
         """Of each block of what was read."""
         self._looks = 0
+        self._built: dict[int, tuple[object, Exchange | UnbuiltExchange, redact.Counts]] = {}
+        """By entry of an exchange whose bytes the file holds: its values, what was made of them, what was masked."""
 
     def read(self) -> OpenedFile:
         """The content of the whole file, as `open_paths` reads it."""
         try:
             with open(self.path, "rb") as file:
                 found = self._further(file) or self._anew(file)
-            return found or opening.read_file(self.path, self._options)
+            return found or opening.read_file(self.path, self._options, build=self._build)
         except (OSError, intake.BoundError) as why:
             self._growth = None
             return opening.unread_file(self.path, why)
+
+    def _build(
+        self, raw: RawExchange, path: str, options: Options, counts: redact.Counts | None = None
+    ) -> Exchange | UnbuiltExchange:
+        """Builds an exchange; one that stands there as before is what it was then."""
+        values, before = _RAW(raw), self._built.get(raw.entry)
+        if before is None or before[0] != values:
+            masked: redact.Counts = Counter()
+            before = self._built[raw.entry] = values, build(raw, path, options, masked), masked
+        if counts is not None:
+            counts.update(before[2])
+        return before[1]
 
     def _further(self, file: IO[bytes]) -> OpenedFile | None:
         """What was read with what was added; None if that takes a reading of the whole file."""

@@ -226,7 +226,10 @@ def _name(source: Input) -> str:
     return title or (stem[:8] if len(stem) > _LONG else stem)
 
 
-def read_file(path: str, options: Options, head: bytes = b"") -> OpenedFile:
+Build = Callable[[RawExchange, str, Options, redact.Counts | None], Exchange | UnbuiltExchange]
+
+
+def read_file(path: str, options: Options, head: bytes = b"", build: Build = build) -> OpenedFile:
     """Reads one file. A large one that grows line by line is read in pieces, every other whole.
 
     Raises:
@@ -240,7 +243,7 @@ def read_file(path: str, options: Options, head: bytes = b"") -> OpenedFile:
             if name is not None and IMPORTERS[name].grows:
                 file.seek(0)
                 return _imported(path, name, file, options)
-    return _read(path, _bytes_of(path, head), options)
+    return _read(path, _bytes_of(path, head), options, build)
 
 
 def _bytes_of(path: str, head: bytes = b"") -> bytes:
@@ -307,7 +310,7 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
     return "", [(source, found), *(() if alone else files_beside(source, options))]
 
 
-def _read(path: str, data: bytes, options: Options) -> OpenedFile:
+def _read(path: str, data: bytes, options: Options, build: Build = build) -> OpenedFile:
     if not data or data.isspace():
         return _failed(path, f"empty: {EXPECTED}"), []
     plain = unpack(data, room=options.room) if data.startswith(intake.PACKED) else data
@@ -317,20 +320,24 @@ def _read(path: str, data: bytes, options: Options) -> OpenedFile:
     name = choose(head, path)
     if name is None:
         return _failed(path, refusal(head, path) if head.startswith(SQLITE) else unknown(plain)), []
-    return _imported(path, name, plain, options)
+    return _imported(path, name, plain, options, build)
 
 
-def _imported(path: str, name: str, data: bytes | IO[bytes], options: Options) -> OpenedFile:
+def _imported(
+    path: str, name: str, data: bytes | IO[bytes], options: Options, build: Build = build
+) -> OpenedFile:
     try:
         reading = importer(name).read(data, path, options)  # type: ignore[arg-type] # a file: of formats that grow alone
     except UnreadableError as why:
         return _failed(path, str(why), name), []
     except ODD as why:
         return _failed(path, f"a file that {unusable(why)}: {EXPECTED}", name), []
-    return decode_reading(path, name, reading, options)
+    return decode_reading(path, name, reading, options, build)
 
 
-def decode_reading(path: str, format_name: str, reading: FileReading, options: Options) -> OpenedFile:
+def decode_reading(
+    path: str, format_name: str, reading: FileReading, options: Options, build: Build = build
+) -> OpenedFile:
     """The result of an importer for one file, with its raw exchanges decoded."""
     exchanges = list(reading.exchanges)
     refused: list[tuple[RawExchange, UnbuiltExchange]] = []

@@ -265,3 +265,20 @@ def test_the_files_of_subagents_are_followed_with_their_session(tmp_path) -> Non
         with where.open("a") as file:
             file.write(added)
         assert document(followed.read()) == document(rows.viewed(path))
+
+
+def test_of_a_file_of_pairs_only_what_is_new_is_decoded(tmp_path, monkeypatch) -> None:
+    decoded = []
+    build = following.build
+    monkeypatch.setattr(following, "build", lambda raw, *more: decoded.append(raw.entry) or build(raw, *more))
+    path = tmp_path / "pairs.jsonl"
+    first, second = ({"request": {"model": "m", "messages": [{"role": "user", "content": said}]}, "response": {
+        "id": said, "object": "chat.completion", "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": KEY}, "finish_reason": "stop"}]}}
+        for said in ("one", "two"))
+    path.write_bytes(lines_of([first, first]))
+    followed = FollowedView([str(path)], None, None, Settings())
+    followed.read()
+    path.write_bytes(lines_of([first, second, second]))
+    assert document(followed.read()) == document(rows.viewed(path))
+    assert decoded == [0, 1, 1, 2]
