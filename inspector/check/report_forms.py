@@ -18,7 +18,7 @@ from urllib.parse import quote
 from inspector import __version__
 from inspector.check.examine import Problem, Report
 from inspector.check.rules import RULES
-from inspector.report.lines.spans import one_line
+from inspector.report.lines.spans import count_of, one_line
 
 SCHEMA = "loop-inspector/check/1"
 GLYPHS: Mapping[str, str] = {"error": "✖", "warning": "▲", "info": "·"}
@@ -42,7 +42,7 @@ def totals_line(report: Report) -> str:
     turns, lost = report.turns, sum(not turn.complete for turn in report.turns)
     found = ", ".join(f"{counts[severity]:,} {severity}{'s' if counts[severity] != 1 and severity != 'info' else ''}"
                       for severity in GLYPHS if counts[severity]) or "nothing found"
-    read = f"{len(report.files):,} file{'s' if len(report.files) != 1 else ''}"
+    read = count_of(len(report.files), "file")
     empty = sum(not file.turns and not file.error for file in report.files)
     read += f", {empty:,} of them without a turn" if empty else ""
     skipped = f", {report.skipped:,} files are no sessions" if report.skipped else ""

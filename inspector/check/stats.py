@@ -17,7 +17,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from inspector.check.examine import Report, TurnEnd
-from inspector.report.lines.spans import one_line
+from inspector.report.lines.spans import count_of, one_line
 from inspector.report.verdict import ROWS
 
 SCHEMA = "loop-inspector/stats/1"
@@ -114,7 +114,8 @@ def text(report: Report) -> str:
     """The statistics with bars, for a terminal."""
     turns = report.turns
     whole = _row("all", "all", turns)
-    lines = [f"{whole.turns:,} turns in {len(report.files):,} files: {whole.complete:,} complete, {whole.lost:,} lost, "
+    lines = [f"{count_of(whole.turns, 'turn')} in {count_of(len(report.files), 'file')}: "
+             f"{whole.complete:,} complete, {whole.lost:,} lost, "
              f"{whole.turns - whole.complete - whole.lost:,} neither; {whole.output:,} output tokens, "
              f"{whole.lost_output:,} of them in lost turns{_share(whole.lost_output, whole.output)}", ""]
     lines += _bars("how they ended", [(row.name, row.turns, "") for row in groups(turns, "ending")])
@@ -159,7 +160,7 @@ def page(report: Report) -> str:
     whole = _row("all", "all", turns)
     order = _order(turns)
     parts = [
-        f"<h1>How turns ended</h1><p>{whole.turns:,} turns in {len(report.files):,} files: "
+        f"<h1>How turns ended</h1><p>{count_of(whole.turns, 'turn')} in {count_of(len(report.files), 'file')}: "
         f"{whole.complete:,} complete, {whole.lost:,} lost; {whole.output:,} output tokens, "
         f"{whole.lost_output:,} of them in lost turns.</p>",
         _legend(order),

@@ -50,6 +50,10 @@ def check(
     forms = statistics.FORMS if stats else report_forms.FORMS
     if form not in forms:
         raise click.UsageError(f"--format {form}: {'with' if stats else 'without'} --stats, one of {', '.join(forms)}")
+    unused = [option for option, given in (("--select", select), ("--ignore", ignore), ("--baseline", baseline),
+                                           ("--write-baseline", write_baseline)) if given]
+    if stats and unused:
+        raise click.UsageError(f"{unused[0]} is about problems: it does not go with --stats, which counts turns")
     ids = selected_rules(_split(select), _split(ignore))
     if wanted:
         filters.parse(wanted)  # before anything is read: a wrong expression costs nothing

@@ -17,7 +17,7 @@ from inspector.replay import Replay, plan_of
 from inspector.replay.case import LIVE
 from inspector.replay.edits import TurnInput, edited_request, pending_edits
 from inspector.replay.rerun import BranchStart, cap_of, case_since, start_of
-from inspector.report.lines.spans import one_line
+from inspector.report.lines.spans import count_of, one_line
 from inspector.sessions.recording import Exchange
 from loop_core.client.outgoing import LiveRequest, ability, body_of, outgoing
 from loop_core.errors import CallerError
@@ -166,7 +166,7 @@ def cost_lines(wanted: BranchRequest) -> list[str]:
     if found.requests is None or found.output is None or found.input is None:
         return [f"no bound: {found.unbounded}"]
     basis = "the first request as counted in the recording" if wanted.counted else "the first request is estimated"
-    requests = f"{found.requests:,} request{'' if found.requests == 1 else 's'}"
+    requests = count_of(found.requests, "request")
     lines = [f"{found.output:,} tokens out and about {found.input:,} in, in {requests}", f"in: {basis}"]
     if not wanted.target.profile.reasoning_under_cap:
         lines.append("thinking may come on top: this server is not known to count it under max_tokens")

@@ -18,7 +18,7 @@ from inspector.replay import Replay, TurnRun
 from inspector.replay.case import Case, open_case
 from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import EMPTY, Line, Span, Tone, field, join_groups, paragraphs, quote, safe
+from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, field, join_groups, paragraphs, quote, safe
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import open_paths, redact
 from inspector.sessions.recording import TurnRecord
@@ -112,7 +112,7 @@ def _waits(driver: Driver, key: Keys) -> Line:
         open_ = sum(driver.answers.planned(doing, place) is None and bool(driver.answers.ways(doing, place))
                     for place in range(len(doing.batch)))
         left = Span(f", {open_} without an answer" if open_ else "", Tone.WARN)
-        calls = f"{len(doing.batch)} call{'' if len(doing.batch) == 1 else 's'}"
+        calls = count_of(len(doing.batch), "call")
         return (head, Span("  "), Span(f"to answer {calls}"), left,
                 *_keys(key, ("live.do", "answers"), ("live.edit", "decides each")))
     word = Tone.OK if doing.terminal == "completed" else Tone.WARN

@@ -13,7 +13,7 @@ from inspector.provider.dialect_rows import LOST, CallState, DialectRow, SilentR
 from inspector.provider.dialects import PEER_VERSIONS
 from inspector.provider.scenarios import CHARACTERS, COMPLETE
 from inspector.report.lines.glyphs import STOP
-from inspector.report.lines.spans import Line, Span, Tone, clip, join_groups, safe, width_of, wrap_line
+from inspector.report.lines.spans import Line, Span, Tone, clip, count_of, join_groups, safe, width_of, wrap_line
 from loop_core.judge.classify import FINISHED
 
 SILENT = "nothing is known of how it says so"
@@ -214,7 +214,7 @@ def heading(rows: Sequence[TableRow], policy: str) -> list[Line]:
     asked = f"the same answer under a budget of {played.budget:,} tokens (ESTIMATED, {CHARACTERS} characters each)"
     return [
         (Span(f"{played.scenario.name}: {played.scenario.title}", Tone.TITLE),),
-        (Span(f"{asked} in {len(rows)} dialect{'s' if len(rows) != 1 else ''}"),),
+        (Span(f"{asked} in {count_of(len(rows), 'dialect')}"),),
         (Span("SIMULATED", Tone.WARN), Span("  made from a table of dialects; nobody was asked", Tone.DIM)),
         *outcome(rows, policy),
     ]

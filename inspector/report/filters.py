@@ -180,25 +180,26 @@ ALIASES: Mapping[str, str] = {"absent": "!raw:*", "run": "ran"}
 """Words that rows print beside those of a term, and the terms that find them."""
 
 
-def _values() -> Iterator[tuple[str, str]]:
-    """The words that rows print, and the terms that find them."""
+def _closed_values() -> Iterator[tuple[str, str]]:
+    """The terms whose values are known before anything is read, each with its values as rows print them."""
     from inspector.report.verdict import ROWS
     from loop_core.formats import FORMATS
+    from loop_core.judge.endings import Ending
     from loop_core.turn.state import State
     from loop_core.turn.trace import Fidelity
     from loop_core.values import Stop
 
-    yield from ((f"stop:{each.value}", each.value) for each in Stop)
-    yield from ((f"state:{each.value}", each.value) for each in State)
-    yield from ((f"api:{each}", each) for each in FORMATS)
-    yield from ((f"verdict:{word}", word) for row in ROWS for word in row.word.replace(",", "").split())
-    yield from ((f"fidelity:{each.value}", each.value) for each in Fidelity)
+    yield from (("verdict", word) for row in ROWS for word in (row.word, *row.word.replace(",", "").split()))
+    closed = (("mapped", Stop), ("stop", Stop), ("ending", Ending), ("state", State), ("fidelity", Fidelity))
+    for name, values in closed:
+        yield from ((name, each.value) for each in values)
+    yield from (("api", each) for each in FORMATS)
 
 
 def _unknown(name: str) -> str:
     """What is said of a term that does not exist: the term that finds the word, else the nearest."""
     terms = {each.lower(): each for each in (*FLAGS, *WORDS, *NUMBERS)}
-    values = {word.lower(): term for term, word in _values()}
+    values = {value.lower(): _spelled(term, value) for term, value in _closed_values()}
     offers = {**values, **terms, **ALIASES}
     found = offers.get(name.lower())
     near = [found] if found is not None else [offers[each] for each in get_close_matches(name.lower(), offers, 1)]
@@ -218,12 +219,27 @@ def _word(name: str, op: str, value: str, column: int) -> Test:
     if not value:
         raise FilterError(column, f"{name} wants a value; {name}:* is any")
     wanted = re.compile(translate(value), re.IGNORECASE)
+    values = {each.casefold(): each for term, each in _closed_values() if term == name}
+    if values and not any(map(wanted.match, values)):
+        raise FilterError(column, f"{name} is never {value!r}; {_offer(name, value.casefold(), values)}")
 
     def test(look: FilterPlace) -> bool:
         return any(wanted.match(each) for each in look.words(name))
 
     test_once = _once(test) if WORDS[name].of_response is not None else test
     return (lambda look: not test_once(look)) if op == "!=" else test_once
+
+
+def _offer(name: str, value: str, values: Mapping[str, str]) -> str:
+    """What is said of a value that a term never has: the nearest of its values; else all, where they are few."""
+    near = get_close_matches(value, values, 1, 0.5) or [each for each in values if value in each]
+    if near:
+        return f"did you mean {_spelled(name, values[near[0]])}?"
+    return f"expected one of {', '.join(values.values())}" if len(values) <= FEW else f"{name}:* finds any"
+
+
+FEW = 14
+"""So many values of a term are listed in a message; more would not fit on a line."""
 
 
 def _number(name: str, op: str, value: str, column: int) -> Test:

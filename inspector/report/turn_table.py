@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip, one_line, safe, text_of, width_of
+from inspector.report.lines.spans import (
+    Line,
+    Measure,
+    Span,
+    Tone,
+    cells,
+    clip,
+    count_of,
+    one_line,
+    safe,
+    text_of,
+    width_of,
+)
 from inspector.report.lines.steps import role_of
 from inspector.report.table import Column, Table
 from inspector.report.turn_rows import BELOW, TurnRow, by_model, by_verdict
@@ -230,15 +242,14 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
     listed = [rows[at] for at in sorted_rows(rows, every[0])]
     shown = [row for row in listed if everything or row.verdict is None or not row.verdict.clean]
     turns = [row for row in rows if row.verdict is not None]
-    sessions = len({row.session for row in turns})
-    yield f"{len(turns):,} turns in {sessions:,} {'session' if sessions == 1 else 'sessions'}"
+    yield f"{count_of(len(turns), 'turn')} in {count_of(len({row.session for row in turns}), 'session')}"
     if shown:
         laid = [(column, size) for column, size in layout(every, WIDE)
                 if column.name not in ("age", "message")]
         yield text_of(heading(laid)).rstrip()
         yield from (text_of(cells_of(row, laid)).rstrip() for row in shown)
     if len(shown) < len(listed):
-        yield f"not listed: {len(listed) - len(shown):,} turns that need no attention (--all lists them)"
+        yield f"not listed: {count_of(len(listed) - len(shown), 'turn')} (no attention needed; --all lists them)"
     yield "by verdict: " + ", ".join(f"{count:,} {seen.word.lower()}" for seen, count in by_verdict(turns))
     yield "by model: " + ", ".join(
         f"{one_line(model)} {count:,}{f' ({attention:,} need attention)' if attention else ''}"

@@ -16,7 +16,7 @@ from inspector.report import filters
 from inspector.report.facts import View
 from inspector.report.filter_terms import StepContext
 from inspector.report.filters import FilterError
-from inspector.report.lines.spans import Line, Span, Tone, safe
+from inspector.report.lines.spans import Line, Span, Tone, count_of, safe
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
 from inspector.tui.panels import key_note, note
@@ -113,7 +113,7 @@ class Stops(RowList):
         count = self.hits(stop)
         return (here, Span("● on  " if stop.enabled else "○ off ", Tone.ERROR if stop.enabled else Tone.DIM),
                 safe(stop.text, Tone.STRONG if stop.enabled else Tone.DIM),
-                Span(f"  stops {count:,} time{'' if count == 1 else 's'}", Tone.DIM))
+                Span(f"  stops {count_of(count, 'time')}", Tone.DIM))
 
 
 class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):

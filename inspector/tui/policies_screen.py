@@ -19,7 +19,7 @@ from textual.reactive import reactive
 from inspector.config.settings import Settings
 from inspector.replay.case import Case
 from inspector.report.lines.header import FIDELITY
-from inspector.report.lines.spans import Line, Listed, Span, Tone, mark_matches, safe, spread_ends
+from inspector.report.lines.spans import Line, Listed, Span, Tone, count_of, mark_matches, safe, spread_ends
 from inspector.sessions import redact
 from inspector.tui.lists import CursorTable, TableScreen
 from inspector.tui.messages import RowOpened
@@ -177,7 +177,7 @@ class PoliciesScreen(TableScreen):
             return [(title, Span("  running the session under every policy…", Tone.DIM))]
         if not made.rows:
             return [(title, Span("  no turns: nothing was read", Tone.WARN))]
-        counts = f"  {len(made.rows):,} turn{'' if len(made.rows) == 1 else 's'} under {len(made.policies)} policies"
+        counts = f"  {count_of(len(made.rows), 'turn')} under {len(made.policies)} policies"
         if width >= ROOMY:
             counts += f", {made.complete(self._cells.policy):,} complete"
         run = (Span("run ", Tone.DIM), safe(self._run), Span("  "),

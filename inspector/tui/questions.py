@@ -18,7 +18,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Label
 
 from inspector.report.lines.hints import hint
-from inspector.report.lines.spans import Tone, safe
+from inspector.report.lines.spans import Tone, count_of, safe
 from inspector.tui.panels import Note, WrappedLines, line_input, note
 from loop_core.errors import CallerError
 
@@ -163,7 +163,7 @@ class AxesPrompt(Prompt):
             self._say(f"✖ {str(why).removeprefix('--grid ')}", Tone.ERROR)
             return False
         cells = cell_count(axes)
-        many = f"{cells:,} cell{'' if cells == 1 else 's'}; a list, 1..6, 64..512/64 in steps, 64..4096*2 doubled"
+        many = f"{count_of(cells, 'cell')}; a list, 1..6, 64..512/64 in steps, 64..4096*2 doubled"
         self._say(many if axes else "empty: attempts by budgets around the recorded max_tokens", Tone.DIM)
         return True
 

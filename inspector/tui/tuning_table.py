@@ -11,10 +11,10 @@ from inspector.replay.case import Case
 from inspector.report.lines.glyphs import MARKED
 from inspector.report.lines.header import EMPTY as LEFT
 from inspector.report.lines.header import FULL, output
-from inspector.report.lines.spans import EMPTY, Line, Span, Tone, clip, safe, spread_ends
+from inspector.report.lines.spans import EMPTY, Line, Span, Tone, clip, count_of, safe, spread_ends
 from inspector.sessions import redact
 from inspector.whatif.grid import GridRequest
-from inspector.whatif.grid_lines import about, answers, between, cell_name, cell_sheet, headline, many
+from inspector.whatif.grid_lines import about, answers, between, cell_name, cell_sheet, headline
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import TunedGrid, tune
 from inspector.whatif.heat import HERE, KNEE, SHOWS, SIMULATED, key, marks
@@ -107,7 +107,7 @@ class TuningTable:
     def head(self, width: int, done: tuple[int, int], stopping: bool = False) -> list[Line]:
         """The parameters and progress of the run; the conclusion; the current measure."""
         grid, turns = self.grid, len(self.tuned.turns)
-        size = f" · {many(grid.size, 'cell')} · {many(turns, 'turn')} · policy {grid.base.policy.name}"
+        size = f" · {count_of(grid.size, 'cell')} · {count_of(turns, 'turn')} · policy {grid.base.policy.name}"
         title = (Span("Tune", Tone.TITLE), Span("  run ", Tone.DIM), safe(self.title), Span(size, Tone.DIM))
         rows = (self._state(done, stopping), self._looked_at())
         return [spread_ends(title, self._trust(), width), *(clip(row, width) for row in rows)]
@@ -156,7 +156,7 @@ class TuningTable:
         shows = [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in SHOWS]
         turns, single = self.tuned.turns, self.single
         if single is None:
-            return (*shows, Span("   "), Span(f"all {many(len(turns), 'turn')}", Tone.STRONG))
+            return (*shows, Span("   "), Span(f"all {count_of(len(turns), 'turn')}", Tone.STRONG))
         return (*shows, Span("   "), Span(f"turn {single + 1} of {len(turns):,}", Tone.STRONG), Span("  "),
                 safe(turns[single].id, Tone.DIM, 40))
 

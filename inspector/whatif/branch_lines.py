@@ -17,6 +17,7 @@ from inspector.report.lines.spans import (
     Listed,
     Span,
     Tone,
+    count_of,
     field,
     join_groups,
     more,
@@ -272,7 +273,7 @@ def run_line(name: str, view: View, number: int | None, branch: Branch | None, h
     which = Span(f"turn {view.number(turn)} ", Tone.DIM)
     return (mark, title, Span("  "), which, *join_groups([
         (Span(ending(turn), ending_role(turn)),), (Span(fidelity(view, turn)),),
-        (Span(f"{count} segment{'s' if count != 1 else ''}", Tone.DIM),),
+        (Span(count_of(count, "segment"), Tone.DIM),),
         (Span(f"{turn.ended.spend.output_tokens:,} output tokens", Tone.DIM),),
         *([] if branch is None else [(Span(_parts(branch, turn), Tone.DIM),)]),
     ]))
@@ -299,5 +300,5 @@ def preview_line(run: Replay, assignments: Mapping[str, str], since: int | None)
         return (Span("would change nothing", Tone.DIM),)
     ends = ", ".join(str(index + 1) for index in found.turns[:6]) + ("…" if len(found.turns) > 6 else "")
     turns = f"turn {ends} would end otherwise" if found.turns else "every turn would end as it does"
-    steps = f"{found.steps:,} step{'' if found.steps == 1 else 's'}"
+    steps = count_of(found.steps, "step")
     return (Span(f"would change {steps} from step {found.difference + 1}", Tone.STRONG), Span(f" · {turns}", Tone.WARN))

@@ -15,7 +15,7 @@ from inspector.config.settings import command, from_record, record_of
 from inspector.report.explain_document import document
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.header import output
-from inspector.report.lines.spans import inert, one_line
+from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.whatif.edited_inputs import edit_lines, edit_values
 from inspector.whatif.step_pairs import first_difference_of
 from inspector.whatif.store import Store
@@ -61,7 +61,7 @@ def _lines(branch: Branch) -> Iterator[str]:
         yield from (f"  {line}" for line in merged_diff(then, now))
     if alike:
         yield ""
-        yield f"{len(alike):,} turn{'' if len(alike) == 1 else 's'} as before"
+        yield f"{count_of(len(alike), 'turn')} as before"
 
 
 def _became(then: object, now: object) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from inspector.config.settings import INITIAL
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
-from inspector.report.lines.spans import Line, Span, Tone, field, join_groups, more, safe
+from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe
 from inspector.whatif.axes import SHORT
 from inspector.whatif.grid import End, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
@@ -78,7 +78,7 @@ def about(tuned: TunedGrid) -> Iterator[Line]:
         span = Span(f"{axis.short}: {told}")
         yield field("grid", span) if number == 0 else more(span)
     yield field("size", *join_groups([
-        (Span(many(grid.size, "cell")),), (Span(many(len(tuned.turns), "turn")),),
+        (Span(count_of(grid.size, "cell")),), (Span(count_of(len(tuned.turns), "turn")),),
         (Span(f"policy {grid.base.policy.name}"),)]))
     yield field("fidelity", *fidelity(tuned))
     if INITIAL in grid.names and not grid.base.simulate:
@@ -93,7 +93,7 @@ def fidelity(tuned: TunedGrid) -> Line:
     run = [cell for cell in range(tuned.grid.size) if tuned.looked_at[cell]]
     simulated = sum(map(bool, tuned.simulated))
     ended = sum(map(bool, tuned.unrecorded))
-    parts = [(Span(f"{Fidelity.RECORDED} in {many(len(run) - simulated, 'cell')}"),)]
+    parts = [(Span(f"{Fidelity.RECORDED} in {count_of(len(run) - simulated, 'cell')}"),)]
     if simulated:
         parts.append((Span(f"{Fidelity.SIMULATED} in {simulated:,}"),))
     if ended:
@@ -124,7 +124,7 @@ def turn_counts(steady: int, undone: int, left: int = 0) -> Iterator[Line]:
     """Turns that are only counted: those that complete in every cell, those not run, those left out."""
     for count, what in ((steady, "complete in every cell"), (undone, "not run"), (left, "more, one at a time")):
         if count:
-            yield (Span(f"{many(count, 'turn')} {what}", Tone.DIM),)
+            yield (Span(f"{count_of(count, 'turn')} {what}", Tone.DIM),)
 
 
 def smallest_lines(tuned: TunedGrid, found: SmallestLimits) -> Iterator[Line]:
@@ -158,21 +158,21 @@ def grain(edge: Edge, named: bool = False) -> Line:
     for place in edge.worse[:1]:
         who = f"turn {edge.turns[place] + 1}" if named else "it"
         rest = len(edge.worse) - 1
-        others = f", and {many(rest, 'further turn')} {'does' if rest == 1 else 'do'} worse" if rest else ""
+        others = f", and {count_of(rest, 'further turn')} {'does' if rest == 1 else 'do'} worse" if rest else ""
         below = f"; with {edge.budget - 1:,} {who} {_does(edge.below[place])}{others}"
     return (Span(f"max_tokens {edge.budget:,} {edge.grain}"), Span(below, Tone.DIM))
 
 
 def _does(end: End) -> str:
-    spent = f"{many(end.spent.output_tokens, 'output token')} in {many(end.spent.requests, 'request')}"
+    spent = f"{count_of(end.spent.output_tokens, 'output token')} in {count_of(end.spent.requests, 'request')}"
     return f"completes for {spent}" if end.complete else f"ends as {word(end)} after {spent}"
 
 
 def spent_line(end: End) -> Line:
     """The spend of a turn, and how far it can be trusted."""
     return join_groups([
-        (Span(many(end.segments, "segment")),), (Span(output(end.spent)),),
-        (Span(many(end.spent.requests, "request")),), (Span(end.fidelity),)])
+        (Span(count_of(end.segments, "segment")),), (Span(output(end.spent)),),
+        (Span(count_of(end.spent.requests, "request")),), (Span(end.fidelity),)])
 
 
 # -- all turns -------------------------------------------------------------------------------------------------------
@@ -188,17 +188,12 @@ def _knee(tuned: TunedGrid, bend: Knee) -> Iterator[Line]:
     if bend.knee != bend.enough:
         yield field("knee", *_point_words(tuned, bend.knee.cell, bend.knee.completed, bend.knee.tokens))
         rest, more_tokens = completed - bend.knee.completed, tokens - bend.knee.tokens
-        yield more(Span(f"{many(rest, 'further turn')} for {more_tokens:,} output tokens more", Tone.DIM))
+        yield more(Span(f"{count_of(rest, 'further turn')} for {more_tokens:,} output tokens more", Tone.DIM))
 
 
 def _point_words(tuned: TunedGrid, cell: int, completed: int, tokens: int, budget: int | None = None) -> Line:
     return (Span(cell_name(tuned, cell, budget), Tone.STRONG), Span("  "), *join_groups([
-        (Span(f"{completed:,} of {tuned.every:,} complete"),), (Span(many(tokens, "output token")),)]))
-
-
-def many(count: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{count:,} {noun}{'s' if count != 1 else ''}"
+        (Span(f"{completed:,} of {tuned.every:,} complete"),), (Span(count_of(tokens, "output token")),)]))
 
 
 # -- One cell of a grid as lines -------------------------------------------------------------------------------------
@@ -228,16 +223,16 @@ def cell_lines(tuned: TunedGrid, cell: int, most: int | None = None) -> Iterator
 
 def _cell_of_all(tuned: TunedGrid, cell: int) -> Iterator[Line]:
     run, done = tuned.looked_at[cell], tuned.completed[cell]
-    yield field("complete", Span(f"{done:,} of {many(run, 'turn')}", Tone.OK if done == run else Tone.WARN))
+    yield field("complete", Span(f"{done:,} of {count_of(run, 'turn')}", Tone.OK if done == run else Tone.WARN))
     if run < len(tuned.turns):
-        yield more(Span(f"{many(len(tuned.turns) - run, 'further turn')} not run", Tone.WARN))
+        yield more(Span(f"{count_of(len(tuned.turns) - run, 'further turn')} not run", Tone.WARN))
     yield field("spent", *join_groups([
-        (Span(many(tuned.segments[cell], "segment")),), (Span(many(tuned.tokens[cell], "output token")),),
-        (Span(many(tuned.requests[cell], "request")),)]))
+        (Span(count_of(tuned.segments[cell], "segment")),), (Span(count_of(tuned.tokens[cell], "output token")),),
+        (Span(count_of(tuned.requests[cell], "request")),)]))
     simulated = tuned.simulated[cell]
     recorded = run - simulated
     yield field("fidelity", *join_groups([
-        (Span(f"{name} in {many(count, 'turn')}"),)
+        (Span(f"{name} in {count_of(count, 'turn')}"),)
         for name, count in ((Fidelity.RECORDED, recorded), (Fidelity.SIMULATED, simulated)) if count]))
 
 
@@ -263,10 +258,11 @@ def _cell_of_one(tuned: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
 def _spent(end: End) -> Iterator[Line]:
     spent = end.spent
     yield field("segments", Span(f"{end.segments:,}"))
-    yield field("output", Span(f"{many(spent.output_tokens, 'token')}, {spent.output_chars:,} characters"),
+    yield field("output", Span(f"{count_of(spent.output_tokens, 'token')}, {spent.output_chars:,} characters"),
                 *(Span(f"  {doubt}", Tone.DIM) for doubt in doubts(spent)))
-    yield field("of cut answers", Span(f"{many(spent.continuation_tokens, 'token')}, "
+    yield field("of cut answers", Span(f"{count_of(spent.continuation_tokens, 'token')}, "
                                        f"{spent.continuation_chars:,} characters"),
                 Span("  counted by the bounds of continuations", Tone.DIM))
     yield field("requests", Span(f"{spent.requests:,}"),
-                Span(f"  {many(spent.continuations, 'continuation')}, {many(spent.repairs, 'repair')}", Tone.DIM))
+                Span(f"  {count_of(spent.continuations, 'continuation')}, "
+                     f"{count_of(spent.repairs, 'repair')}", Tone.DIM))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from inspector.config.files import replace_all
 from inspector.config.settings import INITIAL, command, settings_of
 from inspector.report.lines.glyphs import ascii_line, ascii_text
-from inspector.report.lines.spans import one_line, plain, wrap_line
+from inspector.report.lines.spans import count_of, one_line, plain, wrap_line
 from inspector.report.table import Column, Table, attributes
 from inspector.report.verdict import identifier
 from inspector.whatif.axes import Value
@@ -230,7 +230,7 @@ def page(tuned: TunedGrid) -> str:
     """The HTML page: the number of complete turns in each cell, by colour and number, with the smallest cell framed."""
     grid, bend = tuned.grid, knee(tuned)
     best = bend.enough.cell if bend is not None else None
-    turns = f"{len(tuned.turns):,} turn{'' if len(tuned.turns) == 1 else 's'}"
+    turns = count_of(len(tuned.turns), "turn")
     told = [f"<h1>Limits and what they complete</h1><p>{turns}, policy {escape(grid.base.policy.name)}"
             f"{', cancelled before all was run' if tuned.cancelled else ''}.</p>"]
     if best is not None:

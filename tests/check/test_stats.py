@@ -85,4 +85,6 @@ def test_the_command(inspector, tmp_path):
     assert (said.code, json.loads(said.out)["lost"]) == (0, 1)
     assert inspector("check", path, "--stats", "--format", "sarif").code == 2
     assert "without --stats, one of text" in inspector("check", path, "--format", "html").err
-    assert inspector("check", path, "--stats").out.startswith("1 turns in 1 files")
+    assert inspector("check", path, "--stats").out.startswith("1 turn in 1 file: ")
+    for option in ("--select", "--ignore", "--baseline", "--write-baseline"):
+        assert f"{option} is about problems" in inspector("check", path, "--stats", option, "x").err

@@ -222,7 +222,7 @@ def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_at
     lines = said.splitlines()
     assert lines[0] == "2 turns in 2 sessions"
     assert lines[2].startswith("▣ CALL HELD")
-    assert lines[3] == "not listed: 1 turns that need no attention (--all lists them)"
+    assert lines[3] == "not listed: 1 turn (no attention needed; --all lists them)"
     assert lines[4] == "by verdict: 1 call held, 1 cut, completed"
     assert lines[5].startswith("by model: ")
     assert "turn 2 of 2" in said

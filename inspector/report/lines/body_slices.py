@@ -12,7 +12,7 @@ from itertools import pairwise
 from json import JSONDecoder
 
 from inspector.report.lines.slices import CHUNK, Slice
-from inspector.report.lines.spans import safe
+from inspector.report.lines.spans import count_of, safe
 from inspector.report.times import duration_text
 from inspector.sessions.recording import Exchange
 from loop_core.wire import wire as wire_format
@@ -52,7 +52,7 @@ def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
     """The frames of a stream, or the one JSON value, each with its label."""
     if exchange.recorder is not None:
         rows = row_slices(exchange) if exchange.lines else record_slices(exchange.body)
-        return rows, f"{len(rows):,} row{'' if len(rows) == 1 else 's'} of {exchange.recorder}"
+        return rows, f"{count_of(len(rows), 'row')} of {exchange.recorder}"
     framing = framing_of(exchange)
     if framing is None:
         return [Slice(0, len(exchange.body))], "one JSON value"

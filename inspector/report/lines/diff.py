@@ -20,6 +20,7 @@ from inspector.report.lines.spans import (
     Span,
     Tone,
     cells,
+    count_of,
     field,
     join_groups,
     more,
@@ -77,7 +78,7 @@ def difference(old: Sequence[Message], new: Sequence[Message], when: str) -> lis
             break
         same += 1
     gone, come = old[same:], new[same:]
-    size = f"{len(new):,} message{'' if len(new) == 1 else 's'} {when}"
+    size = f"{count_of(len(new), 'message')} {when}"
     changed = [Span(f"{mark}{len(each):,} ", role) for mark, each, role in (
         ("+", come, Tone.ADDED), ("−", gone, Tone.REMOVED)) if each]
     lines = [field("history", *(changed or [Span("unchanged, ", Tone.DIM)]), Span(size, Tone.DIM))]

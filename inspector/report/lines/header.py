@@ -17,6 +17,7 @@ from inspector.report.lines.spans import (
     Tone,
     cells,
     clip,
+    count_of,
     join_groups,
     safe,
     width_of,
@@ -175,7 +176,7 @@ def doubts(spent: Spend) -> list[str]:
     """Why the count of output tokens is uncertain."""
     found = [f"{spent.tokens_assumed:,} assumed"] if spent.tokens_assumed else []
     if spent.uncounted:
-        found.append(f"{spent.uncounted:,} response{'' if spent.uncounted == 1 else 's'} not counted")
+        found.append(f"{count_of(spent.uncounted, 'response')} not counted")
     return found
 
 

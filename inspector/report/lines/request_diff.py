@@ -12,7 +12,19 @@ from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, View, answers_of
 from inspector.report.lines.diff import SHOWN, change_line, forms_line, part_words, shared_length
-from inspector.report.lines.spans import EMPTY, LABEL, Line, Listed, Span, Tone, field, join_groups, more, safe
+from inspector.report.lines.spans import (
+    EMPTY,
+    LABEL,
+    Line,
+    Listed,
+    Span,
+    Tone,
+    count_of,
+    field,
+    join_groups,
+    more,
+    safe,
+)
 from inspector.report.token_costs import BYTES_A_TOKEN, estimated_tokens, input_tokens
 from loop_core.values import Message, OpaquePart, ReasoningPart, Request, TextPart, ToolCall
 from loop_core.values import Role as Author
@@ -105,8 +117,8 @@ def _before(facts: ResponseFacts, old: Request | None, change: ContextChange) ->
         return field("before", Span("kept by the provider: the request goes on from its response by id", Tone.DIM))
     count = len(old.messages)
     if change.prefix_length == count:
-        return field("before", Span("kept: ", Tone.OK), Span(f"{_many(count, 'message')} sent again, unchanged"))
-    behind = f"; {_many(change.behind, 'message')} behind it the same" if change.behind else ""
+        return field("before", Span("kept: ", Tone.OK), Span(f"{count_of(count, 'message')} sent again, unchanged"))
+    behind = f"; {count_of(change.behind, 'message')} behind it the same" if change.behind else ""
     return field("before", Span(f"REWRITTEN at message {change.prefix_length + 1:,} of {count:,}", Tone.WARN),
                  Span(f"{behind}; a provider's cache holds what stands before it, and nothing behind"))
 
@@ -120,7 +132,7 @@ def _size(removed: Sequence[Message], added: Sequence[Message]) -> list[Line]:
             guess = () if not messages else (
                 (Span(f"~{tokens:,} tokens", role), Span(f" estimated, {BYTES_A_TOKEN} bytes a token", Tone.DIM)),)
             size = f"{sum(map(len, texts)):,} characters"
-            count = Span(_many(len(messages), "message"), role)
+            count = Span(count_of(len(messages), "message"), role)
             lines.append(field(name, *join_groups([(count,), (Span(size),), *guess])))
     return lines
 
@@ -203,7 +215,7 @@ def _listed(messages: Sequence[Message], mark: str, role: Tone, before: Response
             yield (Span("│ ", Tone.RULE), *((safe(f"{word} ", Tone.DIM),) if word else ()), safe(said, width=SHOWN))
     if len(messages) > MOST:
         yield EMPTY
-        yield (Span(f"{mark}… {_many(len(messages) - MOST, 'message')} more", Tone.DIM),)
+        yield (Span(f"{mark}… {count_of(len(messages) - MOST, 'message')} more", Tone.DIM),)
 
 
 def _answered(message: Message, before: ResponseFacts | None) -> int | None:
@@ -227,7 +239,3 @@ def _part(part: Any) -> str:
     if isinstance(part, ToolCall):
         return f"{part.name}{part.arguments or ''}"
     return str(part.json) if isinstance(part, OpaquePart) else str(part.json or part.text)
-
-
-def _many(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"

@@ -19,6 +19,7 @@ from inspector.report.lines.spans import (
     Listed,
     Span,
     Tone,
+    count_of,
     field,
     join_groups,
     more,
@@ -100,7 +101,7 @@ def simulation_lines(facts: ResponseFacts) -> list[Line]:
         made = "made from a table of dialects; nobody was asked"
         return [field("SIMULATED", Span(made, Tone.WARN))] if facts.simulated else []
     cap = "no cap" if recut.budget is None else f"max_tokens {recut.budget:,}"
-    made = f"the known output cut again: {recut.tokens:,} token{'' if recut.tokens == 1 else 's'} under {cap}"
+    made = f"the known output cut again: {count_of(recut.tokens, 'token')} under {cap}"
     lines = [
         field("SIMULATED", Span(made, Tone.WARN)),
         field("boundaries", Span(f"{recut.basis}: ", Tone.STRONG), safe(recut.note)),

@@ -40,8 +40,12 @@ def inert(text: str) -> str:
     """`text` with control and format characters replaced by visible marks; line breaks and tabs stay."""
     if text.isascii() and text.isprintable():
         return text
-    text = text.replace("\r\n", "\n")
-    return _ANY.sub(_mark, text)
+    return _ANY.sub(_mark, text.replace("\r\n", "\n"))
+
+
+def count_of(count: int, noun: str) -> str:
+    """A number of things in words, such as `1 turn` and `2,000 turns`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def one_line(text: str, width: int | None = None) -> str:

@@ -18,7 +18,7 @@ from inspector.report.lines.body_slices import BODY_FORMS, holds_json
 from inspector.report.lines.diff import message_lines
 from inspector.report.lines.json_roles import JsonLines
 from inspector.report.lines.slices import CHUNK, Hex, Range, Slices
-from inspector.report.lines.spans import Line, Listed, Sheet, Span, Tone, field, join_groups, safe
+from inspector.report.lines.spans import Line, Listed, Sheet, Span, Tone, count_of, field, join_groups, safe
 from inspector.report.times import time_phrases
 from inspector.sessions.provenance import FactRead, Provenance
 from inspector.sessions.recording import Exchange
@@ -196,7 +196,7 @@ def fact_line(found: Provenance, picked: FactChoice, response: ChatResponse) -> 
     """The selected fact: its value, and the place of its reading."""
     facts, reads = found.facts, found.by_fact[picked.fact]
     read = reads[picked.reading]
-    number = f"{picked.reading + 1:,} of {len(reads):,} slice{'' if len(reads) == 1 else 's'}"
+    number = f"{picked.reading + 1:,} of {count_of(len(reads), 'slice')}"
     again = [(Span("said again", Tone.WARN),)] if read.again else []
     value = value_of(response, picked.fact)
     shown = () if value is None else (Span(" = ", Tone.DIM), safe(value, Tone.STRONG, VALUE_SHOWN))
