@@ -333,7 +333,7 @@ def test_without_the_extra_one_line_names_it(tmp_path: Path) -> None:
 def test_content_alone_is_refused(ran: Ran, fake: Fake, tmp_path: Path) -> None:
     done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--otel-content"))
     assert done.returncode == 2
-    assert "--otel-content says what --otel sends" in done.stderr
+    assert "--otel-content needs --otel" in done.stderr
 
 
 def test_the_mapping_loads_no_sdk() -> None:
