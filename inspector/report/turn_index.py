@@ -230,14 +230,20 @@ def _restored(text: str) -> list[TurnRow]:
         rows = from_json(text.encode())
     except ValueError:  # half a pair of surrogates, as some transcripts have
         rows = json.loads(text)
-    return [_row(TurnRow(*values)) for values in rows]
+    return [_row(values) for values in rows]
 
 
-def _row(row: TurnRow) -> TurnRow:
-    return row._replace(
-        paths=tuple(row.paths), verdict=None if row.verdict is None else _verdict(TurnVerdict(*row.verdict)),
-        answers=tuple(_answer(AnswerRecord(*each)) for each in row.answers),
-        turns=tuple((word, count) for word, count in row.turns))
+_PATHS, _VERDICT, _ANSWERS, _TURNS = map(TurnRow._fields.index, ("paths", "verdict", "answers", "turns"))
+
+
+def _row(values: list[Any]) -> TurnRow:
+    """Restores a row; its values are set before it is made, since to replace them takes twice as long."""
+    values[_PATHS] = tuple(values[_PATHS])
+    verdict = values[_VERDICT]
+    values[_VERDICT] = None if verdict is None else _verdict(TurnVerdict(*verdict))
+    values[_ANSWERS] = tuple([_answer(AnswerRecord(*each)) for each in values[_ANSWERS]])
+    values[_TURNS] = tuple([(word, count) for word, count in values[_TURNS]])
+    return TurnRow._make(values)
 
 
 def _verdict(verdict: TurnVerdict) -> TurnVerdict:
