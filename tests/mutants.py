@@ -193,8 +193,8 @@ REPORT: tuple[Table, ...] = (
         "FIELDS", "ENDED", "LISTS", "PASSED")),
     *(Table(f"inspector.sessions.importers.{name}", table, "tests/sessions/test_trajectories.py") for name, table in (
         ("swe_agent", "FIELDS"), ("swe_agent", "LISTS"), ("mini_swe_agent", "FIELDS"), ("mini_swe_agent", "NAMES"))),
-    Table("inspector.sessions.importers.codex", "ENVELOPES", "tests/sessions/test_codex.py", names=("no copy",)),
-    Table("inspector.sessions.importers.codex", "ITEMS", "tests/sessions/test_codex.py", names=("no copy",)),
+    Table("inspector.sessions.importers.codex_items", "ENVELOPES", "tests/sessions/test_codex.py", names=("no copy",)),
+    Table("inspector.sessions.importers.codex_items", "ITEMS", "tests/sessions/test_codex.py", names=("no copy",)),
     Table("inspector.sessions.importers.codex", "ENDED", "tests/sessions/test_codex.py", names=("no copy",)),
     Table("inspector.sessions.importers.kimi", "STOPS", "tests/sessions/test_kimi.py"),
     Table("inspector.sessions.importers.kimi", "APIS", "tests/sessions/test_kimi.py"),

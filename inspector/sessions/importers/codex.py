@@ -13,7 +13,16 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from inspector.sessions import intake
-from inspector.sessions.importers.codex_items import status_of, take_part, text_of, texts_of_items, usage_of
+from inspector.sessions.importers.codex_items import (
+    ENVELOPES,
+    ITEMS,
+    item_of,
+    status_of,
+    take_part,
+    text_of,
+    texts_of_items,
+    usage_of,
+)
 from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
@@ -26,17 +35,6 @@ from loop_core.wire.failures import classify
 
 API = "openai_responses"
 """What Codex speaks, whatever model it is pointed at."""
-ENVELOPES = frozenset({
-    "session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state",
-    "inter_agent_communication", "inter_agent_communication_metadata", "token_usage_record", "security_risk_score",
-    "retained_context", "realtime_item",
-})
-"""Types of lines with a `payload`."""
-ITEMS = frozenset({
-    "message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
-    "local_shell_call", "local_shell_call_output",
-})
-"""Types of items that stand bare in files of 2025."""
 OWN = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|skill|subagent_notification|"
     r"permissions instructions|user_action|collaboration_mode)\b|# AGENTS\.md instructions)", re.IGNORECASE)
@@ -75,22 +73,6 @@ def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
 def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
     """The reader of one file."""
     return _Rollout(path, options)
-
-
-def item_of(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The type of a line and its content, in the current form and in that of 2025."""
-    kind, payload = value.get("type"), value.get("payload")
-    if isinstance(kind, str) and isinstance(payload, dict):
-        return kind, payload
-    if kind in ITEMS:
-        return "response_item", value
-    if kind is None and isinstance(value.get("role"), str):
-        return "response_item", {"content": value.get("message"), **value, "type": "message"}
-    if "record_type" in value:
-        return "state", value
-    if isinstance(value.get("id"), str) and ("instructions" in value or (kind is None and "timestamp" in value)):
-        return "session_meta", value
-    return str(kind), {}
 
 
 class _Rollout(TranscriptReader):

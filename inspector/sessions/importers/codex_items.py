@@ -1,4 +1,4 @@
-"""The items and token counts of a Codex CLI rollout, of all versions."""
+"""The items and token counts of a Codex CLI rollout, of all versions, and which lines hold them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,34 @@ from inspector.sessions.transcripts import slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, content_text
 from loop_core.values import ArgsForm, At, CallKind, OpaquePart, ReasoningPart, TextPart, ToolCall, Usage
 
+ENVELOPES = frozenset({
+    "session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state",
+    "inter_agent_communication", "inter_agent_communication_metadata", "token_usage_record", "security_risk_score",
+    "retained_context", "realtime_item",
+})
+"""Types of lines with a `payload`."""
+ITEMS = frozenset({
+    "message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
+    "local_shell_call", "local_shell_call_output",
+})
+"""Types of items that stand bare in files of 2025."""
 _OUTPUT = re.compile(rb'"output_text",\s*+"text":\s*+("(?:[^"\\]|\\.)*+")')
+
+
+def item_of(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The type of a line and its content, in the current form and in that of 2025."""
+    kind, payload = value.get("type"), value.get("payload")
+    if isinstance(kind, str) and isinstance(payload, dict):
+        return kind, payload
+    if kind in ITEMS:
+        return "response_item", value
+    if kind is None and isinstance(value.get("role"), str):
+        return "response_item", {"content": value.get("message"), **value, "type": "message"}
+    if "record_type" in value:
+        return "state", value
+    if isinstance(value.get("id"), str) and ("instructions" in value or (kind is None and "timestamp" in value)):
+        return "session_meta", value
+    return str(kind), {}
 
 
 def texts_of_items(data: bytes) -> frozenset[int]:
