@@ -43,7 +43,6 @@ CUT = re.compile(r"\bIncomplete response returned, reason: (?P<why>\w+)", re.IGN
 """What Codex makes of `response.incomplete`."""
 ENDED: Mapping[str, str] = {"interrupted": "interrupted", "replaced": "interrupted", "budget_limited": "stopped"}
 """Why a turn was aborted -> the mark of its row; any other reason ends it as a whole one does."""
-FULL = "context_window_exceeded"
 FIELDS: Fields = {
     "": {"type": (str,), "timestamp": (str,), "payload": (dict,)},
     "payload": {"type": (str,), "role": (str,), "call_id": (str,), "name": (str,), "info": (dict,)},
@@ -349,7 +348,7 @@ class _Rollout(TranscriptReader):
         text = inner["message"] if isinstance(inner.get("message"), str) else "no message"
         info = inner.get("codex_error_info", inner.get("kind"))
         kind = info if isinstance(info, str) else next(iter(info), None) if isinstance(info, dict) else None
-        cut, full = CUT.search(text), kind == FULL
+        cut, full = CUT.search(text), kind == "context_window_exceeded"
         capped = cut is not None and cut["why"] == "max_output_tokens"
         above = self.open
         if (capped or full) and above is not None:
