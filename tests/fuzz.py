@@ -54,13 +54,16 @@ def _hangs(number: int, frame: FrameType | None) -> None:
     raise TimeoutError(f"nothing after {SLOW} s")
 
 
+CONTINUED_ONCE = settings_of({"continuation_max_attempts": "1", "simulate": "yes"}, Settings())
+
+
 def read(path: str) -> tuple[Case, View]:
     """A file, opened, explained in both forms and run again."""
     case = open_case(open_paths([path]))
     shown = view(replay(case, Settings()))
     text(shown).encode("utf-8", "backslashreplace")
     json.dumps(document(shown))
-    view(replay(case, settings_of({"continuation_max_attempts": "1", "simulate": "yes"}, Settings())))
+    view(replay(case, CONTINUED_ONCE))
     return case, shown
 
 

@@ -10,7 +10,6 @@ import base64
 import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping
-from copy import deepcopy
 from typing import Any, NamedTuple
 
 GONE: Any = object()
@@ -641,9 +640,10 @@ def put(value: Any, at: tuple[str | int, ...], odd: Any) -> Any:
     """The same value with `odd` in that place."""
     if not at:
         return None if odd is GONE else odd
-    changed = deepcopy(value)
+    changed = value.copy()
     held = changed
-    for key in at[:-1]:
+    for key in at[:-1]:  # only what leads to the place is copied
+        held[key] = held[key].copy()
         held = held[key]
     if odd is GONE:
         del held[at[-1]]

@@ -13,6 +13,9 @@ from inspector.config.settings import Settings
 from inspector.replay import first_run, replay
 from inspector.replay.case import Case, open_case
 from inspector.report.facts import view
+from inspector.report.findings import collect
+from inspector.report.judged_turn import judged_turn_of
+from inspector.report.verdict import verdict_word
 from inspector.sessions import open_paths
 from inspector.sessions.agents import samples
 from inspector.whatif.axes import Axis
@@ -49,17 +52,17 @@ def case_of(*exchanges: dict) -> Case:
 
 
 def brute(case: Case, settings: Settings) -> list[End]:
-    """The ends of all turns from a whole replay, as `TurnFacts` has them."""
+    """The ends of all turns from a whole replay. Verdicts have no advice here: it tries many runs of its own."""
     made = replay(case, settings)
     ends = []
-    for turn, facts in zip(made.turns, view(made).turns, strict=True):
+    for turn, noted in zip(made.turns, collect(made, []), strict=True):
+        word, complete = verdict_word(judged_turn_of(made, turn, noted))
         step = made.trace.steps[turn.decided]
         count = sum(len(answer) for answer in step.turn.answers)
         unseen = any(isinstance(own.event, ProviderResponse) and own.event.cut_unseen
                      for own in made.trace.steps[turn.first : turn.decided + 1])
         ends.append(End(step.turn.outcome or step.turn.state, step.turn.terminal or "", "", count, step.turn.spend,
-                        step.fidelity.value, cut_unseen=unseen, verdict=facts.verdict.word,
-                        complete=facts.verdict.complete and not unseen))
+                        step.fidelity.value, cut_unseen=unseen, verdict=word, complete=complete and not unseen))
     return ends
 
 
@@ -255,6 +258,8 @@ def test_each_cell_of_each_sample_is_what_a_replay_of_its_own_gives(sample):
     around = (Axis("continuation_max_attempts", (0, 1, 3, 5, 10)), Axis("max_tokens", (10, 40, 80, 200, None)))
     same_everywhere(case, Grid(around))
     same_everywhere(case, Grid(around, Settings(simulate=True)))
+    viewed = [turn.verdict for turn in view(replay(case, Settings())).turns]
+    assert [end.verdict for end in brute(case, Settings())] == [verdict.word for verdict in viewed]
     same_everywhere(case, Grid((Axis("continuation_max_total_completion_tokens", (30, 100, 200, 201, None)),
                                 Axis("continuation_tool_repair_attempts", (0, 1, 2)),
                                 Axis("max_resumes", (0, 1)))))
