@@ -88,7 +88,7 @@ class FollowedFile:
         try:
             with open(self.path, "rb") as file:
                 found = self._further(file) or self._anew(file)
-            return found or opening.read_file(self.path, self._options, build=self._build)
+            return found or opening.read_file(self.path, self._options, build_one=self._build)
         except (OSError, intake.BoundError) as why:
             self._growth = None
             return opening.unread_file(self.path, why)

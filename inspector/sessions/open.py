@@ -229,7 +229,7 @@ def _name(source: Input) -> str:
 Build = Callable[[RawExchange, str, Options, redact.Counts | None], Exchange | UnbuiltExchange]
 
 
-def read_file(path: str, options: Options, head: bytes = b"", build: Build = build) -> OpenedFile:
+def read_file(path: str, options: Options, head: bytes = b"", build_one: Build | None = None) -> OpenedFile:
     """Reads one file. A large one that grows line by line is read in pieces, every other whole.
 
     Raises:
@@ -243,7 +243,7 @@ def read_file(path: str, options: Options, head: bytes = b"", build: Build = bui
             if name is not None and IMPORTERS[name].grows:
                 file.seek(0)
                 return _imported(path, name, file, options)
-    return _read(path, _bytes_of(path, head), options, build)
+    return _read(path, _bytes_of(path, head), options, build_one)
 
 
 def _bytes_of(path: str, head: bytes = b"") -> bytes:
@@ -310,7 +310,7 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
     return "", [(source, found), *(() if alone else files_beside(source, options))]
 
 
-def _read(path: str, data: bytes, options: Options, build: Build = build) -> OpenedFile:
+def _read(path: str, data: bytes, options: Options, build_one: Build | None = None) -> OpenedFile:
     if not data or data.isspace():
         return _failed(path, f"empty: {EXPECTED}"), []
     plain = unpack(data, room=options.room) if data.startswith(intake.PACKED) else data
@@ -320,11 +320,11 @@ def _read(path: str, data: bytes, options: Options, build: Build = build) -> Ope
     name = choose(head, path)
     if name is None:
         return _failed(path, refusal(head, path) if head.startswith(SQLITE) else unknown(plain)), []
-    return _imported(path, name, plain, options, build)
+    return _imported(path, name, plain, options, build_one)
 
 
 def _imported(
-    path: str, name: str, data: bytes | IO[bytes], options: Options, build: Build = build
+    path: str, name: str, data: bytes | IO[bytes], options: Options, build_one: Build | None = None
 ) -> OpenedFile:
     try:
         reading = importer(name).read(data, path, options)  # type: ignore[arg-type] # a file: of formats that grow alone
@@ -332,18 +332,18 @@ def _imported(
         return _failed(path, str(why), name), []
     except ODD as why:
         return _failed(path, f"a file that {unusable(why)}: {EXPECTED}", name), []
-    return decode_reading(path, name, reading, options, build)
+    return decode_reading(path, name, reading, options, build_one)
 
 
 def decode_reading(
-    path: str, format_name: str, reading: FileReading, options: Options, build: Build = build
+    path: str, format_name: str, reading: FileReading, options: Options, build_one: Build | None = None
 ) -> OpenedFile:
     """The result of an importer for one file, with its raw exchanges decoded."""
     exchanges = list(reading.exchanges)
     refused: list[tuple[RawExchange, UnbuiltExchange]] = []
     for raw in reading.raws:
         try:
-            built = build(raw, path, options, reading.masked)
+            built = (build_one or build)(raw, path, options, reading.masked)
         except ODD as why:
             built = UnbuiltExchange(f"an exchange that {unusable(why)}")
         if isinstance(built, Exchange):
