@@ -21,7 +21,7 @@ SAYS = {
     "inspector replay sample:01 --set max_tokens=160 --simulate": "fidelity: SIMULATED from step",
     "inspector tune sample:01": "the smallest budget that completes each turn",
     "inspector policies sample:10": "ran a cut call",
-    "inspector providers call-cut": "46 dialects",
+    "inspector providers call-cut": "52 dialects",
     "inspector explain sample:18": "no stop reason recorded, max_tokens inferred",
     "inspector export sample:10 --to bug --out report": "loop-inspector-agent-ran_held_call.jsonl",
 }

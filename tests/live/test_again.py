@@ -128,7 +128,7 @@ def test_a_recorded_address_over_plain_http_gets_a_key_only_where_it_is_named(
     assert "nothing was sent: standard input is no terminal" in told.err
     idle = ran("replay", recording, "--insecure-http", "far.example")
     assert idle.code == 2
-    assert "expected --live" in idle.err
+    assert "--insecure-http needs --live" in idle.err
 
 
 def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_path: Path) -> None:
@@ -144,8 +144,8 @@ def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_
     # request after an empty answer: 80 each, which is twice the cap of a retry of twice the cap, as the bound allows.
     assert lines[3].startswith("greatest possible cost: 240 tokens out and about ")
     assert "in 6 requests" in lines[3]
-    assert lines[-1] == ("inspector: nothing was sent: standard input is no terminal, and --yes does not say that it "
-                         "may be")
+    assert lines[-1] == ("inspector: nothing was sent: standard input is no terminal that could confirm it; "
+                         "--yes sends at once")
     assert not (tmp_path / "data" / "live").exists()
 
 
@@ -156,8 +156,8 @@ def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_
     (("--live", "--yes", "--turn", "1", "--from-step", "2"), "leave one of them out"),
     (("--live", "--yes", "--set", "max_tokens=9@2", "--set", "max_tokens=8@3"), "a live run begins at one step"),
     (("--live", "--simulate", "--turn", "1"), "two sources"),
-    (("--model", "x"), "expected --live with it"),
-    (("--yes",), "expected --live with it"),
+    (("--model", "x"), "--model needs --live"),
+    (("--yes",), "--yes needs --live"),
     (("--live", "--yes", "--turn", "1", "--key-env", "NOT_SET_ANYWHERE"), "--key-env: NOT_SET_ANYWHERE is not set"),
     (("--live", "--yes", "--turn", "1", "--base-url", "ftp://x"), "--base-url: expected http://HOST"),
     (("--live", "--yes", "--turn", "1", "--tools", "absent.json"), "--tools absent.json: No such file"),
