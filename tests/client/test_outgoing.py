@@ -242,6 +242,10 @@ def test_a_token_that_never_came_cannot_be_sent() -> None:
     ("anthropic_messages", "moonshot", "kimi-k2", False),
     ("gemini_generate", "gemini", "gemini-3-pro", False),
     ("ollama_chat", "ollama", "llama3.2", False),
+    ("ollama_generate", "ollama", "llama3.2", False),
+    ("openai_completions", "vllm", "any", True),
+    ("openai_completions", "openai", "gpt-3.5-turbo-instruct", True),
+    ("anthropic_complete", "anthropic", "claude-2.1", True),
 ])
 def test_a_prefill_is_asked_for_only_where_it_is_taken(api: str, profile: str, model: str, prefills: bool) -> None:
     """Continuation notes, part B: Claude from 4.6 on answers 400 to a conversation that ends with the assistant."""
