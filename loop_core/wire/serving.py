@@ -100,10 +100,14 @@ def budget_words(word: str, full: str | None = None) -> dict[Moment, Spelling]:
     return says if full is None else {**says, Moment.FULL: say(full)}
 
 
-NO_CALLS: Mapping[str, str] = dict.fromkeys((
-    "malformed_call", "refused_repair", "leaked_call", "no_call", "no_index", "one_index", "wandering_index",
-    "fresh_ids"), "it has no calls")
-"""The faults that have no meaning in a format without calls -> why."""
+ONLY_TEXT: Mapping[str, str] = {
+    **dict.fromkeys(("malformed_call", "refused_repair", "leaked_call", "no_call", "no_index", "one_index",
+                     "wandering_index", "fresh_ids"), "it has no calls"),
+    "paused": "it has no word for a pause",
+    "fallback": "it has no block that tells of it",
+    "commentary": "a completion has no phase",
+}
+"""The faults that have no meaning in a format whose answers are text alone -> why."""
 
 Says = Mapping[Moment, Spelling | None]
 """What is said at each moment; None if nothing is known of how."""
@@ -146,6 +150,16 @@ class StopPlace(NamedTuple):
 def itself(value: Event) -> Sequence[Event]:
     """The place is the value itself."""
     return (value,)
+
+
+def in_delta(value: Event) -> Sequence[Event]:
+    """The place is the delta of an event, or a whole body."""
+    return (value.get("delta", value),)
+
+
+def by_index(value: Event) -> Sequence[tuple[Event, str]]:
+    """The event itself has the index of its part."""
+    return [(value, "index")] if "index" in value else []
 
 
 class RequestRefusal(NamedTuple):

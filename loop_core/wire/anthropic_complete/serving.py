@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from loop_core.wire.anthropic_messages.serving import ERRORS, refused
 from loop_core.wire.demands import Demands, Member
 from loop_core.wire.serving import (
-    NO_CALLS,
+    ONLY_TEXT,
     Event,
     Moment,
     OwnServer,
@@ -27,11 +27,8 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.FAILED: fails(None, "Overloaded", "overloaded_error"),
 }
 CANNOT: Mapping[str, str] = {
-    **NO_CALLS,
+    **ONLY_TEXT,
     "filtered": "it has no word for a filter",
-    "paused": "it has no word for a pause",
-    "fallback": "it has no block that tells of it",
-    "commentary": "a completion has no phase",
     "empty_choices": "it has no choices",
     "done_without_reason": "the end has no mark of its own",
 }

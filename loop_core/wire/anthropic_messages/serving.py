@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from loop_core.wire.demands import (
@@ -41,7 +41,9 @@ from loop_core.wire.serving import (
     StopPlace,
     TokenCount,
     budget_words,
+    by_index,
     fails,
+    in_delta,
     say,
 )
 
@@ -81,14 +83,6 @@ ERRORS: Mapping[int, str] = {
 
 def _text(name: str | None, value: Event) -> tuple[Event, str]:
     return (value["delta"], "text") if name == "content_block_delta" else ({}, "")
-
-
-def _told(value: Event) -> Sequence[Event]:
-    return (value.get("delta", value),)
-
-
-def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
-    return [(value, "index")] if "index" in value else []
 
 
 def refused(why: RequestRefusal) -> Event:
@@ -248,12 +242,12 @@ SERVING = Serving(
     client='anthropic.Anthropic(base_url="{base}", api_key="any")',
     says=SAYS,
     text=_text,
-    stop_place=StopPlace(_told, ("stop_reason",), null=True),
+    stop_place=StopPlace(in_delta, ("stop_reason",), null=True),
     calls=CallFraming.BLOCKS,
     answer_id="msg_{}",
     call_id="toolu_{}",
     counts_early=True,
-    indexes=_indexes,
+    indexes=by_index,
     errors=ERRORS,
     error_body=refused,
     stops=("stop_sequences",),

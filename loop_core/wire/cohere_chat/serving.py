@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, first_ids, inside, items
 from loop_core.wire.serving import (
@@ -15,7 +15,9 @@ from loop_core.wire.serving import (
     Spelling,
     StopPlace,
     budget_words,
+    by_index,
     fails,
+    in_delta,
     say,
 )
 
@@ -42,14 +44,6 @@ ENDS: Mapping[str, str] = {"context_full": "completed"}
 
 def _text(name: str | None, value: Event) -> tuple[Event, str]:
     return (value["delta"]["message"]["content"], "text") if name == "content-delta" else ({}, "")
-
-
-def _told(value: Event) -> Sequence[Event]:
-    return (value.get("delta", value),)
-
-
-def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
-    return [(value, "index")] if "index" in value else []
 
 
 def _refused(refused: RequestRefusal) -> Event:
@@ -137,12 +131,12 @@ SERVING = Serving(
     client='cohere.ClientV2(base_url="{base}", api_key="any")',
     says=SAYS,
     text=_text,
-    stop_place=StopPlace(_told, ("finish_reason",)),
+    stop_place=StopPlace(in_delta, ("finish_reason",)),
     answer_id="{}",
     call_id="call_{}",
     names_model=False,
     calls_last=True,
-    indexes=_indexes,
+    indexes=by_index,
     errors={},
     error_body=_refused,
     stops=("stop_sequences",),

@@ -16,6 +16,7 @@ from loop_core.wire.serving import (
     Spelling,
     StopPlace,
     budget_words,
+    by_index,
     fails,
     say,
 )
@@ -52,10 +53,6 @@ def _text(name: str | None, value: Event) -> tuple[Event, str]:
 
 def _told(value: Event) -> Sequence[Event]:
     return (value.get("interaction", value),)
-
-
-def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
-    return [(value, "index")] if "index" in value else []
 
 
 def _refused(refused: RequestRefusal) -> Event:
@@ -108,7 +105,7 @@ SERVING = Serving(
     calls=CallFraming.BLOCKS,
     answer_id="v1_{}",
     call_id="fc_{}",
-    indexes=_indexes,
+    indexes=by_index,
     stops=("generation_config", "stop_sequences"),
     errors=ERRORS,
     error_body=_refused,

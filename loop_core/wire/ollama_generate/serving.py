@@ -8,7 +8,7 @@ from loop_core.wire.demands import Demands, Member
 from loop_core.wire.ollama_chat.serving import MEMBERS as CHAT_MEMBERS
 from loop_core.wire.ollama_chat.serving import RULES, dated, json_shape, refused
 from loop_core.wire.serving import (
-    NO_CALLS,
+    ONLY_TEXT,
     Event,
     Moment,
     OwnServer,
@@ -27,11 +27,8 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.FAILED: fails(None, "an error was encountered while running the model", retryable=False),
 }
 CANNOT: Mapping[str, str] = {
-    **NO_CALLS,
+    **ONLY_TEXT,
     "filtered": "it has no word for a filter",
-    "paused": "it has no word for a pause",
-    "fallback": "it has no block that tells of it",
-    "commentary": "a completion has no phase",
     "empty_choices": "it has no choices",
 }
 ENDS: Mapping[str, str] = {"context_full": "completed"}

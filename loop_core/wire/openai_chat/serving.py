@@ -68,12 +68,13 @@ def _text(name: str | None, value: Event) -> tuple[Event, str]:
     return value["choices"][0]["delta"], "content"
 
 
-def _choices(value: Event) -> Sequence[Event]:
+def choices(value: Event) -> Sequence[Event]:
+    """The choices of a body or a chunk."""
     return value.get("choices") or ()
 
 
 def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
-    return [(call, "index") for choice in _choices(value) for call in choice.get("delta", {}).get("tool_calls", ())]
+    return [(call, "index") for choice in choices(value) for call in choice.get("delta", {}).get("tool_calls", ())]
 
 
 def dated(value: Event) -> bool:
@@ -136,7 +137,8 @@ MEMBERS: tuple[Member, ...] = (
 )
 
 
-def _model(body: Body) -> RequestError | None:
+def model_named(body: Body) -> RequestError | None:
+    """Refuses a request that names no model."""
     return None if isinstance(body.get("model"), str) else RequestError("a model parameter is expected")
 
 
@@ -183,7 +185,8 @@ def _choice(body: Body) -> RequestError | None:
     return None
 
 
-def _stream_options(body: Body) -> RequestError | None:
+def stream_options(body: Body) -> RequestError | None:
+    """Refuses options of a stream without a stream."""
     if body.get("stream_options") is None or body.get("stream") is True:
         return None
     return RequestError("'stream_options' is only allowed where 'stream' is true", param="stream_options")
@@ -197,10 +200,10 @@ def _word_json(body: Body) -> RequestError | None:
 
 
 RULES: tuple[Rule, ...] = (
-    Rule("model", _model, "400 without code and param, as Azure and OpenAI answer"),
+    Rule("model", model_named, "400 without code and param, as Azure and OpenAI answer"),
     Rule("pairs", _pairs, "GhidrAssist#45, openai-python threads: param messages.[N].role, no code"),
     Rule("choice", _choice, "dapr-agents#248; writer-framework PR#1013"),
-    Rule("stream_options", _stream_options, "API reference: only set this when you set stream: true"),
+    Rule("stream_options", stream_options, "API reference: only set this when you set stream: true"),
     Rule("word_json", _word_json, "API reference, response_format: json_object"),
 )
 
@@ -219,7 +222,7 @@ SERVING = Serving(
     client='openai.OpenAI(base_url="{base}", api_key="any")',
     says=SAYS,
     text=_text,
-    stop_place=StopPlace(_choices, ("finish_reason", "native_finish_reason"), null=True),
+    stop_place=StopPlace(choices, ("finish_reason", "native_finish_reason"), null=True),
     answer_id="chatcmpl-{}",
     call_id="call_{}",
     indexes=_indexes,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from loop_core.wire.demands import Body, Demands, Member, RequestError, Rule, Telling
-from loop_core.wire.openai_chat.serving import dated
+from loop_core.wire.demands import Demands, Member, Rule, Telling
+from loop_core.wire.openai_chat.serving import choices, dated, model_named, stream_options
 from loop_core.wire.serving import (
-    NO_CALLS,
+    ONLY_TEXT,
     Event,
     Moment,
     OwnServer,
@@ -27,10 +27,7 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.FAILED: fails(None, "The server had an error while processing the request.", "server_error"),
 }
 CANNOT: Mapping[str, str] = {
-    **NO_CALLS,
-    "paused": "it has no word for a pause",
-    "fallback": "it has no block that tells of it",
-    "commentary": "a completion has no phase",
+    **ONLY_TEXT,
     "done_without_reason whole": "a whole body has no mark",
 }
 ENDS: Mapping[str, str] = {"context_full": "completed", "echoed": "no_progress"}
@@ -38,10 +35,6 @@ ENDS: Mapping[str, str] = {"context_full": "completed", "echoed": "no_progress"}
 
 def _text(name: str | None, value: Event) -> tuple[Event, str]:
     return value["choices"][0], "text"
-
-
-def _choices(value: Event) -> Sequence[Event]:
-    return value.get("choices") or ()
 
 
 # -- What it demands -------------------------------------------------------------------------------------------------
@@ -69,19 +62,9 @@ MEMBERS: tuple[Member, ...] = (
 )
 
 
-def _model(body: Body) -> RequestError | None:
-    return None if isinstance(body.get("model"), str) else RequestError("a model parameter is expected")
-
-
-def _stream_options(body: Body) -> RequestError | None:
-    if body.get("stream_options") is None or body.get("stream") is True:
-        return None
-    return RequestError("'stream_options' is only allowed where 'stream' is true", param="stream_options")
-
-
 RULES: tuple[Rule, ...] = (
-    Rule("model", _model, "as in Chat Completions"),
-    Rule("stream_options", _stream_options, "API reference: only set this when you set stream: true"),
+    Rule("model", model_named, "as in Chat Completions"),
+    Rule("stream_options", stream_options, "API reference: only set this when you set stream: true"),
 )
 
 SERVING = Serving(
@@ -90,7 +73,7 @@ SERVING = Serving(
     client='openai.OpenAI(base_url="{base}", api_key="any").completions',
     says=SAYS,
     text=_text,
-    stop_place=StopPlace(_choices, ("finish_reason",), null=True),
+    stop_place=StopPlace(choices, ("finish_reason",), null=True),
     answer_id="cmpl-{}",
     stops=("stop",),
     cannot=CANNOT,
