@@ -117,7 +117,7 @@ def _longest(prompt: str, text: str) -> tuple[int, int]:
     found, first = (0, 0), text[:CHARACTERS]
     at = prompt.find(first, 1)
     while at >= 0:
-        size = _common(prompt[at:], text)
+        size = _common(prompt[at : at + len(text)], text)
         sure = size >= LIKELY or at + size == len(prompt) or (
             size == len(text) and prompt.startswith("\n\n", at + size))
         if sure and size > found[1]:
