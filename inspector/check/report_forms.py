@@ -40,7 +40,7 @@ def totals_line(report: Report) -> str:
     """The totals of a report in one line."""
     counts = Counter(problem.severity for problem in report.problems)
     turns, lost = report.turns, sum(not turn.complete for turn in report.turns)
-    found = ", ".join(f"{counts[severity]:,} {severity}{'s' if counts[severity] != 1 and severity != 'info' else ''}"
+    found = ", ".join(count_of(counts[severity], severity, "info" if severity == "info" else "")
                       for severity in GLYPHS if counts[severity]) or "nothing found"
     read = count_of(len(report.files), "file")
     empty = sum(not file.turns and not file.error for file in report.files)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from inspector.config.settings import command, settings_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View
-from inspector.report.lines.spans import inert, one_line
+from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.times import time_phrases, took_phrase, turn_times
 from inspector.report.token_costs import cost_text, session_cost, turn_cost
 from inspector.report.turn_rows import name_of
@@ -101,13 +101,9 @@ def _lines(
             yield from _deciding_bytes(view, turn) if with_bytes else ()
 
 
-def _many(count: int, one: str, more: str) -> str:
-    return f"{count:,} {one if count == 1 else more}"
-
-
 def _input(given: Input) -> Iterator[str]:
-    skipped = f", {_many(len(given.skipped), 'entry', 'entries')} skipped" if given.skipped else ""
-    read = _many(given.responses, "response", "responses")
+    skipped = f", {count_of(len(given.skipped), 'entry', 'entries')} skipped" if given.skipped else ""
+    read = count_of(given.responses, "response")
     yield f"read {one_line(given.path)}: {given.format or 'nothing'}, {read}{skipped}"
     for why, count in _counted(entry.why for entry in given.skipped):
         yield f"  skipped {count}: {one_line(why)}"

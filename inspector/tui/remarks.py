@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from inspector.report.lines.outline import FilteredOutline
+from inspector.report.lines.spans import count_of
 from inspector.report.lines.steps import NO_REMARKS, Remarks
 from inspector.tui.session_files import STDIN
 from inspector.tui.stage import SessionPart, SessionStage
@@ -105,9 +106,9 @@ class RemarkBook(SessionPart):
         kept = store.kept
         before = [Breakpoint(text, on) for text, on in kept.breakpoints.items()]
         self.breakpoints = tuple({each.text: each for each in (*before, *self.breakpoints)}.values())
-        counts = [f"{count:,} {word}{'' if count == 1 else ending}" for count, word, ending in (
-            (len(tree.every) - 1, "branch", "es"), (len(kept.marks), "mark", "s"), (len(kept.notes), "note", "s"),
-            (len(kept.breakpoints), "breakpoint", "s")) if count]
+        counts = [count_of(count, word, words) for count, word, words in (
+            (len(tree.every) - 1, "branch", "branches"), (len(kept.marks), "mark", ""), (len(kept.notes), "note", ""),
+            (len(kept.breakpoints), "breakpoint", "")) if count]
         branches = len(tree.every) > 1
         found = _remarks_of(kept)
         self.stage.runs.join_store(store, tree)  # what was done meanwhile is kept now, and was not there before

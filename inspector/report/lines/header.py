@@ -167,7 +167,7 @@ def spent_title(view: View, turn: TurnFacts) -> Line:
 
 def output(spent: Spend) -> str:
     """The turn's output tokens in words, with what is uncertain about them."""
-    told = f"{spent.output_tokens:,} output token{'' if spent.output_tokens == 1 else 's'}"
+    told = count_of(spent.output_tokens, "output token")
     doubt = ", ".join(doubts(spent))
     return f"{told} ({doubt})" if doubt else told
 

@@ -43,9 +43,9 @@ def inert(text: str) -> str:
     return _ANY.sub(_mark, text.replace("\r\n", "\n"))
 
 
-def count_of(count: int, noun: str) -> str:
-    """A number of things in words, such as `1 turn` and `2,000 turns`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def count_of(count: int, noun: str, nouns: str = "") -> str:
+    """A number of things in words, such as `1 turn` and `2,000 turns`; `nouns` is a plural of another form."""
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
 
 
 def one_line(text: str, width: int | None = None) -> str:
