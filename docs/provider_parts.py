@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from parts import code, table
 
-from inspector.provider.dialect_lines import SILENT, cells, entries
+from inspector.provider.dialect_lines import cells, entries
 from inspector.provider.dialect_rows import DialectRow, rows
 from inspector.provider.dialects import DIALECTS, PEER_VERSIONS
 from inspector.provider.scenarios import SCENARIOS
@@ -43,7 +43,7 @@ def _told(scenario: str) -> str:
         _, raw, mapped, effective, seen, call, decision, differ = (text_of(cell) for cell in cells(row))
         names = ", ".join([code(row.name), *(code(each.name.partition("/")[2]) for each in like)])
         if not isinstance(row, DialectRow):
-            lines.append((names, SILENT, *[""] * 6))
+            lines.append((names, row.why, *[""] * 6))
             continue
         word = raw if row.exchange.response.raw_stop_reason is None else code(raw)
         lines.append((names, word, code(mapped), effective, seen, call, decision, differ))

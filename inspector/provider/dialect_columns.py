@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from inspector.provider.dialect_lines import SILENT, TableEntry, cells, name_of, reason, word
+from inspector.provider.dialect_lines import TableEntry, cells, name_of, reason, word
 from inspector.provider.dialect_rows import DialectRow, SilentRow, TableRow
 from inspector.provider.dialects import PEER_VERSIONS
 from inspector.report.lines.spans import (
@@ -107,7 +107,7 @@ def line(each: Shown, layout: ColumnLayout, measure: Measure = cells_of, mark: s
         return (Span(each, Tone.TITLE),)
     head: Line = (Span(INDENT), *name_of(each, short=True))
     if not isinstance(each.row, DialectRow):
-        return (*head, Span(" " * (layout.names + GAP - width_of(head, measure))), Span(SILENT, Tone.DIM))
+        return (*head, Span(" " * (layout.names + GAP - width_of(head, measure))), Span(each.row.why, Tone.DIM))
     row = [head, *(column.cell(each.row) for column in layout.columns)]
     return side_by_side(row, (layout.names, *layout.sizes), measure, mark)
 
@@ -151,7 +151,7 @@ def sheet(row: TableRow, like: Sequence[TableRow] = ()) -> Listed:
     if like:
         last.append(field("says the same", Span(", ".join(other.name.partition("/")[2] for other in like))))
     if isinstance(row, SilentRow):
-        return Listed([*lines, field("here", Span(SILENT, Tone.WARN)), *last])
+        return Listed([*lines, field("here", Span(row.why, Tone.WARN)), *last])
     return Listed([*lines, *_words(row), *_calls(row), *_decided(row), *_peers(row), *last])
 
 

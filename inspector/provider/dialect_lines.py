@@ -16,8 +16,6 @@ from inspector.report.lines.glyphs import STOP
 from inspector.report.lines.spans import Line, Span, Tone, clip, count_of, join_groups, safe, width_of, wrap_line
 from loop_core.judge.classify import FINISHED
 
-SILENT = "nothing is known of how it says so"
-
 COLUMNS = ("dialect", "raw word", "mapped", "effective", "seen by", "the call", "decision", "peers that differ")
 GAP = 2
 
@@ -42,7 +40,7 @@ def cells(row: TableRow) -> tuple[Line, ...]:
     """One cell for each of `COLUMNS`."""
     name: Line = (safe(row.name, Tone.STRONG),)
     if isinstance(row, SilentRow):
-        return name, (Span(SILENT, Tone.DIM),), (), (), (), (), (), ()
+        return name, (Span(row.why, Tone.DIM),), (), (), (), (), (), ()
     mapped, stop = row.judged.mapped.normalized, row.judged.stop.normalized
     role = STOP[stop][1]
     tightened = Span(" ⚠", Tone.WARN) if mapped is not stop else Span("")

@@ -153,6 +153,7 @@ class SilentRow:
 
     dialect: Dialect
     played: PlayedScenario
+    why: str = "nothing is known of how it says so"
 
     @property
     def name(self) -> str:
@@ -182,8 +183,10 @@ def row_view(row: DialectRow) -> View:
 
 
 def _told(dialect: Dialect, played: PlayedScenario, settings: Settings) -> TableRow:
-    spelling = dialect.spelling(played.moment)
-    if spelling is None or (wire(dialect.api).no_tools and _calls(played.scenario.parts)):
+    spelling, no_tools = dialect.spelling(played.moment), wire(dialect.api).no_tools
+    if no_tools and _calls(played.scenario.parts):
+        return SilentRow(dialect, played, no_tools)
+    if spelling is None:
         return SilentRow(dialect, played)
     sent = tuple(response_pieces(dialect, spelling, played))
     case = _case(dialect, spelling, played, sent)

@@ -13,6 +13,7 @@ from inspector.provider.dialect_rows import DialectRow, TableRow, rows
 from inspector.provider.scenarios import SCENARIOS
 from loop_core.judge.gate import Admission
 from loop_core.values import Stop
+from loop_core.wire import wire
 
 Outcome = tuple[str | None, str, str, str, str]
 
@@ -295,8 +296,10 @@ def test_other_endings_are_told_as_the_servers_do(
     ("call-cut", PROMPTED), ("two-calls", PROMPTED), ("call-then-text", PROMPTED), ("call-done", PROMPTED),
 ])
 def test_what_a_format_cannot_say_is_not_made_up(scenario: str, apis: set[str]) -> None:
-    silent = {row.dialect.api for row in told_of(scenario) if not isinstance(row, DialectRow)}
-    assert silent == apis
+    silent = {row.dialect.api: row.why for row in told_of(scenario) if not isinstance(row, DialectRow)}
+    assert set(silent) == apis
+    without = {api for api, why in silent.items() if why == wire(api).no_tools}
+    assert without == (apis if apis == PROMPTED else set()), "what has no calls says so, and not that nothing is known"
 
 
 # -- the libraries ---------------------------------------------------------------------------------------------------
