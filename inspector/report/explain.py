@@ -5,6 +5,7 @@ No colour, no box, no cursor movement; every line can be read aloud. Transcript 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.times import time_phrases, took_phrase, turn_times
 from inspector.report.token_costs import cost_text, session_cost, turn_cost
-from inspector.report.turn_rows import name_of
+from inspector.report.turn_rows import answers_path, name_of
 from inspector.sessions.recording import Input
 from loop_core.judge.gate import Admission
 from loop_core.turn.trace import Fidelity
@@ -93,12 +94,26 @@ def _lines(
         findings.setdefault(noted.response, []).append(line)
     if only is not None:
         yield f"filter: {len(only)} of {len(view.responses)} responses match"
-    for number, turn in enumerate(view.turns, start=1):
+    files = _places_in_files(view)
+    for number, (turn, file) in enumerate(zip(view.turns, files, strict=True), start=1):
         indices = [index for index in turn.responses if only is None or index in only]
         if indices and (everything or not turn.verdict.clean):
             yield ""
-            yield from _turn(view, number, turn, indices, findings, read)
+            yield from _turn(view, number, turn, file, indices, findings, read)
             yield from _deciding_bytes(view, turn) if with_bytes else ()
+
+
+def _places_in_files(view: View) -> list[str]:
+    """For each turn its file and its number there, as the app counts; empty where one file holds all turns."""
+    if sessions_in(view) < 2:
+        return [""] * len(view.turns)
+    paths = [answers_path(view, turn) for turn in view.turns]
+    totals, before = Counter(paths), Counter[str]()
+    places = []
+    for path in paths:
+        before[path] += 1
+        places.append(f"{path}, turn {before[path]} of {totals[path]}")
+    return places
 
 
 def _input(given: Input) -> Iterator[str]:
@@ -123,13 +138,15 @@ def _counted(words: Iterable[str]) -> list[tuple[str, int]]:
 
 
 def _turn(
-    view: View, number: int, turn: TurnFacts, indices: Sequence[int], findings: dict[int | None, list[str]],
-    read: ReadOptions | None,
+    view: View, number: int, turn: TurnFacts, file: str, indices: Sequence[int],
+    findings: dict[int | None, list[str]], read: ReadOptions | None,
 ) -> Iterator[str]:
     from inspector.report.lines.header import output
 
     verdict = turn.verdict
     yield f"turn {number} of {len(view.turns)} ({turn.id}): {verdict.word} · {one_line(verdict.sentence)}"
+    if file:
+        yield f"  file: {one_line(file)}"
     exchange = view.responses[turn.responses[0]].exchange if turn.responses else None
     if exchange is not None and exchange.session not in ("", name_of(exchange.path, view.inputs)):
         yield f"  session: {one_line(exchange.session)}"

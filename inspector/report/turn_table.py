@@ -103,9 +103,9 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
     """The columns of the table, the most important first; ages count back from `now`, in seconds since the epoch."""
     return (
         TurnColumn("verdict", Column("verdict", lambda row: row.verdict.id if row.verdict else None, _verdict),
-                   lambda row: row.severe, (24, 24, 24)),
+                   lambda row: row.severe, (19, 19, 24)),
         TurnColumn("session", _text("file", lambda row: row.file, _name),
-                   lambda row: (row.name, row.file, row.number), (10, 16, 34)),
+                   lambda row: (row.name, row.file, row.number), (10, 22, 34)),
         TurnColumn(REASON, Column("reason", lambda row: row.effective or None, _reason),
                    lambda row: (row.effective, row.raw or row.noted) if row.verdict else None, (20, 23, 30)),
         TurnColumn("turn", _text("turn", lambda row: row.number or None, _number),
@@ -230,7 +230,10 @@ def about(row: TurnRow) -> list[Line]:
 # -- The head of a report over many sessions -------------------------------------------------------------------------
 
 WIDE = 200
-"""Cells of a line of the table in a report. It has no ages: the same files give the same report tomorrow."""
+"""Cells of a line of the table in a report."""
+FILE = TurnColumn("file", _text("file", lambda row: row.file, lambda row: row.file.rpartition("/")[2]),
+                  lambda row: row.file, (16, 30, 40))
+"""The file's name: a reader of a report types it, where the app opens the row."""
 
 
 def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
@@ -238,14 +241,14 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
 
     Without `everything`, turns that need no attention are counted and not listed.
     """
-    every = columns(0)
-    listed = [rows[at] for at in sorted_rows(rows, every[0])]
+    # No ages: the same files give the same report tomorrow.
+    verdict, *others = (column for column in columns(0) if column.name not in ("age", "message"))
+    listed = [rows[at] for at in sorted_rows(rows, verdict)]
     shown = [row for row in listed if everything or row.verdict is None or not row.verdict.clean]
     turns = [row for row in rows if row.verdict is not None]
     yield f"{count_of(len(turns), 'turn')} in {count_of(len({row.session for row in turns}), 'session')}"
     if shown:
-        laid = [(column, size) for column, size in layout(every, WIDE)
-                if column.name not in ("age", "message")]
+        laid = layout((verdict, FILE, *others), WIDE)
         yield text_of(heading(laid)).rstrip()
         yield from (text_of(cells_of(row, laid)).rstrip() for row in shown)
     if len(shown) < len(listed):

@@ -24,7 +24,7 @@ class Attention(SessionPart):
     """The turns with a bad verdict, the worst first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("!", "attention", "attention", id="attention",
+        Binding("!", "attention", "worst", id="attention",
                 tooltip="The next turn that needs attention, the worst first: the step that its verdict is about"),
         Binding("V", "verdict", "verdict", show=False, id="verdict",
                 tooltip="The whole verdict on this turn, with its advice and findings, and how the other turns fare"),

@@ -35,7 +35,7 @@ class Branches(SessionPart):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "limits", "limits", id="limits",
                 tooltip="Edit limits, policy, profile, seam rule or method and run again"),
-        Binding("F", "advice", "advice", id="advice",
+        Binding("F", "advice", "try", id="advice",
                 tooltip="Follow the advice of this turn, else the one above: run with the settings that were tried"),
         Binding("E", "limits_from_here", "From here", show=False, id="limits.here",
                 tooltip="The same from this step on: what came before stays"),

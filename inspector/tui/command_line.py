@@ -141,7 +141,7 @@ def _file(stage: SessionStage, text: str) -> int:
     """The first step of a file, by the beginning of its name or a part of it that no other file has."""
     files = stage.run.outline.files
     if len(files) < 2:
-        raise CallerError("there is only one file")
+        raise CallerError("this session is one file: expected several; the table of turns opens another")
     wanted = text.lower()
     looks: tuple[Callable[[str], bool], ...] = (
         lambda name: name.lower() == wanted, lambda name: name.lower().startswith(wanted),

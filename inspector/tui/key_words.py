@@ -14,7 +14,7 @@ NAMES: Mapping[str, str] = {
     "comma": ",", "full_stop": ".", "less_than_sign": "<", "greater_than_sign": ">",
     "semicolon": ";", "apostrophe": "'", "quotation_mark": '"',
 }
-SHORT: Mapping[str, str] = {"backspace": "⌫"}
+SHORT: Mapping[str, str] = {"backspace": "⌫", "space": "␣"}
 """Names for which the key bar has a sign of one cell."""
 
 

@@ -29,7 +29,7 @@ from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError
 
 BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.body", "live.again", "live.say",
-       "step.forward", "attention", "limits", "advice", "tune", "export", "policies",
+       "step.forward", "attention", "limits", "advice", "tune", "policies", "export",
        "policies.open", "policies.next", "policies.each",
        "providers.open", "providers.play", "providers.next", "providers.more", "providers.each", "providers.policy",
        "turns.open", "turns.filter", "turns.search", "turns.sort", "picker.live", "providers",

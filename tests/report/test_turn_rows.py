@@ -225,8 +225,13 @@ def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_at
     assert lines[3] == "not listed: 1 turn (no attention needed; --all lists them)"
     assert lines[4] == "by verdict: 1 call held, 1 cut, completed"
     assert lines[5].startswith("by model: ")
-    assert "turn 2 of 2" in said
+    assert lines[1].split()[:2] == ["verdict", "file"]
+    assert "08-router-says-tool-calls.ses…" in lines[2]
+    head = next(at for at, line in enumerate(lines) if line.startswith("turn 2 of 2 (t2): CALL HELD"))
+    assert lines[head + 1] == f"  file: {SAMPLES[7]}, turn 1 of 1"
     assert "turn 1 of 2 (" not in said
+    alone = session_of(open_case(open_paths(SAMPLES[:1])), SAMPLES[:1]).original.view
+    assert "  file: " not in text(alone)
     assert "turn 1 of 2 (" in text(view)
     whole = text(view, table=True).splitlines()
     assert whole[0] == "2 turns in 2 sessions"

@@ -197,7 +197,7 @@ async def test_a_file_is_gone_to_by_a_part_of_its_name(tmp_path: Path) -> None:
 async def test_one_file_is_not_looked_for(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press(":", *"file story", "enter")
-        assert "there is only one file" in page(pilot.app)
+        assert "this session is one file" in page(pilot.app)
 
 
 async def test_escape_leaves_a_prompt(app_on: AppOn) -> None:

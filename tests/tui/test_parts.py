@@ -88,7 +88,7 @@ def test_what_follows_a_colon_is_a_turn_or_a_file(stage: Any) -> None:
     part = CommandLine(stage, branching([]), lambda turn: None)
     part.read("turn 2", {})()
     assert stage.step == stage.run.view.turns[1].run.first
-    for line, why in (("turn", "expected 1 to 2"), ("turn x", "expected 1 to 2"), ("file story", "only one file")):
+    for line, why in (("turn", "expected 1 to 2"), ("turn x", "expected 1 to 2"), ("file story", "is one file")):
         with pytest.raises(CallerError, match=why):
             part.read(line, {})
 

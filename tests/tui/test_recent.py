@@ -30,7 +30,7 @@ async def test_the_samples_are_listed_by_their_titles_the_first_under_the_cursor
         assert listed.selected.name == samples()[0].title
         assert listed.selected.paths == (short(samples()[0].path),)
         shown = page(app)
-        assert "▶ ✖ CUT CALL RUN           A gateway that" in shown
+        assert "▶ ✖ CUT CALL RUN      A gateway that" in shown
         assert "the agent ran it" in shown
         assert "1 CUT CALL RUN · 1 LIMIT REACHED" in shown
         assert "Recent files" not in shown

@@ -192,7 +192,7 @@ async def test_taking_the_advice_makes_the_run_that_was_tried(app_on: AppOn, siz
         advice = session(pilot).run.view.turns[0].verdict.advice
         assert advice is not None
         assert advice.set is not None
-        assert "F advice" in page(pilot.app)
+        assert "F try" in page(pilot.app)
         await pilot.press("F")
         turn = session(pilot).run.view.turns[0]
         assert (turn.terminal, turn.verdict.word) == ("completed", "CUT, COMPLETED")
