@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +159,21 @@ def told(app: App[Any]) -> str:
     return "\n".join(text_of(sheet.line(index)) for index in range(len(sheet)))
 
 
+async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
+    """Waits for a condition. The limit only ends a test that fails: a busy machine takes many times its usual time."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end, f"it never came to that:\n{page(pilot.app)}"
+        await pilot.pause(0.01)
+    await pilot.pause()
+
+
+async def store_open(pilot: Pilot[Any]) -> None:
+    """Waits until what is kept of the session has been read, or could not be."""
+    runs = pilot.app.screen_stack[0].runs
+    await until(pilot, lambda: runs.store is not None or bool(runs.unkeepable))
+
+
 def panes(pilot: Pilot[Any]) -> list[Widget]:
     """What can be scrolled down on the screen that is seen."""
     return [each for each in pilot.app.screen.query("*") if each.max_scroll_y > 0 and each.allow_vertical_scroll
@@ -170,9 +187,5 @@ async def check_wheel(pilot: Pilot[Any]) -> None:
     for pane in found:
         before = {each: each.scroll_offset.y for each in found}
         await pilot._post_mouse_events([MouseScrollDown] * 2, pane, (2, 1))
-        for _ in range(50):  # a busy machine takes a while
-            await pilot.pause(0.02)
-            moved = [each for each in found if each.scroll_offset.y != before[each]]
-            if moved:
-                break
-        assert moved == [pane], pane
+        await until(pilot, lambda before=before: any(each.scroll_offset.y != before[each] for each in found))
+        assert [each for each in found if each.scroll_offset.y != before[each]] == [pane], pane

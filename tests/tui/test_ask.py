@@ -21,7 +21,7 @@ from inspector.tui.panels import Cycle
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import Exports, SessionScreen
 from loop_core.values import Stop
-from tests.scenes.app import page, told
+from tests.scenes.app import page, told, until
 from tests.scenes.live import answer, streams
 from tests.scenes.live_branch import asked_body, cut_twice
 from tests.scenes.loopback import Fake, Peer
@@ -56,14 +56,6 @@ async def form_with_live(pilot: Pilot[Any], key: str = "e") -> LimitsForm:
     await pilot.press("l")
     assert form.query_one("#source", Cycle).value == LIVE
     return form
-
-
-async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
-    for _ in range(1_000):
-        if holds():
-            return
-        await pilot.pause(0.01)
-    raise AssertionError(page(pilot.app))
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -15,7 +15,7 @@ from inspector.tui.limits_form import ABOUT, MEANS, WORDS, LimitsForm
 from inspector.tui.panels import Cycle
 from inspector.tui.run_tree import Nodes, RunTree
 from inspector.tui.session_screen import SessionScreen
-from tests.scenes.app import PARTS, continued, page, ran_a_cut_call
+from tests.scenes.app import PARTS, continued, page, ran_a_cut_call, store_open, until
 
 AppOn = Callable[..., LoopInspector]
 THREE = (160, 45)
@@ -28,7 +28,8 @@ def session(pilot: Pilot[Any]) -> SessionScreen:
 
 
 async def settled(pilot: Pilot[Any]) -> None:
-    """What runs in threads has come back."""
+    """What is kept has been read, and what runs in threads has come back."""
+    await store_open(pilot)
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
 
@@ -55,14 +56,11 @@ async def test_each_word_of_the_form_makes_a_branch(app_on: AppOn, name: str, ke
 async def test_the_form_says_what_a_change_would_do(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=(80, 24)) as pilot:
         await pilot.press("e", "5")
-        await pilot.pause(0.3)
-        await settled(pilot)
         # The default of 3 stops at step 13 of 20; with 5 the run is 18 steps, 12 of them shared.
-        assert "would change 8 steps from step 13 · turn 1 would end otherwise" in page(pilot.app)
+        changes = "would change 8 steps from step 13 · turn 1 would end otherwise"
+        await until(pilot, lambda: changes in page(pilot.app))
         await pilot.press("backspace", "3")
-        await pilot.pause(0.3)
-        await settled(pilot)
-        assert "nothing is changed yet" in page(pilot.app)
+        await until(pilot, lambda: "nothing is changed yet" in page(pilot.app))
         assert len(session_of(pilot).runs.every) == 1
 
 

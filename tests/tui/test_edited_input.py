@@ -18,7 +18,7 @@ from inspector.tui.live_run import AskLive
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from loop_core.values import Stop
-from tests.scenes.app import HOSTILE, assistant, body, continued, entry, hostile, page, result, told, user
+from tests.scenes.app import HOSTILE, assistant, body, continued, entry, hostile, page, result, told, until, user
 from tests.scenes.live import answer, streams
 from tests.scenes.live_branch import with_a_call as recorded_call
 from tests.scenes.loopback import Fake
@@ -127,10 +127,7 @@ async def test_an_edited_result_is_asked_live_from_the_editor(
         assert "Ask turn 1 live again, from step 4 on" in page(app)
         assert fake.got == []
         await pilot.press("y")
-        for _ in range(500):
-            await pilot.pause(0.01)
-            if isinstance(app.screen, SessionScreen) and len(session(pilot).runs.every) == 2:
-                break
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen) and len(app.screen.runs.every) == 2)
         view = session(pilot).run.view
         assert view.turns[0].merged.text == "It rains."
         assert view.turns[0].verdict.word != "EDITED, NOT ASKED"

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from inspector.tui.app import LoopInspector
 from inspector.tui.followed_screen import FollowedScreen
 from inspector.tui.session_files import ReadingOptions, load
-from tests.scenes.app import page
+from tests.scenes.app import page, until
 from tests.scenes.recordings import ASKS, asked, chat, lines, user
 
 ROOT = Path(__file__).parents[2]
@@ -34,14 +33,6 @@ def app_on(path):
     return LoopInspector([str(path)], opened_already=load([str(path)], reading), reading=reading)
 
 
-async def until(pilot, met):
-    for _ in range(400):
-        if met():
-            return
-        await pilot.pause(0.01)
-    raise AssertionError(page(pilot.app))
-
-
 def add(path, *exchanges):
     with path.open("ab") as file:
         file.write(lines(*exchanges))
@@ -54,10 +45,7 @@ async def test_what_is_added_is_shown_and_a_cursor_at_the_end_stays_there(path) 
         steps = len(screen.run.view.steps)
         assert screen.step == steps - 1
         add(path, LOST)
-        begun = time.monotonic()
         await until(pilot, lambda: len(screen.run.view.steps) > steps)
-        assert time.monotonic() - begun < 3, "0.3 s on an idle machine"
-        await pilot.pause()
         assert screen.step == len(screen.run.view.steps) - 1
         assert "TRUNCATED" in page(pilot.app)
 
@@ -70,7 +58,6 @@ async def test_a_cursor_elsewhere_and_a_filter_stay(path) -> None:
         step, steps = screen.step, len(screen.run.view.steps)
         add(path, LOST)
         await until(pilot, lambda: len(screen.run.view.steps) > steps)
-        await pilot.pause()
         assert screen.step == step
         assert screen.filtered.startswith("stop:*")
 
@@ -82,10 +69,9 @@ async def test_while_other_runs_are_open_the_session_waits(path) -> None:
         await until(pilot, lambda: len(screen.runs.every) == 2)
         steps = len(screen.run.view.steps)
         add(path, LOST)
-        await pilot.pause(0.5)
+        await until(pilot, lambda: "it is read again when the other runs are closed" in page(pilot.app))
         assert len(screen.runs.every) == 2
         assert len(screen.run.view.steps) == steps
-        assert "it is read again when the other runs are closed" in page(pilot.app)
 
 
 async def test_a_file_that_is_cut_or_cannot_be_read_leaves_what_was_there(path) -> None:
@@ -110,7 +96,6 @@ def test_explain_follows_with_a_line_for_each_new_verdict(path) -> None:
         assert first.startswith("COMPLETE")
         while "merged text" not in first:
             first = process.stdout.readline()
-        time.sleep(0.5)
         add(path, LOST)
         said = ""
         while not said.startswith("turn 2: "):
@@ -118,7 +103,7 @@ def test_explain_follows_with_a_line_for_each_new_verdict(path) -> None:
         assert said.startswith("turn 2: TRUNCATED · openai_chat")
     finally:
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "Traceback" not in errors
 

@@ -37,7 +37,7 @@ from inspector.tui.turns_screen import TurnsScreen
 from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.values import Stop, ToolCall, Usage
-from tests.scenes.app import check_wheel, page, told
+from tests.scenes.app import check_wheel, page, told, until
 from tests.scenes.live import ERROR, answer, streams
 from tests.scenes.loopback import Fake, Peer
 
@@ -76,15 +76,6 @@ def tooled(fake: Fake, folder: Path, **typed: Any) -> LiveStart:
 
 def again(folder: Path) -> View:
     return view(replay(open_case(open_paths([str(folder / "s.jsonl")]))))
-
-
-async def until(pilot: Pilot[Any], met: Callable[[], bool]) -> None:
-    for _ in range(1_500):
-        if met():
-            await pilot.pause()
-            return
-        await pilot.pause(0.01)
-    raise AssertionError(f"it never came to that:\n{page(pilot.app)}")
 
 
 def screen(pilot: Pilot[Any]) -> LiveScreen:

@@ -2,7 +2,6 @@
 
 import json
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +16,7 @@ from inspector.tui.panels import Cycle
 from inspector.tui.providers_screen import ProvidersScreen
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.turn_form import LiveForm, keep_typed, last_typed
-from tests.scenes.app import page, told
+from tests.scenes.app import page, told, until
 
 SIZE = (80, 24)
 KEY = "sk-live-0123456789abcdefghij"
@@ -27,15 +26,6 @@ KEY = "sk-live-0123456789abcdefghij"
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-async def until(pilot: Pilot[Any], met: Callable[[], bool]) -> None:
-    for _ in range(1_500):
-        if met():
-            await pilot.pause()
-            return
-        await pilot.pause(0.01)
-    raise AssertionError(f"it never came to that:\n{page(pilot.app)}")
 
 
 def listens(url: str) -> bool:

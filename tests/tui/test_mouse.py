@@ -17,7 +17,7 @@ from inspector.tui.panels import key_note
 from inspector.tui.questions import Prompt
 from inspector.tui.run_tree import RunTree
 from inspector.tui.turns_screen import TurnsScreen
-from tests.scenes.app import check_wheel, seen
+from tests.scenes.app import check_wheel, seen, until
 from tests.scenes.transcripts import block, claude, prompt, text
 
 AppOn = Callable[..., LoopInspector]
@@ -107,8 +107,7 @@ async def test_a_key_in_the_note_of_a_form_is_clicked(app_on: AppOn, keys: str, 
     async with app_on().run_test(size=(120, 45)) as pilot:
         await opened(pilot, *keys)
         await clicked(pilot, words)
-        await pilot.pause(0.1)
-        assert type(pilot.app.screen).__name__ == after
+        await until(pilot, lambda: type(pilot.app.screen).__name__ == after)
 
 
 async def test_each_key_that_a_note_names_can_be_clicked(app_on: AppOn) -> None:
@@ -132,5 +131,4 @@ async def test_a_key_that_a_text_or_a_note_names_is_clicked(app_on: AppOn) -> No
         await opened(pilot, "n")
         assert "nothing was searched yet: / searches" in seen(pilot.app)[-1]
         await clicked(pilot, "/ searches")
-        await pilot.pause(0.1)
-        assert isinstance(pilot.app.screen, Prompt)
+        await until(pilot, lambda: isinstance(pilot.app.screen, Prompt))

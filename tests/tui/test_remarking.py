@@ -12,7 +12,7 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import Breakpoint, BreakpointList
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import StepList
-from tests.scenes.app import page, seen
+from tests.scenes.app import page, seen, store_open, until
 
 AppOn = Callable[..., LoopInspector]
 ONE_PANE, THREE = (80, 24), (160, 45)
@@ -54,8 +54,7 @@ async def test_a_filter_keeps_what_matches_and_says_how_much(app_on: AppOn) -> N
 async def test_a_filter_narrows_while_it_is_typed_and_escape_takes_it_back(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("f", *"held")
-        await pilot.pause(0.3)
-        assert "of 28 steps" in page(pilot.app)
+        await until(pilot, lambda: "of 28 steps" in page(pilot.app))
         assert not any("ContinuePending" in line for line in listed(pilot))
         await pilot.press("escape")
         assert any("ContinuePending" in line for line in listed(pilot))
@@ -194,7 +193,7 @@ async def test_a_mark_and_a_note_that_cannot_be_kept_say_so_and_are_shown_so(
     (tmp_path / "file").touch()
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "file"))
     async with app_on().run_test(size=THREE) as pilot:
-        await pilot.pause(0.3)
+        await store_open(pilot)
         await pilot.press("m")
         assert "not kept: " in page(pilot.app)
         assert "cannot be written" in page(pilot.app)
@@ -212,7 +211,7 @@ async def test_a_mark_that_is_kept_later_is_shown_as_kept(
     data.touch()
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(data))
     async with app_on().run_test(size=THREE) as pilot:
-        await pilot.pause(0.3)
+        await store_open(pilot)
         await pilot.press("m")
         assert any("not kept" in line for line in listed(pilot))
         data.unlink()

@@ -22,7 +22,7 @@ from inspector.tui.app import LoadingScreen, LoopInspector
 from inspector.tui.paint import DARK, LIGHT
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.turns_screen import TurnsScreen
-from tests.scenes.app import continued, har, page, seen, story, told
+from tests.scenes.app import continued, har, page, seen, story, told, until
 from tests.scenes.recordings import asked, chat, lines, user
 from tests.scenes.transcripts import block, claude, prompt, text
 
@@ -221,10 +221,7 @@ async def test_a_large_file_that_is_none_ends_with_its_line(tmp_path: Path) -> N
     path.write_text(json.dumps({"log": {"version": "1.2", "creator": {}, "entries": []}}))
     app = LoopInspector([str(path)])
     async with app.run_test(size=(80, 24)) as pilot:
-        for _ in range(100):
-            if app.return_value is not None:
-                break
-            await pilot.pause(0.02)
+        await until(pilot, lambda: app.return_value is not None)
     assert app.return_value == 2
     assert app.errors
 

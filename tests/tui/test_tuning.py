@@ -28,7 +28,7 @@ from inspector.tui.tuning_screen import TuneScreen
 from inspector.tui.tuning_table import TuningTable
 from inspector.whatif import grid_run as grids
 from inspector.whatif.axes import ATTEMPTS
-from tests.scenes.app import HOSTILE, continued, har, hostile, page, ran_a_cut_call, seen
+from tests.scenes.app import HOSTILE, continued, har, hostile, page, ran_a_cut_call, seen, until
 from tests.tui.test_hostile import commands_in
 
 AppOn = Callable[..., LoopInspector]
@@ -40,12 +40,7 @@ async def settled(pilot: Pilot[Any]) -> TuneScreen:
     """The screen when its grid has run."""
     screen = pilot.app.screen
     assert isinstance(screen, TuneScreen)
-    for _ in range(500):
-        if not screen.running:
-            break
-        await pilot.pause(0.01)
-    await pilot.pause()
-    assert not screen.running
+    await until(pilot, lambda: not screen.running)
     return screen
 
 

@@ -14,7 +14,7 @@ from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.turn_list import Section, TurnList, found_sections, rows_of_session
 from inspector.tui.turns_screen import LARGE, READABLE, TurnsScreen
-from tests.scenes.app import page
+from tests.scenes.app import page, until
 from tests.scenes.transcripts import MISSING, block, claude, failed, pi, pi_said, pi_user, prompt, result, text, use
 
 SIZE = (120, 40)
@@ -166,7 +166,7 @@ async def test_reading_can_be_stopped(monkeypatch) -> None:
 
     def slowly(paths, **options):
         for group in open_each(paths, **options):
-            go.wait(5)
+            go.wait(60)
             yield group
 
     monkeypatch.setattr("inspector.report.indexed_rows.open_each", slowly)
@@ -176,8 +176,8 @@ async def test_reading_can_be_stopped(monkeypatch) -> None:
         await pilot.press("c")
         assert "stopped" in app.screen.note
         go.set()
-        await pilot.pause(0.3)
-        assert not app.screen.reading
+        await app.workers.wait_for_complete()
+        await until(pilot, lambda: not app.screen.reading)
         assert "COMPLETE" not in words(app.screen.query_one(TurnList))
         await pilot.press("c")
         assert app.screen.note == "nothing is being read"

@@ -10,6 +10,7 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.limits_form import LimitsForm
 from inspector.tui.lists import Choose, RowList
 from inspector.tui.session_screen import SessionScreen
+from tests.scenes.app import until
 
 AppOn = Callable[..., LoopInspector]
 NAMES = {":": "colon", "\r": "enter", "=": "equals_sign", "_": "underscore", "/": "slash", "?": "question_mark",
@@ -26,13 +27,10 @@ def strike(app: LoopInspector, text: str) -> None:
 async def test_a_number_that_is_struck_at_once_arrives(app_on: AppOn, text: str, step: int) -> None:
     async with app_on().run_test(size=(80, 24)) as pilot:
         strike(pilot.app, text)
-        for _ in range(100):
-            await pilot.pause(0.02)
-            if isinstance(pilot.app.screen, SessionScreen) and (pilot.app.screen.step or text == ":999\r"):
-                break
-        await pilot.pause(0.1)
-        if text == ":999\r":
-            assert pilot.app.screen.query_one(Input).value == "999", "it is no step, and stays open"
+        if step:
+            await until(pilot, lambda: getattr(pilot.app.screen, "step", 0) == step)
+        else:  # it is no step, and the line stays open
+            await until(pilot, lambda: [field.value for field in pilot.app.screen.query(Input)] == ["999"])
             await pilot.press("escape")
         assert isinstance(pilot.app.screen, SessionScreen)
         assert pilot.app.screen.step == step
@@ -42,23 +40,15 @@ async def test_a_number_that_is_struck_at_once_arrives(app_on: AppOn, text: str,
 async def test_a_form_takes_what_is_struck_before_it_is_drawn(app_on: AppOn) -> None:
     async with app_on().run_test(size=(160, 45)) as pilot:
         strike(pilot.app, "e57")
-        for _ in range(100):
-            await pilot.pause(0.02)
-            if isinstance(pilot.app.screen, LimitsForm) and pilot.app.screen.query(Input):
-                break
-        await pilot.pause(0.2)
-        assert pilot.app.screen.query(Input).first().value.endswith("57")
+        await until(pilot, lambda: isinstance(pilot.app.screen, LimitsForm) and bool(pilot.app.screen.query(Input)))
+        await until(pilot, lambda: pilot.app.screen.query(Input).first().value.endswith("57"))
 
 
 async def test_a_list_takes_what_is_struck_before_it_is_drawn(app_on: AppOn) -> None:
     async with app_on().run_test(size=(160, 45)) as pilot:
         strike(pilot.app, "xjj")
-        for _ in range(100):
-            await pilot.pause(0.02)
-            lists = pilot.app.screen.query(RowList)
-            if isinstance(pilot.app.screen, Choose) and lists and lists.first().cursor == 2:
-                return
-        pytest.fail("the list stands elsewhere")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Choose)
+                    and [each.cursor for each in pilot.app.screen.query(RowList)] == [2])
 
 
 PANELS = {
@@ -73,10 +63,5 @@ async def test_a_panel_with_a_field_takes_typing_at_once(app_on: AppOn, keys: st
     async with app_on().run_test(size=(120, 40)) as pilot:
         for key in keys[:-1]:
             await pilot.press(NAMES.get(key, key))
-            await pilot.pause(0.2)
         strike(pilot.app, keys[-1] + text)
-        for _ in range(100):
-            await pilot.pause(0.02)
-            if any(field.value.endswith(text) for field in pilot.app.screen.query(Input)):
-                return
-        pytest.fail(f"{pilot.app.screen} has {[field.value for field in pilot.app.screen.query(Input)]}")
+        await until(pilot, lambda: any(field.value.endswith(text) for field in pilot.app.screen.query(Input)))
