@@ -14,8 +14,10 @@ NAMES: Mapping[str, str] = {
     "comma": ",", "full_stop": ".", "less_than_sign": "<", "greater_than_sign": ">",
     "semicolon": ";", "apostrophe": "'", "quotation_mark": '"',
 }
-SHORT: Mapping[str, str] = {"backspace": "⌫", "space": "␣"}
+SIGNS: Mapping[str, str] = {"backspace": "⌫"}
 """Names for which the key bar has a sign of one cell."""
+NARROW_SIGNS: Mapping[str, str] = {**SIGNS, "space": "␣"}
+"""The same for a narrow terminal: `space` is the clearer word where there is room for it."""
 
 
 def name_of(key: str) -> str:
@@ -29,7 +31,7 @@ def key_of(written: str) -> str:
     """The key for a displayed name: the reverse of `name_of`."""
     if written.startswith("^"):
         return f"ctrl+{written[1:]}"
-    found = (key for names in (SHORT, NAMES) for key, name in names.items() if name == written)
+    found = (key for names in (NARROW_SIGNS, NAMES) for key, name in names.items() if name == written)
     return next(found, written if len(written) == 1 else written.lower())
 
 

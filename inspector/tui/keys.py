@@ -21,7 +21,7 @@ from textual.widgets import Input
 
 from inspector.report.lines.hints import hint
 from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, one_line, text_of, width_of
-from inspector.tui.key_words import EVERYWHERE, ORDER, SHORT, SYNONYMS, name_of, purpose_of
+from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, name_of, purpose_of
 from inspector.tui.leaving import goes_back
 from inspector.tui.messages import ActionWanted
 from inspector.tui.panels import Panel, line_input, note
@@ -51,9 +51,14 @@ def active_keys(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
     return [(", ".join(keys), found) for keys, found in grouped.values()]
 
 
+NARROW = 100
+"""Cells below which a terminal is narrow for the key bar."""
+
+
 def shown_keys(screen: Screen[object]) -> Iterator[tuple[str, ActiveBinding]]:
     """The bindings in the key bar, in order, help and leaving last."""
-    found = [(SHORT.get(key := keys.split(", ")[0], key), each)
+    signs = NARROW_SIGNS if screen.size.width < NARROW else SIGNS
+    found = [(signs.get(key := keys.split(", ")[0], key), each)
              for keys, each in active_keys(screen) if each.binding.show]
     yield from sorted(found, key=lambda pair: _place(pair[1].binding.id or ""))
 

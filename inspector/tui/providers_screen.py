@@ -267,7 +267,7 @@ class ProvidersScreen(TableScreen):
             self.note = "the dialects are still being run: try again"
             return None
         if not isinstance(entry.row, DialectRow):
-            self.note = "unknown how this server reports it: there is no session to open"
+            self.note = f"{entry.row.why}: there is no session to open"
             return None
         return entry.row
 
