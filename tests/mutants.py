@@ -175,7 +175,7 @@ REPORT: tuple[Table, ...] = (
     *(Table("inspector.sessions.importers.litellm", table, "tests/sessions/test_litellm.py")
       for table in ("CAPS", "FIELDS", "PACKED")),
     *(Table("inspector.sessions.importers.inspect_ai", table, "tests/sessions/test_inspect_ai.py") for table in (
-        "FIELDS", "STOPS", "CAPS")),
+        "FIELDS", "STOPS", "CAPS", "WITHOUT_ANSWER")),
     Table("inspector.sessions.transcripts.provider_answers", "CALLING", "tests/sessions/test_inspect_ai.py"),
     *(Table("inspector.sessions.importers.gemini_cli", table, "tests/sessions/test_gemini_cli.py") for table in (
         "FIELDS", "STOPS", "MODEL", "NOTES", "OPEN")),

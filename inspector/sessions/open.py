@@ -319,7 +319,7 @@ def _read(path: str, data: bytes, options: Options, build_one: Build | None = No
     head = plain[:HEAD]
     name = choose(head, path)
     if name is None:
-        return _failed(path, refusal(head, path) if head.startswith(SQLITE) else unknown(plain)), []
+        return _failed(path, refusal(head, path) if head.startswith(SQLITE) else unknown(plain, path)), []
     return _imported(path, name, plain, options, build_one)
 
 

@@ -211,3 +211,19 @@ def test_a_member_of_another_type_is_told(opened, member, value):
 
 def test_the_shape_is_read(opened):
     assert len(opened(json.dumps(INSPECT), "a.json").exchanges) == 1
+
+
+def test_events_without_an_answer_are_counted_by_their_names(opened):
+    seen = opened(log({"event": "state"}, model("stop"), {"event": "state"}, {"event": "thought"}), "a.json")
+    notices = "\n".join(seen.inputs[0].notices)
+    assert "records that hold no exchange: state (2)" in notices
+    assert "records of unknown type were passed over: thought (1)" in notices
+    known = [
+        "sample_init", "sample_limit", "sandbox", "state", "store", "approval", "compaction", "input", "score",
+        "score_edit", "error", "logger", "info", "span_begin", "span_end", "step", "subtask",
+    ]
+    whole = opened(log(model("stop"), *({"event": name} for name in known)), "b.json")
+    assert "unknown type" not in "".join(whole.inputs[0].notices)
+    messages = [{"role": role, "content": "hi"} for role in ("system", "user", "assistant")]
+    old = opened(log(messages=messages), "c.json")
+    assert "records that hold no exchange: system (1)" in "".join(old.inputs[0].notices)

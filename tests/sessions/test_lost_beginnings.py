@@ -74,6 +74,13 @@ def test_rows_that_only_resemble_a_sessions_are_not_taken_for_it(near: list[Row]
     assert choose(lines(*near, *near), "rows.jsonl") not in ("pi", "droid", "gemini-cli")
 
 
+def test_rows_of_texts_alone_are_of_the_agent_in_whose_folder_they_are():
+    said = {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}
+    rows = lines({"type": "message", "id": "a", "parentId": "b", "message": said})
+    assert choose(rows, "/home/x/.factory/sessions/w/a.jsonl") == "droid"
+    assert choose(rows, "/home/x/.pi/a.jsonl") == "pi"
+
+
 @pytest.mark.parametrize("data", [
     b"POST /v1/chat HTTP/1.1\n\n" + lines(*CLAUDE[1:]),
     b"not JSON\n" + json.dumps(CLAUDE[1]).encode()[:40],

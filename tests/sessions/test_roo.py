@@ -156,12 +156,14 @@ def test_summaries_and_hidden_messages(tmp_path):
 def test_the_screen_alone_is_text(tmp_path):
     rows = [{"ts": 1, "type": "say", "say": "text", "text": "go"}, request(2, **DONE),
             {"ts": 3, "type": "say", "say": "reasoning", "text": "hm"},
+            {"ts": 3, "type": "ask", "ask": "tool", "text": "{}"}, {"ts": 3, "type": "say", "say": 7},
             {"ts": 4, "type": "say", "say": "text", "text": "done"},
             {"ts": 5, "type": "ask", "ask": "completion_result", "text": ""}]
     seen = task(tmp_path, None, rows)
     response = seen.responses[0].exchange.response
     assert (response.text, response.usage.output_tokens) == ("done", 4)
     assert "only what was on the screen" in notices(seen)
+    assert "rows of the screen that are not shown: completion_result (1), no kind (1), tool (1)" in notices(seen)
 
 
 def test_damage(tmp_path):
@@ -212,3 +214,11 @@ def test_a_session_of_clines_sdk(tmp_path):
     assert stops(seen) == ["tool_call", "unknown"]
     assert seen.responses[0].exchange.response.model == "m-4"
     assert seen.responses[1].exchange.response.usage is None  # the counts of a whole turn
+
+
+def test_a_history_that_is_no_json_says_what_its_name_promises(tmp_path):
+    path = tmp_path / HISTORY
+    path.write_text("some notes\n")
+    (given,) = open_paths([str(path)]).inputs
+    assert "text of no session format (line 1)" in str(given.error)
+    assert "by its name it would be Roo Code or Cline task (expects a list of messages" in str(given.error)

@@ -118,7 +118,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "droid": FileFormat(
         f"{_HERE}.droid", "Droid session", 'a first line with "type": "session_start", or lines with "toolName"',
         Keeps(Words.NONE), (b'"session_start"', b'"toolName"', b'"finalText"', b'"session_id"', b'"sessionId"',
-                            b'"tool_use"', b'"tool_result"'),
+                            b'"tool_use"', b'"tool_result"', b".factory"),
         (AgentFolder("Droid", "", ".factory", ("sessions", "**")),), grows=True,
     ),
     "cursor": FileFormat(

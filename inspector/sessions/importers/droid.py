@@ -26,6 +26,8 @@ REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL
 """What Droid puts before the words of the user."""
 PASSED = frozenset({"session_start", "session_end", "todo_state", "compaction_state", "system"})
 """Records that carry nothing of an exchange."""
+FOLDER = ".factory"
+"""Droid's own folder."""
 COUNTS = ("inputTokens", "outputTokens", "thinkingTokens", "cacheReadTokens")
 FIELDS: Fields = {
     "": {
@@ -53,6 +55,8 @@ def sniff(head: bytes, path: str) -> int:
     rows = [value for value in (first, *seen.lines) if isinstance(value, dict)]
     if any(map(_is_stream, rows)):
         return 90
+    if FOLDER in path and any(value.get("type") == "message" for value in rows):
+        return 85  # rows with texts alone are the same in pi
     return 85 if any(map(_has_blocks, rows)) else 0
 
 

@@ -43,6 +43,11 @@ CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """What a request calls its output cap."""
 KEPT = ("event", "timestamp", "model", "output", "error", "pending", "config")
 """What of a model event is shown as its row; its input is what came before it."""
+WITHOUT_ANSWER = frozenset({
+    "system", "sample_init", "sample_limit", "sandbox", "state", "store", "approval", "compaction", "input", "score",
+    "score_edit", "error", "logger", "info", "span_begin", "span_end", "step", "subtask",
+})
+"""Events that hold no exchange: inspect_ai event/_event.py."""
 FIELDS: Fields = {"": {"output": (dict,), "config": (dict,)}}
 _ATTACHED = "attachment://"
 
@@ -143,7 +148,7 @@ class _Log(DialogueReader):
             return self.user(line.number, text_of(value.get("content")))
         if kind == "end":
             return self.say(InterimRow(line.number, text_of(value.get("content")), mark="stopped", unit=self.unit))
-        lines.count(kind, frozenset({"system"}))
+        lines.count(kind, WITHOUT_ANSWER)
         return place
 
     def _result(self, number: int, value: dict[str, Any]) -> TreePlace:
@@ -275,6 +280,8 @@ def _of_events(events: list[dict[str, Any]], pool: list[dict[str, Any]]) -> Iter
         kind = event.get("event")
         if kind == "tool":
             yield {name: event.get(name) for name in ("event", "id", "function", "result", "error", "pending")}
+        elif kind != "model":
+            yield {"event": kind}
         if kind != "model":
             continue
         asked = objects_of(event.get("input")) or [

@@ -85,14 +85,22 @@ _LAST = ("known", "pairs", "body")
 
 def refusal(head: bytes, path: str) -> str:
     """One line about a file that no importer can read."""
-    marked = head + os.fsencode(path).lower()
-    tried = [row for name, row in IMPORTERS.items() if name not in _LAST and row.marks
-             and any(mark in marked for mark in row.marks)]
-    named = "; ".join(f"{row.title} (expects {row.expects})" for row in tried[:_TRIED])
-    more = f"; {len(tried) - _TRIED} more" if len(tried) > _TRIED else ""
+    tried = _marked(head + os.fsencode(path).lower())
     others = len([name for name in IMPORTERS if name not in _LAST]) - len(tried)
-    told = f"tried: {named}{more}; " if named else ""
+    told = f"tried: {_expected(tried)}; " if tried else ""
     return f"{_kind(head, path)}: {told}it has no mark of {others} other formats (`inspector formats` lists them)"
+
+
+def _marked(marked: bytes) -> list[FileFormat]:
+    """The formats that have one of their marks in a text."""
+    return [row for name, row in IMPORTERS.items()
+            if name not in _LAST and row.marks and any(mark in marked for mark in row.marks)]
+
+
+def _expected(tried: list[FileFormat]) -> str:
+    """The formats and what each expects; of many, the first."""
+    named = "; ".join(f"{row.title} (expects {row.expects})" for row in tried[:_TRIED])
+    return named + (f"; {len(tried) - _TRIED} more" if len(tried) > _TRIED else "")
 
 
 def _kind(head: bytes, path: str) -> str:
@@ -125,8 +133,14 @@ EXPECTED = "expected a HAR, a session file, response bodies or request/response 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-def unknown(data: bytes) -> str:
-    """Why no importer recognises a file."""
+def unknown(data: bytes, path: str) -> str:
+    """Why no importer recognises a file; if its name is that of a format, what that format expects."""
+    tried = _marked(os.path.basename(os.fsencode(path)).lower())
+    named = f"; by its name it would be {_expected(tried)}" if tried else ""
+    return f"{_no_format(data)}{named}"
+
+
+def _no_format(data: bytes) -> str:
     if data.startswith(_UTF16):
         return "UTF-16 text: expected UTF-8 (byte 0 begins a UTF-16 mark)"
     head = data[:HEAD]
