@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from inspector.report.turn_rows import BELOW, SessionKey, TurnRow, by_verdict
+from inspector.report.turn_rows import SessionKey, TurnRow, by_verdict
+from inspector.sessions.recording import BELOW
 
 
 def by_session(rows: Iterable[TurnRow]) -> dict[SessionKey, list[TurnRow]]:
@@ -59,10 +60,13 @@ def in_families(sessions: Sequence[Sequence[TurnRow]]) -> list[TurnRow]:
 
 
 def _parents(heads: Sequence[TurnRow]) -> list[int | None]:
-    """Which of the sessions began each, by the id that it names, else by its name in a file of several."""
-    ids = {(head.agent, head.session_id): at for at, head in enumerate(heads) if head.session_id}
+    """Which of the sessions began each, by its name in a file of several, else by the id that it names.
+
+    A file has one id: it is that of the first of its sessions.
+    """
+    ids = {(heads[at].agent, heads[at].session_id): at for at in reversed(range(len(heads))) if heads[at].session_id}
     names = {head.session: at for at, head in enumerate(heads)}
-    return [ids.get((head.agent, head.parent_id), names.get((head.paths, head.name.rpartition(BELOW)[0])))
+    return [names.get((head.paths, head.name.rpartition(BELOW)[0]), ids.get((head.agent, head.parent_id)))
             for head in heads]
 
 

@@ -22,7 +22,7 @@ from inspector.report.findings import RAN
 from inspector.report.lines.spans import one_line
 from inspector.report.times import ClockSource, TurnTimes, moment, turn_times
 from inspector.report.verdict import ROWS, TurnVerdict
-from inspector.sessions.recording import Input, SessionAbout
+from inspector.sessions.recording import BELOW, Input, SessionAbout
 from inspector.sessions.transcripts.reasons import recorder_word
 from loop_core.judge.gate import Admission
 
@@ -35,8 +35,6 @@ TITLE = 400
 
 
 SessionKey = tuple[tuple[str, ...], str]
-BELOW = " › "
-"""Stands between the name of a session and that of one that it began, where both are in a file or read with it."""
 
 
 class AnswerRecord(NamedTuple):
@@ -158,7 +156,7 @@ def _row(
     start = moment(times.started)
     message = turn.run.record.user_text
     verdict = turn.verdict
-    name = exchange.session or name_of(exchange.path, view.inputs, firsts.get(exchange.path, ""))
+    name = session_name(exchange.session, name_of(exchange.path, view.inputs, firsts.get(exchange.path, "")))
     about = next((given.about for given in view.inputs if given.path == exchange.path and given.about), SessionAbout())
     model = exchange.model or ""
     said = (message, turn.merged.text, *_arguments(answers), name, exchange.path, model, facts.agent, stop.raw or "",
@@ -204,6 +202,11 @@ def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
         return title or stem
     folder = os.path.basename(os.path.dirname(path)).strip("-")
     return f"{stem[:8]} {folder[-24:]}"
+
+
+def session_name(session: str, file: str) -> str:
+    """The name of a session in a file that is called `file`: its own, the file's, or its own below the file's."""
+    return f"{file} {session}" if session.startswith(BELOW.lstrip()) else session or file
 
 
 # -- What a filter asks of a row -------------------------------------------------------------------------------------

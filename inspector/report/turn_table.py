@@ -23,7 +23,8 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.lines.steps import role_of
 from inspector.report.table import Column, Table
-from inspector.report.turn_rows import BELOW, TurnRow, by_model, by_verdict
+from inspector.report.turn_rows import TurnRow, by_model, by_verdict
+from inspector.sessions.recording import BELOW
 
 
 class TurnColumn(NamedTuple):

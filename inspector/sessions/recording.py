@@ -129,6 +129,10 @@ class Skipped(NamedTuple):
         return self.why.removesuffix(NOT_READ) if self.why.endswith(NOT_READ) else ""
 
 
+BELOW = " › "
+"""Between the name of a session and that of one that it began; a name that begins with the sign is below its file's."""
+
+
 class SessionAbout(NamedTuple):
     """The description in a session file."""
 

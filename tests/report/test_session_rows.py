@@ -41,6 +41,12 @@ def test_sessions_of_one_file_are_below_one_another_by_their_names():
     assert tree(rows) == [(0, "A"), (1, "A › B"), (2, "A › B › C"), (0, "A › B")]
 
 
+def test_a_session_that_another_file_began_has_those_below_it_that_it_began_itself():
+    inner = row("child › look", "main", file="c")._replace(session_id="child")
+    rows = [row("child", "main", file="c"), inner, row("main"), row("grandchild", "child")]
+    assert tree(rows) == [(0, "main"), (1, "child"), (2, "child › look"), (2, "grandchild")]
+
+
 def test_sessions_that_name_each_other_or_one_that_is_not_listed_are_listed_once():
     assert sorted(tree([row("a", "b"), row("b", "a")])) == [(0, "b"), (1, "a")]
     assert tree([row("a", "a"), row("b", "gone")]) == [(0, "a"), (0, "b")]

@@ -81,8 +81,9 @@ def test_what_was_seen_without_a_call_is_no_result(tmp_path):
 
 
 def test_the_trajectories_of_subagents_follow(tmp_path):
-    child = {"agent": {"model_name": "gpt-5-mini"}, "steps": [user("sub"), agent("Child.")]}
+    child = {"agent": {"model_name": "gpt-5-mini", "name": "search"}, "steps": [user("sub"), agent("Child.")]}
     seen = shown(atif(user(), agent("Parent."), subagent_trajectories=[child]), tmp_path)
+    assert [facts.exchange.session for facts in seen.responses] == ["", "› search (1)"]
     assert [facts.exchange.response.model for facts in seen.responses] == ["gpt-5", "gpt-5-mini"]
     assert [turn.run.record.user_text for turn in seen.turns] == ["go", "sub"]
 

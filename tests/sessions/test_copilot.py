@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from inspector.report.turn_rows import rows_of
 from inspector.sessions.importers import choose
 from tests.scenes.transcripts import places, shown, stops, words
 
@@ -69,6 +70,16 @@ def test_a_subagent_is_a_conversation_of_its_own(tmp_path):
     assert len({turn.conversation for turn in seen.turns}) == 2
     assert [facts.exchange.response.text for facts in seen.responses] == [None, None, "Inside.", "Outside."]
     assert seen.responses[3].exchange.request.messages[0].results[0].text == "Inside."
+    assert [facts.exchange.session for facts in seen.responses] == ["", "› subagent", "› subagent", ""]
+
+
+def test_each_subagent_is_a_session_below_the_files(tmp_path):
+    begun = [event("subagent.started", toolCallId=key, agentDisplayName=name)
+             for key, name in (("c1", "Explore"), ("c2", "Explore"), ("c3", "Task"))]
+    seen = shown(file(user("go"), said("Main.", key="m0"), *begun, *(
+        said("In.", key=f"m{key}", parentToolCallId=key) for key in ("c1", "c2", "c3"))), tmp_path)
+    names = [row.name for row in rows_of(seen)]
+    assert names == ["s", "s › Explore", "s › Explore (c2)", "s › Task"]
 
 
 def test_an_abort_and_a_failure(tmp_path):

@@ -14,7 +14,7 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.recording import BELOW, FileReading, Options
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -61,6 +61,9 @@ class _Trajectory(ChatReader):
         super().__init__(path, options)
         self.models: dict[int, str | None] = {}
         """The first step of each trajectory, and the model that it names."""
+        self.names = {1: ""}
+        """The first step of each trajectory, and the name of its session: of a subagent's, below the file's."""
+        self.session = ""
 
     def pieces(self, data: bytes) -> Iterator[Piece]:
         """The steps, and after them those of the subagents."""
@@ -76,8 +79,12 @@ class _Trajectory(ChatReader):
         number = 0
         for place, held in ((), run), *((("subagent_trajectories", n), each)
                                         for n, each in enumerate(children if isinstance(children, list) else ())):
-            name = known_text(object_of(object_of(held).get("agent")).get("model_name"))
+            agent = object_of(object_of(held).get("agent"))
+            name = known_text(agent.get("model_name"))
             self.models[number + 1] = redact.text(name) if name is not None else None
+            if place:
+                title = redact.text(known_text(agent.get("name")) or "subagent")[:80]
+                self.names[number + 1] = f"{BELOW.lstrip()}{title} ({len(self.names)})"
             for _, piece, last in list_pieces(data, *place, "steps"):
                 number += 1
                 yield number, piece, last
@@ -87,6 +94,7 @@ class _Trajectory(ChatReader):
         value, source = line.value, line.value.get("source")
         if line.number in self.models:
             self.model, place = self.models[line.number], TreePlace(None)
+            self.session = self.names.get(line.number, "")
         if value.get("is_copied_context") is True:
             self.remarks["are copied from an earlier trajectory"] += 1
             return place
@@ -102,6 +110,7 @@ class _Trajectory(ChatReader):
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         value = line.value
         answer = self.answer(line, place, model=known_text(value.get("model_name")))
+        answer.session = self.session
         at = answer.take(line)
         thought, said = known_text(value.get("reasoning_content")), text_of(value.get("message"))
         answer.parts += [ReasoningPart(thought)] if thought else []

@@ -10,8 +10,9 @@ from __future__ import annotations
 from functools import partial
 from typing import IO, Any
 
+from inspector.sessions import redact
 from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.recording import BELOW, FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
@@ -68,6 +69,8 @@ class _Session(ChatReader):
         self.open: dict[str, TranscriptAnswer] = {}
         """Answers by the id of their message or request, whose further pieces may follow."""
         self.compacted: str | None = None
+        self.subagents: dict[str, str] = {"": ""}
+        """The names of the sessions of subagents, below the file's, by the call that began each."""
 
     def above(self, value: dict[str, Any]) -> TreePlace:
         """The event before, of the same agent."""
@@ -92,17 +95,28 @@ class _Session(ChatReader):
             return self._failure(line, data, place)
         if kind in ("session.truncation", "session.compaction_complete"):
             self.compacted = f"line {line.number}: the history was shortened before this answer ({kind})"
+        elif kind == "subagent.started":
+            self._subagent(known_text(data.get("toolCallId")) or "", data)
         elif kind in ("session.start", "session.model_change"):
             model = known_text(data.get("newModel")) or known_text(data.get("selectedModel"))
             self.model = model or self.model
         lines.count(kind, frozenset({kind}) if isinstance(kind, str) and kind.startswith(BEGINS) else frozenset())
         return place
 
+    def _subagent(self, call: str, data: dict[str, Any]) -> str:
+        """The name of the session of a call's subagent; each name stands for one call."""
+        if call not in self.subagents:
+            title = known_text(data.get("agentDisplayName")) or known_text(data.get("agentName")) or "subagent"
+            name = f"{BELOW.lstrip()}{redact.text(title)[:80]}"
+            self.subagents[call] = name if name not in self.subagents.values() else f"{name} ({call[-8:]})"
+        return self.subagents[call]
+
     def _message(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
         key = known_text(data.get("apiCallId")) or known_text(data.get("messageId")) or f"line {line.number}"
         answer = self.open.get(key)
         if answer is None or answer is not place.answer or place.since is not None:
             answer = self.open[key] = self.answer(line, place, "event", known_text(data.get("model")))
+            answer.session = self._subagent(_lane(line.value), {})
             if self.compacted is not None:
                 answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
                 self.compacted = None
@@ -134,6 +148,7 @@ class _Session(ChatReader):
         """A request that failed."""
         text = known_text(data.get("message")) or "no message"
         answer = self.answer(line, place, "failure")
+        answer.session = self._subagent(_lane(line.value), {})
         at = answer.take(line)
         status = number_of(data.get("statusCode"))
         answer.status = status if status is not None and 100 <= status < 600 else None

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from inspector.sessions.recording import Options, SessionAbout
+from inspector.sessions.recording import BELOW, Options, SessionAbout
 from inspector.sessions.transcripts import TranscriptReader
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
@@ -106,7 +106,7 @@ class DialogueReader(TranscriptReader):
             title = self.titles.get(session) or session
             names.append(title if self.same_titles[title] < 2 else f"{title} ({session[-8:]})")
             session = self.parents.get(session, "")
-        return " › ".join(reversed(names))
+        return BELOW.join(reversed(names))
 
     def summarise(self) -> None:
         """Notes whose stop words the file has, and its sessions."""
