@@ -247,6 +247,8 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.provider.dialect_output", "STEPS", "tests/provider/test_dialect_columns.py"),
     Table("inspector.check.rules", "_EVERY", "tests/check/test_rules.py"),
     Table("inspector.check.finders", "DEFAULT_CAPS", "tests/check/test_rules.py", names=("no copy",)),
+    Table("inspector.check.stats", "COUNTS", "tests/check/test_stats.py", ("columns",)),
+    Table("inspector.check.stats", "CSV", "tests/check/test_stats.py", ("columns",)),
     Table("inspector.check.agent_tools", "TOOLS", "tests/check/test_mcp.py", names=("no copy",)),
     Table("inspector.check.report_forms", "FORMS", "tests/check/test_check.py", names=("no copy",)),
     Table("inspector.report.lines.json_roles", "ROLES", "tests/report/test_json_roles.py"),

@@ -8,8 +8,6 @@ scripts and without anything from elsewhere.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +16,7 @@ from typing import Any, NamedTuple
 
 from inspector.check.examine import Report, TurnEnd
 from inspector.report.lines.spans import count_of, one_line
+from inspector.report.table import Column, Table
 from inspector.report.verdict import ROWS
 
 SCHEMA = "loop-inspector/stats/1"
@@ -48,6 +47,17 @@ DIMENSIONS: Mapping[str, Callable[[TurnEnd], str]] = {
     "day": lambda turn: turn.day,
 }
 """What turns are grouped by."""
+COUNTS: Table[GroupRow] = Table((
+    Column("turns", lambda row: row.turns), Column("complete", lambda row: row.complete),
+    Column("lost", lambda row: row.lost), Column("output_tokens", lambda row: row.output),
+    Column("lost_tokens", lambda row: row.lost_output),
+))
+"""What JSON counts of all turns, and CSV of each group."""
+CSV: Table[tuple[str, str, GroupRow]] = Table((
+    Column("by", lambda row: row[0]), Column("name", lambda row: row[1]), Column("ending", lambda row: row[2].name),
+    *(column.of(lambda row: row[2]) for column in COUNTS.columns),
+))
+"""What turns are grouped by, the name of their group, and those of one ending in it."""
 
 
 def groups(turns: Sequence[TurnEnd], dimension: str) -> list[GroupRow]:
@@ -71,8 +81,7 @@ def document(report: Report) -> dict[str, Any]:
     turns = report.turns
     whole = _row("all", "all", turns)
     return {
-        "schema": SCHEMA, "files": len(report.files), "turns": whole.turns, "complete": whole.complete,
-        "lost": whole.lost, "output_tokens": whole.output, "lost_tokens": whole.lost_output,
+        "schema": SCHEMA, "files": len(report.files), **COUNTS.values(whole),
         "uncounted_answers": sum(turn.uncounted for turn in turns),
         **{f"by_{name}": [{key: value for key, value in row._asdict().items() if key != "dimension"}
                           for row in groups(turns, name)] for name in DIMENSIONS},
@@ -86,21 +95,8 @@ def as_json(report: Report) -> str:
 
 def as_csv(report: Report) -> str:
     """The statistics as CSV: a row for each group and ending."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("by", "name", "ending", "turns", "complete", "lost", "output_tokens", "lost_tokens"))
-    for dimension in ("model", "agent", "day"):
-        for name, group in _by_name(report.turns, dimension):
-            for row in groups(group, "ending"):
-                writer.writerow((dimension, _cell(name), row.name, row.turns, row.complete, row.lost, row.output,
-                                 row.lost_output))
-    return out.getvalue()
-
-
-def _cell(value: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    plain = one_line(value)
-    return f"'{plain}" if plain[:1] in ("=", "+", "-", "@") else plain
+    return CSV.csv((dimension, name, row) for dimension in ("model", "agent", "day")
+                   for name, group in _by_name(report.turns, dimension) for row in groups(group, "ending"))
 
 
 def _by_name(turns: Sequence[TurnEnd], dimension: str) -> list[tuple[str, list[TurnEnd]]]:

@@ -47,8 +47,11 @@ def test_text_has_bars(report):
 def test_csv_agrees_with_json_and_is_no_formula(report):
     rows = list(csv.DictReader(io.StringIO(as_csv(report))))
     of_models = [row for row in rows if row["by"] == "model"]
-    assert sum(int(row["turns"]) for row in of_models) == 3
-    assert sum(int(row["lost_tokens"]) for row in of_models) == document(report)["lost_tokens"]
+    counts = ["turns", "complete", "lost", "output_tokens", "lost_tokens"]
+    assert [*rows[0]] == ["by", "name", "ending", *counts]
+    assert [key for key in document(report) if key in rows[0]] == counts, "of one list"
+    for key in counts:
+        assert sum(int(row[key]) for row in of_models) == document(report)[key], key
     assert {row["name"] for row in of_models} == {"m-1", "'=m<2>"}
 
 
