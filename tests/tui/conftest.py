@@ -1,12 +1,14 @@
 """Takes the terminal's wishes and the user's recent files out of every test."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
+import textual.app
 from textual import events
-from textual.app import App
+from textual.app import App, active_app
 from textual.keys import _character_to_key
 from textual.widgets import Input
 
@@ -44,6 +46,42 @@ def _typing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
             del waiting[:now]
 
     monkeypatch.setattr(App, "_press_keys", press)
+
+
+def draws(app: App[object]) -> bool:
+    """Draws what the screen has to draw, without its timers; False if there is nothing."""
+    if not app.screen_stack:
+        return False
+    if app._resize_event is not None:
+        app._check_resize()
+        return True
+    screen = app.screen
+    can = screen.is_current and not app._batch_count
+    waits = bool(screen._callbacks or (can and (
+        screen._layout_required or screen._scroll_required or screen._repaint_required or screen._recompose_required
+        or screen._dirty_widgets)))
+    if waits:
+        screen._on_timer_update()
+    return waits
+
+
+@pytest.fixture(autouse=True)
+def _idle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind each key, the app is waited for until it has nothing left to do, and no longer.
+
+    Textual waits 20 ms twice behind every key, and on while its process takes more than a twentieth of the processor.
+    """
+    by_processor = textual.app.wait_for_idle
+
+    async def idle(*seconds: float) -> None:
+        app, loop = active_app.get(), asyncio.get_running_loop()
+        if any(worker.is_running for worker in app.workers):
+            await by_processor(*seconds)
+        while loop._ready or draws(app):  # type: ignore[attr-defined]
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr("textual.app.wait_for_idle", idle)
+    monkeypatch.setattr("textual.pilot.wait_for_idle", idle)
 
 
 @pytest.fixture

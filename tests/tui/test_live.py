@@ -333,7 +333,7 @@ async def test_a_long_stream_follows_its_end_until_one_scrolls_away(fake: Fake, 
         assert text.scroll_offset.y == 0
         held.go.set()
         await until(pilot, waits(pilot, Finish))
-        assert "ends in Complete" in page(pilot.app)
+        await until(pilot, lambda: "ends in Complete" in page(pilot.app))
         await pilot.press("d")
         await until(pilot, over(pilot))
 

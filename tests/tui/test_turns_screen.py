@@ -262,8 +262,7 @@ async def test_a_folder_without_a_session_ends_the_program_with_the_reasons(tmp_
     (tmp_path / "notes.txt").write_text("nothing")
     app = LoopInspector([str(tmp_path)])
     async with app.run_test(size=SIZE) as pilot:
-        await app.workers.wait_for_complete()
-        await pilot.pause()
+        await until(pilot, lambda: app.return_value is not None)
     assert app.return_value == UNREADABLE
     assert any("notes.txt: no session" in error for error in app.errors)
 
@@ -281,8 +280,7 @@ async def test_a_named_file_that_cannot_be_read_is_said_at_the_end_too(folder: P
 async def test_an_api_that_does_not_exist_ends_with_its_line_and_no_traceback(folder: Path) -> None:
     app = LoopInspector([str(folder)], reading=ReadingOptions(api="nope"))
     async with app.run_test(size=SIZE) as pilot:
-        await app.workers.wait_for_complete()
-        await pilot.pause()
+        await until(pilot, lambda: app.return_value is not None)
     assert app.return_value == UNREADABLE
     assert "unknown API 'nope'; expected one of openai_chat" in app.errors[0]
 
