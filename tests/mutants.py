@@ -267,7 +267,7 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.web.browser", "FRAMES", "tests/web/test_frames.py"),
     Table("inspector.web.browser", "HEADERS", "tests/web/test_front.py"),
     Table("inspector.web.browser", "FILES", "tests/web/test_front.py"),
-    Table("inspector.web.tab", "SCHEMES", "tests/web/test_server.py"),
+    Table("inspector.web.tab", "SCHEMES", "tests/web/test_app_server.py"),
 )
 BELIEFS = ("words", "unlisted", "reason_map", "promotions", "signals", "lacks")
 """The fields of a preset that are tables."""

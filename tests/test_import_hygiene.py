@@ -97,7 +97,7 @@ def test_the_door_and_the_driver_of_a_tab_load_no_server() -> None:
 
 
 def test_the_server_of_the_browser_loads_no_screen() -> None:
-    loaded = modules_after("import inspector.commands.serve, inspector.web.server")
+    loaded = modules_after("import inspector.commands.serve, inspector.web.app_server")
     assert "aiohttp" in loaded
     assert loaded & {"textual", "rich", "jinja2", "textual_serve.server"} == set()
 

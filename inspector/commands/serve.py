@@ -100,8 +100,8 @@ def _serve(
 ) -> None:
     import asyncio
 
+    from inspector.web.app_server import AppServer, run
     from inspector.web.browser import Entrance
-    from inspector.web.server import AppServer, run
     from inspector.web.tab import command
 
     def entrance() -> Entrance:

@@ -18,8 +18,8 @@ from typing import Any
 from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar
 from aiohttp.test_utils import TestServer
 
+from inspector.web.app_server import AppServer
 from inspector.web.browser import Entrance
-from inspector.web.server import AppServer
 
 TOKEN, COOKIE = "the-token", "the-cookie"
 _BEGIN = """

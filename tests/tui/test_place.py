@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inspector.tui.session_files import VARIABLE, ScreenPlace, place_from, place_of
-from inspector.web import server
+from inspector.web import app_server
 
 
 def test_a_place_is_read_as_it_was_said() -> None:
@@ -39,4 +39,4 @@ def test_only_what_is_still_there_is_opened_again(tmp_path: Path) -> None:
 
 
 def test_the_server_and_the_app_mean_the_same_variable() -> None:
-    assert server.PLACE == VARIABLE
+    assert app_server.PLACE == VARIABLE

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from aiohttp import ClientSession, CookieJar
 
-from inspector.web import server
+from inspector.web import app_server
 from inspector.web.browser import Entrance
 from tests.scenes.web import COOKIE, ECHO, QUITS, TOKEN, Served, alive, empty, gone, serving, told, words
 
@@ -82,7 +82,7 @@ async def test_one_that_is_shown_again_does_not_end(monkeypatch: pytest.MonkeyPa
 
 
 async def test_a_tab_that_is_left_takes_no_place_from_the_next_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "PATIENCE", 30)
+    monkeypatch.setattr(app_server, "PATIENCE", 30)
     async with serving(ECHO, idle=LONG, most=1) as at:
         first = await at.tab()
         pid = (await told(first))["pid"]
@@ -166,7 +166,7 @@ async def test_each_page_gets_back_the_tab_that_was_its_own() -> None:
 async def test_a_page_that_is_loaded_again_waits_for_its_own_tab_where_others_are_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(server, "PATIENCE", 120)  # as long as a busy machine needs
+    monkeypatch.setattr(app_server, "PATIENCE", 120)  # as long as a busy machine needs
     async with serving(ECHO, idle=LONG, most=4) as at:
         first = await at.tab(named(NAMES[0]))
         pid = (await told(first))["pid"]
@@ -195,14 +195,14 @@ async def test_each_page_begins_where_its_own_tab_was_that_ended() -> None:
             async with at.tab(named(name)) as socket:
                 await told(socket)
                 (shown,) = [tab for tab in at.server.tabs if tab.name == name]
-                assert shown._environment[server.PLACE] == f'"{name}"'
+                assert shown._environment[app_server.PLACE] == f'"{name}"'
 
 
 async def test_a_page_that_is_open_when_its_token_expires_says_so_and_its_tab_waits() -> None:
     async with serving(ECHO, idle=LONG, clock=lambda: 0.0, until=0.05) as at:
         async with at.tab() as socket:
             assert "SIGUSR1" in (await words(socket))[0]
-            assert socket.close_code == server.EXPIRED
+            assert socket.close_code == app_server.EXPIRED
         await left(at)
 
 
@@ -217,6 +217,6 @@ async def test_what_is_typed_after_the_token_has_expired_reaches_no_process() ->
             async for message in socket:
                 heard.append(message.data)
             assert "typed too late" not in str(heard)
-            assert socket.close_code == server.EXPIRED
+            assert socket.close_code == app_server.EXPIRED
         await left(at)
         assert alive(pid)

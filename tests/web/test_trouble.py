@@ -18,7 +18,7 @@ from aiohttp import ClientSession, CookieJar
 from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError
 
 from inspector.commands import serve
-from inspector.web import listener, server
+from inspector.web import app_server, listener
 from inspector.web.browser import Entrance
 from inspector.web.listener import Sparing, load_certificate
 from tests.scenes.web import ECHO, SAMPLE, TOKEN, Program, program, told
@@ -26,9 +26,9 @@ from tests.scenes.web import ECHO, SAMPLE, TOKEN, Program, program, told
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of another process are set as on Linux")
 
 
-def made(said: list[str], encrypted: bool = False) -> server.AppServer:
+def made(said: list[str], encrypted: bool = False) -> app_server.AppServer:
     entrance = Entrance(TOKEN, "the-cookie", encrypted=encrypted)
-    return server.AppServer([sys.executable, "-c", ECHO], entrance, title="x", most=2, tell=said.append)
+    return app_server.AppServer([sys.executable, "-c", ECHO], entrance, title="x", most=2, tell=said.append)
 
 
 async def answers(origin: str, token: str = TOKEN, **more: object) -> int:
@@ -211,7 +211,7 @@ def test_without_a_certificate_that_is_said_in_red(
         assert callable(ready)
         ready(1)
 
-    monkeypatch.setattr(server, "run", run)
+    monkeypatch.setattr(app_server, "run", run)
     monkeypatch.setattr(serve.click, "secho", lambda text, fg=None, **_: lines.append((text, fg)))
     context = load_certificate(*map(str, certificate)) if encrypted else None
     serve._serve([], [], title="x", port=0, host="0.0.0.0", local=False, sessions=1, environment={},

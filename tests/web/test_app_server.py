@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientPayloadError, WSCloseCode, WSServerHandshakeError
 from yarl import URL
 
-from inspector.web import server, tab
+from inspector.web import app_server, tab
 from tests.scenes.web import (
     COOKIE,
     DELIVERS,
@@ -85,7 +85,7 @@ async def test_a_link_in_another_page_leads_on_from_our_own() -> None:
 
 
 @pytest.mark.parametrize("path", [
-    "/static", "/static/", "/static/.", "/static/..", "/static/../server.py", "/static/%2e%2e/server.py",
+    "/static", "/static/", "/static/.", "/static/..", "/static/../app_server.py", "/static/%2e%2e/app_server.py",
     "/static/..%2fserver.py", "/static//etc/passwd", "/static/%2Fetc%2Fpasswd", "/static/js/textual.js",
     "/static/page.js%00", "/static/page.js/", "/favicon.ico", "/download/", "/download/..%2f..%2fetc%2fpasswd", "/ws",
     "/ws/", "/ws/other", "//", "/%00",
@@ -159,7 +159,7 @@ async def test_a_size_that_is_none_is_a_common_one(query: str) -> None:
 
 @pytest.mark.parametrize(("frame", "code"), [
     ('["shell", "rm"]', WSCloseCode.POLICY_VIOLATION), ("[" * 100_000, WSCloseCode.POLICY_VIOLATION),
-    (b"\x00\x01", WSCloseCode.POLICY_VIOLATION), ('["stdin", "' + "x" * server.MOST_BYTES + '"]', None),
+    (b"\x00\x01", WSCloseCode.POLICY_VIOLATION), ('["stdin", "' + "x" * app_server.MOST_BYTES + '"]', None),
 ], ids=["unknown", "deep", "binary", "giant"])
 async def test_a_frame_that_the_page_never_sends_ends_the_tab(
     frame: str | bytes, code: int | None, capfd: pytest.CaptureFixture[str]
@@ -176,7 +176,7 @@ async def test_a_frame_that_the_page_never_sends_ends_the_tab(
 
 
 async def test_there_are_only_so_many_places_and_one_that_is_left_is_given_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "PATIENCE", 0.2)
+    monkeypatch.setattr(app_server, "PATIENCE", 0.2)
     async with serving(ECHO, most=2) as at:
         first, second = await at.tab(), await at.tab()
         pid = (await told(first))["pid"]
@@ -185,7 +185,7 @@ async def test_there_are_only_so_many_places_and_one_that_is_left_is_given_on(mo
             assert "no place is free for a further tab (--sessions 2)" in (await words(third))[0]
             assert third.close_code == WSCloseCode.TRY_AGAIN_LATER
         assert len(at.server.tabs) == 2
-        monkeypatch.setattr(server, "PATIENCE", 30)
+        monkeypatch.setattr(app_server, "PATIENCE", 30)
         waiting = await at.tab()
         await first.close()
         assert (await told(waiting))["pid"] != pid
@@ -194,7 +194,7 @@ async def test_there_are_only_so_many_places_and_one_that_is_left_is_given_on(mo
 
 
 async def test_many_at_once_hold_the_cap_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "PATIENCE", 0.5)
+    monkeypatch.setattr(app_server, "PATIENCE", 0.5)
     async with serving(ECHO, most=2) as at:
         tabs = await asyncio.gather(*(at.tab() for _ in range(50)))
         while len(at.said) < 48:
@@ -244,7 +244,7 @@ async def test_a_browser_that_does_not_read_holds_neither_the_server_nor_a_proce
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(tab, "GRACE", 0.3)
-    monkeypatch.setattr(server, "GRACE", 0.3)
+    monkeypatch.setattr(app_server, "GRACE", 0.3)
     async with serving(FLOODS) as at:
         pids = []
         for _ in range(2):
