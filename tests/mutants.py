@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from enum import Enum
 from functools import cache
 from importlib import import_module
 from importlib.abc import MetaPathFinder
@@ -259,6 +260,9 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.whatif.turn_pair", "FACTS", "tests/whatif/test_turn_pair.py"),
     Table("inspector.whatif.store", "ACTS", "tests/whatif/test_store.py"),
     Table("inspector.whatif.policies", "DECISIONS", "tests/whatif/test_policies.py"),
+    *(Table("inspector.whatif.policies_report", name, "tests/whatif/test_policies.py", ("columns",))
+      for name in ("CELLS", "ROWS")),
+    Table("inspector.whatif.grid_report", "ENDS", "tests/whatif/test_tune_report.py", ("columns",)),
     Table("inspector.whatif.sweep", "LEAST", "tests/whatif/test_sweep.py"),
     Table("inspector.whatif.grid", "APART", "tests/whatif/test_sweep.py"),
     Table("inspector.whatif.heat", "SHOWS", "tests/whatif/test_tune_report.py"),
@@ -358,9 +362,9 @@ def _assigned(package: str, name: re.Pattern[str]) -> Iterator[tuple[str, str]]:
 def _label(member: Any) -> str:
     if isinstance(member, tuple) and not hasattr(member, "_fields") and len(member) == 2 and callable(member[1]):
         member = member[0]
-    names = ("name", "rule", "word", "title", "ending", "__name__")
+    names = ("name", "key", "rule", "word", "title", "ending", "__name__")
     named = next((found for name in names if isinstance(found := getattr(member, name, None), str)), None)
-    if named is not None and not hasattr(member, "value"):
+    if named is not None and not isinstance(member, Enum):
         return str(named)  # no member of an enumeration: to unpickle one would load the engine in the parent
     return ", ".join(str(part) for part in member) if isinstance(member, tuple) else str(member)
 

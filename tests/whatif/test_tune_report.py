@@ -180,7 +180,11 @@ def test_json_is_read_back_with_every_cell():
     assert [cell["completed"] for cell in told["cells"]] == [0, 1]
     turn = told["turns"][0]
     assert [turn["ends"][code]["terminal_reason"] for code in turn["cells"]] == ["retry_limit", "completed"]
-    assert turn["ends"][turn["cells"][0]]["limit"] == "continuation_max_attempts"
+    assert turn["ends"][turn["cells"][0]] == {
+        "final_state": "AbortPartial", "terminal_reason": "retry_limit", "limit": "continuation_max_attempts",
+        "cut_unseen": False, "segments": 4, "requests": 4, "output_tokens": 160, "tokens_assumed": 0, "uncounted": 0,
+        "output_chars": 624, "continuations": 3, "continuation_tokens": 160, "continuation_chars": 624, "repairs": 0,
+        "tool_steps": 0, "resumes": 0, "fidelity": "RECORDED", "verdict": "limit_reached", "complete": False}
     assert turn["smallest"]["cell"] == 1
     assert turn["smallest"]["limits"]["continuation_max_attempts"] == 5
     assert told["turns"][1]["smallest"] is None
