@@ -26,7 +26,10 @@ def budget(look: JudgedTurn) -> str:
     used = usage.output_tokens if usage else None
     cap = exchange.request.max_tokens if exchange.request else None
     raw = exchange.response.raw_stop_reason
+    judged = look.judged
     word = reason_text(exchange.response.stop_reason) if raw is None else f'"{raw}"'
+    if raw is not None and judged.stop.normalized in CUT_WORDS and judged.mapped.normalized not in CUT_WORDS:
+        word += " though it was cut"
     if used is not None and cap is not None and exchange.response.other_choices:
         choices = exchange.response.other_choices + 1
         return f"{word}, {used:,} tokens in {choices} choices of at most {cap:,} each{_reasoning(look)}"

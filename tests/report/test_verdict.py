@@ -141,7 +141,8 @@ def test_a_call_sent_as_an_object_cannot_show_its_cut():
 def test_a_router_that_says_tool_calls_over_a_cut_call_is_not_believed():
     word, _, sentence, _ = alone(chat(None, "tool_calls", call(CUT)), tools=TOOLS)
     assert word == "CALL HELD"
-    assert '"tool_calls"' in sentence
+    assert '("tool_calls" though it was cut' in sentence
+    assert "though" not in alone(chat(None, "length", call(CUT)), tools=TOOLS)[2]
 
 
 def test_a_call_that_the_providers_own_parser_refused():
