@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from inspector.config.settings import Settings
 from inspector.report.lines.wire import wire
+from inspector.report.turn_rows import rows_of
 from inspector.sessions import open_paths
 from inspector.sessions.transcripts.ending_rules import KNOWN_CAPS
 from loop_core.turn.limits import Limits
@@ -135,6 +136,15 @@ def test_a_sidechain_is_a_conversation_of_its_own(tmp_path):
         block(text("found"), "msg_02", "end_turn", isSidechain=True, agentId="a0"),
     ), tmp_path)
     assert [turn.conversation for turn in seen.turns] == ["c1", "c2"]
+
+
+def test_a_sidechain_without_an_id_is_a_session_below_the_files(tmp_path):
+    side = {"isSidechain": True}
+    seen = shown(claude(
+        prompt("main"), block(use("toolu_01T", "Task", prompt="look")), prompt("look", parentUuid=None, **side),
+        block(text("found"), "msg_02", "end_turn", **side),
+    ), tmp_path)
+    assert [row.name for row in rows_of(seen)] == ["s", "s › subagent"]
 
 
 def test_the_files_of_subagents_are_read_with_their_session(tmp_path):
