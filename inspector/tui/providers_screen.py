@@ -54,6 +54,21 @@ class Dialects(CursorTable):
     shown: reactive[Sequence[dialect_columns.Shown]] = reactive((), init=False)
     dialect = ""
     """The dialect that the user went to; the cursor stays on the line that stands for it."""
+    early = 0
+    """The rows by which the cursor was moved before there were any."""
+
+    def action_move(self, by: int) -> None:
+        """Moves the cursor by rows; before they are there, once they come."""
+        if self.shown:
+            super().action_move(by)
+        else:
+            self.early += by
+
+    def take_early_moves(self) -> None:
+        """Moves the cursor as the user did before there were rows."""
+        moves, self.early = self.early, 0
+        for _ in range(abs(moves)):
+            super().action_move(1 if moves > 0 else -1)
 
     def wanted(self, index: int) -> None:
         """Notes that the user selected a dialect."""
@@ -159,6 +174,7 @@ class ProvidersScreen(TableScreen):
         rows = self._dialects
         rows.shown = dialect_columns.list_lines(entries(self._told, self.asked.each))
         rows.cursor = dialect_columns.place_of(rows.shown, rows.dialect)
+        rows.take_early_moves()
         self.show()
 
     # -- what is shown -------------------------------------------------------------------------------------------

@@ -189,6 +189,20 @@ async def test_keys_that_come_faster_than_the_rows_end_with_the_last_one(monkeyp
         assert asked == [32, 36, 64]
 
 
+async def test_moves_before_there_are_rows_are_made_once_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, answers_may_come = TableQuery.rows, threading.Event()
+    monkeypatch.setattr(TableQuery, "rows", lambda query: answers_may_come.wait(60) and plain(query))
+    async with Shown().run_test(size=SMALL) as pilot:
+        await pilot.press("down", "down", "down", "up")
+        answers_may_come.set()
+        late = (await settled(pilot)).cursor
+    async with Shown().run_test(size=SMALL) as pilot:
+        rows = await settled(pilot)
+        first = rows.cursor
+        await pilot.press("down", "down")
+        assert first < rows.cursor == late
+
+
 async def test_a_policy_is_chosen_and_decides() -> None:
     async with Shown().run_test(size=LARGE) as pilot:
         await settled(pilot)
