@@ -36,6 +36,7 @@ from inspector.report.explain import text
 from inspector.report.explain_document import document
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
+from inspector.sessions.recording import Loaded
 from inspector.whatif.grid import GridRequest
 from inspector.whatif.grid_run import tune
 from inspector.whatif.policies import matrix
@@ -59,7 +60,12 @@ CONTINUED_ONCE = settings_of({"continuation_max_attempts": "1", "simulate": "yes
 
 def read(path: str) -> tuple[Case, View]:
     """A file, opened, explained in both forms and run again."""
-    case = open_case(open_paths([path]))
+    return explain(open_paths([path]))
+
+
+def explain(loaded: Loaded) -> tuple[Case, View]:
+    """What was opened, explained in both forms and run again."""
+    case = open_case(loaded)
     shown = view(replay(case, Settings()))
     text(shown).encode("utf-8", "backslashreplace")
     json.dumps(document(shown))

@@ -124,14 +124,13 @@ def test_every_form_is_masked_wherever_it_stands_and_keeps_its_length(form):
     for before, after in AROUND:
         secret = example(form.template, rng)
         given = f"{before}{secret}{after}".encode()
-        masked = redact.body(given)
+        counts = {}
+        masked = redact.body(given, counts)
         assert len(masked) == len(given)
         assert masked.startswith(before.encode())
         assert masked.endswith(after.encode())
         hidden = masked[len(before.encode()) : len(given) - len(after.encode())].decode()
         assert re.fullmatch(r"(\[masked(: [^\]]+)?\])?\**", hidden), hidden
-        counts = {}
-        redact.body(given, counts)
         assert sum(counts.values()) == 1
         assert detection.suspicious(given)
         assert redact.body(masked) == masked
