@@ -12,12 +12,13 @@ from inspector.config.settings import Settings
 from inspector.live.headless import LiveOptions, run_live
 from inspector.live.scripted import ScriptedTurn, formats_of, row_turn, scenario_turn
 from inspector.provider import all_stories
-from inspector.provider.dialect_rows import DialectRow, rows
-from inspector.provider.scenarios import SCENARIOS, scenario_names
+from inspector.provider.dialect_rows import DialectRow
+from inspector.provider.scenarios import scenario_names
 from inspector.replay import Replay
 from loop_core.errors import LoopError
 from loop_core.formats import FORMATS
 from loop_core.wire import wire
+from tests.scenes.provider import table_rows
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +45,7 @@ def listens(url: str) -> bool:
 def test_a_row_that_is_played_live_is_the_row(name: str) -> None:
     """One dialect of each outcome: what comes over the wire is read, judged and gated as in the table."""
     chosen = {(row.exchange.response.raw_stop_reason, row.judged.stop.normalized, row.decision, row.dialect.api): row
-              for row in rows(SCENARIOS[name]) if isinstance(row, DialectRow)}
+              for row in table_rows(name) if isinstance(row, DialectRow)}
     for row in chosen.values():
         made = played(row_turn(row, Settings()))
         case = made.case

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from shlex import split
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -13,17 +15,22 @@ from inspector.config.settings import Settings
 from inspector.provider import dialect_columns
 from inspector.provider.dialect_lines import TableEntry, entries
 from inspector.provider.dialect_output import MOST, TableQuery, next_budget, path_of
-from inspector.provider.dialect_rows import DialectRow, TableRow, rows
+from inspector.provider.dialect_rows import DialectRow, TableRow
 from inspector.provider.scenarios import SCENARIOS
 from inspector.report.lines.spans import text_of, width_of
 from loop_core.turn.presets import preset
+from tests.scenes.provider import table_rows
 
 CALL_CUT = TableQuery()
-FOLDED = {name: dialect_columns.list_lines(entries(rows(each))) for name, each in SCENARIOS.items()}
+
+
+@cache
+def folded(scenario: str) -> list[Any]:
+    return [*dialect_columns.list_lines(entries(table_rows(scenario)))]
 
 
 def titles(width: int) -> list[str]:
-    shown = [each for each in FOLDED["call-cut"] if isinstance(each, TableEntry)]
+    shown = [each for each in folded("call-cut") if isinstance(each, TableEntry)]
     return [column.key for column in dialect_columns.layout(shown, width).columns]
 
 
@@ -37,7 +44,7 @@ def test_as_many_columns_as_fit() -> None:
 @pytest.mark.parametrize("width", [58, 75, 100, 118, 140, 157, 220])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_no_line_is_wider_than_the_list_and_all_are_aligned(scenario: str, width: int) -> None:
-    lines = FOLDED[scenario]
+    lines = folded(scenario)
     laid = dialect_columns.layout([each for each in lines if isinstance(each, TableEntry)], width)
     starts = [text_of(dialect_columns.titles(laid)).index(column.key[: laid.sizes[at] - 1])
               for at, column in enumerate(laid.columns)]
@@ -52,7 +59,7 @@ def test_no_line_is_wider_than_the_list_and_all_are_aligned(scenario: str, width
 
 
 def test_the_lines_of_a_cut_call() -> None:
-    lines = {each.row.name: each for each in FOLDED["call-cut"] if isinstance(each, TableEntry)}
+    lines = {each.row.name: each for each in folded("call-cut") if isinstance(each, TableEntry)}
     laid = dialect_columns.layout(list(lines.values()), 155)
     said = [text_of(dialect_columns.line(lines[name], laid)).split("  ") for name in (
         "openai_chat/vllm", "openai_chat/mimo", "openai_responses/generic+bare", "gemini_generate/vertex")]
@@ -69,7 +76,7 @@ def test_the_lines_of_a_cut_call() -> None:
 
 
 def test_dialects_are_found_by_what_they_say_and_by_those_that_share_their_line() -> None:
-    lines = FOLDED["call-cut"]
+    lines = folded("call-cut")
 
     def named_at(place: int | None) -> str:
         assert place is not None

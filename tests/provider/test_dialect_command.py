@@ -15,13 +15,14 @@ from click.testing import CliRunner, Result
 
 from inspector.cli import main
 from inspector.provider.dialect_output import file_name, save_all
-from inspector.provider.dialect_rows import DialectRow, rows
+from inspector.provider.dialect_rows import DialectRow
 from inspector.provider.dialects import DIALECTS
 from inspector.provider.scenarios import SCENARIOS
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from loop_core.errors import CallerError, LoopError
 from loop_core.wire import wire
+from tests.scenes.provider import table_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -121,7 +122,7 @@ def test_no_model_of_a_border_is_imported_to_show_the_table() -> None:
 
 @pytest.mark.parametrize("scenario", ["call-cut", "malformed-call", "paused"])
 def test_what_is_saved_is_read_as_the_row(tmp_path: Path, scenario: str) -> None:
-    told = [row for row in rows(SCENARIOS[scenario]) if isinstance(row, DialectRow)]
+    told = [row for row in table_rows(scenario) if isinstance(row, DialectRow)]
     paths = save_all(told, tmp_path / "new" / "folder")
     assert [path.name for path in paths] == [file_name(row) for row in told]
     assert len(set(paths)) == len(told)
@@ -153,7 +154,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(CallerError, match="cannot be written"):
-        save_all(rows(SCENARIOS["call-cut"]), blocked / "inside")
+        save_all(table_rows("call-cut"), blocked / "inside")
 
 
 # -- the document ----------------------------------------------------------------------------------------------------

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
-from inspector.config.settings import Settings
 from inspector.provider.dialect_columns import sheet
 from inspector.provider.dialect_lines import COLUMNS, cells, entries, table
 from inspector.provider.dialect_output import document, text
-from inspector.provider.dialect_rows import LOST, RUN_HELD, DialectRow, TableRow, row_view, rows
+from inspector.provider.dialect_rows import LOST, RUN_HELD, DialectRow, row_view
 from inspector.provider.dialects import DIALECTS, PEER_MEANINGS, PEER_WORDS, PEERS
 from inspector.provider.scenarios import COMPLETE, CUTS, SCENARIOS
 from inspector.report.lines.spans import plain, text_of, width_of
@@ -18,24 +15,19 @@ from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.classify import FINISHED
 from loop_core.judge.gate import Admission
 from loop_core.turn.policy import STRICT
-from loop_core.turn.presets import POLICIES
 from loop_core.values import ToolCall
 from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES, choose
 from loop_core.wire.serving import Moment
+from tests.scenes.provider import table_rows
 
 each_scenario = pytest.mark.parametrize("scenario", SCENARIOS)
 BUDGETS = (1, 2, 7, 8, 9, 10, 12, 16, 17, 20, 33, 40, 64)
 """Before, at and after the beginning of a call, its name, its arguments, and its end."""
 
 
-@cache
-def told_of(scenario: str, budget: int | None = None, policy: str = "strict") -> tuple[TableRow, ...]:
-    return rows(SCENARIOS[scenario], budget, settings=Settings(policy=POLICIES[policy]))
-
-
 def rows_of(scenario: str, budget: int | None = None) -> list[DialectRow]:
-    return [row for row in told_of(scenario, budget) if isinstance(row, DialectRow)]
+    return [row for row in table_rows(scenario, budget) if isinstance(row, DialectRow)]
 
 
 def meant(row: DialectRow) -> list[str | None]:
@@ -119,7 +111,7 @@ def test_a_row_opens_as_a_session(scenario: str) -> None:
 
 
 def test_another_policy_runs_what_strict_holds() -> None:
-    told = [row for row in told_of("call-cut", None, "pi-presence") if isinstance(row, DialectRow)]
+    told = [row for row in table_rows("call-cut", None, "pi-presence") if isinstance(row, DialectRow)]
     strict = {row.name: row for row in rows_of("call-cut")}
     assert {row.decision for row in told} == {RUN_HELD, LOST}
     for row in told:
@@ -132,7 +124,7 @@ def test_another_policy_runs_what_strict_holds() -> None:
 
 @each_scenario
 def test_the_table_fits_and_names_every_dialect(scenario: str) -> None:
-    told = told_of(scenario)
+    told = table_rows(scenario)
     for width, each in ((40, False), (80, False), (80, True), (120, False), (170, True), (260, False)):
         assert all(width_of(line) <= width for line in table(told, width, each))
         shown = " ".join(text(told, STRICT, width, each).split())
@@ -141,7 +133,7 @@ def test_the_table_fits_and_names_every_dialect(scenario: str) -> None:
 
 @each_scenario
 def test_rows_are_put_together_only_where_every_cell_is_the_same(scenario: str) -> None:
-    told = told_of(scenario)
+    told = table_rows(scenario)
     put = entries(told)
     assert sorted(row.name for entry in put for row in (entry.row, *entry.like)) == sorted(row.name for row in told)
     for entry in put:
@@ -153,7 +145,7 @@ def test_rows_are_put_together_only_where_every_cell_is_the_same(scenario: str) 
 
 @each_scenario
 def test_the_sheet_says_everything_of_a_row(scenario: str) -> None:
-    for row in told_of(scenario):
+    for row in table_rows(scenario):
         shown = plain(sheet(row).lines)
         assert row.dialect.name in shown
         assert row.dialect.source in shown
@@ -167,7 +159,7 @@ def test_the_sheet_says_everything_of_a_row(scenario: str) -> None:
 
 @each_scenario
 def test_the_document_holds_every_row(scenario: str) -> None:
-    told = told_of(scenario)
+    told = table_rows(scenario)
     made = document(told, SCENARIOS[scenario], STRICT)
     assert made["schema"] == "loop-inspector/providers/1"
     assert [row["dialect"] for row in made["rows"]] == [dialect.name for dialect in DIALECTS]
@@ -176,10 +168,10 @@ def test_the_document_holds_every_row(scenario: str) -> None:
 
 
 def test_the_heading_counts_those_who_are_deceived() -> None:
-    shown = text(told_of("call-cut"), STRICT, 120)
+    shown = text(table_rows("call-cut"), STRICT, 120)
     # By their word: vllm, vllm+empty, openrouter, generic+router, dynamo, generic+leak, and two of Responses.
     assert "finished, it seems: 8 by their own word, 0 after judging" in shown
-    narrow = [text_of(line) for line in table(told_of("call-cut"), 80)]
+    narrow = [text_of(line) for line in table(table_rows("call-cut"), 80)]
     assert "openai_chat" in narrow
     assert "ollama_chat" in narrow
 

@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
-from inspector.provider.dialect_rows import DialectRow, TableRow, rows
-from inspector.provider.scenarios import SCENARIOS
+from inspector.provider.dialect_rows import DialectRow
 from loop_core.judge.gate import Admission
 from loop_core.values import Stop
 from loop_core.wire import wire
+from tests.scenes.provider import table_rows
 
 Outcome = tuple[str | None, str, str, str, str]
 
@@ -118,13 +116,8 @@ AFTER = {
 }
 
 
-@cache
-def told_of(scenario: str) -> tuple[TableRow, ...]:
-    return rows(SCENARIOS[scenario])
-
-
 def row_of(scenario: str) -> dict[str, DialectRow]:
-    return {row.name: row for row in told_of(scenario) if isinstance(row, DialectRow)}
+    return {row.name: row for row in table_rows(scenario) if isinstance(row, DialectRow)}
 
 
 def outcome(row: DialectRow) -> Outcome:
@@ -296,7 +289,7 @@ def test_other_endings_are_told_as_the_servers_do(
     ("call-cut", PROMPTED), ("two-calls", PROMPTED), ("call-then-text", PROMPTED), ("call-done", PROMPTED),
 ])
 def test_what_a_format_cannot_say_is_not_made_up(scenario: str, apis: set[str]) -> None:
-    silent = {row.dialect.api: row.why for row in told_of(scenario) if not isinstance(row, DialectRow)}
+    silent = {row.dialect.api: row.why for row in table_rows(scenario) if not isinstance(row, DialectRow)}
     assert set(silent) == apis
     without = {api for api, why in silent.items() if why == wire(api).no_tools}
     assert without == (apis if apis == PROMPTED else set()), "what has no calls says so, and not that nothing is known"

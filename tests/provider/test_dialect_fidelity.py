@@ -27,17 +27,18 @@ from inspector.sessions.native import session_bytes
 from inspector.whatif import branch_report
 from inspector.whatif.tree import branch
 from loop_core.turn.trace import Fidelity
+from tests.scenes.provider import table_rows
 
 
 def saved(folder: Path, scenario: str) -> View:
     """The rows of a scenario as they are saved and read again."""
-    paths = save_all(rows(SCENARIOS[scenario]), folder)
+    paths = save_all(table_rows(scenario), folder)
     return view(replay(open_case(open_paths(list(map(str, paths))))))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_every_step_of_a_row_and_of_its_saved_session_is_simulated(scenario: str, tmp_path: Path) -> None:
-    for row in rows(SCENARIOS[scenario]):
+    for row in table_rows(scenario):
         if isinstance(row, DialectRow):
             assert {step.fidelity for step in row.run.trace.steps} == {Fidelity.SIMULATED}, row.name
     again = saved(tmp_path, scenario)
@@ -46,7 +47,7 @@ def test_every_step_of_a_row_and_of_its_saved_session_is_simulated(scenario: str
 
 
 def test_every_view_says_so(tmp_path: Path) -> None:
-    row = next(each for each in rows(SCENARIOS["call-cut"]) if isinstance(each, DialectRow))
+    row = next(each for each in table_rows("call-cut") if isinstance(each, DialectRow))
     for seen in (row_view(row), saved(tmp_path, "call-cut")):
         assert "SIMULATED response 0" in text(seen)
         assert "RECORDED" not in text(seen)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
+from inspector.config.settings import Settings
 from inspector.provider import Intent, PlacedFault, Provider, Story
+from inspector.provider.dialect_rows import TableRow, rows
 from inspector.provider.faults import FAULTS, Fault
-from inspector.provider.scenarios import DeclaredTool
+from inspector.provider.scenarios import SCENARIOS, DeclaredTool
 from loop_core.client.address import Server
 from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.client.outgoing import ability
@@ -18,6 +21,7 @@ from loop_core.formats import FORMATS
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, run
 from loop_core.turn.policy import STRICT, Policy
+from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Turn
 from loop_core.turn.tools import Toolbox, ToolRunner
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall
@@ -65,6 +69,12 @@ def shown(fault: Fault) -> Story:
     """The scenario that shows a fault as its row says."""
     placed = PlacedFault(fault.name, fault.example, 0, None, fault.when)
     return Story(named(fault.name), fault.does, BASES[fault.base], TOOLS, (placed,), max_tokens=fault.cap)
+
+
+@cache
+def table_rows(scenario: str, budget: int | None = None, policy: str = "strict") -> tuple[TableRow, ...]:
+    """The rows of a scenario, run once in a process."""
+    return rows(SCENARIOS[scenario], budget, settings=Settings(policy=POLICIES[policy]))
 
 
 STORIES = tuple(shown(fault) for fault in FAULTS.values())
