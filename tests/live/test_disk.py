@@ -172,7 +172,7 @@ for number in range(int(sys.argv[4])):
             cli.run()
         finally:
             os._exit(1)
-    target, deadline = chance.randrange(1, 12_000), time.monotonic() + 20
+    target, deadline = chance.randrange(1, 12_000), time.monotonic() + 60
     while time.monotonic() < deadline and (not os.path.exists(path) or os.path.getsize(path) < target):
         time.sleep(0.001)
     time.sleep(chance.random() * 0.003)

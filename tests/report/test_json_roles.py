@@ -95,9 +95,9 @@ def test_a_long_line_keeps_its_roles_where_it_is_broken() -> None:
 def test_far_in_a_long_line_there_are_no_roles_and_no_wait() -> None:
     body = b'{"a": "' + b"x" * 30_000_000 + b'"}'
     far = sheet(body)
-    began = time.perf_counter()
+    began = time.process_time()
     line = far.unbroken(7_000)
-    assert time.perf_counter() - began < 0.2
+    assert time.process_time() - began < 0.2
     assert [span.role for span in line[1:]] == [Tone.PLAIN]
     assert len(far._inside) < 10  # nothing is remembered of lines that were not looked through
 
@@ -182,10 +182,10 @@ def test_what_is_searched_in_a_request_is_found() -> None:
 
 def test_a_large_request_is_laid_out_at_once() -> None:
     text = json.dumps([{"id": number, "name": "xxxxx"} for number in range(100_000)], indent=2)
-    began = time.perf_counter()
+    began = time.process_time()
     found = JsonLines([], text)
     assert sum(found.height(index, 80) for index in range(len(found))) == len(found)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_bytes_that_are_no_text_stay_marks() -> None:

@@ -276,11 +276,11 @@ def test_a_changed_system_prompt_lists_it_alone() -> None:
 def test_a_compaction_of_many_messages_is_found_at_once() -> None:
 
 
-    began = time.perf_counter()
+    began = time.process_time()
     old = said(*(f"word {number}" for number in range(3_000)))
     found = context_change(old, [*old[:1], *said("in short"), *old[2_500:], *said("more")])
     assert (found.prefix_length, found.behind, len(found.removed), len(found.added)) == (1, 500, 2_499, 2)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_a_step_that_sends_shows_the_request_that_it_sends() -> None:
