@@ -80,7 +80,7 @@ def said_alike(story: Story, provider: Provider, tmp_path: Path) -> None:
         path = tmp_path / f"{api}-{stream}.jsonl"
         tools = [] if wire(api).no_tools else [each.tool for each in story.tools]
         request = asked(api, story.name, tools, stream, cap=story.max_tokens or 400)
-        line = IMPATIENT if story.name == "stalled" else QUICK  # three attempts each way wait for the silence
+        line = IMPATIENT if story.name == "stalled" else QUICK
         ran, read = both(played(provider, story, request, path, line), path)
         assert ran == read, (api, stream)
         assert [turn["id"] for turn in ran["turns"]] == ["t1"], (api, stream)

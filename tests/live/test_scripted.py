@@ -18,7 +18,7 @@ from inspector.replay import Replay
 from loop_core.errors import LoopError
 from loop_core.formats import FORMATS
 from loop_core.wire import wire
-from tests.scenes.provider import table_rows
+from tests.scenes.provider import QUICK, table_rows
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def played(turn: ScriptedTurn) -> Replay:
     """The turn to its end; its server is gone then."""
     begun = turn.start
     try:
-        return run_live(begun.request, begun.server, begun.settings, begun.answers, begun.path).replay
+        return run_live(begun.request, begun.server, begun.settings, begun.answers, begun.path, QUICK).replay
     finally:
         turn.server.close()
 
