@@ -91,6 +91,7 @@ class LoopInspector(EarlyKeysApp):
     """The debugger for agent turns."""
 
     TITLE = "Loop Inspector"
+    CLICK_CHAIN_TIME_THRESHOLD: ClassVar[float] = 1.0  # Textual's 0.5 s is less than a calm second click takes
     CSS_PATH: ClassVar[CSSPathType | None] = "app.tcss"
     COMMANDS: ClassVar[set[type | Callable[[], type]]] = {_commands, _system_commands}
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -222,7 +222,8 @@ class Branches(SessionPart):
         view, node = self.stage.run.view, self.stage.runs.node
         if self._table is None or node.key not in (self._table.run, *self._table.opened):
             whole = ", from the first step on" if view.replay.since else ""
-            self._table = TuningTable(self.stage.runs.case, view.replay.settings, node.key, f"{node.path}{whole}")
+            self._table = TuningTable(self.stage.runs.case, view.replay.settings, node.key, f"{node.path}{whole}",
+                                      view.replay.turn_at(self.stage.step))
             self._table.paths, self._table.before, self._table.name = (
                 self.stage.runs.paths, self.stage.opened.before, name_of(view))
         self.stage.app.push_screen(TuneScreen(self._table), self._cell_chosen)

@@ -57,8 +57,11 @@ def outcome_of(tuned: TunedGrid) -> GridOutcome:
 class TuningTable:
     """One session, a grid over it, and the operator's position in it."""
 
-    def __init__(self, case: Case, base: Settings, run: str = "", title: str = "original") -> None:
+    def __init__(self, case: Case, base: Settings, run: str = "", title: str = "original",
+                 here: int | None = None) -> None:
         self.case = case
+        self.here = here
+        """The turn at which the session stands: shown alone at the end of the run where no cell completes them all."""
         self.base, self.run, self.title = base, run, title
         """The settings, the key and the name of the run that the grid is over."""
         self.opened: set[str] = set()
@@ -86,9 +89,18 @@ class TuningTable:
         self._answers: dict[int, tuple[SmallestLimits | None, list[Line]]] = {}
 
     def end(self, result: GridOutcome) -> None:
-        """Stores the results; moves the cursor to the best cell, unless the operator moved it."""
+        """Stores the results; moves the cursor to the best cell, unless the operator moved it.
+
+        The best cell for all turns carries the mark of those that never complete. Where there are some, the turn at
+        which the session stands is shown alone, if it completes in a cell.
+        """
         self.result = result
         self._answers.clear()
+        enough, here = result.bend and result.bend.enough, self.here
+        if here is not None and self.turn is None and enough and enough.completed < len(result.grid.turns):
+            found = self._told(here)[0]
+            self.turn = here if found is not None and found.cell is not None else None
+        self.here = None
         if self.cell == 0 and self.best():
             self.cell = self.best()[0]
 

@@ -45,10 +45,12 @@ async def settled(pilot: Pilot[Any]) -> TuneScreen:
 
 
 async def opened(pilot: Pilot[Any], axes: str = "") -> TuneScreen:
-    """The screen over the session at hand, with these axes."""
+    """The screen over all turns of the session at hand, with these axes."""
     await pilot.app.workers.wait_for_complete()  # what was kept of the session is read
     await pilot.press("u")
     screen = await settled(pilot)
+    screen._to_turn(0)
+    screen._map.cell = next(iter(screen.table.best()), 0)
     if axes:
         screen._axes(axes)
         await settled(pilot)
@@ -85,6 +87,18 @@ async def test_it_shows_the_map_the_cell_the_answer_and_how_far_to_trust_them(
         screen.query_one("#cell" if size == SMALL else "#answers").scroll_end(animate=False)
         await pilot.pause()
         assert "4 cells · 2 turns" in page(pilot.app)
+
+
+async def test_it_opens_on_the_turn_at_hand_where_not_every_turn_completes(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.press("u")
+        await settled(pilot)
+        shown = page(pilot.app)
+        assert "turn 1 of 2" in shown
+        assert "✓ done~◆◀" in shown, "the best cell has the mark of a turn that completes"
+        await pilot.press("[")
+        assert "all 2 turns" in page(pilot.app)
 
 
 async def test_simulated_cells_say_so_in_the_map_in_the_cell_and_in_the_head(app_on: AppOn) -> None:

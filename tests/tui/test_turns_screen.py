@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from textual.events import MouseDown, MouseUp
 
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions.open import open_each
@@ -309,6 +310,17 @@ async def test_a_click_on_a_heading_sorts_and_on_a_row_moves_and_opens(folder: P
         await pilot.click("#turns", offset=(5, 2))
         assert listed.selected.name == "c"
         await pilot.click("#turns", offset=(5, 2), times=2)
+        assert isinstance(app.screen, SessionScreen)
+
+
+async def test_a_second_click_opens_although_it_comes_late(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        for _ in range(2):  # the pilot's own clicks do not pass through the app, which counts them
+            for kind in (MouseDown, MouseUp):
+                app.post_message(kind(None, 5, 4, 0, 0, 1, False, False, False, 5, 4))
+            await pilot.pause(0.7)
         assert isinstance(app.screen, SessionScreen)
 
 
