@@ -44,6 +44,8 @@ class TurnColumn(NamedTuple):
 
 UNREAD, REASON = "NOT READ", "raw → reason"
 GAP = 1
+NUMBER = 7
+"""Cells of a turn's number."""
 
 
 def _verdict(row: TurnRow) -> Line:
@@ -78,7 +80,8 @@ def _name(row: TurnRow) -> str:
 def _number(row: TurnRow) -> str:
     if row.turns:
         return f"{sum(count for _, count in row.turns):,}"
-    return f"{row.number}/{row.of}" if row.of else ""
+    both = f"{row.number}/{row.of}" if row.of else ""
+    return both if len(both) <= NUMBER else f"{row.number:,}"  # a cut number would be another turn's
 
 
 def _calls(row: TurnRow) -> str:
@@ -110,7 +113,7 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
         TurnColumn(REASON, Column("reason", lambda row: row.effective or None, _reason),
                    lambda row: (row.effective, row.raw or row.noted) if row.verdict else None, (20, 23, 30)),
         TurnColumn("turn", _text("turn", lambda row: row.number or None, _number),
-                   lambda row: row.number or None, (7, 7, 7), right=True),
+                   lambda row: row.number or None, (NUMBER, NUMBER, NUMBER), right=True),
         TurnColumn("tokens", _text("tokens", lambda row: row.tokens, _tokens),
                    lambda row: row.tokens, (9, 11, 15), right=True),
         TurnColumn("calls", _text("held", lambda row: row.held, _calls), lambda row: -row.held or None, (13, 13, 13)),
@@ -220,7 +223,7 @@ def about(row: TurnRow) -> list[Line]:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
         lines.append((Span("turns    ", Tone.KEY), Span(counted)))
     folder, _, name = row.file.rpartition("/")  # a long folder shall not push the name out of sight
-    known = [f"turn {row.number} of {row.of}", row.model, row.agent, folder and f"in {folder}/"]
+    known = [f"turn {row.number:,} of {row.of:,}", row.model, row.agent, folder and f"in {folder}/"]
     lines.append((Span("file     ", Tone.KEY), safe(name), Span(" · ", Tone.DIM),
                   safe(" · ".join(each for each in known if each), Tone.DIM)))
     if row.title:

@@ -187,6 +187,13 @@ def test_the_provider_s_word_is_cut_before_ours() -> None:
     assert "→ max_tokens" in line
 
 
+def test_a_turn_of_very_many_has_its_number_whole() -> None:
+    column = next(each for each in turn_table.columns(0) if each.name == "turn")
+    (row,) = rows(*ran_cut_call())
+    assert text_of(column.column.cell(row._replace(number=7, of=999))) == "7/999"
+    assert text_of(column.column.cell(row._replace(number=99_998, of=100_000))) == "99,998"
+
+
 def test_each_column_sorts_its_rows_and_what_has_no_value_stands_last() -> None:
     made = [*two(), TurnRow(("z",), "z", "z", why="no session")]
     for column in turn_table.columns(1e9):
