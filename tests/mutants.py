@@ -230,6 +230,7 @@ REPORT: tuple[Table, ...] = (
     Table("inspector.sessions.detection", "_CONTEXTS", "tests/sessions/test_redact.py"),
     Table("inspector.sessions.detection", "_OWN_SHAPES", "tests/sessions/test_redact.py"),
     Table("inspector.commands.sessions", "SCHEMAS", "tests/commands/test_cli.py"),
+    *(Table("inspector.report.filter_terms", table, "tests/report/test_filters.py") for table in ("WORDS", "NUMBERS")),
     Table("inspector.report.findings", "CUT_WORDS", "tests/report/test_findings.py"),
     # Its rows are asked for by name in every test; none is a copy of it.
     Table("inspector.provider.scenarios", "SCENARIOS", "tests/provider/test_dialect_expected.py", names=("no copy",)),

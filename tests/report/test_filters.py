@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,11 +11,17 @@ from hypothesis import strategies as st
 
 from inspector import cli
 from inspector.config.settings import Settings
+from inspector.replay import replay
+from inspector.replay.case import open_case
 from inspector.report import filter_terms, filters
+from inspector.report.facts import view
 from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS
+from inspector.sessions import open_paths
 from loop_core.turn.state import State
 from loop_core.turn.trace import Step
-from tests.scenes.recordings import CUT, PARTS, WHOLE, asked, call, chat, continued, lines, result, shown, user
+from tests.scenes.recordings import CUT, PARTS, TOOLS, WHOLE, asked, call, chat, continued, lines, result, shown, user
+
+SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +75,50 @@ def test_a_share_of_no_bound_is_never_reached(cut):
     # No max_tokens in the requests, so that no bound on tokens is derived: 45 tokens are no share of it.
     assert filters.steps(filters.parse("cont_tokens>=0%"), cut) == []
     assert filters.steps(filters.parse("cont_tokens>=40"), cut) != []
+
+
+@pytest.mark.parametrize(("sample", "text", "turns", "responses"), [
+    # 01: a text that is cut again and again, then a call that is cut; the last bytes of the first answer came at 760 ms
+    ("01", "conversation:c1", [1, 2], list(range(8))), ("01", "conversation:c2", [], []),
+    ("01", "attention", [1, 2], list(range(8))), ("01", "complete", [], []), ("01", "turn=2", [2], [6, 7]),
+    ("01", "took=760", [1], [0]), ("01", "corrected", [], []), ("01", "cap>0", [], []),
+    # 02: a text that is cut twice and completed
+    ("02", "attention", [], []), ("02", "complete", [1], [0, 1, 2]),
+    # 05: a call under max_tokens 60 that is cut, and whole when it is asked for again
+    ("05", "repairs=1", [1], [0, 1, 2]), ("05", "repairs=2", [], []), ("05", "ready", [1], [1]),
+    ("05", "held", [1], [0]), ("05", "rejected", [], []), ("05", "cap=60", [1], [0, 1, 2]),
+    # 08: `tool_calls` over a call that was cut
+    ("08", "corrected", [1], [0]), ("08", "size=SIZE", [1], [0]), ("08", "size>SIZE", [], []),
+    ("08", "mapped:tool_call", [1], [0]), ("08", "mapped:max_tokens", [], []), ("08", "rule:judge.*", [1], [0]),
+    ("08", "finding:judge.native_word", [1], [0]), ("08", "provider:openrouter", [1], [0]),
+    ("08", "model:anthropic/*", [1], [0]), ("08", "file:*08-router*", [1], [0]), ("08", "next:*ends", [1], [0]),
+    ("08", 'session:"A router*"', [1], [0]),
+    # 01 again: our machine ends the first turn at its limit of attempts, behind the fourth answer
+    ("01", "end:retry_limit", [1], list(range(6))), ("01", "signal:retry_limit", [1], [3]),
+    ("01", "fidelity:RECORDED", [1, 2], list(range(8))), ("01", "fidelity:LIVE", [], []),
+    # 13: pause_turn is answered by an echo of the paused answer; 19: a transcript of pi, in pi's own words
+    ("13", "detail:echo", [1], [0]), ("19", "agent:pi", [1, 2], list(range(4))),
+    ("19", "recorder:length", [1, 2], [0, 2]),
+])
+def test_terms_find_the_turns_and_responses_of_the_samples(sample, text, turns, responses):
+    (path,) = SAMPLES.glob(f"{sample}-*")
+    seen = view(replay(open_case(open_paths([str(path)])), Settings()))
+    found = filters.parse(text.replace("SIZE", str(len(seen.responses[0].exchange.body))))
+    assert sorted({seen.replay.turn_at(step) + 1 for step in filters.steps(found, seen)}) == turns
+    assert filters.responses(found, seen) == responses
+
+
+def test_an_answer_that_only_looks_finished_has_an_ending():
+    empty = shown(asked([user("write it")], chat("", "stop"), max_tokens=50))
+    assert filters.responses(filters.parse("ending:empty_answer"), empty) == [0]
+    assert filters.responses(filters.parse("ending:no_call"), empty) == []
+
+
+def test_a_call_of_a_tool_that_was_not_offered_is_rejected():
+    answers = shown(asked([user("write it")], chat(None, "tool_calls", {
+        "id": "c", "type": "function", "function": {"name": "rm", "arguments": "{}"}}), tools=TOOLS))
+    assert filters.responses(filters.parse("rejected"), answers) == [0]
+    assert filters.responses(filters.parse("ready"), answers) == []
 
 
 def test_tokens_and_chars_count_every_response():
@@ -197,9 +248,9 @@ def test_every_term_is_read_and_answers(name, cut, ran):
             else f"~{name} .")
     found = filters.parse(text)
     negated = filters.parse(f"!{text}")
-    for view in (cut, ran):
-        every = list(range(len(view.steps)))
-        assert sorted(filters.steps(found, view) + filters.steps(negated, view)) == every
+    for seen in (cut, ran):
+        every = list(range(len(seen.steps)))
+        assert sorted(filters.steps(found, seen) + filters.steps(negated, seen)) == every
     table = WORDS.get(name) or FLAGS.get(name) or NUMBERS.get(name) or PATTERNS[name]
     assert table.about
 
