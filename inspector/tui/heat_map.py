@@ -132,8 +132,9 @@ class HeatMap(ScrollView, can_focus=True):
         x, y = self._plane.place(self.cell)
         left, seen = x - self._plane.margin, self.scrollable_content_region.width - self._plane.margin
         aside = int(self.scroll_offset.x)
-        if left < aside or left + self._plane.wide > aside + seen:
-            x = left if left < aside else self._plane.whole_columns(left + self._plane.wide - seen)
+        moved = aside != self._plane.whole_columns(aside)  # the columns had another width before
+        if moved or left < aside or left + self._plane.wide > aside + seen:
+            x = left if left < aside else self._plane.whole_columns(max(0, left + self._plane.wide - seen))
             self.scroll_to(x=x, animate=False, force=True)
             self.refresh()
         top, height = int(self.scroll_offset.y), self.size.height
