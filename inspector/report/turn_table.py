@@ -149,9 +149,10 @@ def layout(every: Sequence[TurnColumn], width: int) -> tuple[tuple[TurnColumn, i
         well += column.sizes[1] + GAP
     left = width - sum(column.sizes[0] + GAP for column in shown) + GAP
     sizes = [column.sizes[0] for column in shown]
-    for wanted in (1, 2):
-        for at, column in enumerate(shown):
-            more = max(0, min(left, column.sizes[wanted] - sizes[at]))
+    # One verdict of thirty needs its widest size: titles get theirs first.
+    for wanted, order in ((1, range(len(shown))), (2, (*range(1, len(shown)), 0))):
+        for at in order:
+            more = max(0, min(left, shown[at].sizes[wanted] - sizes[at]))
             sizes[at] += more
             left -= more
     return tuple(zip(shown, sizes, strict=True))
