@@ -86,7 +86,7 @@ async def test_a_link_in_another_page_leads_on_from_our_own() -> None:
 
 @pytest.mark.parametrize("path", [
     "/static", "/static/", "/static/.", "/static/..", "/static/../app_server.py", "/static/%2e%2e/app_server.py",
-    "/static/..%2fserver.py", "/static//etc/passwd", "/static/%2Fetc%2Fpasswd", "/static/js/textual.js",
+    "/static/..%2fapp_server.py", "/static//etc/passwd", "/static/%2Fetc%2Fpasswd", "/static/js/textual.js",
     "/static/page.js%00", "/static/page.js/", "/favicon.ico", "/download/", "/download/..%2f..%2fetc%2fpasswd", "/ws",
     "/ws/", "/ws/other", "//", "/%00",
 ])
