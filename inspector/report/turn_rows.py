@@ -22,7 +22,7 @@ from inspector.report.findings import RAN
 from inspector.report.lines.spans import one_line
 from inspector.report.times import ClockSource, TurnTimes, moment, turn_times
 from inspector.report.verdict import ROWS, TurnVerdict
-from inspector.sessions.recording import BELOW, Input, SessionAbout
+from inspector.sessions.recording import Input, SessionAbout, is_below_file
 from inspector.sessions.transcripts.reasons import recorder_word
 from loop_core.judge.gate import Admission
 
@@ -206,7 +206,7 @@ def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
 
 def session_name(session: str, file: str) -> str:
     """The name of a session in a file that is called `file`: its own, the file's, or its own below the file's."""
-    return f"{file} {session}" if session.startswith(BELOW.lstrip()) else session or file
+    return f"{file} {session}" if is_below_file(session) else session or file
 
 
 # -- What a filter asks of a row -------------------------------------------------------------------------------------

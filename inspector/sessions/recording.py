@@ -130,7 +130,17 @@ class Skipped(NamedTuple):
 
 
 BELOW = " › "
-"""Between the name of a session and that of one that it began; a name that begins with the sign is below its file's."""
+"""Between the name of a session and that of one that it began."""
+
+
+def below_file(name: str) -> str:
+    """The session name of a subagent that stands in the file of the agent that began it."""
+    return f"{BELOW.lstrip()}{name}"
+
+
+def is_below_file(session: str) -> bool:
+    """Whether `below_file` made the name of the session."""
+    return session.startswith(BELOW.lstrip())
 
 
 class SessionAbout(NamedTuple):

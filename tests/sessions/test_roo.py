@@ -163,7 +163,7 @@ def test_the_screen_alone_is_text(tmp_path):
     response = seen.responses[0].exchange.response
     assert (response.text, response.usage.output_tokens) == ("done", 4)
     assert "only what was on the screen" in notices(seen)
-    assert "rows of the screen that are not shown: completion_result (1), no kind (1), tool (1)" in notices(seen)
+    assert "records that hold no exchange: 7 (1), completion_result (1), tool (1)" in notices(seen)
 
 
 def test_damage(tmp_path):

@@ -14,7 +14,7 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.recording import BELOW, FileReading, Options
+from inspector.sessions.recording import FileReading, Options, below_file
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -59,10 +59,8 @@ class _Trajectory(ChatReader):
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
-        self.models: dict[int, str | None] = {}
-        """The first step of each trajectory, and the model that it names."""
-        self.names = {1: ""}
-        """The first step of each trajectory, and the name of its session: of a subagent's, below the file's."""
+        self.heads: dict[int, tuple[str | None, str]] = {}
+        """The first step of each trajectory, with the model that it names and the name of its session."""
         self.session = ""
 
     def pieces(self, data: bytes) -> Iterator[Piece]:
@@ -80,11 +78,10 @@ class _Trajectory(ChatReader):
         for place, held in ((), run), *((("subagent_trajectories", n), each)
                                         for n, each in enumerate(children if isinstance(children, list) else ())):
             agent = object_of(object_of(held).get("agent"))
-            name = known_text(agent.get("model_name"))
-            self.models[number + 1] = redact.text(name) if name is not None else None
-            if place:
-                title = redact.text(known_text(agent.get("name")) or "subagent")[:80]
-                self.names[number + 1] = f"{BELOW.lstrip()}{title} ({len(self.names)})"
+            model = known_text(agent.get("model_name"))
+            title = redact.text(known_text(agent.get("name")) or "subagent")[:80]
+            session = below_file(f"{title} ({len(self.heads)})") if place else ""
+            self.heads[number + 1] = redact.text(model) if model is not None else None, session
             for _, piece, last in list_pieces(data, *place, "steps"):
                 number += 1
                 yield number, piece, last
@@ -92,9 +89,8 @@ class _Trajectory(ChatReader):
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A step of the user, of the agent, or of the system around it."""
         value, source = line.value, line.value.get("source")
-        if line.number in self.models:
-            self.model, place = self.models[line.number], TreePlace(None)
-            self.session = self.names.get(line.number, "")
+        if line.number in self.heads:
+            (self.model, self.session), place = self.heads[line.number], TreePlace(None)
         if value.get("is_copied_context") is True:
             self.remarks["are copied from an earlier trajectory"] += 1
             return place

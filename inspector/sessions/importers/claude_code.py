@@ -27,7 +27,7 @@ from inspector.sessions.importers.claude_rows import (
     text_of,
 )
 from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.recording import BELOW, FileReading, Options, SessionAbout, Skipped, UnreadableError
+from inspector.sessions.recording import FileReading, Options, SessionAbout, Skipped, UnreadableError, below_file
 from inspector.sessions.transcripts import Fields, Kinds, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (
     InterimRow,
@@ -220,7 +220,7 @@ class _Session(TranscriptReader):
         answer = self.add(self.begin(name, API, model, where, line))
         # Releases before agents had files of their own wrote subagents between the rows of the session, without an id.
         if line.value.get("isSidechain") is True and not isinstance(line.value.get("agentId"), str):
-            answer.session = f"{BELOW.lstrip()}subagent"
+            answer.session = below_file("subagent")
         return answer
 
     def _blocks(self, answer: TranscriptAnswer, line: TranscriptLine, content: Any, at: At) -> None:

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.recording import BELOW, FileReading, Options
+from inspector.sessions.recording import FileReading, Options, below_file
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
@@ -96,19 +96,24 @@ class _Session(ChatReader):
         if kind in ("session.truncation", "session.compaction_complete"):
             self.compacted = f"line {line.number}: the history was shortened before this answer ({kind})"
         elif kind == "subagent.started":
-            self._subagent(known_text(data.get("toolCallId")) or "", data)
+            self._name_subagent(known_text(data.get("toolCallId")) or "", data)
         elif kind in ("session.start", "session.model_change"):
             model = known_text(data.get("newModel")) or known_text(data.get("selectedModel"))
             self.model = model or self.model
         lines.count(kind, frozenset({kind}) if isinstance(kind, str) and kind.startswith(BEGINS) else frozenset())
         return place
 
-    def _subagent(self, call: str, data: dict[str, Any]) -> str:
-        """The name of the session of a call's subagent; each name stands for one call."""
+    def _name_subagent(self, call: str, data: dict[str, Any]) -> None:
+        """Names the session of a call's subagent, which keeps its first name; each name stands for one call."""
         if call not in self.subagents:
             title = known_text(data.get("agentDisplayName")) or known_text(data.get("agentName")) or "subagent"
-            name = f"{BELOW.lstrip()}{redact.text(title)[:80]}"
+            name = below_file(redact.text(title)[:80])
             self.subagents[call] = name if name not in self.subagents.values() else f"{name} ({call[-8:]})"
+
+    def _session_of(self, line: TranscriptLine) -> str:
+        """The session of an event."""
+        call = _lane(line.value)
+        self._name_subagent(call, {})  # a file whose beginning is gone has answers of subagents that it never named
         return self.subagents[call]
 
     def _message(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
@@ -116,7 +121,7 @@ class _Session(ChatReader):
         answer = self.open.get(key)
         if answer is None or answer is not place.answer or place.since is not None:
             answer = self.open[key] = self.answer(line, place, "event", known_text(data.get("model")))
-            answer.session = self._subagent(_lane(line.value), {})
+            answer.session = self._session_of(line)
             if self.compacted is not None:
                 answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
                 self.compacted = None
@@ -148,7 +153,7 @@ class _Session(ChatReader):
         """A request that failed."""
         text = known_text(data.get("message")) or "no message"
         answer = self.answer(line, place, "failure")
-        answer.session = self._subagent(_lane(line.value), {})
+        answer.session = self._session_of(line)
         at = answer.take(line)
         status = number_of(data.get("statusCode"))
         answer.status = status if status is not None and 100 <= status < 600 else None

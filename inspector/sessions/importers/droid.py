@@ -8,6 +8,7 @@ result; its names drift. Neither keeps a stop word. Sources: fixtures of jazzyal
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 from typing import IO, Any
 
 from inspector.sessions import redact
@@ -55,7 +56,7 @@ def sniff(head: bytes, path: str) -> int:
     rows = [value for value in (first, *seen.lines) if isinstance(value, dict)]
     if any(map(_is_stream, rows)):
         return 90
-    if FOLDER in path and any(value.get("type") == "message" for value in rows):
+    if FOLDER in PurePath(path).parts and any(value.get("type") == "message" for value in rows):
         return 85  # rows with texts alone are the same in pi
     return 85 if any(map(_has_blocks, rows)) else 0
 

@@ -280,9 +280,9 @@ def _of_events(events: list[dict[str, Any]], pool: list[dict[str, Any]]) -> Iter
         kind = event.get("event")
         if kind == "tool":
             yield {name: event.get(name) for name in ("event", "id", "function", "result", "error", "pending")}
-        elif kind != "model":
-            yield {"event": kind}
+            continue
         if kind != "model":
+            yield {"event": kind}
             continue
         asked = objects_of(event.get("input")) or [
             message for each in event.get("input_refs") or () for message in pool[each[0] : each[1]]]

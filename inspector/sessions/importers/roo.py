@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -143,13 +142,7 @@ class _Reader(DialogueReader):
     def read_screen(self, screen: bytes) -> FileReading:
         """The rows of the screen alone, as text."""
         self.reading.notices.append(f"{HISTORIES[0]} is not beside it: only what was on the screen is shown, as text")
-        others: Counter[str] = Counter()
-        rows = number_records(_spoken(screen, others), cut=True)
-        reading = self.read_rows(TranscriptRows(rows, self.fields, self.unit))
-        if others:
-            listed = ", ".join(f"{kind} ({count:,})" for kind, count in sorted(others.items()))
-            reading.notices.append(f"rows of the screen that are not shown: {listed}")
-        return reading
+        return self.read_rows(TranscriptRows(number_records(_spoken(screen), cut=True), self.fields, self.unit))
 
     def session_of(self, value: dict[str, Any]) -> str:
         """There is one."""
@@ -170,6 +163,8 @@ class _Reader(DialogueReader):
             self._answer(line)
         elif role == "user":
             self._user(line)
+        elif role == "screen":
+            lines.count(value.get("kind"), frozenset({str(value.get("kind"))}))
         else:
             lines.count(role or value.get("type"), frozenset({"reasoning"}))
         return self.here
@@ -315,14 +310,10 @@ def _object(data: bytes | None) -> Any:
     return first_look(data).first if data else None
 
 
-def _kind_name(kind: Any) -> str:
-    return kind[:40] if isinstance(kind, str) and kind.isprintable() else "no kind"
-
-
-def _spoken(screen: bytes, others: Counter[str]) -> Iterator[bytes]:
+def _spoken(screen: bytes) -> Iterator[bytes]:
     """The rows of the screen as messages: between two requests, what the model said is one answer.
 
-    `others` counts the kinds of rows that are no message.
+    A row that is no message remains as its kind alone, so that it is counted.
     """
     said: list[dict[str, str]] = []
     first = True
@@ -343,9 +334,9 @@ def _spoken(screen: bytes, others: Counter[str]) -> Iterator[bytes]:
             elif isinstance(text, str) and kind in ("text", "task", "user_feedback"):
                 yield compact_json({"role": "user", "content": f"<feedback>{text}</feedback>", "ts": at})
             else:
-                others[_kind_name(kind)] += 1
+                yield compact_json({"role": "screen", "kind": str(kind)})
         else:
-            others[_kind_name(kind)] += 1
+            yield compact_json({"role": "screen", "kind": str(kind)})
         first = False
     if said:
         yield compact_json({"role": "assistant", "content": said})
