@@ -45,6 +45,73 @@ def said(seen, rule: str) -> list[str]:
     return [noted.finding.message for noted in seen.findings if noted.finding.rule == rule]
 
 
+# -- the stream of `claude -p`, and transcripts without a tree -------------------------------------------------------
+
+
+def stream(*rows: dict) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def streamed(content, key: str = "msg_01", caller: str | None = None) -> dict:
+    return {"type": "assistant", "session_id": "s1", "parent_tool_use_id": caller, "message": {
+        "id": key, "role": "assistant", "model": "claude-opus-4-5", "content": [content], "stop_reason": None,
+        "usage": {"input_tokens": 3, "output_tokens": 1}}}
+
+
+def given_back(key: str = "toolu_01") -> dict:
+    return {"type": "user", "session_id": "s1", "parent_tool_use_id": None, "message": {
+        "role": "user", "content": [{"type": "tool_result", "tool_use_id": key, "content": "two files"}]}}
+
+
+def run_result(subtype: str = "success", **more) -> dict:
+    return {"type": "result", "subtype": subtype, "is_error": False, "session_id": "s1", **more}
+
+
+CALL = {"type": "tool_use", "id": "toolu_01", "name": "Task", "input": {"prompt": "count"}}
+DELTA = {"type": "stream_event", "event": {"type": "message_delta", "delta": {"stop_reason": "max_tokens"},
+                                           "usage": {"output_tokens": 64}}}
+INIT = {"type": "system", "subtype": "init", "session_id": "s1"}
+
+
+def test_rows_of_the_stream_follow_one_another_and_a_subagents_are_a_session_below(tmp_path):
+    limits = {"type": "rate_limit_event", "session_id": "s1"}
+    seen = shown(stream(
+        INIT, limits, DELTA, streamed(text("I look.")), streamed(CALL), streamed(text("Two."), "msg_02", "toolu_01"),
+        given_back(), streamed(text("There are two."), "msg_03"), run_result()), tmp_path)
+    assert [facts.exchange.session for facts in seen.responses] == ["", "› subagent", ""]
+    assert places(seen) == [["request", "tool_result"], ["request"]]
+    assert rules(seen, 2)[-1] == "transcript.inferred.turn_ended"
+    assert "hold no exchange: rate_limit_event (1), result (1), stream_event (1), system (1)" in notices(seen)
+
+
+@pytest.mark.parametrize(("rows", "word", "tokens"), [
+    ([DELTA], "max_tokens", 64),
+    ([run_result(stop_reason="refusal")], "refusal", None),
+    ([DELTA, run_result(stop_reason="end_turn")], "max_tokens", 64),
+])
+def test_the_stream_tells_the_word_of_the_provider_after_the_rows_of_an_answer(tmp_path, rows, word, tokens):
+    (facts,) = shown(stream(INIT, streamed(text("There are two of them")), *rows), tmp_path).responses
+    assert facts.exchange.response.raw_stop_reason == word
+    assert facts.exchange.response.usage.output_tokens == tokens
+
+
+@pytest.mark.parametrize("result", [run_result("error_max_turns"), run_result(is_error=True)])
+def test_a_run_that_did_not_succeed_says_nothing_of_its_last_answer(tmp_path, result):
+    seen = shown(stream(INIT, streamed(text("There are")), result), tmp_path)
+    assert words(seen) == ["END NOT RECORDED"]
+
+
+def test_a_transcript_stripped_to_its_messages_is_read_in_the_order_of_its_rows(tmp_path):
+    seen = shown(stream(
+        {"type": "user", "message": {"content": "count"}},
+        {"type": "assistant", "message": {"content": [text("I look."), CALL]}},
+        {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "toolu_01", "content": "2"}]}},
+        {"type": "assistant", "message": {"content": "Two."}},
+    ), tmp_path)
+    assert seen.inputs[0].format == "claude-code"
+    assert places(seen) == [["request", "tool_result"]]
+
+
 # -- rows into answers -------------------------------------------------------------------------------------------------
 
 

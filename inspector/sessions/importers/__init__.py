@@ -102,9 +102,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "har": FileFormat(f"{_HERE}.har", "HAR file", 'an object with "log"', _ANY_BYTES, (b'"log"', b".har")),
     "claude-code": FileFormat(
-        f"{_HERE}.claude_code", "Claude Code transcript", 'lines with "sessionId", "uuid" and "parentUuid"',
+        f"{_HERE}.claude_code", "Claude Code transcript",
+        'lines with "sessionId", "uuid" and "parentUuid", or of the "type" "user" with a "message"',
         Keeps(Words.PROVIDER, usage=True),
-        (b"sessionId", b"leafUuid", b"file-history-snapshot", b"queue-operation"),
+        (b"sessionId", b"leafUuid", b"file-history-snapshot", b"queue-operation",
+         b'"type":"user"', b'"type": "user"', b'"type":"assistant"', b'"type": "assistant"'),
         (AgentFolder("Claude Code", "CLAUDE_CONFIG_DIR", ".claude", ("projects", "*")),),
         "subagents/*.jsonl", grows=True,
     ),

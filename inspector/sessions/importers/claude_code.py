@@ -1,9 +1,11 @@
-"""Claude Code's transcripts: `~/.claude/projects/<folder>/<session>.jsonl`, and the subagents' files below it.
+"""Claude Code's transcripts: `~/.claude/projects/<folder>/<session>.jsonl`, the subagents' files below it, and what
+`claude -p` writes as stream-json.
 
 Owns the tree of rows (`parentUuid`): an answer of the model is written as one row a content block, all with its message
 id; a row that no request carried (hooks, snapshots, progress) is passed over; a row of the agent about a failure is an
 answer that failed, or says how the answer before it ended. The format is not documented, and its fields drift: what is
-of another shape is counted and reported. What one row says stands in `claude_rows`.
+of another shape is counted and reported. A row without a parent's name, as in the stream, follows the row before it.
+What one row says stands in `claude_rows`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from inspector.sessions.importers.claude_rows import (
     loop_end,
     retry_note,
     take_end,
+    take_stream_end,
     text_of,
 )
 from inspector.sessions.importers.file_head import first_look
@@ -47,7 +50,8 @@ SYNTHETIC = "<synthetic>"
 """The model's name on rows that Claude Code wrote itself."""
 PASSED = frozenset({
     "agent-name", "ai-title", "attachment", "bridge-session", "cost-state", "custom-title", "file-history-snapshot",
-    "last-prompt", "mode", "permission-mode", "pr-link", "progress", "queue-operation", "summary", "system", "tag",
+    "last-prompt", "mode", "permission-mode", "pr-link", "progress", "queue-operation", "rate_limit_event", "result",
+    "stream_event", "summary", "system", "tag",
 })
 """Types of records that carry nothing of an exchange."""
 TITLES = ("customTitle", "aiTitle", "summary")
@@ -74,12 +78,20 @@ def sniff(head: bytes, path: str) -> int:
         if isinstance(value, dict) and _is_row(value):
             qwen = "parts" in object_of(value.get("message")) or "systemPayload" in value
             return 0 if qwen else 100  # Qwen Code's rows are like them
+    if any(isinstance(value, dict) and _is_message(value) for value in (seen.first, *seen.lines)):
+        return 80
     return 90 if seen.text[:1] == b"{" and _PARENT.search(head) and b'"sessionId"' in head else 0
 
 
 def _is_row(value: dict[str, Any]) -> bool:
     in_tree = "sessionId" in value and "uuid" in value and ("isSidechain" in value or "parentUuid" in value)
     return in_tree or value.get("type") in ("file-history-snapshot", "queue-operation") or "leafUuid" in value
+
+
+def _is_message(value: dict[str, Any]) -> bool:
+    """Whether it is a message without a place in the tree: of the stream, or of a transcript that was stripped."""
+    message = object_of(value.get("message"))
+    return value.get("type") in ("user", "assistant") and isinstance(message.get("content"), (str, list))
 
 
 def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
@@ -114,6 +126,8 @@ class _Session(TranscriptReader):
         self.ids: set[str] = set()
         self.caps: set[int] = set()
         self.titles: dict[str, str] = {}
+        self.last: dict[Any, TreePlace] = {}
+        """The place after the last row without a parent's name, by the call whose subagent wrote it."""
         self.agents: set[str] = set()
         self.session = ""
         """The session that a subagent's rows name."""
@@ -143,9 +157,17 @@ class _Session(TranscriptReader):
         return place
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the row that it names as its parent."""
+        """The place of the row that it names as its parent; of the row before where rows name none."""
+        if "parentUuid" not in value:
+            return self.last.get(_caller(value)) or TreePlace(None)
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
         return (self.parent(parent) if isinstance(parent, str) else None) or TreePlace(None)
+
+    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
+        """The place of a row, and of the last one without a parent's name."""
+        super().keep(line, place)
+        if "parentUuid" not in line.value:
+            self.last[_caller(line.value)] = place
 
     def _user(self, line: TranscriptLine, where: TreePlace) -> TreePlace:
         value = line.value
@@ -172,6 +194,8 @@ class _Session(TranscriptReader):
         for name in TITLES:
             if isinstance(value.get(name), str):
                 self.titles[name] = value[name]
+        if where.answer is not None and value.get("type") in ("stream_event", "result"):
+            take_stream_end(where.answer, line)
         end, stop = loop_end(value), hook_stop(value)
         if end is not None and where.answer is not None and where.since is None:
             where.answer.follow(InterimRow(line.number, end, mark="ended"))
@@ -219,7 +243,8 @@ class _Session(TranscriptReader):
         self.ids.add(name)
         answer = self.add(self.begin(name, API, model, where, line))
         # Releases before agents had files of their own wrote subagents between the rows of the session, without an id.
-        if line.value.get("isSidechain") is True and not isinstance(line.value.get("agentId"), str):
+        aside = line.value.get("isSidechain") is True or _caller(line.value) is not None
+        if aside and not isinstance(line.value.get("agentId"), str):
             answer.session = below_file("subagent")
         return answer
 
@@ -281,3 +306,9 @@ class _Session(TranscriptReader):
         key = os.path.basename(self.path).removesuffix(".jsonl")
         begun = self.agents and self.session not in ("", key)
         reading.about = SessionAbout(title, id=key, parent=self.session if begun else "")
+
+
+def _caller(value: dict[str, Any]) -> str | None:
+    """The call whose subagent wrote a row of the stream."""
+    call = value.get("parent_tool_use_id")
+    return call if isinstance(call, str) else None

@@ -12,6 +12,7 @@ from inspector.sessions.transcripts.answer import (
     TranscriptAnswer,
     TranscriptLine,
     content_text,
+    early_usage,
     store_result,
 )
 from inspector.sessions.transcripts.member_values import object_of
@@ -85,6 +86,20 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
             None,
             _most(before.cached_tokens, usage.get("cache_read_input_tokens")),
         )
+
+
+def take_stream_end(answer: TranscriptAnswer, line: TranscriptLine) -> None:
+    """Reads how an answer ended from the stream: its last event, or the result of the whole run."""
+    event = object_of(line.value.get("event"))
+    if event.get("type") == "message_delta":
+        take_end(answer, {**object_of(event.get("delta")), "usage": event.get("usage")}, answer.take(line))
+    elif line.value.get("type") == "result":
+        if answer.word is None:
+            early_usage(answer)
+            take_end(answer, {"stop_reason": line.value.get("stop_reason")}, answer.take(line))
+        how = str(line.value.get("subtype"))
+        whole = how == "success" and line.value.get("is_error") is not True
+        answer.follow(InterimRow(line.number, how, mark="ended" if whole else "stopped"))
 
 
 def _most(before: int | None, now: Any) -> int | None:
