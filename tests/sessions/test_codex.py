@@ -151,6 +151,37 @@ def test_a_turn_without_a_last_message_is_no_clean_end(tmp_path):
     assert any(noted.finding.rule == "transcript.no_last_message" for noted in seen.findings)
 
 
+def test_a_turn_that_ended_without_an_answer_is_shown_as_one_of_which_nothing_came(tmp_path):
+    seen = shown(rollout(user("one"), said("Done."), event("task_complete", last_agent_message="Done."),
+                         user("two"), event("task_complete", turn_id="t2", last_agent_message=None)), tmp_path)
+    assert words(seen) == ["END INFERRED", "END NOT RECORDED"]
+    (noted,) = [noted.finding for noted in seen.findings if noted.finding.rule == "transcript.no_last_message"]
+    assert noted.message == "line 7: Codex ended the turn, and no answer of the model stands in it"
+
+
+def test_the_last_message_of_a_turn_is_its_answer_where_no_item_holds_one(tmp_path):
+    seen = shown(rollout(user("go"), event("task_complete", turn_id="t1", last_agent_message="Done.")), tmp_path)
+    (facts,) = seen.responses
+    assert facts.exchange.response.text == "Done."
+    assert words(seen) == ["END INFERRED"]
+
+
+def test_a_turn_that_was_aborted_before_an_answer_is_counted(tmp_path):
+    seen = shown(rollout(user("one"), said("Done."), event("task_complete", last_agent_message="Done."),
+                         user("two"), event("turn_aborted", turn_id="t2", reason="interrupted")), tmp_path)
+    assert words(seen) == ["END INFERRED"]
+    assert any("stop a request of the user of which nothing came: 1" in notice for notice in seen.inputs[0].notices)
+
+
+@pytest.mark.parametrize("row", [
+    {"type": "response_item", "payload": {"role": "assistant", "content": [{"type": "output_text", "text": "Hi."}]}},
+    {"type": "response_item", "role": "assistant", "content": "Hi."},
+])
+def test_a_message_without_its_type_is_a_message_all_the_same(tmp_path, row):
+    (facts,) = shown(rollout(user("go"), row), tmp_path).responses
+    assert facts.exchange.response.text == "Hi."
+
+
 @pytest.mark.parametrize("reason", ["interrupted", "replaced", "budget_limited", "review_ended"])
 def test_an_aborted_turn(tmp_path, reason):
     seen = shown(rollout(user("go"), said("Half"), event("turn_aborted", turn_id="t1", reason=reason), user("again"),

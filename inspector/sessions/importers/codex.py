@@ -8,14 +8,15 @@ the item is read. Sources: codex-rs/rollout and codex-rs/protocol; files of 2025
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import IO, Any
 
 from inspector.sessions import intake
 from inspector.sessions.importers.codex_items import (
+    CUT,
     ENVELOPES,
     ITEMS,
+    OWN,
     item_of,
     status_of,
     take_part,
@@ -35,12 +36,6 @@ from loop_core.wire.failures import classify
 
 API = "openai_responses"
 """What Codex speaks, whatever model it is pointed at."""
-OWN = re.compile(
-    r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|skill|subagent_notification|"
-    r"permissions instructions|user_action|collaboration_mode)\b|# AGENTS\.md instructions)", re.IGNORECASE)
-"""Begins a message of the role `user` that Codex writes itself."""
-CUT = re.compile(r"\bIncomplete response returned, reason: (?P<why>\w+)", re.IGNORECASE)
-"""What Codex makes of `response.incomplete`."""
 ENDED: Mapping[str, str] = {"interrupted": "interrupted", "replaced": "interrupted", "budget_limited": "stopped"}
 """Why a turn was aborted -> the mark of its row; any other reason ends it as a whole one does."""
 FIELDS: Fields = {
@@ -107,9 +102,6 @@ class _Rollout(TranscriptReader):
         self.thread: str | None = None
         self.title = self.parent_id = ""
         self.compacted: str | None = None
-        self.interrupted = False
-        self.events = 0
-        """Turns that the file says were begun."""
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
         """Every answer in the file, of which all texts and counts are known first."""
@@ -258,6 +250,7 @@ class _Rollout(TranscriptReader):
             return self._complete(line, payload, place)
         if kind == "turn_aborted":
             place, self.open = self._overdue(place), None
+            self.remarks["stop a request of the user of which nothing came"] += any(row.typed for row in place.rows())
             reason = payload.get("reason")
             said = f"the turn was aborted ({reason})" if isinstance(reason, str) else "the turn was aborted"
             return self._follow(InterimRow(line.number, said, mark=ENDED.get(str(reason), "ended")), place)
@@ -327,18 +320,23 @@ class _Rollout(TranscriptReader):
     def _complete(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         """The end of a turn: a failure, or the mark that the agent took it for whole."""
         place = self._overdue(place)
-        error, last = payload.get("error"), place.answer
+        error, said, last = payload.get("error"), payload.get("last_agent_message"), place.answer
+        lost = not isinstance(error, dict) and any(row.typed for row in place.rows())
+        if lost and isinstance(said, str) and said:
+            place, lost = self._take_voice(line, said, place), False
+        elif lost:
+            answer = self._answer(line, place)
+            answer.take(line)
+            place = TreePlace(answer)
         if isinstance(error, dict):
             failed = last is not None and last.error is not None and place.since is None
             place = place if failed else self._failure(line, error, place)
-        elif last is not None:
-            said = payload.get("last_agent_message")
-            if "last_agent_message" in payload and said is None:
-                last.findings.append(Finding(
-                    "transcript.no_last_message", Severity.INFO,
-                    f"line {line.number}: Codex ended the turn and names no last message of the model"))
-            else:
-                place = self._follow(InterimRow(line.number, "task_complete", mark="ended"), place)
+        elif place.answer is not None and (lost or payload.get("last_agent_message", "") is None):
+            why = "no answer of the model stands in it" if lost else "it names no last message of the model"
+            place.answer.findings.append(Finding(
+                "transcript.no_last_message", Severity.INFO, f"line {line.number}: Codex ended the turn, and {why}"))
+        else:
+            place = self._follow(InterimRow(line.number, "task_complete", mark="ended"), place)
         self.open = None
         return place
 

@@ -21,6 +21,13 @@ ITEMS = frozenset({
     "local_shell_call", "local_shell_call_output",
 })
 """Types of items that stand bare in files of 2025."""
+OWN = re.compile(
+    r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|skill|subagent_notification|"
+    r"permissions instructions|user_action|user_shell_command|collaboration_mode)\b|# AGENTS\.md instructions)",
+    re.IGNORECASE)
+"""Begins a message of the role `user` that Codex writes itself."""
+CUT = re.compile(r"\bIncomplete response returned, reason: (?P<why>\w+)", re.IGNORECASE)
+"""What Codex makes of `response.incomplete`."""
 _OUTPUT = re.compile(rb'"output_text",\s*+"text":\s*+("(?:[^"\\]|\\.)*+")')
 
 
@@ -28,10 +35,10 @@ def item_of(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The type of a line and its content, in the current form and in that of 2025."""
     kind, payload = value.get("type"), value.get("payload")
     if isinstance(kind, str) and isinstance(payload, dict):
-        return kind, payload
+        return kind, {"type": "message", **payload} if kind == "response_item" and "role" in payload else payload
     if kind in ITEMS:
         return "response_item", value
-    if kind is None and isinstance(value.get("role"), str):
+    if kind in (None, "response_item") and isinstance(value.get("role"), str):
         return "response_item", {"content": value.get("message"), **value, "type": "message"}
     if "record_type" in value:
         return "state", value
