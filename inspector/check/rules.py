@@ -85,15 +85,15 @@ _EVERY: tuple[CheckRule, ...] = (
         "seam-unverified", INFO, "Nothing shows that a continuation goes on from the cut",
         "A cut answer was continued, and the two texts share no overlap that would show that they belong together.",
         "The first segment ends with `the queue `, the second begins with `A deploy`.",
-        "Read what stands around the seam; a prefill or an anchor makes a continuation verifiable.",
+        "Read the text around the seam; a prefill or an anchor makes a continuation verifiable.",
         from_verdict("SEAM UNVERIFIED")),
     CheckRule(
         "looks-finished", ERROR, "An answer only looks finished",
         "The stop reason says that the answer is whole, and what came is none: it is empty, holds reasoning alone, "
         "announces a call that never came, or holds the call as text.",
         '`finish_reason` is `stop`, and the message has no content and no call.',
-        "Send it again with a short nudge; where a call stands in the text, start the server with the parser of its "
-        "model.",
+        "Send the request again with a short message that asks for an answer; if a call stands in the text, start the "
+        "server with the parser of its model.",
         from_verdict("CALL LEAKED", "NO CALL", "COMMENTARY ONLY", "REASONING ONLY", "EMPTY ANSWER")),
     CheckRule(
         "reason-contradicts-bytes", ERROR, "The stop reason says something else than the bytes",
@@ -113,7 +113,7 @@ _EVERY: tuple[CheckRule, ...] = (
         "no-stop-reason", WARNING, "An answer ended without a stop reason",
         "The answer came to its end and no stop reason came with it, so nothing says that it is whole.",
         "The stream ends with `[DONE]`, and every `finish_reason` is null.",
-        "Look at the answer before it is used; nothing may run a call of it.",
+        "Check the answer before you use it; do not run any call from it.",
         from_verdict("NO STOP REASON")),
     CheckRule(
         "unknown-stop-reason", WARNING, "A stop reason that no table knows",

@@ -41,8 +41,8 @@ class Advice(NamedTuple):
 
 
 TRIED: Mapping[Basis, str] = {
-    Basis.RECORDED: "tried over the recording, the turn completes",
-    Basis.SIMULATED: "tried in the simulation, the turn completes",
+    Basis.RECORDED: "a replay of the recording then completes the turn",
+    Basis.SIMULATED: "a simulation then completes the turn",
 }
 """How a setting was tried -> what was seen."""
 
@@ -172,9 +172,10 @@ SITUATIONS: tuple[Situation, ...] = (
               lambda look: f"raise {_limit(look)} or {INITIAL}", (LIMIT, INITIAL)),
     Situation("another limit", lambda look: _limit(look) in RAISED, lambda look: f"raise {_limit(look)}", (LIMIT,)),
     Situation("the same again", lambda look: _limit(look) == "max_identical_calls",
-              _said("change the prompt or what the tool answers: the model asks for the same again")),
+              _said("change the prompt or the tool's answer: the model keeps making the same call")),
     Situation("another cap below", ended_below, _said(
-        f"raise the cap of the server or router: it ended below {INITIAL}, so raising that alone changes nothing")),
+        f"raise the cap of the server or router: the answer ended below {INITIAL}, so raising that alone changes "
+        "nothing")),
     Situation("the cap is not kept", _went_above, _said(
         f"set the cap at the server or router: it did not keep to {INITIAL}, so another value may change nothing")),
     Situation("reasoning", all_reasoning, _said(f"raise {INITIAL} or lower the reasoning effort"), (INITIAL,)),
@@ -182,27 +183,27 @@ SITUATIONS: tuple[Situation, ...] = (
               (INITIAL,)),
     Situation("cut", lambda look: look.cut, _said(f"raise {INITIAL}"), (INITIAL,)),
     Situation("contradiction", lambda look: look.cut_call is not None and look.cut_call.rule == "gate.contradiction",
-              _said("ask for the call again, and report both texts to the server")),
+              _said("ask for the call again, and report both texts to the maintainers of the server")),
     Situation("request too long", lambda look: _full(look) and look.exchange.response.error is not None,
-              _said("shorten what is sent: it does not fit in the context")),
+              _said("shorten the request: it does not fit in the context window")),
     Situation("context full", _word(Stop.CONTEXT_WINDOW_EXCEEDED),
               _said("shorten the history; another continuation cannot succeed")),
     Situation("undeclared tool", lambda look: _malformed(look) and look.judged.stop.detail == UNDECLARED,
-              _said("declare the tool that the model wants to call, or let no prompt speak of it")),
+              _said("declare the tool that the model wants to call, or remove its name from the prompts")),
     Situation("malformed call", _word(Stop.MALFORMED_TOOL_CALL),
               _said("ask for the call again, with a simpler schema")),
     Situation("nothing read", lambda look: _broke(look) and nothing_read(look),
-              _said("send it again, and look at the body: nothing of an answer was read in it")),
+              _said("send the request again, and look at the body: no part of an answer was found in it")),
     Situation("no reason given", lambda look: _broke(look) and bool(look.exchange.response.raw_stop_reason),
-              _said("look at the count of tokens: nothing says whether a budget cut it")),
-    Situation("interrupted", _word(Stop.INTERRUPTED), _said("send it again; this was no budget cut")),
+              _said("compare the tokens with the budget: nothing says whether it cut the answer")),
+    Situation("interrupted", _word(Stop.INTERRUPTED), _said("send the request again; no budget cut this answer")),
     Situation("refused", model_declined, _said("change the prompt; a continuation will not help")),
     Situation("blocked", _word(Stop.SAFETY_BLOCKED),
               _said("change the prompt or the filter; a continuation will not help")),
     Situation("unknown word", _word(Stop.UNKNOWN), _said("name the server with --profile, or report the word")),
 )
 """What decided a turn, most telling first."""
-OTHERWISE = Situation("anything else", lambda look: True, _said("look at the response: nothing may run a call of it"))
+OTHERWISE = Situation("anything else", lambda look: True, _said("look at the response; do not run any call from it"))
 
 RAISED: Mapping[str, int] = {
     "continuation_max_attempts": 100,
@@ -220,8 +221,8 @@ def situation(look: JudgedTurn) -> Situation:
     return next((row for row in SITUATIONS if row.holds(look)), OTHERWISE)
 
 
-UNSEEN = "no replay shows the unrecorded rest"
-LIVE = f"{UNSEEN}, asking live does"
+UNSEEN = "the rest was not recorded, so no replay can show it"
+LIVE = "the rest was not recorded: only a live run can show it"
 
 
 def guessed_advice(look: JudgedTurn, row: Situation) -> Advice:
@@ -261,7 +262,7 @@ FAILURES: tuple[Failure, ...] = (
             r"|permission_denied|security token"),
     Failure("quota", "look at the quota and the billing of the account, or try again later", frozenset({402}),
             r"insufficient_quota|exceeded your current quota|credit balance|billing"),
-    Failure("lost connection", "send it again: the connection was lost", unanswered=True, words=
+    Failure("lost connection", "send the request again: the connection was lost", unanswered=True, words=
         r"\bterminated\b|econnreset|epipe|connection (was )?(reset|closed|lost|aborted|error)|socket hang up"
         r"|time[ds]?[ -]?out\b|network error|fetch failed|premature close|incomplete chunked read|broken pipe"),
     Failure("passing", "try again later", retryable=True),
@@ -281,7 +282,7 @@ def sent_on(look: JudgedTurn) -> bool:
 def about_error(look: JudgedTurn) -> str:
     """The advice about an error that a provider or its client reported."""
     if sent_on(look):
-        return "send it to the address that the answer names"
+        return "send the request to the address that the answer names"
     response = look.exchange.response
     error, status = response.error, response.http_status
     said = " ".join(filter(None, (error.code, error.type, error.message))) if error is not None else ""

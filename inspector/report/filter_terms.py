@@ -215,7 +215,7 @@ FLAGS: Mapping[str, Flag] = {
     "corrected": Flag("the effective reason is another than the provider's word means",
                       lambda view, facts: facts.judged.stop.normalized is not facts.judged.mapped.normalized),
     "ran": Flag("the recorded agent ran a held call", _found(*RAN)),
-    "unverified": Flag("nothing shows that a segment goes on from the text before it", None,
+    "unverified": Flag("nothing shows that a segment continues the text before it", None,
                        lambda look: bool(look.step.turn.doubtful_seams)),
     "attention": Flag("the verdict on the turn is an error or a warning", None,
                       lambda look: not look.turn.verdict.clean),

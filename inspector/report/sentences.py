@@ -81,7 +81,7 @@ def call_cut(look: JudgedTurn) -> str:
     shape = parse(verdict.call.arguments).shape
     word = look.word
     if verdict.rule == "gate.contradiction":
-        return f"{exchange.api} sent {name} twice, with arguments that differ; nothing tells which of the two is meant"
+        return f"{exchange.api} sent {name} twice, with arguments that differ; nothing shows which of the two is meant"
     if shape is ArgumentShape.CUT:
         said = f"cut {name} at byte {size:,} of its arguments"
     elif shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
@@ -144,17 +144,17 @@ def finding_of(look: JudgedTurn) -> str:
 def seam(look: JudgedTurn) -> str:
     """The segment that shows no sign of continuing the text before it."""
     doubt = look.ended.doubtful_seams[0]
-    return f"nothing shows that segment {doubt.index + 1} goes on from the text before it: {doubt.why}"
+    return f"nothing shows that segment {doubt.index + 1} continues the text before it: {doubt.why}"
 
 
 def broke(look: JudgedTurn) -> str:
     """How an answer broke off: in the middle of a stream or body, or with a word that means no reason."""
     response = look.exchange.response
     if nothing_read(look):
-        return f"sent nothing that is an answer of {response.api}"
+        return f"sent nothing that {response.api} defines as an answer"
     if response.raw_stop_reason:
         return f'says "{response.raw_stop_reason}" and no reason for it'
-    return "ended without a stop reason" if response.streaming else "sent a body that is not whole"
+    return "ended without a stop reason" if response.streaming else "sent an incomplete body"
 
 
 def wordless(look: JudgedTurn) -> str:

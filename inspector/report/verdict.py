@@ -100,7 +100,7 @@ def identifier(word: str) -> str:
 def _run_nothing(look: JudgedTurn) -> Situation:
     """What to change about the deciding reason, and what never to do under it."""
     row = situation(look)
-    return row._replace(guess=lambda look: f"run nothing under this reason; {row.guess(look)}")
+    return row._replace(guess=lambda look: f"never run a held call; {row.guess(look)}")
 
 
 HOLDING = CUT_WORDS | {Stop.MALFORMED_TOOL_CALL}
@@ -137,9 +137,8 @@ ROWS: tuple[VerdictRow, ...] = (
         situation),
     VerdictRow("EDITED, NOT ASKED", "∅", "-", Severity.WARNING,
         lambda look: look.edited,
-        lambda look: f"{say.who(look)} was never asked this: what the turn is given was edited, and no recorded answer "
-        "is an answer to it",
-        lambda look: "ask it live (answers from live, --live)"),
+        lambda look: f"{say.who(look)} never received this input: it was edited, and no recorded answer belongs to it",
+        lambda look: "run the turn live (answers from: live; or --live)"),
     VerdictRow("CALL HELD", "▣", "#", Severity.ERROR,
         lambda look: look.cut_call is not None and not look.repaired and (look.word in HOLDING or look.cut),
         say.cut_call, situation),
@@ -148,19 +147,20 @@ ROWS: tuple[VerdictRow, ...] = (
         say.ending_words, situation),
     _only_looks_finished(
         Ending.CALL_LEAKED, "CALL LEAKED", "▣", "#",
-        "start the server with the tool parser of its model, and look at its chat template; nothing may run from text"),
+        "start the server with the tool parser of its model, and look at its chat template; never run a call that is "
+        "only text"),
     _only_looks_finished(
         Ending.NO_CALL, "NO CALL", "▣", "#",
-        "send it again; where it comes back, the server lost the call: look at its tool parser"),
+        "send the request again; if the call is missing again, look at the tool parser of the server"),
     _only_looks_finished(
         Ending.COMMENTARY_ONLY, "COMMENTARY ONLY", "╳", "!",
-        "send it back and ask it to go on, with the phase of every message as it came"),
+        "send the answer back with the phase of every message unchanged, and ask the model to go on"),
     _only_looks_finished(
         Ending.REASONING_ONLY, "REASONING ONLY", "╳", "!",
-        "send it again with a short nudge to answer; where silence is wanted, set allow_silence"),
+        "send the request again with a short message that asks for an answer; if silence is wanted, set allow_silence"),
     _only_looks_finished(
         Ending.EMPTY_ANSWER, "EMPTY ANSWER", "╳", "!",
-        "send it again with a short nudge to answer; where silence is wanted, set allow_silence"),
+        "send the request again with a short message that asks for an answer; if silence is wanted, set allow_silence"),
     VerdictRow("LIMIT REACHED", "✂", "%", Severity.WARNING,
         lambda look: (look.ended.terminal in GOING_ON and look.last_word in CLEAN)
         or (look.limit is not None and (look.simulated or (look.over and look.last_word in CLEAN))),
@@ -175,8 +175,8 @@ ROWS: tuple[VerdictRow, ...] = (
         situation),
     VerdictRow("NO ANSWER", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.repaired and _unanswered(look.exchange.response),
-        lambda look: f"{say.who(look)} was asked, and nobody answered{say.unreached_reason(look.exchange.response)}",
-        lambda look: "look at the address, the network and the server; no answer was begun"),
+        lambda look: f"{say.who(look)} did not answer the request{say.unreached_reason(look.exchange.response)}",
+        lambda look: "check the address, the network and the server; no answer began"),
     VerdictRow("INTERRUPTED", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.repaired,
         lambda look: f"{say.who(look)} {say.broke(look)} ({look.exchange.response.size:,} bytes)",
@@ -192,29 +192,29 @@ ROWS: tuple[VerdictRow, ...] = (
         situation),
     VerdictRow("RECORDING CUT", "∅", "-", Severity.WARNING,
         lambda look: recording_cut(look.judged.stop) or _cut_behind(look),
-        lambda look: f"{say.ending_words(look)}, and the recording is cut right behind it: "
-        "what came of its calls is not known"
+        lambda look: f"{say.ending_words(look)}, and the recording ends right after it: "
+        "what became of its calls is not known"
         if _cut_behind(look) else
         f"{say.who(look)}: the recording is cut after {look.exchange.response.size:,} bytes of the answer, "
         "so how it ended is not known",
-        lambda look: "record it again; nothing shows that the server failed"),
+        lambda look: "record the turn again; nothing shows that the server failed"),
     VerdictRow("END NOT RECORDED", "∅", "-", Severity.WARNING,
         lambda look: look.unseen,
         lambda look: f"{say.who(look)}: how the answer ended was not recorded, and nothing in the file shows it",
-        lambda look: "record with a proxy to know"),
+        lambda look: "record the traffic with a proxy, which keeps the end of every answer"),
     VerdictRow("NO STOP REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.judged.stop.detail == NO_WORD,
-        lambda look: f"{say.who(look)} {say.wordless(look)}; nothing says that the answer is whole"
+        lambda look: f"{say.who(look)} {say.wordless(look)}; nothing shows that the answer is complete"
         f"{say.held_beside(look)}",
-        lambda look: "look at the body: it holds nothing of an answer in this format" if nothing_read(look) else
-        "look at the answer before it is used; nothing may run a call of it"),
+        lambda look: "look at the body: it holds no part of an answer in this format" if nothing_read(look) else
+        "check the answer before you use it; do not run any call from it"),
     VerdictRow("UNKNOWN REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.exchange.recorded,
         say.ending_words, situation),
     VerdictRow("NOT RECORDED", "∅", "-", Severity.WARNING,
         lambda look: not look.exchange.recorded,
-        lambda look: f"{look.exchange.api}: body not recorded, so nothing is known of its end",
-        lambda look: "record with a proxy; a browser leaves streams out of its HAR"),
+        lambda look: f"{look.exchange.api}: the body was not recorded, so how the answer ended is not known",
+        lambda look: "record the traffic with a proxy; a browser leaves streams out of its HAR file"),
     VerdictRow("PAUSED", "‖", "|", Severity.WARNING,
         lambda look: look.last_word is Stop.PAUSED,
         lambda look: f"{say.who(look)} " + ("has not finished the answer, which has to be fetched by its id"
@@ -230,18 +230,19 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("CALL NOT RUN", "▣", "#", Severity.ERROR,
         lambda look: any(position == len(look.answers) - 1 for position, _ in look.held),
         lambda look: f"{say.who(look)} ended with {say.budget(look)}; {say.held_call(look)}",
-        lambda look: "look at the call: nothing may run it as it is", of_last=True),
+        lambda look: "look at the call: it must not run as it is", of_last=True),
     VerdictRow("CALL REJECTED", "▣", "#", Severity.WARNING,
         lambda look: bool(look.rejected),
         lambda look: f"{say.ending_words(look)}; its call {look.rejected[-1].call.name or 'without a name'} "
         f"is rejected: {look.rejected[-1].why}",
         lambda look: (
             "nothing to change: the agent answered the call with that" if look.rejected[-1].rule == REFUSED else
-            "send the error back as the result of the call: the model can make it again"), of_last=True),
+            "send the error back as the result of the call, so that the model can correct it"), of_last=True),
     VerdictRow("GAP IN THE ANSWER", "╳", "!", Severity.ERROR,
         lambda look: bool(look.rules & LOST_FRAME_RULES) and "judge.lost_frame" not in look.rules,
-        lambda look: f"{say.ending_words(look)}, but a frame of it could not be read: what it held is missing",
-        lambda look: "send it again; Wire shows the frame"),
+        lambda look: f"{say.ending_words(look)}, but one of its frames could not be read: a part of the answer is "
+        "missing",
+        lambda look: "send the request again; Wire shows the frame"),
     VerdictRow("CUT UNSEEN", "✂", "%", Severity.WARNING,
         lambda look: any(answer.cut_unseen for answer in look.answers),
         lambda look: f"{say.ending_words(look)}, but this budget cuts its answer, "
@@ -250,7 +251,7 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("SEAM UNVERIFIED", "≍", "~", Severity.WARNING,
         lambda look: bool(look.ended.doubtful_seams),
         lambda look: f"{say.who(look)} was cut and continued ({say.budget(look)}); {say.seam(look)}",
-        lambda look: "read what stands around the seam; with a max_tokens that the answer fits in there is none",
+        lambda look: "read the text around the seam; with a max_tokens that holds the whole answer there is no seam",
         sure=lambda look: False),
     VerdictRow("END INFERRED", "≈", "~", Severity.INFO,
         lambda look: look.inferred is not None,
@@ -259,7 +260,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "", sure=lambda look: False, of_last=True),
     VerdictRow("CALL REPAIRED", "✓", "+", Severity.INFO,
         lambda look: look.repaired and (bool(look.held) or Stop.MALFORMED_TOOL_CALL in look.words),
-        lambda look: f"{say.who(look)} sent a call that was held, and whole when it was asked for again "
+        lambda look: f"{say.who(look)} sent a call that was held; asked again, it sent the whole call "
         f"({say.budget(look)})",
         lambda look: ""),
     VerdictRow("CUT, COMPLETED", "✓", "+", Severity.INFO,

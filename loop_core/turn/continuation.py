@@ -341,7 +341,7 @@ class Seam:
     cut: str = ""
     why: str = ""
     sure: bool = True
-    """False if nothing shows that the segment goes on from the text before it."""
+    """False if nothing shows that the segment continues the text before it."""
     removals: tuple[tuple[int, str], ...] = ()
     """What is left out of the segment behind `cut`, and where: what closes a wrapper, marks of our prompt."""
 

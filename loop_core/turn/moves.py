@@ -242,7 +242,7 @@ NOTICES: Mapping[str, str] = {
     "not_continued": "The answer is incomplete: it was cut, and this loop has no way to continue it.",
     "budget_exhausted": "The answer is incomplete: the budget for continuations is spent "
     "({tokens:,} tokens, {chars:,} characters).",
-    "seam_unverified": "Nothing shows that segment {segment} goes on from the text before it "
+    "seam_unverified": "Nothing shows that segment {segment} continues the text before it "
     "(character {at:,}): {why}.",
     "no_progress": "The turn was ended: the last request brought nothing new.",
     "repair_failed": "{repair}",

@@ -147,7 +147,7 @@ def test_a_search_finds_the_edge_and_gives_up_where_there_is_none() -> None:
 def test_a_limit_is_raised_no_further_than_the_recording_needs() -> None:
     """Five parts are four continuations, and the limit is three."""
     advice = advised(shown(*continued(*PARTS)))
-    assert advice == Advice("raise continuation_max_attempts to 4: tried over the recording, the turn completes",
+    assert advice == Advice("raise continuation_max_attempts to 4: a replay of the recording then completes the turn",
                             Basis.RECORDED, {"continuation_max_attempts": "4"})
 
 
@@ -200,7 +200,7 @@ def test_a_budget_is_raised_where_the_whole_output_is_known() -> None:
     assert advised(found).set is not None
     assert advised(found).set.keys() == {"max_tokens"}
     assert 10 < int(advised(found).set["max_tokens"]) <= 25
-    assert advised(found).text.endswith(": tried in the simulation, the turn completes")
+    assert advised(found).text.endswith(": a simulation then completes the turn")
     assert holds(found) == 1
 
 
@@ -239,12 +239,12 @@ def test_the_same_call_again_and_again_is_no_matter_of_a_limit() -> None:
         history += [assistant(None, call(key=f"call_{number}a1b2c3d4e")), result("ok", f"call_{number}a1b2c3d4e")]
     found = shown(*made, settings=Settings(Limits(max_identical_calls=1)))
     assert "max_identical_calls (2 of 1) ended the turn" in found.turns[0].verdict.sentence
-    assert "asks for the same again" in advised(found).text
+    assert "keeps making the same call" in advised(found).text
 
 
 # -- what is guessed --------------------------------------------------------------------------------------------------
 
-NEVER = "no replay shows the unrecorded rest, asking live does"
+NEVER = "the rest was not recorded: only a live run can show it"
 
 
 def usage(used: int, reasoning: int | None = None) -> dict:
@@ -257,7 +257,7 @@ def usage(used: int, reasoning: int | None = None) -> dict:
     [
         (400, 400, None, "raise max_tokens;"),
         (390, 400, None, "raise max_tokens;"),  # a few tokens less are the end mark's, or the provider's own count
-        (256, 400, None, "raise the cap of the server or router: it ended below max_tokens"),
+        (256, 400, None, "raise the cap of the server or router: the answer ended below max_tokens"),
         (256, 400, 200, "raise max_tokens;"),  # reasoning is counted in blocks, or apart
         (800, 400, None, "set the cap at the server or router: it did not keep to max_tokens"),
         (401, 400, None, "raise max_tokens;"),
@@ -287,7 +287,7 @@ def test_reasoning_that_ate_the_budget_is_said() -> None:
     [("model_context_window_exceeded", "shorten the history; another continuation cannot succeed"),
      ("refusal", "change the prompt or the filter; a continuation will not help"),
      ("zz_new_word", "name the server with --profile, or report the word"),
-     (None, "look at the answer before it is used; nothing may run a call of it")],
+     (None, "check the answer before you use it; do not run any call from it")],
 )
 def test_other_ends_are_no_matter_of_a_budget(stop, said) -> None:
     found = shown(asked(ASKS, message([{"type": "text", "text": "The"}], stop), url=MESSAGES, max_tokens=4000))
@@ -297,15 +297,15 @@ def test_other_ends_are_no_matter_of_a_budget(stop, said) -> None:
 @pytest.mark.parametrize(("body", "url", "status", "said"), [
     ({"type": "error", "error": {
         "type": "invalid_request_error", "message": "prompt is too long: 9 tokens > 8 maximum"}}, MESSAGES,
-     400, "shorten what is sent: it does not fit in the context"),
+     400, "shorten the request: it does not fit in the context window"),
     (chat(None, "function_call_filter: UNEXPECTED_TOOL_CALL"), CHAT, 200,
-     "declare the tool that the model wants to call, or let no prompt speak of it"),
+     "declare the tool that the model wants to call, or remove its name from the prompts"),
     ({"message": {"content": "Hi"}, "model": "m", "choices": []}, "http://localhost:11434/api/chat", 200,
-     "send it again; this was no budget cut"),
+     "send the request again; no budget cut this answer"),
     ({"object": "chat.completion", "choices": []}, "http://localhost:11434/api/chat", 200,
-     "send it again, and look at the body: nothing of an answer was read in it"),
+     "send the request again, and look at the body: no part of an answer was found in it"),
     ({"id": "resp_1", "object": "response", "status": "incomplete", "model": "m", "output": [], "error": None},
-     RESPONSES, 200, "look at the count of tokens: nothing says whether a budget cut it"),
+     RESPONSES, 200, "compare the tokens with the budget: nothing says whether it cut the answer"),
     ({"id": "x", "object": "chat.completion", "model": "m", "choices": [
         {"index": 0, "message": {"role": "assistant", "content": None, "refusal": "No."}, "finish_reason": "stop"}]},
      CHAT, 200, "change the prompt; a continuation will not help"),
@@ -315,12 +315,13 @@ def test_what_only_the_bytes_tell_apart_has_an_advice_of_its_own(body, url, stat
 
 
 def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -> None:
-    assert advised(shown(asked(ASKS, cut_stream("The first")))).text == "send it again; this was no budget cut"
+    seen = advised(shown(asked(ASKS, cut_stream("The first"))))
+    assert seen.text == "send the request again; no budget cut this answer"
     malformed = chat(None, "function_call_filter: MALFORMED_FUNCTION_CALL")
     assert advised(shown(asked(ASKS, malformed))).text == "ask for the call again, with a simpler schema"
     if (CASES / "readings" / "deltas-differ.har").is_file():
         found = opened(CASES / "readings" / "deltas-differ.har")
-        assert advised(found).text == "ask for the call again, and report both texts to the server"
+        assert advised(found).text == "ask for the call again, and report both texts to the maintainers of the server"
 
 
 @pytest.mark.parametrize(
@@ -364,7 +365,7 @@ def test_a_lost_connection_is_asked_again(said: str, tmp_path: Path) -> None:
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     found = opened(path)
     assert found.turns[0].verdict.word == "ERROR"
-    assert advised(found).text == "send it again: the connection was lost"
+    assert advised(found).text == "send the request again: the connection was lost"
 
 
 def test_of_a_transcript_nobody_knows_what_was_asked() -> None:

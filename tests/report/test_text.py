@@ -64,7 +64,7 @@ def test_a_cut_call_in_words():
     assert "our machine: Request > EvaluateStop > RepairPending > RequestToolRepair > Unrecorded" in said
     assert "our machine then: RepairPending; the recorded agent: answered the calls" in said
     assert "[agent.ran_held_call]" in said
-    assert "what to change: run nothing under this reason; raise max_tokens; no replay shows" in said
+    assert "what to change: never run a held call; raise max_tokens; the rest was not recorded" in said
 
 
 def test_a_corrected_reason_shows_both_words():

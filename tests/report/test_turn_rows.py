@@ -33,7 +33,7 @@ def test_a_row_says_what_its_turn_says():
     assert (row.cap, row.tokens, row.held, row.ran) == (40, 40, 1, 1)
     assert (row.number, row.of, row.paths) == (1, 1, ("a.har",))
     assert row.title.startswith("write")
-    assert row.advice.startswith("run nothing")
+    assert row.advice.startswith("never run a held call")
 
 
 def test_a_turn_that_a_limit_ended_has_the_reason_of_the_answer_before_it():

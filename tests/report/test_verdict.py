@@ -51,7 +51,7 @@ from tests.scenes.recordings import (
     user,
 )
 
-UNKNOWN = "no replay shows the unrecorded rest, asking live does"
+UNKNOWN = "the rest was not recorded: only a live run can show it"
 KEY = "check the key: is it set, valid, and allowed to use this model?"
 
 
@@ -95,7 +95,7 @@ def test_an_agent_that_runs_a_cut_call_is_the_worst_there_is():
     assert sentence == (
         f'openai_chat cut write_file at byte {len(CUT)} of its arguments ("length", 40 of 40 tokens); the agent ran it'
     )
-    assert advice == f"run nothing under this reason; raise max_tokens; {UNKNOWN}"
+    assert advice == f"never run a held call; raise max_tokens; {UNKNOWN}"
 
 
 def test_a_cut_call_is_measured_in_bytes_not_characters():
@@ -157,7 +157,7 @@ def test_a_call_that_the_end_of_the_answer_does_not_authorise_is_not_run():
     word, severity, sentence, advice = alone(chat("There.", "stop", empty))
     assert (word, severity) == ("CALL NOT RUN", Severity.ERROR)
     assert "its call shell is held" in sentence
-    assert "nothing may run it" in advice
+    assert "it must not run as it is" in advice
 
 
 def test_a_call_that_its_schema_refuses_is_rejected_whatever_word_ended_the_answer():
@@ -196,10 +196,9 @@ def test_a_turn_that_is_given_another_text_was_never_asked():
     turn = only(shown(asked(ASKS, chat("Here.", "length", call(CUT))), settings=edited))
     assert (turn.verdict.word, turn.verdict.severity) == ("EDITED, NOT ASKED", Severity.WARNING)
     assert turn.verdict.sentence == (
-        "openai_chat (openai) was never asked this: what the turn is given was edited, and no recorded answer is an "
-        "answer to it")
+        "openai_chat (openai) never received this input: it was edited, and no recorded answer belongs to it")
     assert turn.verdict.advice is not None
-    assert turn.verdict.advice.text == "ask it live (answers from live, --live)"
+    assert turn.verdict.advice.text == "run the turn live (answers from: live; or --live)"
 
 
 def test_a_cut_answer_at_the_end_of_the_recording():
@@ -234,7 +233,7 @@ def test_a_limit_that_the_recorded_agent_did_not_have():
     assert (word, severity) == ("LIMIT REACHED", Severity.WARNING)
     assert "continuation_max_attempts (3 of 3) ended the turn" in sentence
     assert "4 continuations" in sentence
-    assert advice == "raise continuation_max_attempts to 4: tried over the recording, the turn completes"
+    assert advice == "raise continuation_max_attempts to 4: a replay of the recording then completes the turn"
 
 
 def test_a_token_budget_that_the_recorded_agent_did_not_have():
@@ -243,8 +242,8 @@ def test_a_token_budget_that_the_recorded_agent_did_not_have():
     assert (word, severity) == ("LIMIT REACHED", Severity.WARNING)
     assert "continuation_max_total_completion_tokens (80 of 80) ended the turn" in sentence
     # The third answer is whole: the turn goes on to it where the 80 tokens of the first two leave room.
-    assert advice == ("raise continuation_max_total_completion_tokens to 81: tried over the recording, "
-                      "the turn completes")
+    assert advice == ("raise continuation_max_total_completion_tokens to 81: a replay of the recording "
+                      "then completes the turn")
 
 
 def test_attempts_that_end_in_a_cut_are_truncated_and_no_limit_would_have_helped():
@@ -266,7 +265,7 @@ def test_a_call_that_was_run_after_an_interruption_asks_for_no_larger_budget():
                                         asked(history, chat("It is written."), tools=TOOLS))
     assert word == "CALL HELD", "the arguments are whole: nothing shows that the call was cut"
     assert "never closed write_file, whose arguments parse as they stand (no stop reason)" in sentence
-    assert advice == "send it again; this was no budget cut"
+    assert advice == "send the request again; no budget cut this answer"
 
 
 def test_a_held_call_in_a_full_context_wants_a_shorter_history():
@@ -314,7 +313,7 @@ def test_a_stream_without_an_end():
     word, severity, sentence, advice = alone(stream)
     assert (word, severity) == ("INTERRUPTED", Severity.ERROR)
     assert f"without a stop reason ({len(stream.encode())} bytes)" in sentence
-    assert advice == "send it again; this was no budget cut"
+    assert advice == "send the request again; no budget cut this answer"
 
 
 def test_a_stream_without_an_end_whose_usage_is_the_cap_was_cut_by_it():
@@ -362,7 +361,7 @@ def test_a_word_that_no_table_knows():
 def test_a_body_that_a_browser_left_out_is_not_recorded_and_never_truncated():
     found = only(shown(data=unrecorded_har())).verdict
     assert (found.word, found.severity) == ("NOT RECORDED", Severity.WARNING)
-    assert "body not recorded" in found.sentence
+    assert "the body was not recorded" in found.sentence
     assert "proxy" in found.advice.text
 
 
@@ -393,7 +392,7 @@ def test_a_request_that_nobody_answered_is_no_stream_that_broke(end, status, dat
     records += [{"type": "bytes", "request": "r0", "text": data}] if data else []
     found = only(shown(data=session_bytes([*records, {"type": "end", "request": "r0", "end": end}]))).verdict
     assert (found.word, found.severity) == (word, Severity.ERROR)
-    assert ("nobody answered" in found.sentence) is (word == "NO ANSWER")
+    assert ("did not answer the request" in found.sentence) is (word == "NO ANSWER")
 
 
 def test_an_answer_of_which_a_frame_could_not_be_read_is_not_whole():
@@ -408,8 +407,8 @@ def test_an_answer_of_which_a_frame_could_not_be_read_is_not_whole():
     assert sent(*said)[0] == "COMPLETE"
     word, severity, sentence, advice = sent(said[0], said[1][:-9], said[2])
     assert (word, severity) == ("GAP IN THE ANSWER", Severity.ERROR)
-    assert sentence.endswith("a frame of it could not be read: what it held is missing")
-    assert advice == "send it again; Wire shows the frame"
+    assert sentence.endswith("one of its frames could not be read: a part of the answer is missing")
+    assert advice == "send the request again; Wire shows the frame"
     assert sent(said[0], "ping", "[HEARTBEAT]", *said[1:])[0] == "COMPLETE"
 
 
@@ -447,7 +446,7 @@ def test_an_end_that_no_row_shows_is_not_recorded_and_no_error(tmp_path):
     seen = turn.verdict
     assert (seen.word, seen.severity, seen.glyph) == ("END NOT RECORDED", Severity.WARNING, "∅")
     assert seen.sentence.endswith("how the answer ended was not recorded, and nothing in the file shows it")
-    assert seen.advice.text == "record with a proxy to know"
+    assert seen.advice.text == "record the traffic with a proxy, which keeps the end of every answer"
 
 
 def test_an_end_that_other_rows_show_is_inferred_and_never_shown_as_good(tmp_path):
@@ -550,7 +549,7 @@ def test_a_seam_without_the_words_that_were_asked_back_is_unverified():
     seen = turn.verdict
     assert (seen.word, seen.id, seen.severity, seen.sure) == (
         "SEAM UNVERIFIED", "seam_unverified", Severity.WARNING, False)
-    assert "nothing shows that segment 2 goes on from the text before it" in seen.sentence
+    assert "nothing shows that segment 2 continues the text before it" in seen.sentence
     assert turn.merged.text == FOX + " rest beside the river.", "it is joined as it was sent"
     assert (turn.terminal, turn.ended.notice is None) == ("completed", False)
 
@@ -607,7 +606,7 @@ def test_calls_whose_results_the_recording_cuts_off_are_not_a_finished_turn():
     second = whole.index(b"\n") + 1
     word, severity, sentence, _ = verdict_of_bytes(whole[: second + 9])
     assert (word, severity) == ("RECORDING CUT", Severity.WARNING)
-    assert "what came of its calls is not known" in sentence
+    assert "what became of its calls is not known" in sentence
     assert verdict(asked(ASKS, answer, tools=TOOLS))[0] == "COMPLETE"
 
 

@@ -80,7 +80,7 @@ def test_a_redirect_states_its_status_and_where_it_leads():
     assert found.verdict.word == "ERROR"
     assert "HTTP 307" in found.verdict.sentence
     assert page in found.verdict.sentence
-    assert found.verdict.advice.text == "send it to the address that the answer names"
+    assert found.verdict.advice.text == "send the request to the address that the answer names"
 
 
 def test_a_failure_that_only_a_stop_word_tells_names_the_word_and_its_meaning():
@@ -109,13 +109,13 @@ def test_a_request_that_is_too_long_is_told_with_the_words_of_the_server():
     word, _, sentence, advice = alone(body, url=MESSAGES, status=400)
     assert word == "CONTEXT FULL"
     assert sentence.endswith(f"refused the request: HTTP 400, {said}")
-    assert advice == "shorten what is sent: it does not fit in the context"
+    assert advice == "shorten the request: it does not fit in the context window"
 
 
 def test_a_call_of_a_tool_that_nobody_declared_is_no_matter_of_its_schema():
     word, _, _, advice = verdict(ask_gemini(contents(reason="UNEXPECTED_TOOL_CALL")))
     assert (word, advice) == ("MALFORMED CALL",
-                              "declare the tool that the model wants to call, or let no prompt speak of it")
+                              "declare the tool that the model wants to call, or remove its name from the prompts")
 
 
 @pytest.mark.parametrize("how", [
@@ -138,7 +138,8 @@ def test_an_incomplete_answer_without_a_reason_may_have_been_cut_by_a_budget():
         {"id": "msg_1", "type": "message", "role": "assistant", "status": "incomplete",
          "content": [{"type": "output_text", "text": "One"}]}]}
     word, _, _, advice = alone(body, url=RESPONSES)
-    assert (word, advice) == ("INTERRUPTED", "look at the count of tokens: nothing says whether a budget cut it")
+    assert word == "INTERRUPTED"
+    assert advice == "compare the tokens with the budget: nothing says whether it cut the answer"
 
 
 def test_the_tokens_of_several_choices_are_not_held_against_the_cap_of_one():
@@ -155,7 +156,7 @@ def test_a_body_that_holds_no_answer_at_all_is_not_told_as_one():
     word, _, sentence, advice = alone({"contentType": "application/json", "method": "POST"})
     assert word == "NO STOP REASON"
     assert "a whole body and neither an answer nor a stop reason in it" in sentence
-    assert advice == "look at the body: it holds nothing of an answer in this format"
+    assert advice == "look at the body: it holds no part of an answer in this format"
 
 
 def test_a_body_of_another_format_under_the_path_of_ollama_is_told_as_such():
@@ -163,8 +164,8 @@ def test_a_body_of_another_format_under_the_path_of_ollama_is_told_as_such():
     del body["usage"], body["id"]
     word, _, sentence, advice = verdict(exchange({"messages": ASKS}, body, url="http://localhost:11434/api/chat"))
     assert word == "INTERRUPTED"
-    assert "sent nothing that is an answer of ollama_chat" in sentence
-    assert advice == "send it again, and look at the body: nothing of an answer was read in it"
+    assert "sent nothing that ollama_chat defines as an answer" in sentence
+    assert advice == "send the request again, and look at the body: no part of an answer was found in it"
 
 
 def test_a_call_of_an_earlier_answer_is_not_laid_to_the_last_one():
