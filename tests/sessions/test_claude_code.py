@@ -101,6 +101,15 @@ def test_a_run_that_did_not_succeed_says_nothing_of_its_last_answer(tmp_path, re
     assert words(seen) == ["END NOT RECORDED"]
 
 
+@pytest.mark.parametrize("space", [None, 2])
+def test_the_stream_is_read_as_one_list_too(tmp_path, space):
+    rows = [INIT, streamed(CALL), given_back(), streamed(text("There are two."), "msg_03"), run_result()]
+    seen = shown(json.dumps(rows, indent=space), tmp_path)
+    assert seen.inputs[0].format == "claude-code"
+    assert places(seen) == [["request", "tool_result"]]
+    assert words(seen) == ["END INFERRED"]
+
+
 def test_a_transcript_stripped_to_its_messages_is_read_in_the_order_of_its_rows(tmp_path):
     seen = shown(stream(
         {"type": "user", "message": {"content": "count"}},

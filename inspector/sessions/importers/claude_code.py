@@ -1,5 +1,5 @@
 """Claude Code's transcripts: `~/.claude/projects/<folder>/<session>.jsonl`, the subagents' files below it, and what
-`claude -p` writes as stream-json.
+`claude -p` writes as stream-json; the same as one list, as the action for GitHub stores it.
 
 Owns the tree of rows (`parentUuid`): an answer of the model is written as one row a content block, all with its message
 id; a row that no request carried (hooks, snapshots, progress) is passed over; a row of the agent about a failure is an
@@ -39,6 +39,7 @@ from inspector.sessions.transcripts.answer import (
     TreePlace,
     early_usage,
 )
+from inspector.sessions.transcripts.chat_messages import list_pieces
 from inspector.sessions.transcripts.ending_rules import provider_stop
 from inspector.sessions.transcripts.member_values import object_of
 from inspector.sessions.transcripts.reasons import INFERRED, RECORDER
@@ -74,11 +75,12 @@ _PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
 def sniff(head: bytes, path: str) -> int:
     """Recognises a row of the tree, or a record that only Claude Code writes, among the first lines."""
     seen = first_look(head)
-    for value in (seen.first, *seen.lines):
+    rows = seen.first[:8] if isinstance(seen.first, list) else (seen.first, *seen.lines)
+    for value in rows:
         if isinstance(value, dict) and _is_row(value):
             qwen = "parts" in object_of(value.get("message")) or "systemPayload" in value
             return 0 if qwen else 100  # Qwen Code's rows are like them
-    if any(isinstance(value, dict) and _is_message(value) for value in (seen.first, *seen.lines)):
+    if any(isinstance(value, dict) and _is_message(value) for value in rows):
         return 80
     return 90 if seen.text[:1] == b"{" and _PARENT.search(head) and b'"sessionId"' in head else 0
 
@@ -132,6 +134,17 @@ class _Session(TranscriptReader):
         self.session = ""
         """The session that a subagent's rows name."""
 
+    def read(self, data: bytes | IO[bytes]) -> FileReading:
+        """Reads every answer in a file of lines, or in one list of the same rows."""
+        if not isinstance(data, bytes) or self.look_ahead(data):
+            return super().read(data)
+        self.unit = "row"
+        return self.read_rows(TranscriptRows(list_pieces(data), FIELDS, self.unit))
+
+    def look_ahead(self, data: bytes) -> bool:
+        """Whether the file is one of lines, so that what was added can be read alone."""
+        return not data[:64].lstrip().startswith(b"[")
+
     def settle(self) -> None:
         """The provider's word where a row has it, else what other rows show; then the operator's ends of turns."""
         caps = frozenset(self.caps)
@@ -180,7 +193,7 @@ class _Session(TranscriptReader):
         elif isinstance(value.get("agentId"), str):
             self.agents.add(value["agentId"])
             self.session = str(value.get("sessionId") or "")
-        for row in rows:
+        for row in (each._replace(unit=self.unit) for each in rows):
             if row.mark == "interrupted" and any(each.typed for each in where.rows()):
                 self.remarks["stop a request of the user of which nothing came"] += 1
             if where.answer is not None:

@@ -97,7 +97,7 @@ def take_stream_end(answer: TranscriptAnswer, line: TranscriptLine) -> None:
         if answer.word is None:
             early_usage(answer)
             take_end(answer, {"stop_reason": line.value.get("stop_reason")}, answer.take(line))
-        how = str(line.value.get("subtype"))
+        how = str(line.value.get("subtype", "success"))
         whole = how == "success" and line.value.get("is_error") is not True
         answer.follow(InterimRow(line.number, how, mark="ended" if whole else "stopped"))
 

@@ -65,10 +65,10 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     if data.startswith(SQLITE):
         return reader.read_database()
     if "conversation" in (first_look(data[:HEAD]).first or {}):
-        reader.unit = "message"  # type: ignore[misc]
+        reader.unit = "message"
         pieces = number_records(_exported(data, whole_object(data)), cut=True)
         return reader.read_rows(TranscriptRows(pieces, FIELDS, reader.unit))
-    reader.unit = "line"  # type: ignore[misc]
+    reader.unit = "line"
     return reader.read_rows(TranscriptLines(data, FIELDS))
 
 

@@ -59,7 +59,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     reader = _Reader(path, options)
     if data.startswith(SQLITE):
         return reader.read_database()
-    reader.unit = "message"  # type: ignore[misc]
+    reader.unit = "message"
     pieces = number_records(_snapshot(data, whole_object(data)), cut=True)
     return reader.read_rows(TranscriptRows(pieces, FIELDS, reader.unit))
 

@@ -95,7 +95,7 @@ class _Reader(DialogueReader):
 
     def __init__(self, path: str, options: Options, unit: str) -> None:
         super().__init__(path, options)
-        self.unit = unit  # type: ignore[misc]
+        self.unit = unit
         self.message: TranscriptLine | None = None
         """The message whose parts are read."""
         self.owner = ""

@@ -43,7 +43,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     reader = _Reader(path, options)
     if data.startswith(SQLITE):
         return reader.read_rows(TranscriptRows(number_records(_rows(path)), FIELDS, reader.unit))
-    reader.unit = "line"  # type: ignore[misc]
+    reader.unit = "line"
     return reader.read_rows(TranscriptLines(data, FIELDS))
 
 

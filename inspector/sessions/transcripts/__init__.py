@@ -227,7 +227,7 @@ class TranscriptReader:
     """What the agent calls a row, and several."""
     several_apis: ClassVar[bool] = False
     """Whether one file may hold answers of several wire formats."""
-    unit: ClassVar[str] = "line"
+    unit: str = "line"
     """What a record is called before its number: `line`, or `message` in a file that is one list, `row` in a database.
     Given to the records (`TranscriptRows`) and to each `InterimRow`."""
     reread: ClassVar[int] = 0
