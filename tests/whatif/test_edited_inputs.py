@@ -73,7 +73,7 @@ def test_the_recording_answers_up_to_the_edited_result_and_no_further():
     assert turn.ended.notice == EDITED
     assert [part.text for message in turn.ended.history for part in message.results] == ["the disk is full"]
     assert (turn.verdict.word, turn.verdict.severity.value) == ("EDITED, NOT ASKED", "warning")
-    assert "no recorded answer is an answer to it" in turn.verdict.sentence
+    assert "no recorded answer belongs to it" in turn.verdict.sentence
     said = [segment.text for answer in turn.ended.answers for segment in answer]
     assert said == ["First."], ("what answered the recorded result is no part of this run")
     assert node.view.turns[1].run.steps is not None
