@@ -49,7 +49,7 @@ COMMANDS: Mapping[str, str] = {
     "check": "check:check",
     "rule": "check:rule",
     "replay": "whatif:replay",
-    "compare": "compare:compare",
+    "compare": "sessions:compare",
     "policies": "whatif:policies",
     "tune": "whatif:tune",
     "branches": "whatif:branches",
@@ -63,7 +63,7 @@ COMMANDS: Mapping[str, str] = {
     "search": "sessions:search",
     "schema": "sessions:schema",
     "formats": "sessions:formats",
-    "mcp": "mcp:mcp",
+    "mcp": "serve:mcp",
 }
 """Command -> the module of `inspector.commands` that holds it, and its name there; imported when it is asked for."""
 

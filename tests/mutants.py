@@ -177,13 +177,13 @@ REPORT: tuple[Table, ...] = (
       for table in ("CAPS", "FIELDS", "PACKED")),
     *(Table("inspector.sessions.importers.inspect_ai", table, "tests/sessions/test_inspect_ai.py") for table in (
         "FIELDS", "STOPS", "CAPS", "WITHOUT_ANSWER")),
-    Table("inspector.sessions.transcripts.provider_answers", "CALLING", "tests/sessions/test_inspect_ai.py"),
+    Table("inspector.sessions.importers.inspect_ai", "CALLING", "tests/sessions/test_inspect_ai.py"),
     *(Table("inspector.sessions.importers.gemini_cli", table, "tests/sessions/test_gemini_cli.py") for table in (
         "FIELDS", "STOPS", "MODEL", "NOTES", "OPEN")),
     *(Table(f"inspector.sessions.{module}", table, "tests/sessions/test_droid_cursor.py") for module, table in (
         ("importers.droid", "FIELDS"), ("importers.droid", "PASSED"), ("importers.droid", "COUNTS"),
         ("importers.cursor", "FIELDS"), ("importers.cursor", "ENDED"), ("importers.cursor", "INTERRUPTED"),
-        ("transcripts.content_blocks", "CALLS"), ("transcripts.content_blocks", "RESULTS"))),
+        ("transcripts.chat_messages", "CALLS"), ("transcripts.chat_messages", "RESULTS"))),
     Table("inspector.sessions.importers.atif", "FIELDS", "tests/sessions/test_atif.py"),
     Table("inspector.sessions.importers.atif", "WORDS", "tests/sessions/test_atif.py"),
     *(Table("inspector.sessions.importers.otlp", table, "tests/sessions/test_otlp.py") for table in (

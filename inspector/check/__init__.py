@@ -5,7 +5,6 @@ and agents.
 machine, and reports merge with `merge`. The rules stand in `rules`.
 """
 
-from inspector.check.examine import FileProblems, Problem, Report, check_file, merge
-from inspector.check.many import check_paths
+from inspector.check.examine import FileProblems, Problem, Report, check_file, check_paths, merge
 
 __all__ = ["FileProblems", "Problem", "Report", "check_file", "check_paths", "merge"]

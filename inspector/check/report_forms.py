@@ -1,4 +1,4 @@
-"""A check report as text, JSON, JUnit, SARIF, GitHub annotations, and Markdown.
+"""A check report as text, JSON, JUnit, SARIF, GitHub annotations, Markdown, and as a baseline of known problems.
 
 Sources: SARIF 2.1.0 (OASIS standard); JUnit as Jenkins and GitLab read it; GitHub's workflow commands. Everything in a
 report is masked and without control characters already.
@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from textwrap import fill
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +20,7 @@ from inspector import __version__
 from inspector.check.examine import Problem, Report
 from inspector.check.rules import RULES
 from inspector.report.lines.spans import count_of, one_line
+from loop_core.errors import CallerError
 
 SCHEMA = "loop-inspector/check/1"
 GLYPHS: Mapping[str, str] = {"error": "✖", "warning": "▲", "info": "·"}
@@ -230,3 +232,39 @@ FORMS: Mapping[str, Callable[[Report], str]] = {
 """What `--format` takes."""
 ORDER: Sequence[str] = ("info", "warning", "error")
 """Severities, the least first."""
+
+
+# -- Baselines: the known problems as fingerprints, which stay the same if lines move or files are renamed -----------
+
+BASELINE_SCHEMA = "loop-inspector/baseline/1"
+
+
+def read_baseline(path: str) -> frozenset[str]:
+    """The fingerprints of a baseline.
+
+    Raises:
+        CallerError: it is no baseline, or cannot be read.
+    """
+    try:
+        value: Any = json.loads(Path(path).read_text("utf-8"))
+    except OSError as why:
+        raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None
+    except (ValueError, RecursionError):
+        raise CallerError(f"{path}: invalid JSON: expected a baseline of `inspector check --write-baseline`") from None
+    known = value.get("problems") if isinstance(value, dict) and value.get("schema") == BASELINE_SCHEMA else None
+    if not isinstance(known, dict):
+        raise CallerError(f"{path}: no baseline: expected an object with \"schema\": \"{BASELINE_SCHEMA}\" "
+                          "and \"problems\"")
+    return frozenset(known)
+
+
+def baseline_text(report: Report) -> str:
+    """A baseline of all problems of a report, with a description beside each fingerprint for people."""
+    known = {problem.fingerprint: {"rule": problem.rule, "message": problem.message, "file": problem.file}
+             for problem in sorted(report.problems, key=lambda each: (each.file, each.turn, each.rule))}
+    return json.dumps({"schema": BASELINE_SCHEMA, "problems": known}, ensure_ascii=False, indent=1) + "\n"
+
+
+def is_new(known: frozenset[str], problem: Problem) -> bool:
+    """Whether a problem is not in the baseline."""
+    return problem.fingerprint not in known

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import click
 
 from inspector import commands
-from inspector.commands.progress import bar
 from loop_core.errors import CallerError
 
 FOUND = 1
@@ -40,10 +39,9 @@ def check(
 
     Reads files and folders, on all cores. `inspector rule` lists the rules.
     """
-    from inspector.check import baseline as baselines
     from inspector.check import report_forms
     from inspector.check import stats as statistics
-    from inspector.check.many import check_paths
+    from inspector.check.examine import check_paths
     from inspector.check.rules import selected_rules
     from inspector.report import filters
 
@@ -57,15 +55,15 @@ def check(
     ids = selected_rules(_split(select), _split(ignore))
     if wanted:
         filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
-    known = baselines.read(baseline) if baseline else frozenset()
-    with bar(sys.stderr) as progress:
+    known = report_forms.read_baseline(baseline) if baseline else frozenset()
+    with commands.progress_bar(sys.stderr) as progress:
         report = check_paths(commands.located_all(paths), ids, api=api, profile=profile, wanted=wanted, jobs=jobs,
                              stdin=commands.stdin_of(paths), progress=progress)
     if write_baseline:
-        _write(write_baseline, commands.without_credentials(baselines.baseline_text(report)))
+        _write(write_baseline, commands.without_credentials(report_forms.baseline_text(report)))
         commands.say([f"{write_baseline}: {len(report.problems):,} problems are known now"])
         sys.exit(commands.UNREADABLE if report.errors else commands.READ)
-    report = report.keep(lambda problem: baselines.is_new(known, problem))
+    report = report.keep(lambda problem: report_forms.is_new(known, problem))
     commands.write(forms[form](report))
     commands.say(report.errors)
     if not report.turns and not report.errors:

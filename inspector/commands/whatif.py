@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from inspector import commands
-from inspector.commands.progress import bar, interruptible
 from loop_core.errors import CallerError, LoopError
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     base = settings_of(fixed, base)
     _no_live(base)
     loaded, case = commands.read_case(paths, api, profile)
-    with interruptible() as cancelled, bar(sys.stderr) as progress:
+    with commands.interruptible() as cancelled, commands.progress_bar(sys.stderr) as progress:
         tuned = run_grid(case, GridRequest(axes, simulate).grid(case, base), jobs, progress, cancelled)
     save(csv_path, lambda: as_csv(tuned))
     save(page_path, lambda: page(tuned), "--html")

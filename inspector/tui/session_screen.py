@@ -15,11 +15,10 @@ from textual.containers import Container, Horizontal
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import text_of
 from inspector.tui.attention import Attention
-from inspector.tui.branches import Branches, Comparisons
+from inspector.tui.branches import Branches, Comparisons, EditedInputs
 from inspector.tui.command_line import CommandLine
 from inspector.tui.compared_turns import TurnComparison
 from inspector.tui.delivery import deliver, picture
-from inspector.tui.edited_input import EditedInputs
 from inspector.tui.keys import KeyBar
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.messages import LinesPointed, RowOpened, StepMoved, StepWanted, TabWanted

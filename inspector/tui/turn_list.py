@@ -14,7 +14,7 @@ from textual.events import Click
 from textual.reactive import reactive
 
 from inspector.config.files import bounds_of
-from inspector.report import filters, session_rows, turn_rows, turn_table
+from inspector.report import filters, turn_rows, turn_table
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone, join_groups, safe, wrap_line
 from inspector.report.lines.steps import role_of
 from inspector.report.turn_rows import TurnRow
@@ -96,13 +96,13 @@ class TurnList(RowList):
         here = self.selected
         passed = [row for row in self.rows if self.filter is None or turn_rows.matches(self.filter.matches, row)]
         self.matching = len(passed)
-        listed = session_rows.worst_of_sessions(passed) if self.by_file else passed
+        listed = turn_table.worst_of_sessions(passed) if self.by_file else passed
         column = next((each for each in self.columns if each.name == self.sort), None)
         if column is not None:
             listed = [listed[at] for at in turn_table.sorted_rows(listed, column, self.reverse)]
-        if (self.by_file or column is None) and session_rows.has_families(listed):
-            groups = [[row] for row in listed] if self.by_file else [*session_rows.by_session(listed).values()]
-            listed = session_rows.in_families(groups)
+        if (self.by_file or column is None) and turn_table.has_families(listed):
+            groups = [[row] for row in listed] if self.by_file else [*turn_table.by_session(listed).values()]
+            listed = turn_table.in_families(groups)
         titled = column is None and any(section.title for section in self.sections)
         self.shown = list(self._titled(listed)) if titled else list(listed)
         self.set_reactive(RowList.cursor, self._place_of(here))
@@ -163,7 +163,7 @@ class TurnList(RowList):
         A row that stands for a session holds what any of its turns holds.
         """
         wanted = needle.casefold()
-        sessions = session_rows.by_session(self.rows) if self.by_file else {}
+        sessions = turn_table.by_session(self.rows) if self.by_file else {}
         for far in range(len(self.shown)):
             at = (self.cursor + (far + again) * by) % len(self.shown)
             row = self.shown[at]

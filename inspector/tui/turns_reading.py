@@ -58,7 +58,7 @@ def _in_thread(table: ReadingScreen, reading: Callable[[], None]) -> None:
 
 
 def _read_files(table: ReadingScreen, paths: Sequence[str], reading: ReadingOptions) -> None:
-    from inspector.report.indexed_rows import read_rows
+    from inspector.report.turn_index import read_rows
 
     worker, call = get_current_worker(), table.app.call_from_thread
     waiting: list[tuple[str, list[TurnRow]]] = []

@@ -13,7 +13,7 @@ import pytest
 
 from inspector.check import agent_tools
 from inspector.check.agent_tools import answer_of
-from inspector.commands.mcp import run_tool
+from inspector.commands.serve import run_tool
 from loop_core.errors import CallerError
 from tests.scenes.recordings import ASKS, CUT, TOOLS, asked, assistant, call, chat, continued, lines, user
 

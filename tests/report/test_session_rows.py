@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from inspector.config.settings import Settings
-from inspector.report.indexed_rows import read_rows
-from inspector.report.session_rows import by_session, has_families, in_families, worst_of_sessions
+from inspector.report.turn_index import read_rows
 from inspector.report.turn_rows import TurnRow
+from inspector.report.turn_table import by_session, has_families, in_families, worst_of_sessions
 from inspector.report.verdict import TurnVerdict
 from loop_core.values import Severity
 from tests.scenes import shapes

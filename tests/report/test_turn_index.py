@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from inspector.config.settings import Settings
-from inspector.report.indexed_rows import index_for, read_rows
+from inspector.report.turn_index import index_for, read_rows
 from tests.scenes.transcripts import block, claude, prompt, text
 
 KEY = "sk-ant-api03-" + "a1B2" * 20

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from inspector.replay.case import open_case
-from inspector.report import filters, session_rows, turn_rows, turn_table
+from inspector.report import filters, turn_rows, turn_table
 from inspector.report.explain import text
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS
 from inspector.report.lines.spans import text_of, width_of
@@ -218,7 +218,7 @@ def test_the_csv_has_a_row_for_each_and_is_inert(tmp_path: Path) -> None:
 
 
 def test_the_turns_of_a_file_are_counted_on_its_row() -> None:
-    (worst,) = session_rows.worst_of_sessions(two())
+    (worst,) = turn_table.worst_of_sessions(two())
     assert worst.verdict.word == "CUT CALL RUN"
     assert worst.turns == (("CUT CALL RUN", 1), ("COMPLETE", 1))
 

@@ -19,7 +19,6 @@ from inspector.report.followed_view import FollowedView
 from inspector.sessions import following
 from inspector.sessions.following import FollowedFile
 from inspector.sessions.importers import IMPORTERS
-from inspector.sessions.transcripts import growth
 from tests.scenes import transcripts as rows
 from tests.scenes.shapes import SHAPES
 
@@ -126,14 +125,14 @@ def test_any_appends_give_what_reading_the_whole_file_gives(chosen, draw, agent)
     data = write(*numbered(chosen, pool, tree)).encode()
     cuts = sorted(draw.draw(st.lists(st.integers(1, len(data)), max_size=6)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(growth, "OPEN", 2)
+        patch.setattr(following, "OPEN", 2)
         check(data, cuts)
 
 
 @pytest.mark.parametrize(("write", "pool", "tree"), [(rows.claude, CLAUDE, "parentUuid"), (rows.pi, PI, "parentId")],
                          ids=["claude_code", "pi"])
 def test_a_file_read_on_row_by_row_is_what_the_whole_file_is(write, pool, tree, monkeypatch) -> None:
-    monkeypatch.setattr(growth, "OPEN", 2)
+    monkeypatch.setattr(following, "OPEN", 2)
     data = write(*numbered(range(len(pool) * 2), pool, tree)).encode()
     check(data, [number + 1 for number, byte in enumerate(data[:-1]) if byte == ord("\n")])
 
@@ -144,8 +143,8 @@ def lines_of(chosen: Sequence[rows.Row]) -> bytes:
 
 @pytest.mark.parametrize(("name", "pool"), GROW, ids=[name for name, _ in GROW])
 def test_a_file_of_each_format_that_grows_is_read_on_row_by_row(name, pool, monkeypatch) -> None:
-    monkeypatch.setattr(growth, "OPEN", 2)
-    monkeypatch.setattr(growth, "REACH", 900)
+    monkeypatch.setattr(following, "OPEN", 2)
+    monkeypatch.setattr(following, "REACH", 900)
     data = lines_of(pool)
     check(data, [number + 1 for number, byte in enumerate(data[:-1]) if byte == ord("\n")])
 
@@ -157,8 +156,8 @@ def test_any_appends_to_any_format_give_what_the_whole_file_gives(chosen, draw, 
     data = lines_of([pool[0], *(pool[number % len(pool)] for number in chosen)])
     cuts = sorted(draw.draw(st.lists(st.integers(1, len(data)), max_size=6)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(growth, "OPEN", 2)
-        patch.setattr(growth, "REACH", 900)
+        patch.setattr(following, "OPEN", 2)
+        patch.setattr(following, "REACH", 900)
         check(data, cuts)
 
 
@@ -199,7 +198,7 @@ def test_only_what_was_added_is_read_judged_and_run(tmp_path, whole) -> None:
     after = followed.read()
     assert len(whole) == 1
     assert len(after.turns) == 41
-    still = 40 - growth.OPEN
+    still = 40 - following.OPEN
     for kind in ("turns", "responses"):
         pairs = zip(getattr(before, kind), getattr(after, kind), strict=False)
         assert [old is new for old, new in pairs][:still] == [True] * still, kind

@@ -154,7 +154,7 @@ async def test_a_second_look_reads_nothing_and_writes_nothing_beside_the_files(m
         app = LoopInspector()
         async with app.run_test(size=SIZE) as pilot:
             seen.append(words(await read(app, pilot)))
-        monkeypatch.setattr("inspector.report.indexed_rows.open_each", lambda paths, **_: iter(()))
+        monkeypatch.setattr("inspector.report.turn_index.open_each", lambda paths, **_: iter(()))
     assert seen[0] == seen[1]
     assert seen[0].count("COMPLETE") >= 39
     assert {each: (each.stat().st_size, each.stat().st_mtime_ns) for each in home().rglob("*")} == before
@@ -170,7 +170,7 @@ async def test_reading_can_be_stopped(monkeypatch) -> None:
             go.wait(60)
             yield group
 
-    monkeypatch.setattr("inspector.report.indexed_rows.open_each", slowly)
+    monkeypatch.setattr("inspector.report.turn_index.open_each", slowly)
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause(0.1)

@@ -9,8 +9,8 @@ import signal
 
 import pytest
 
-from inspector.commands import progress as progress_line
-from inspector.commands.progress import bar, interruptible
+from inspector import commands
+from inspector.commands import interruptible, progress_bar
 from inspector.whatif.sweep import Sweep
 from tests.commands.test_cli import SAMPLE
 
@@ -21,9 +21,9 @@ class Terminal(io.StringIO):
 
 
 def test_a_terminal_sees_how_much_is_done_and_then_a_clean_line(monkeypatch):
-    monkeypatch.setattr(progress_line, "EVERY", 0)
+    monkeypatch.setattr(commands, "EVERY", 0)
     stream = Terminal()
-    with bar(stream) as draw:
+    with progress_bar(stream) as draw:
         draw(1, 2_000)
         draw(1_000, 2_000)
     _, first, half, blank, end = stream.getvalue().split("\r")
@@ -35,11 +35,11 @@ def test_a_terminal_sees_how_much_is_done_and_then_a_clean_line(monkeypatch):
 
 def test_no_terminal_sees_anything_and_a_quick_grid_draws_nothing(monkeypatch):
     for stream in (io.StringIO(), Terminal()):
-        with bar(stream) as draw:
+        with progress_bar(stream) as draw:
             draw(1, 2)
         assert stream.getvalue() == ""
-    monkeypatch.setattr(progress_line, "EVERY", 0)
-    with bar(stream := io.StringIO()) as draw:
+    monkeypatch.setattr(commands, "EVERY", 0)
+    with progress_bar(stream := io.StringIO()) as draw:
         draw(1, 2)
     assert stream.getvalue() == ""
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.chat_tables import ChatTableReader
-from inspector.sessions.importers.database import has, schema
+from inspector.sessions.importers.database import ChatTableReader, has, schema
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine

@@ -14,8 +14,7 @@ from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader
-from inspector.sessions.transcripts.content_blocks import results_of, take_blocks, words_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, results_of, take_blocks, words_of
 from inspector.sessions.transcripts.member_values import known_text, object_of
 
 QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)

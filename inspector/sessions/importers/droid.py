@@ -18,8 +18,14 @@ from inspector.sessions.recording import FileReading, Options, Skipped
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader
-from inspector.sessions.transcripts.content_blocks import any_text, results_of, take_block, take_blocks, words_of
+from inspector.sessions.transcripts.chat_messages import (
+    ChatReader,
+    any_text,
+    results_of,
+    take_block,
+    take_blocks,
+    words_of,
+)
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
 from loop_core.values import TextPart, ToolResultPart, Usage
 

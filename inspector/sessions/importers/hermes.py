@@ -12,8 +12,7 @@ from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.chat_tables import TABLE, ChatTableReader
-from inspector.sessions.importers.database import has, schema
+from inspector.sessions.importers.database import TABLE, ChatTableReader, has, schema
 from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.importers.records import compact_json, elements, list_of, number_records, whole_object
 from inspector.sessions.recording import FileReading, Options

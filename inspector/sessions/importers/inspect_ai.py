@@ -24,11 +24,23 @@ from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, 
 from inspector.sessions.transcripts.chat_messages import Piece, call_of, list_pieces, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.provider_answers import take_provider_word
-from inspector.sessions.transcripts.reasons import recorder_reason
-from loop_core.values import At, Finding, ReasoningPart, Severity, Stop, TextPart, ToolResultPart, Usage
+from inspector.sessions.transcripts.reasons import PROVIDER, provider_reason, recorder_reason
+from loop_core.values import (
+    At,
+    Evidence,
+    Finding,
+    ReasoningPart,
+    Severity,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolResultPart,
+    Usage,
+)
+from loop_core.wire import FORMATS, wire
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify
+from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES
 
 _SOURCE = "inspect_ai model/_model_output.py StopReason"
 STOPS: Mapping[str, StopRow] = {
@@ -327,3 +339,51 @@ def _resolved(value: Any, attached: dict[str, Any], room: Room) -> Any:
     if isinstance(value, list):
         return [_resolved(each, attached, room) for each in value]
     return value
+
+
+# -- The provider's stop word, from the provider's answer as the log stores it, of any API ---------------------------
+# The answer is a dump of what a client library returned: members may be named with underscores, words may be the names
+# of an enumeration (`FinishReason.STOP`).
+
+def at_path(value: Any, path: tuple[str | int, ...]) -> Any:
+    """The value at a path; None if there is none."""
+    for step in path:
+        if isinstance(value, dict) and isinstance(step, str):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
+
+
+def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str | int) -> bool:
+    """Sets the stop reason by the word in the provider's answer `value`, at `path` of a row.
+
+    False if there is none.
+    """
+    if isinstance(value, dict) and value.get("object") == "response" and isinstance(value.get("status"), str):
+        reason = at_path(value, ("incomplete_details", "reason"))
+        word = f"{value['status']}:{reason}" if isinstance(reason, str) and reason else value["status"]
+        place = pointer_at(at, *path, "status")
+        _take(answer, "openai_responses", word, place, RESPONSES)
+        return True
+    for api, word_path in ((each, found) for each in FORMATS for found in wire(each).word_paths):
+        word = at_path(value, word_path)
+        if isinstance(word, str) and word:
+            word, place = word.removeprefix("FinishReason."), pointer_at(at, *path, *word_path)
+            _take(answer, api, word, place, wire(api).stop_reasons)
+            return True
+    return False
+
+
+def _take(answer: TranscriptAnswer, api: str, word: str, at: At, words: Mapping[str, StopRow]) -> None:
+    answer.api, answer.word, answer.word_at = api, word, at
+    answer.stop = provider_reason(word, at, words, api)
+    if answer.stop.normalized is Stop.END_TURN and answer.calls and word in CALLING:
+        answer.stop = StopReason(Stop.TOOL_CALL, word, None,
+                                 (Evidence(PROVIDER, at, word), Evidence(f"{api}.calls", at, "it holds calls")))
+
+
+CALLING = frozenset({"STOP", "completed"})
+"""Words for a finished answer of APIs that have none for one that calls tools."""

@@ -20,7 +20,7 @@ from inspector.sessions.importers.roo_requests import TaskRequest, models_of, re
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.content_blocks import blocks_of, results_of, take_blocks
+from inspector.sessions.transcripts.chat_messages import blocks_of, results_of, take_blocks
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import number_of, object_of
 from inspector.sessions.transcripts.reasons import inferred_reason, recorder_reason, unrecorded_reason
