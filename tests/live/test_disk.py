@@ -147,7 +147,7 @@ def test_a_process_that_may_write_no_more(size: int, fake: Fake, tmp_path: Path)
         capture_output=True, timeout=60, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr
     notice, failure = done.stderr.splitlines()
-    assert notice.startswith("inspector: Nothing shows that segment 2 goes on"), "it did not quote the words"
+    assert notice.startswith("inspector: Nothing shows that segment 2 continues"), "it did not quote the words"
     assert failure == f"inspector: {record}: the recording stopped: File too large"
     assert "the end." in done.stdout
     assert record.stat().st_size <= size
