@@ -1,9 +1,9 @@
 """Follows growing files: detects changes, and reads only what was added.
 
 Of a transcript that grows line by line only the rows that were added are read. A file that shrank, was replaced, or
-whose earlier bytes changed is read whole, as is every other format. What is read is what a reading of the whole file
-gives; of a large file a change far from its ends is seen after some looks. Of a file with the provider's bytes the
-exchanges that stand there as before are not decoded again.
+whose earlier bytes changed is read whole. What is read is what a reading of the whole file gives; of a large file a
+change far from its ends is seen after some looks. Of a database, or one document with a list, all records are looked
+up, but only new ones are read. Of the provider's bytes the exchanges that stand there as before are not decoded again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from inspector.sessions.recording import (
     common_beginning,
 )
 from inspector.sessions.thread import GrowingThread
-from inspector.sessions.transcripts import TranscriptReader
+from inspector.sessions.transcripts import TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer
 
 _BLOCK = 4 << 20
@@ -82,11 +82,13 @@ class FollowedFile:
         self._digests: list[Any] = []
         """Of each block of what was read."""
         self._looks = 0
+        self._records = RecordGrowth()
         self._built: dict[int, tuple[object, Exchange | UnbuiltExchange, redact.Counts]] = {}
         """By entry of an exchange whose bytes the file holds: its values, what was made of them, what was masked."""
 
-    def read(self) -> OpenedFile:
+    def read(self, room: intake.Room | None = None) -> OpenedFile:
         """The content of the whole file, as `open_paths` reads it."""
+        self._options = self._options._replace(room=room, growth=self._records.read)
         try:
             with open(self.path, "rb") as file:
                 found = self._further(file) or self._anew(file)
@@ -198,7 +200,7 @@ class FollowedSession:
     def _file(self, path: str) -> OpenedFile:
         if path not in self._files:
             self._files[path] = FollowedFile(path, self._options)
-        return self._files[path].read()
+        return self._files[path].read(self._options.room)
 
     def _threaded(self, before: Sequence[Exchange], exchanges: list[Exchange]) -> tuple[Conversation, ...]:
         """Answers whose end another row shows are taken as they were made before, where that shows the same end."""
@@ -238,6 +240,8 @@ OPEN = 24
 """Answers at the end that a further row may still change: more than a batch of calls, 2 ms to make anew."""
 REACH = 1 << 18
 """Bytes of rows that are read again at most, 3 ms: one behind more than that means a reading of the whole file."""
+LAST = 64
+"""Records at the end of a database or a list that may still be written anew: 2 ms to read again."""
 _SLOTS = tuple(field.name for field in fields(TranscriptAnswer))
 _ROWS = attrgetter("lines", "parts", "after", "next")
 """What grows with every row that says something of an answer."""
@@ -246,13 +250,13 @@ _ROWS = attrgetter("lines", "parts", "after", "next")
 class TranscriptGrowth:
     """One transcript, as far as it has been read."""
 
-    def __init__(self, reader: TranscriptReader) -> None:
+    def __init__(self, reader: TranscriptReader, rows: TranscriptRows | None = None) -> None:
         self.reader = reader
-        self._lines = reader.lines(b"")
-        self._number = 0
-        """How many lines are read for good."""
-        self._rest = b""
-        """What stands behind the last line that is read for good."""
+        self._lines = rows or reader.lines(b"")
+        self.number = 0
+        """How many lines, or records, are read for good."""
+        self._rest: Any = b""
+        """What stands behind the last that is read for good."""
         self._whole = False
         """Whether what was read for good means something else by now."""
         self._closed = FileReading()
@@ -268,9 +272,17 @@ class TranscriptGrowth:
         end = _end_of_lines(data, self.reader.reread)
         self._rest = data[end:]
         if end:
-            self._lines.go_on(data[:end], self._number)
+            self._lines.go_on(data[:end], self.number)
             self.reader.take_rows(self._lines)
-            self._number += data.count(b"\n", 0, end)
+            self.number += data.count(b"\n", 0, end)
+
+    def records(self, pieces: Sequence[tuple[int, bytes, bool]]) -> FileReading | None:
+        """Reads the records that were added, as `reading` gives them; the last ones are read again the next time."""
+        end = max(self.number, len(pieces) - LAST)
+        self._lines.go_on(pieces[self.number : end], self.number)
+        self.reader.take_rows(self._lines)
+        self.number, self._rest = end, pieces[end:]
+        return self.reading()
 
     def reading(self) -> FileReading | None:
         """The result so far, equal to that of reading the whole file; None if the whole file has to be read again."""
@@ -283,7 +295,7 @@ class TranscriptGrowth:
             whole, exchanges=list(shut.exchanges), answers=list(shut.answers), acts=list(shut.acts),
             notices=list(whole.notices), skipped=list(whole.skipped))
         if self._rest:
-            lines.go_on(self._rest, self._number)
+            lines.go_on(self._rest, self.number)
             reader.take_rows(lines)
         every, common = reader.answers, reader.common()
         if closed and (common != self._common or [_mark(each) for each in every[:closed]] != self._marks):
@@ -324,6 +336,36 @@ class TranscriptGrowth:
             answer.rows.clear()
             answer.blocks.clear()
         self._marks += [_mark(answer) for answer in shut]
+
+
+class RecordGrowth:
+    """A file whose records are looked up whole each time: those that stand there as before are not read again."""
+
+    def __init__(self) -> None:
+        self._growth: TranscriptGrowth | None = None
+        self._begun: object = None
+        """The reader before its first record: what the file says beside its records."""
+        self._hashes: list[int] = []
+        """Of each record."""
+
+    def read(self, reader: TranscriptReader, rows: TranscriptRows) -> FileReading:
+        """Reads every answer in the records of a file, as `TranscriptReader.read_rows` does."""
+        pieces = rows.pieces()
+        begun, hashes = _begun(reader), [*map(hash, pieces)]
+        growth, self._growth = self._growth, None  # what fails half way cannot be read on
+        known = 0 if growth is None or begun != self._begun else growth.number
+        reading = growth.records(pieces) if growth and hashes[:known] == self._hashes[:known] and known else None
+        if reading is None:
+            growth = TranscriptGrowth(reader, rows)
+            reading = growth.records(pieces)
+        self._growth, self._begun, self._hashes = growth, begun, hashes
+        return reading or FileReading()
+
+
+def _begun(reader: TranscriptReader) -> dict[str, Any]:
+    """What a reader knows before its first record."""
+    given = {name: getattr(reader.reading, name) for name in ("skipped", "notices", "error", "about", "masked")}
+    return {**_copies(vars(reader)), **_copies(given), "reading": None, "options": None}
 
 
 def _end_of_lines(data: bytes, but: int) -> int:

@@ -9,7 +9,7 @@ The second half is what an importer gives: exchanges as bytes and text, before a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
@@ -274,6 +274,8 @@ class Options(NamedTuple):
     profile: str | None = None
     room: Room | None = None
     """What may still be unpacked; None: as much as the bound allows for one body."""
+    growth: Callable[[Any, Any], FileReading] | None = None
+    """What reads the records of a followed transcript (`following.RecordGrowth`); None: its reader."""
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,11 +21,14 @@ from inspector.config.settings import Settings
 from inspector.report.explain_document import document_text, members
 from inspector.report.facts import View
 from inspector.report.followed_view import FollowedView
-from inspector.sessions import following
+from inspector.sessions import following, intake
 from inspector.sessions.following import FollowedFile
-from inspector.sessions.importers import IMPORTERS
+from inspector.sessions.importers import IMPORTERS, importer
+from inspector.sessions.recording import Options
+from inspector.sessions.transcripts import TranscriptReader
 from tests.scenes import transcripts as rows
 from tests.scenes.shapes import SHAPES
+from tests.sessions import test_opencode as opencode
 
 KEY = "sk-ant-" + "api03-" + "Zq8Wn4Lr7Tk2Vx5Ym9Pb3Hd6Js1Fg0Ca" * 3
 STOPPED = rows.prompt([rows.text("[Request interrupted by user]")])
@@ -167,6 +175,57 @@ def test_every_format_of_lines_can_be_followed(shape) -> None:
     check(data, [len(data) // 3, len(data) // 2, len(data) - 9], shape.name)
 
 
+RECORDS = {"swe-agent", "mini-swe-agent", "opencode", "gemini-cli", "atif", "otlp", "openhands", "hermes", "amp",
+           "inspect", "litellm", "langfuse", "roo", "continue", "vscode-chat"}
+"""The formats of one document that holds records."""
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.format in RECORDS], ids=lambda shape: shape.name)
+def test_of_one_document_the_records_that_stand_as_before_are_not_read_again(shape, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(following, "OPEN", 1)
+    monkeypatch.setattr(following, "LAST", 1)
+    grown = following.RecordGrowth()
+    path = str(tmp_path / shape.name)
+
+    def look(count, read):
+        def of_first(reader, rows):
+            given = enumerate([held for _, held, _ in rows.pieces()] * 3, start=1)
+            rows.go_on([(number, held, False) for number, held in given][:count], 0)
+            reader.options = Options()
+            return read(reader, rows)
+        return importer(shape.format).read(shape.written(), path, Options(growth=of_first))
+
+    looks = [(look(count, grown.read), look(count, TranscriptReader.read_rows)) for count in range(1, 22)]
+    for followed, whole in looks:
+        assert asdict(followed) == asdict(whole)
+    kept = [followed.exchanges[0] is before.exchanges[0]
+            for (before, _), (followed, _) in pairwise(looks) if before.exchanges]
+    assert any(kept) or shape.format in ("opencode", "inspect", "amp", "otlp")  # a name comes once in them
+
+
+def test_of_a_database_only_new_records_are_read(tmp_path, monkeypatch) -> None:
+    path, taken = tmp_path / "opencode.db", []
+    take = TranscriptReader.take_rows
+    monkeypatch.setattr(TranscriptReader, "take_rows", lambda reader, rows: (
+        rows.go_on(held := rows.pieces(), 0), taken.append(len(held)), take(reader, rows)))
+    with closing(sqlite3.connect(path)) as base:
+        base.executescript(f"PRAGMA journal_mode = WAL; {opencode.TABLES}")
+        opencode.put_session(base, "s", [])
+        followed = FollowedView([str(path)], None, None, Settings())
+        for number in range(60):
+            records = [*opencode.asked(key=f"m{number:02}a"), *opencode.said(
+                opencode.START, opencode.text(), opencode.ended("length"), key=f"m{number:02}b")]
+            opencode.put_records(base, "s", records, 10 * number)
+            base.commit()
+            if number > 57:
+                followed.read()
+        assert taken == [1 + 59 * 6 - following.LAST, following.LAST, 6, following.LAST]
+        assert document(followed.read()) == document(rows.viewed(path))
+        base.execute("UPDATE part SET data = replace(data, 'length', 'stop')")
+        base.commit()
+        assert document(followed.read()) == document(rows.viewed(path))
+
+
 def turns(first: int, last: int) -> str:
     return "".join(rows.claude(*[row for number in range(1, last + 1) for row in (
         rows.prompt(f"question {number}", uuid=f"q{number}", timestamp=f"2026-02-06T07:{number:02}:00.000Z"),
@@ -264,6 +323,16 @@ def test_the_files_of_subagents_are_followed_with_their_session(tmp_path) -> Non
         with where.open("a") as file:
             file.write(added)
         assert document(followed.read()) == document(rows.viewed(path))
+
+
+def test_each_look_at_a_packed_file_has_room_for_all_of_it(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "rollout.jsonl.gz"
+    followed = FollowedView([str(path)], None, None, Settings())
+    data = lines_of(dict(LINES)["codex"])
+    monkeypatch.setattr(intake, "_most", 2 * len(data))
+    for _ in range(3):
+        path.write_bytes(gzip.compress(data))
+        assert followed.read().responses
 
 
 def test_of_a_file_of_pairs_only_what_is_new_is_decoded(tmp_path, monkeypatch) -> None:

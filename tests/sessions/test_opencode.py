@@ -69,8 +69,8 @@ def put_session(base: sqlite3.Connection, key: str, records: list[Row], title: s
     put_records(base, key, records)
 
 
-def put_records(base: sqlite3.Connection, session: str, records: list[Row]) -> None:
-    for at, record in enumerate(records):
+def put_records(base: sqlite3.Connection, session: str, records: list[Row], first: int = 0) -> None:
+    for at, record in enumerate(records, start=first):
         data = json.dumps({name: value for name, value in record.items() if name not in ("id", "messageID")})
         if "messageID" in record:
             base.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?)",

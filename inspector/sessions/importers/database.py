@@ -49,6 +49,7 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
             raise UnreadableError(f"a database that cannot be opened: {why}") from why
         try:
             connection.execute("PRAGMA query_only = ON")
+            connection.execute("PRAGMA synchronous = OFF")  # closing writes the log into the copy: 30 ms to a disk
             connection.row_factory = sqlite3.Row
             # An agent may cut a text inside a character.
             connection.text_factory = lambda given: given.decode("utf-8", "replace")

@@ -119,6 +119,8 @@ class _Reader(DialogueReader):
         self.session = os.path.basename(os.path.dirname(os.path.abspath(path)))
         self.request: TaskRequest | None = None
         """The request that no answer has been seen of."""
+        self.number = 0
+        """Of the last record."""
         self.model: str | None = None
         self.sent_back = False
         """Whether the last message of the user holds the result of a tool as text."""
@@ -150,9 +152,9 @@ class _Reader(DialogueReader):
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A request, or a message."""
-        value, role = line.value, line.value.get("role")
+        value, role, self.number = line.value, line.value.get("role"), line.number
         if role == "request":
-            self._unanswered(line)
+            self._unanswered(line.number)
             self.request = TaskRequest.of(value)
             return self.here
         if "condenseParent" in value or "truncationParent" in value:
@@ -232,7 +234,7 @@ class _Reader(DialogueReader):
                                    f"{SCREEN}: a row of it is still partial, and its request has no cost")
         return None
 
-    def _unanswered(self, line: TranscriptLine | None) -> None:
+    def _unanswered(self, number: int) -> None:
         """A request that no message answers: it failed, was cancelled, or was under way when the agent ended."""
         request, self.request = self.request, None
         if request is None:
@@ -241,7 +243,7 @@ class _Reader(DialogueReader):
             self.remarks["are requests without an answer in the history"] += 1
             return
         data = compact_json(request.record())
-        line = TranscriptLine(line.number if line is not None else len(self.answers) + 1, redact.body(data), {})
+        line = TranscriptLine(number, redact.body(data), {})
         answer = self.answer_of(line, f"{self.session}:request:{request.ts}", APIS.get(request.protocol or ""),
                                 _model_at(self.models, request.ts) or self.model, request.ts)
         at = answer.take(line)
@@ -254,7 +256,7 @@ class _Reader(DialogueReader):
 
     def settle(self) -> None:
         """A call that the agent could not parse is malformed, and did not run; then what other records show."""
-        self._unanswered(None)
+        self._unanswered(self.number + 1)
         for answer in self.answers:
             _reject(answer)
         super().settle()

@@ -73,6 +73,14 @@ class TranscriptRows:
         self.masked: Counter[str] = Counter()
         """Credentials that were masked, by kind."""
 
+    def pieces(self) -> list[tuple[int, bytes, bool]]:
+        """The records that are still to be read."""
+        return list(self._pieces)
+
+    def go_on(self, rest: Any, number: int) -> None:
+        """Continues with further records, after the first `number` of the file."""
+        self._pieces = rest
+
     def suspicious(self, piece: bytes) -> bool:
         """Whether a record may contain a credential and has to be searched."""
         return detection.suspicious(piece)
@@ -162,9 +170,9 @@ class TranscriptLines(TranscriptRows):
         self.path = os.path.abspath(name) if isinstance(name, str) else None
         self._suspicious = False
 
-    def go_on(self, data: bytes, number: int) -> None:
-        """Continues after the first `number` lines."""
-        self._pieces = self._lines(io.BytesIO(data), number)
+    def go_on(self, rest: Any, number: int) -> None:
+        """Continues with further lines, after the first `number` of the file."""
+        self._pieces = self._lines(io.BytesIO(rest), number)
 
     def suspicious(self, piece: bytes) -> bool:
         """Whether the lines around it may contain a credential; some hundred lines are searched at once."""
@@ -258,6 +266,8 @@ class TranscriptReader:
 
     def read_rows(self, lines: TranscriptRows) -> FileReading:
         """Reads every answer in the records of a file."""
+        if self.options.growth is not None and type(lines) is TranscriptRows:
+            return self.options.growth(self, lines)
         self.take_rows(lines)
         self.settle()
         for answer in self.answers:

@@ -229,6 +229,10 @@ class ChatReader(TranscriptReader):
             place.answer.follow(row)
         return place if mark is not None and mark != "interrupted" else TreePlace(place.answer, (place.since, row))
 
+    def common(self) -> object:
+        """The cap that the file states for all its requests."""
+        return self.cap
+
     def settle(self) -> None:
         """Infers ends without a stop word from the other messages; then marks turns that the operator ended."""
         for answer in self.answers:

@@ -98,6 +98,10 @@ class DialogueReader(TranscriptReader):
         ends = [answer.end() for answer in self.answers]
         self.reading.acts += [end for end in ends if end is not None]
 
+    def common(self) -> object:
+        """The sessions and which began which: an answer bears their titles."""
+        return tuple(self.titles.items()), tuple(self.parents.items())
+
     def title_of(self, session: str) -> str:
         """The title of a session, below the titles of those that started it."""
         names, seen = list[str](), set[str]()
