@@ -25,8 +25,7 @@ from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.lines.spans import one_line
 from inspector.sessions import open_paths, redact
-from inspector.sessions.agents import transcripts
-from inspector.sessions.folders import STDIN, files_of, is_session
+from inspector.sessions.folders import STDIN, files_of, is_session, transcripts
 from inspector.whatif import branch_report
 from inspector.whatif.tree import Branch, branch
 from loop_core.errors import CallerError

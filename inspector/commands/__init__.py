@@ -193,7 +193,7 @@ def located_all(paths: Sequence[str]) -> list[str]:
     """The paths, with sample names replaced by the paths of the samples."""
     if not any(path.startswith("sample:") for path in paths):
         return list(paths)
-    from inspector.sessions.agents import locate
+    from inspector.sessions.folders import locate
 
     return [locate(path) for path in paths]
 

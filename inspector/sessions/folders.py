@@ -1,18 +1,28 @@
-"""Expands paths to files: the files of a folder, and whether a file is a session.
+"""The files of folders: those that a path names, the newest transcripts of agents, and the sample sessions.
 
-Looks at names and at the beginnings of files; reads no session.
+Looks at names, times and the beginnings of files; reads no session and writes nothing.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from heapq import nlargest
+from pathlib import Path
+from typing import NamedTuple
 
 from inspector.config import files
+from inspector.config.files import bounds_of
 from inspector.sessions import intake
-from inspector.sessions.importers import HEAD, choose
-from inspector.sessions.recording import Skipped
+from inspector.sessions.importers import HEAD, IMPORTERS, choose
+from inspector.sessions.native import MARK
+from inspector.sessions.recording import SessionAbout, Skipped
+from loop_core.errors import CallerError
+from loop_core.json_parser import from_json
 
 STDIN = "-"
 _PASSED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv"})
@@ -67,3 +77,168 @@ def plain_head(head: bytes) -> bytes:
     """The beginning of a compressed file, unpacked; a damaged one unchanged."""
     plain = intake.unpacked_head(head, HEAD)
     return head if plain is None else plain
+
+
+# -- The default folders of agents' transcripts, and the newest transcripts in them ----------------------------------
+# Looks at names and times alone. The folders stand in the rows of `inspector.sessions.importers`.
+
+NEWEST = 10_000
+"""Of more transcripts the older ones are not listed."""
+LOOKED_AT = 20_000
+"""Names that are looked at before a large folder is left."""
+
+
+class Transcript(NamedTuple):
+    """A file that an agent wrote, not yet read."""
+
+    modified: float
+    """Seconds since the epoch."""
+    path: str
+    size: int
+    agent: str
+
+
+def transcripts(environment: Mapping[str, str], most: int = NEWEST) -> list[Transcript]:
+    """The newest transcripts of all agents; `environment` says where home is."""
+    within = bounds_of(environment)
+    found = {each.path: each for each in _all(environment) if within.holds(each.path)}  # two rows may name one place
+    plain = (each for path, each in found.items() if path.removesuffix(".zst") == path or path[:-4] not in found)
+    return nlargest(most, plain)
+
+
+def _all(environment: Mapping[str, str]) -> Iterator[Transcript]:
+    home = environment.get("HOME") or environment.get("USERPROFILE")
+    for place in (each for row in IMPORTERS.values() for each in row.folders):
+        root = environment.get(place.variable) or (os.path.join(home, place.folder) if home else "")
+        left = [LOOKED_AT]
+        for entry in _files(root, place.parts, place.names, left) if root else ():
+            try:
+                seen = entry.stat()
+            except OSError:
+                continue
+            yield Transcript(max(seen.st_mtime, _log_time(entry.path)), entry.path, seen.st_size, place.agent)
+
+
+def _log_time(path: str) -> float:
+    """When the log of a database was written, which has what is newest in it; 0 if there is none."""
+    if not path.endswith((".db", ".sqlite", ".sqlite3")):
+        return 0.0
+    try:
+        return os.stat(f"{path}-wal").st_mtime
+    except OSError:
+        return 0.0
+
+
+def _files(
+    folder: str, parts: tuple[str, ...], names: tuple[str, ...], left: list[int]
+) -> Iterator[os.DirEntry[str]]:
+    """The files of these names below a folder; links are followed to files, never to folders."""
+    if parts and parts[0] not in ("*", "**"):
+        yield from _files(os.path.join(folder, parts[0]), parts[1:], names, left)
+        return
+    try:
+        with os.scandir(folder) as found:
+            entries = list(found)
+    except OSError:
+        return
+    for entry in entries:
+        left[0] -= 1
+        if left[0] < 0:
+            return
+        try:
+            is_folder, is_file = entry.is_dir(follow_symlinks=False), entry.is_file()
+        except OSError:
+            continue
+        if is_folder and parts:
+            yield from _files(entry.path, parts if parts[0] == "**" else parts[1:], names, left)
+        elif is_file and parts in ((), ("**",)) and any(fnmatchcase(entry.name, name) for name in names):
+            yield entry
+
+
+# -- The sample sessions that come with the program ------------------------------------------------------------------
+# Where they are, and what each is called.
+# They stand in `sample_sessions/` at the root of a checkout, and inside the package in an installed wheel. Titles
+# come from a session file's own header, or from the table in the folder's README for files of other formats.
+
+_ROW = re.compile(r"^\|\s*`(?P<name>[^`]+)`\s*\|(?P<cells>.*)\|\s*$", re.MULTILINE)
+_HERE = Path(__file__).resolve().parents
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One sample session."""
+
+    name: str
+    path: Path
+    about: SessionAbout
+
+    @property
+    def title(self) -> str:
+        """The title in a list."""
+        return self.about.title or self.name
+
+
+def folder() -> Path | None:
+    """The folder of the sample sessions; None if the program came without them."""
+    return next((each for each in (_HERE[1] / "sample_sessions", _HERE[2] / "sample_sessions") if each.is_dir()), None)
+
+
+def samples(place: Path | None = None) -> tuple[Sample, ...]:
+    """All sample sessions, ordered by name. `place` is another folder to look in."""
+    place = place or folder()
+    if place is None:
+        return ()
+    readme = place / "README.md"
+    rows = _rows(readme.read_text(encoding="utf-8")) if readme.is_file() else {}
+    found = sorted(path for path in place.iterdir() if path.is_file() and path.suffix != ".md" and path.name[0] != ".")
+    return tuple(Sample(path.name, path, _header(path) or rows.get(path.name, SessionAbout())) for path in found)
+
+
+def find(name: str, place: Path | None = None) -> Sample | None:
+    """The sample with this file name, with or without its suffix; None if there is none."""
+    return next((each for each in samples(place) if name in (each.name, each.name.split(".", 1)[0])), None)
+
+
+PREFIX = "sample:"
+
+
+def locate(path: str) -> str:
+    """The path of a sample session for `sample:NAME`, which may be abbreviated; any other path unchanged.
+
+    Raises:
+        CallerError: no sample session has a name that begins so.
+    """
+    if not path.startswith(PREFIX):
+        return path
+    wanted = path.removeprefix(PREFIX)
+    found = next((each for each in samples() if wanted and each.name.startswith(wanted)), None)
+    if found is None:
+        raise CallerError(f"{path}: no sample session has a name that begins so; `inspector samples` lists them")
+    return short(found.path)
+
+
+def short(path: Path) -> str:
+    """A path relative to the working directory, if it lies below it; else the whole path."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _header(path: Path) -> SessionAbout | None:
+    with path.open("rb") as file:
+        line = file.readline(1 << 16)
+    try:
+        header = from_json(line)
+    except ValueError:
+        return None
+    if not isinstance(header, dict) or MARK not in header:
+        return None
+    return SessionAbout(*(str(header.get(name, "")) for name in ("title", "story", "provenance", "end_state")))
+
+
+def _rows(text: str) -> dict[str, SessionAbout]:
+    """The rows of the README's table: file, title, story, provenance, end state; a title may be left out."""
+    rows: dict[str, SessionAbout] = {}
+    for match in _ROW.finditer(text):
+        cells = [cell.strip() for cell in match["cells"].split("|")]
+        title, story, provenance, end_state = cells if len(cells) == 4 else [*cells[:1], *cells, "", "", ""][:4]
+        rows[match["name"]] = SessionAbout(title, story, provenance, end_state)
+    return rows

@@ -18,8 +18,8 @@ from inspector.sessions import intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.folders import STDIN, expand, files_below, plain_head
 from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, choose, importer
-from inspector.sessions.importers.file_head import complete
 from inspector.sessions.importers.known_formats import EXPECTED, refusal, unknown
+from inspector.sessions.importers.records import complete
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import (
     ODD,

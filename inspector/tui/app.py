@@ -20,6 +20,7 @@ from textual.types import CSSPathType
 from inspector.replay.case import Case
 from inspector.report.lines.spans import Tone, one_line
 from inspector.sessions.intake import heavy
+from inspector.tui.keys import EarlyKeysApp
 from inspector.tui.leaving import PassingScreen
 from inspector.tui.messages import (
     ActionWanted,
@@ -45,7 +46,6 @@ from inspector.tui.session_files import (
     remember,
     session_of,
 )
-from inspector.tui.unused_keys import EarlyKeysApp
 from loop_core.errors import CallerError, LoopError
 
 if TYPE_CHECKING:

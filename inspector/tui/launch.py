@@ -88,7 +88,7 @@ def _shows_screens() -> bool:
 def _plainly(paths: Sequence[str], reading: ReadingOptions) -> int:
     """The linear report, where a terminal cannot show screens."""
     from inspector.report.explain import text
-    from inspector.sessions.agents import samples
+    from inspector.sessions.folders import samples
 
     if not paths:
         lines = [f"{one_line(sample.title)}\n  {sample.path}\n" for sample in samples()]

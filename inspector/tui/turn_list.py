@@ -19,7 +19,7 @@ from inspector.report.lines.spans import EMPTY, Line, Span, Tone, join_groups, s
 from inspector.report.lines.steps import role_of
 from inspector.report.turn_rows import TurnRow
 from inspector.report.turn_table import GAP, TurnColumn
-from inspector.sessions.agents import samples, short, transcripts
+from inspector.sessions.folders import samples, short, transcripts
 from inspector.tui.lists import RowList
 from inspector.tui.paint import paint_of
 from inspector.tui.panels import Panel

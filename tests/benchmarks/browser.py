@@ -108,7 +108,7 @@ def report() -> Report:
     if chromium.found() is None:
         yield Skipped(name, f"no browser on the path: {', '.join(chromium.NAMES)}")
         return
-    from inspector.sessions.agents import samples
+    from inspector.sessions.folders import samples
 
     sample = str(samples()[1].path)  # of one turn: several begin with the table of turns
     session, bare, wall, cpu = [], [], [], []

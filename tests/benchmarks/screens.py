@@ -48,7 +48,7 @@ def report() -> Report:
     if not (ROOT / "inspector" / "tui" / "app.py").exists():
         yield Skipped("the app in a terminal", "there is no inspector/tui/app.py")
         return
-    from inspector.sessions.agents import samples
+    from inspector.sessions.folders import samples
 
     sample = str(samples()[1].path)  # of one turn: several begin with the table of turns
     for name, lines in (("the first frame", _first_frame(sample)), ("keys and idling", _keys())):

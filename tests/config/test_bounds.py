@@ -13,7 +13,7 @@ import pytest
 from inspector.config.files import BOUNDS_VARIABLE, Bounds, bounds_of, bounds_text, check_bounds
 from inspector.live.inputs import json_file, tools_of
 from inspector.sessions import open_paths
-from inspector.sessions.agents import transcripts
+from inspector.sessions.folders import transcripts
 from inspector.tui.turn_list import found_sections
 from loop_core.errors import CallerError
 

@@ -16,7 +16,7 @@ from inspector.config import files
 from inspector.config.files import new_folder, private_folder, replace_all
 from inspector.export import write
 from inspector.live.recorder import Recorder
-from inspector.sessions.agents import samples
+from inspector.sessions.folders import samples
 from inspector.sessions.native import write_session
 from inspector.tui import session_files
 from inspector.whatif.store import Store

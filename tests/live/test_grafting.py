@@ -10,7 +10,7 @@ import pytest
 
 from inspector.live.target import graft_changes
 from inspector.sessions import open_paths
-from inspector.sessions.agents import samples
+from inspector.sessions.folders import samples
 from loop_core.client.outgoing import body_of
 from loop_core.values import Message, Role, TextPart
 from loop_core.wire import wire

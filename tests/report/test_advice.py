@@ -19,7 +19,7 @@ from inspector.report.explain import ReadOptions, text, twin
 from inspector.report.facts import View, view
 from inspector.report.trial import smallest
 from inspector.sessions import open_paths
-from inspector.sessions.agents import samples
+from inspector.sessions.folders import samples
 from loop_core.turn.limits import Limits
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.trace import Fidelity

@@ -11,7 +11,7 @@ from inspector.report.lines import header
 from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import text_of
 from inspector.sessions import open_paths
-from inspector.sessions.agents import samples
+from inspector.sessions.folders import samples
 from loop_core.turn.state import ProviderResponse
 
 CASES = {sample.path.stem[:2]: sample.path for sample in samples()}

@@ -14,7 +14,7 @@ from inspector.report.lines import header
 from inspector.report.lines.spans import Tone, text_of
 from inspector.report.lines.steps import glyph_of
 from inspector.report.verdict import ROWS
-from inspector.sessions.agents import samples
+from inspector.sessions.folders import samples
 from inspector.sessions.native import session_bytes
 from loop_core.turn.history import hint_message
 from loop_core.turn.presets import PI_PRESENCE

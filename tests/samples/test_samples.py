@@ -13,7 +13,7 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
-from inspector.sessions.agents import samples
+from inspector.sessions.folders import samples
 from inspector.whatif.tree import branch
 from loop_core.values import Stop
 from tests.samples.make import written

@@ -10,7 +10,7 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
-from inspector.sessions.agents import find
+from inspector.sessions.folders import find
 from tests.samples.readme import table
 from tests.samples.transcripts import TRANSCRIPTS
 

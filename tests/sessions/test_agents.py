@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from inspector.sessions import agents
-from inspector.sessions.agents import transcripts
+from inspector.sessions import folders
+from inspector.sessions.folders import transcripts
 
 
 def wrote(path: Path, at: float) -> str:
@@ -109,7 +109,7 @@ def test_a_linked_folder_is_not_followed_and_a_lost_link_passed_over(tmp_path):
 
 
 def test_a_folder_of_very_many_names_is_left_in_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(agents, "LOOKED_AT", 10)
+    monkeypatch.setattr(folders, "LOOKED_AT", 10)
     for number in range(40):
         wrote(tmp_path / f".pi/agent/sessions/s{number}.jsonl", number)
     assert len(transcripts({"HOME": str(tmp_path)}, 100)) == 10

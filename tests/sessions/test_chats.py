@@ -13,7 +13,7 @@ import pytest
 
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import open_paths
-from inspector.sessions.agents import transcripts
+from inspector.sessions.folders import transcripts
 from tests.scenes.shapes import EVERY
 from tests.scenes.transcripts import rules, shown, stops, viewed, words
 

@@ -8,7 +8,7 @@ import pytest
 import zstandard
 
 from inspector.sessions import open_paths
-from inspector.sessions.agents import transcripts
+from inspector.sessions.folders import transcripts
 from inspector.sessions.importers import choose
 from inspector.sessions.importers.codex_items import item_of
 from loop_core.values import Stop, ToolCall

@@ -11,7 +11,7 @@ import zlib
 import pytest
 
 from inspector.sessions import intake, open_paths
-from inspector.sessions.agents import find, folder, samples
+from inspector.sessions.folders import find, folder, samples
 from inspector.sessions.importers import IMPORTERS, importer
 from inspector.sessions.recording import Options, UnreadableError
 from loop_core.errors import CallerError

@@ -19,7 +19,7 @@ from inspector.report.lines.slices import Slice
 from inspector.report.lines.wire import wire
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import open_paths
-from inspector.sessions.agents import transcripts
+from inspector.sessions.folders import transcripts
 from tests.scenes.transcripts import places, rules, shown, stops, viewed, words
 
 Row = dict[str, Any]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.agents import transcripts
+from inspector.sessions.folders import transcripts
 from inspector.sessions.importers import choose
 from tests.scenes.transcripts import rules, stops, viewed
 

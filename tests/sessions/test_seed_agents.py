@@ -6,7 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 
-from inspector.sessions.agents import transcripts
+from inspector.sessions.folders import transcripts
 from inspector.sessions.importers import choose
 from tests.scenes.transcripts import rules, stops, viewed
 

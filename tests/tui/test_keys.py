@@ -14,14 +14,13 @@ from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import BreakpointList
 from inspector.tui.key_words import PURPOSES, SYNONYMS
-from inspector.tui.keys import HelpScreen, active_keys, every_id, owners, sections, shown_keys
+from inspector.tui.keys import PLACES, HelpScreen, active_keys, every_id, owners, sections, shown_keys
 from inspector.tui.lists import RowList
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import StepList
 from inspector.tui.text_view import TextView
 from inspector.tui.turns_screen import TurnsScreen
-from inspector.tui.unused_keys import PLACES
 from tests.scenes.app import PARTS, assistant, entry, page, ran_a_cut_call, seen, story, stream, told, user
 
 AppOn = Callable[..., LoopInspector]

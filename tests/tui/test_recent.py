@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from inspector.sessions.agents import samples, short
+from inspector.sessions.folders import samples, short
 from inspector.tui import session_files
 from inspector.tui.app import LoopInspector
 from inspector.tui.session_screen import SessionScreen

@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from inspector.sessions.agents import samples, short
+from inspector.sessions.folders import samples, short
 from inspector.tui.app import LoopInspector
 from inspector.tui.limits_form import LimitsForm
 from inspector.tui.panels import Cycle

@@ -7,7 +7,7 @@ import pytest
 from inspector.config.settings import Settings
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
-from inspector.sessions.agents import samples
+from inspector.sessions.folders import samples
 from inspector.whatif.axes import MOST_CELLS, Axis, default_axes, parse_axes
 from inspector.whatif.grid import Grid
 from loop_core.errors import CallerError

@@ -14,7 +14,7 @@ from inspector.config.settings import REPLAYED, Settings, command, name_of, pars
 from inspector.report.explain_document import document
 from inspector.report.facts import View
 from inspector.sessions import open_paths
-from inspector.sessions.agents import samples
+from inspector.sessions.folders import samples
 from inspector.whatif.tree import branch
 from loop_core.errors import CallerError
 from loop_core.turn.limits import CONTINUATION_LIMITS, Limits

@@ -10,7 +10,7 @@ import pytest
 from inspector.config.settings import Settings
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
-from inspector.sessions.agents import samples
+from inspector.sessions.folders import samples
 from inspector.whatif import grid_run
 from inspector.whatif.axes import parse_axes
 from inspector.whatif.grid import Grid

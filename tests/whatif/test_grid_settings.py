@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from inspector.config.settings import Settings, settings_of
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
-from inspector.sessions.agents import samples
+from inspector.sessions.folders import samples
 from inspector.whatif.axes import ATTEMPTS, TOKENS, Axis, parse_axes
 from inspector.whatif.grid import GridRequest, axes_text, spec_of
 

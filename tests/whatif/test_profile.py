@@ -9,7 +9,7 @@ from inspector.replay import replay
 from inspector.replay.case import case_as_profile, open_case
 from inspector.report.facts import view
 from inspector.sessions import open_paths
-from inspector.sessions.agents import samples
+from inspector.sessions.folders import samples
 from inspector.whatif.tree import branch
 from loop_core.errors import CallerError
 from loop_core.turn.trace import step_key

@@ -19,7 +19,7 @@ from inspector.report.explain import text
 from inspector.report.explain_document import document
 from inspector.report.facts import view
 from inspector.sessions import open_paths
-from inspector.sessions.agents import samples
+from inspector.sessions.folders import samples
 from loop_core.errors import CallerError
 from loop_core.turn.continuation import Method, SeamRule
 from loop_core.turn.limits import GUARDS, Limits

@@ -6,7 +6,7 @@ from array import array
 
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
-from inspector.sessions.agents import samples
+from inspector.sessions.folders import samples
 from inspector.whatif.axes import Axis, parse_axes
 from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid
 from inspector.whatif.grid_run import TunedGrid, tune

@@ -13,7 +13,7 @@ from inspector.config.settings import parse_assignments, settings_of
 from inspector.replay.case import open_case
 from inspector.report.lines.spans import plain
 from inspector.sessions import open_paths
-from inspector.sessions.agents import samples
+from inspector.sessions.folders import samples
 from inspector.whatif.axes import parse_axes
 from inspector.whatif.grid import Grid
 from inspector.whatif.grid_lines import answers, cell_sheet

@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 from inspector.config import files as bounds
 from inspector.sessions import intake
-from inspector.sessions.importers.file_head import first_look
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import ODD, Importer
 
 

@@ -11,8 +11,14 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.importers.records import compact_json, elements, list_of, number_records, whole_object
+from inspector.sessions.importers.records import (
+    compact_json,
+    elements,
+    first_look,
+    list_of,
+    number_records,
+    whole_object,
+)
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from inspector.sessions import traffic
-from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.importers.known_formats import refusal
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import FileReading, Options, RawExchange, UnreadableError
 
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")

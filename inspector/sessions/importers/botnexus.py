@@ -12,8 +12,7 @@ from typing import Any
 
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import has, schema, snapshot
-from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.importers.records import compact_json, number_records
+from inspector.sessions.importers.records import compact_json, first_look, number_records
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace

@@ -29,7 +29,7 @@ from inspector.sessions.importers.claude_rows import (
     take_stream_end,
     text_of,
 )
-from inspector.sessions.importers.file_head import first_look
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import FileReading, Options, SessionAbout, Skipped, UnreadableError, below_file
 from inspector.sessions.transcripts import Fields, Kinds, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (

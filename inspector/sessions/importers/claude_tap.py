@@ -15,7 +15,7 @@ from typing import Any
 
 from inspector.sessions.importers import SQLITE, pairs
 from inspector.sessions.importers.database import has, schema, snapshot
-from inspector.sessions.importers.file_head import first_look
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.intake import Room
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, UnreadableError, unusable
 from inspector.sessions.traffic import loads

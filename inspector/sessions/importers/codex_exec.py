@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from inspector.sessions.importers.codex import API
 from inspector.sessions.importers.codex_items import CUT, text_of
-from inspector.sessions.importers.file_head import first_look
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.importers.records import whole_object
+from inspector.sessions.importers.records import first_look, whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace

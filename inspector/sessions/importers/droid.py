@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import sibling
-from inspector.sessions.importers.file_head import first_look
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import FileReading, Options, Skipped
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows

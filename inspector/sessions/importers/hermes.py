@@ -13,8 +13,14 @@ from typing import Any
 from inspector.sessions import traffic
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import TABLE, ChatTableReader, has, schema
-from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.importers.records import compact_json, elements, list_of, number_records, whole_object
+from inspector.sessions.importers.records import (
+    compact_json,
+    elements,
+    first_look,
+    list_of,
+    number_records,
+    whole_object,
+)
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine, content_text

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.importers.records import zip_content, zip_members
+from inspector.sessions.importers.records import first_look, zip_content, zip_members
 from inspector.sessions.intake import Room
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, unusable
 from inspector.sessions.traffic import loads

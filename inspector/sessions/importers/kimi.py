@@ -15,8 +15,8 @@ from typing import IO, Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import HEAD, sibling
-from inspector.sessions.importers.file_head import first_look
 from inspector.sessions.importers.kimi_cli import ROWS, KimiCliSession, KimiReader, text_of, usage_of
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, slice_of

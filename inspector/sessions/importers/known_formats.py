@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from inspector.sessions import redact
 from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, AgentFolder, FileFormat
-from inspector.sessions.importers.file_head import FileHead, first_look
+from inspector.sessions.importers.records import FileHead, first_look
 from inspector.sessions.recording import NOT_READ, FileReading, Options, UnreadableError
 from loop_core.wire import FORMATS
 

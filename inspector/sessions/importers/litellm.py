@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from inspector.sessions.importers.file_head import first_look
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.importers.span_names import load_json
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads

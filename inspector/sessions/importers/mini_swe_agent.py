@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.file_head import first_look
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of

@@ -13,9 +13,8 @@ from typing import Any
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers import opencode_store as store
 from inspector.sessions.importers.database import schema
-from inspector.sessions.importers.file_head import FileHead, first_look
 from inspector.sessions.importers.opencode_parts import call_of, end_by_error, end_by_word, result_of, usage_of
-from inspector.sessions.importers.records import number_records
+from inspector.sessions.importers.records import FileHead, first_look, number_records
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace

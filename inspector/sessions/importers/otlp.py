@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from inspector.sessions import redact
-from inspector.sessions.importers.file_head import first_look
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.importers.span_names import (
     SpanMessage,
     cap_of,

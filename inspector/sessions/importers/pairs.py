@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions import redact, traffic
-from inspector.sessions.importers.file_head import first_look
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import (
     ODD,

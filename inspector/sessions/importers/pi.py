@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import IO, Any
 
-from inspector.sessions.importers.file_head import first_look
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (

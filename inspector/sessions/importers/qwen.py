@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import IO, Any
 
-from inspector.sessions.importers.file_head import first_look
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import (
     Fields,

@@ -14,8 +14,7 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import sibling
-from inspector.sessions.importers.file_head import first_look
-from inspector.sessions.importers.records import compact_json, elements, list_of, number_records
+from inspector.sessions.importers.records import compact_json, elements, first_look, list_of, number_records
 from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from inspector.sessions import redact
-from inspector.sessions.importers.file_head import partial
-from inspector.sessions.importers.records import compact_json, elements
+from inspector.sessions.importers.records import compact_json, elements, partial
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
 from loop_core.values import Usage
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.file_head import first_look
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.stored_rows import row_bytes
 from inspector.sessions.traffic import loads

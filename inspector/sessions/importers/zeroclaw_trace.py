@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import IO, Any
 
 from inspector.sessions import traffic
-from inspector.sessions.importers.file_head import first_look
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from loop_core.wire.cohere_chat.decode import Decoder
+from loop_core.wire.cohere_chat.decode import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, Decoder, recognises
 from loop_core.wire.cohere_chat.encode import encode
 from loop_core.wire.cohere_chat.request import ASKING_LOSES, encode_request, path, read_request
-from loop_core.wire.cohere_chat.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
 from loop_core.wire.format import VERSION, Format, Home
 
 FORMAT = Format(

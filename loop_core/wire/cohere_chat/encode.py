@@ -8,7 +8,7 @@ from typing import Any
 from loop_core.errors import EncodeError
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, TextPart, ToolCall
 from loop_core.wire.body import RawJSON, dump, non_null, pieces
-from loop_core.wire.cohere_chat.table import API
+from loop_core.wire.cohere_chat.decode import API
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:

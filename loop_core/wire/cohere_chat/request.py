@@ -25,7 +25,7 @@ from loop_core.wire.body import (
     with_ids,
     word,
 )
-from loop_core.wire.cohere_chat.table import API
+from loop_core.wire.cohere_chat.decode import API
 from loop_core.wire.openai_chat.request import read_request as read_chat
 
 _CHOICES: Mapping[str, str] = {"REQUIRED": "any", "NONE": "none"}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from loop_core.wire.format import Format, Home
-from loop_core.wire.ollama_chat.decode import Decoder
+from loop_core.wire.ollama_chat.decode import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, Decoder, recognises
 from loop_core.wire.ollama_chat.encode import encode
 from loop_core.wire.ollama_chat.request import ASKING_LOSES, encode_request, path, read_request
-from loop_core.wire.ollama_chat.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
 
 FORMAT = Format(
     id=API,

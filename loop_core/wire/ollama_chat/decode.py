@@ -1,12 +1,13 @@
-"""Ollama chat bytes -> ChatResponse: one JSON object per line, or one object, on one line or on many.
+"""Ollama chat bytes -> ChatResponse; first the format as data: stop words, paths, losses, which values become facts.
 
-Owns what a line adds and what its `done` means. A call arrives whole or not at all, so only `done_reason` tells whether
-the model was cut; where it is absent there was no end (llm/server.go DoneReasonConnectionClosed: the runner was lost).
+Sources: ollama 0.6.3 (_types.py), the server's llm/server.go (DoneReason) and docs/api.md, and the rows
+of the project's stop-reason facts that name this API.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from loop_core.values import (
     ReasoningPart,
     ResponsePart,
     Severity,
+    Stop,
     TextPart,
     ToolCall,
     Usage,
@@ -26,7 +28,64 @@ from loop_core.wire import base
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import NDJSON, byte_span, path_of, pointer, slice_of
-from loop_core.wire.ollama_chat.table import API, STOP_REASONS
+from loop_core.wire.reads import FactRow
+
+API = "ollama_chat"
+_SERVER = "ollama llm/server.go DoneReason; ollama/ollama#4235"
+
+STOP_REASONS: Mapping[str, StopRow] = {
+    "stop": StopRow(Stop.END_TURN, None, _SERVER),
+    "length": StopRow(Stop.MAX_TOKENS, None, _SERVER),
+    "load": StopRow(Stop.UNKNOWN, "load", _SERVER),
+    "unload": StopRow(Stop.UNKNOWN, "unload", _SERVER),
+}
+"""`length` says num_predict or num_ctx alike; `load` and `unload` answer a request without messages."""
+
+LOSES: Mapping[str, str] = {
+    "id": "a response has no id",
+    "call.form": "arguments are sent as an object",
+    "call.status": "a call has no status",
+    "call.item_id": "a call has one id",
+    "call.signature": "calls are not signed",
+    "reasoning.signature": "thinking is not signed",
+    "reasoning.item_id": "thinking has no id",
+    "usage.reasoning_tokens": "eval_count counts thinking and answer together",
+    "usage.cached_tokens": "the cache is not counted",
+}
+
+PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/api/chat/?(?=$|[?#])"),)
+
+
+def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
+    """Whether a JSON value is a line of a chat stream or a whole answer; its error (one string) does not identify it.
+    """
+    return not event and isinstance(value.get("message"), dict) and isinstance(value.get("done"), bool)
+
+
+# -- Which values of a line of an Ollama chat become which facts -----------------------------------------------------
+
+_CALL = "/message/tool_calls/*"
+
+STREAM_READS: tuple[FactRow, ...] = (
+    FactRow("text", "/message/content"),
+    FactRow("reasoning", "/message/thinking"),
+)
+"""What a stream adds piece by piece; a call comes whole."""
+READS: tuple[FactRow, ...] = (
+    FactRow("model", "/model"),
+    FactRow("usage.input_tokens", "/prompt_eval_count"),
+    FactRow("usage.output_tokens", "/eval_count"),
+    *STREAM_READS,
+    FactRow("call.id", f"{_CALL}/id"),
+    FactRow("call.name", f"{_CALL}/function/name"),
+    FactRow("call.arguments", f"{_CALL}/function/arguments"),
+)
+
+
+# -- The decoder: one JSON object per line, or one object, on one line or on many ------------------------------------
+# Owns what a line adds and what its `done` means. A call arrives whole or not at all, so only `done_reason` tells
+# whether the model was cut; where it is absent there was no end (llm/server.go DoneReasonConnectionClosed: the runner
+# was lost).
 
 _FIELDS: Mapping[str, type[TextPart] | type[ReasoningPart]] = {"thinking": ReasoningPart, "content": TextPart}
 _Run = tuple[type[TextPart] | type[ReasoningPart], list[str]]

@@ -11,7 +11,7 @@ from typing import Any
 from loop_core.errors import EncodeError
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
 from loop_core.wire.body import RawJSON, dump, pieces, read_object
-from loop_core.wire.ollama_chat.table import API
+from loop_core.wire.ollama_chat.decode import API
 
 _CREATED = "1970-01-01T00:00:00Z"
 _ORDER = (ReasoningPart, TextPart, ToolCall)

@@ -40,7 +40,7 @@ from loop_core.wire.body import (
     with_names,
     word,
 )
-from loop_core.wire.ollama_chat.table import API
+from loop_core.wire.ollama_chat.decode import API
 
 _ROLES: Mapping[str, Role] = {role.value: role for role in Role}
 
