@@ -263,8 +263,3 @@ def baseline_text(report: Report) -> str:
     known = {problem.fingerprint: {"rule": problem.rule, "message": problem.message, "file": problem.file}
              for problem in sorted(report.problems, key=lambda each: (each.file, each.turn, each.rule))}
     return json.dumps({"schema": BASELINE_SCHEMA, "problems": known}, ensure_ascii=False, indent=1) + "\n"
-
-
-def is_new(known: frozenset[str], problem: Problem) -> bool:
-    """Whether a problem is not in the baseline."""
-    return problem.fingerprint not in known

@@ -334,7 +334,7 @@ def check(
         _write(write_baseline, commands.without_credentials(report_forms.baseline_text(report)))
         commands.say([f"{write_baseline}: {len(report.problems):,} problems are known now"])
         sys.exit(commands.UNREADABLE if report.errors else commands.READ)
-    report = report.keep(lambda problem: report_forms.is_new(known, problem))
+    report = report.keep(lambda problem: problem.fingerprint not in known)
     commands.write(forms[form](report))
     commands.say(report.errors)
     if not report.turns and not report.errors:

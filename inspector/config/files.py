@@ -130,9 +130,9 @@ def _config_home(environment: Mapping[str, str]) -> Path:
     return user_config_path(APP, appauthor=False)
 
 
-def project_file(start: Path | None = None) -> Path | None:
+def project_file() -> Path | None:
     """The project's configuration file: the nearest one in or above the working directory, within its repository."""
-    here = start or Path.cwd()
+    here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / PROJECT_FILE).is_file():
             return folder / PROJECT_FILE

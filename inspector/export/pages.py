@@ -202,14 +202,14 @@ pre { margin: .2rem 0; padding: .7rem .9rem; background: var(--quote); white-spa
 """
 
 
-def html(blocks: Iterable[Block], title: str = "Loop Inspector report") -> str:
+def html(blocks: Iterable[Block]) -> str:
     """The document as an HTML page."""
     body = "\n".join(_html_block(block) for block in blocks)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n"
+        f"<title>Loop Inspector report</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n"
         "</body>\n</html>\n"
     )
 

@@ -272,7 +272,7 @@ class Driver(Observer):
                 self._gave_up(heard[-1])
             else:
                 self._to(Phase.WAITING, live.stepper.cancelled(self._sent))
-        elif _is_none(heard[-1]) and not live.running:
+        elif (heard[-1].status is None or heard[-1].status >= 400) and not live.running:  # no answer, or a refusal
             live.failed = heard[-1]
             self._to(Phase.WAITING)
         else:
@@ -356,8 +356,3 @@ class Driver(Observer):
     def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """The calls were answered."""
         self.acts.told.on_tools(number, results)
-
-
-def _is_none(answer: LiveResponse) -> bool:
-    """Whether an answer was none: no connection, or a status that refuses the request."""
-    return answer.status is None or answer.status >= 400

@@ -205,7 +205,7 @@ class Stepper:
         asked, send = self._sending()
         if cap == asked.request.max_tokens:
             return self
-        request = replace_cap(asked.request, cap)
+        request = replace(asked.request, max_tokens=cap)
         body = body_of(request, expected_speaker(self.server, request.model).profile, send.method)
         if "body" in self.edited and self._body(asked.request, send) != asked.body:
             raise CallerError("max_tokens: the body was edited by hand; change it there")
@@ -280,11 +280,6 @@ def _made_under(plan: Plan, step: Step, opening: Request) -> Step:
     if step.before is None or step.event is None:
         return first_step(step.turn.id, opening, plan)
     return next_step(step._replace(turn=step.before._replace(limits=plan.limits)), step.event)
-
-
-def replace_cap(request: Request, cap: int | None) -> Request:
-    """The request with another cap."""
-    return replace(request, max_tokens=cap)
 
 
 def _settled(stepper: Stepper, count: int | None, request: LiveRequest | None = None) -> Stepper:

@@ -87,7 +87,7 @@ def target_of(
     why = why_not(exchange)
     if why is not None or exchange.request is None:
         raise CallerError(f"it cannot be asked live: {why}")
-    request = exchange.request if not model else replace_model(exchange.request, model)
+    request = exchange.request if not model else replace(exchange.request, model=model)
     headers = tuple((name.lower(), value) for name, value in exchange.request_headers
                     if name.lower() in KEPT_HEADERS and REDACTED not in value)
     place = base.strip() or base_of(exchange.url, exchange.api, exchange.request)
@@ -109,11 +109,6 @@ def target_of(
     names = (variable,) if variable is not None else key_variables(address)
     url = public_url(url_of(server, wire(exchange.api).path(request)))
     return Target(server, chosen.profile, request.model, url, found, names)
-
-
-def replace_model(request: Request, model: str) -> Request:
-    """The request with another model."""
-    return replace(request, model=model)
 
 
 def base_of(url: str, api: str, request: Request) -> str:

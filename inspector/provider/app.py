@@ -230,7 +230,7 @@ class _Served:
 
     async def _send(self, http: web.Request, api: str, reply: Reply, body: bytes = b"") -> web.StreamResponse:
         if reply.status >= 400 and arrays(api, http.raw_path):
-            reply = replace(reply, frames=(frames.array_error(b"".join(reply.frames)),))
+            reply = replace(reply, frames=(b"[" + b"".join(reply.frames) + b"]",))  # as where streams are arrays
         named = with_request_id(api, reply, *self._seeds, http.method, public_path(http.raw_path), body)
         return await send(http, named, self.pace)
 

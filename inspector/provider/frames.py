@@ -22,11 +22,6 @@ Event = dict[str, Any]
 JSON = "application/json"
 
 
-def kind_of(api: str, stream: bool) -> str:
-    """The content type of an answer."""
-    return wire(api).stream_type if stream else JSON
-
-
 def _by_lines(api: str) -> bool:
     """Whether each value of a stream is a line."""
     return wire(api).decoder.object_framing is not Whole
@@ -139,11 +134,6 @@ def as_array(frames: Iterable[bytes]) -> tuple[bytes, ...]:
         payload = b"\n".join(line[5:].strip() for line in frame.splitlines() if line.startswith(b"data:"))
         made.append((b",\r\n" if made else b"[") + payload)
     return (*made, b"]") if made else (b"[]",)
-
-
-def array_error(body: bytes) -> bytes:
-    """A body as the only element of an array: the form of an error where streams are arrays."""
-    return b"[" + body + b"]"
 
 
 # -- times -----------------------------------------------------------------------------------------------------------

@@ -277,7 +277,7 @@ def _written(draft: Draft) -> Draft:
 
 
 def _reply(draft: Draft, number: int, faults: tuple[PlacedFault, ...]) -> Reply:
-    headers = {"content-type": frames.kind_of(draft.api, draft.streams), **draft.headers}
+    headers = {"content-type": wire(draft.api).stream_type if draft.streams else frames.JSON, **draft.headers}
     made = Reply(
         draft.status, headers, draft.frames, draft.sending, place=draft.place, segment=number,
         ended=draft.played.moment if draft.played else None, tokens=draft.played.cut.tokens if draft.played else 0,

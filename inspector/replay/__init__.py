@@ -215,7 +215,8 @@ def plan_of(
         heard = case.live_runs[record.live_run]
         limits = live_limits(settings, limits)
         ability, provider = heard.ability, heard.provider if link.why == LIVE else provider
-    fidelity = source_fidelity(case, link)
+    # Sessions made from a table of dialects were never recorded.
+    fidelity = Fidelity.SIMULATED if case.loaded.exchanges[link.index].simulated else Fidelity.RECORDED
     return request, Plan(limits, settings.belief, ability, provider, fidelity, number, bound_by)
 
 
@@ -264,11 +265,6 @@ def resume_step(step: Step, request: Request, plan: Plan) -> Step:
     elif turn.state is State.EXECUTE_TOOLS or (turn.state is State.RESUME and turn.last_send is None):
         turn, effects = moves.enter(turn)
     return step._replace(turn=turn, effects=effects)
-
-
-def source_fidelity(case: Case, link: Link) -> Fidelity:
-    """How far the session itself can be trusted: sessions made from a table of dialects were never recorded."""
-    return Fidelity.SIMULATED if case.loaded.exchanges[link.index].simulated else Fidelity.RECORDED
 
 
 def first_cap(case: Case, record: TurnRecord) -> int | None:

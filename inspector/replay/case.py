@@ -16,8 +16,8 @@ from inspector.sessions.build import spoken_by
 from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnPlace, TurnRecord, common_beginning
 from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Admission, Verdict, admit_all
-from loop_core.turn.continuation import Method
-from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint, repeats_hint
+from loop_core.turn.continuation import Method, repeats_request
+from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import RecordedSource
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace
@@ -317,7 +317,7 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
         return Method.POLL if fetched else Method.ECHO, ""
     last = _last_message(case, link)
     if anchor_of_hint(last):
-        return Method.AGAIN if repeats_hint(last) else Method.ANCHOR, ""
+        return Method.AGAIN if repeats_request(last.text) else Method.ANCHOR, ""
     if link.place is TurnPlace.NUDGE:
         return Method.NUDGE, ""
     if last.role is not Role.ASSISTANT or link.parent is None:

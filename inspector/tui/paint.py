@@ -66,10 +66,6 @@ class Paint:
         self._styles = {role: _style(variables, look) for role, look in LOOKS.items()}
         self._based: dict[Style, dict[Tone, Style]] = {}
 
-    def translated(self, line: Line) -> Line:
-        """The line in the characters that the terminal supports."""
-        return ascii_line(line) if self.plain else line
-
     def on(self, base: Style) -> dict[Tone, Style]:
         """The styles of all roles on a background."""
         found = self._based.get(base)
@@ -81,7 +77,7 @@ class Paint:
 
     def strip(self, line: Line, width: int, base: Style, whole: bool = True) -> Strip:
         """One row of a widget at its full width; overflow is cut with a mark, unless the row scrolls."""
-        line = self.translated(line)
+        line = ascii_line(line) if self.plain else line
         if whole:
             line = clip(line, width, cell_len, self.mark)
         styles = self.on(base)

@@ -58,11 +58,6 @@ def is_chained(request: Request) -> bool:
     return wire(request.api).chained(request)
 
 
-def _conversation(request: Request) -> bool:
-    """Whether the requests name a conversation of the server: it adds to it what is asked and answered."""
-    return request.extra.get("conversation") is not None
-
-
 def outgoing(turn: Turn, send: Send) -> Request:
     """The request that a `Send` effect asks for: the history so far and the new messages.
 
@@ -93,7 +88,7 @@ def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
     """
     on_top = send.method in ON_TOP
     results = send.place is RequestPlace.REQUEST and send.ordinal > 0
-    conversation = _conversation(turn.request)
+    conversation = turn.request.extra.get("conversation") is not None
     if not on_top and not results:
         if conversation and send.method is not Method.POLL:
             raise CallerError("the server keeps this conversation: the same request would stand in it twice")

@@ -15,7 +15,6 @@ from loop_core.formats import format_entry
 from loop_core.judge import gate
 from loop_core.judge.classify import is_phantom
 from loop_core.judge.gate import NAMELESS, REMEDY, Admission, Verdict
-from loop_core.turn import continuation
 from loop_core.turn.continuation import AGAIN, EMPTY, HINT_POINTS, QUOTE_MARKS, Method, quote_request
 from loop_core.turn.seam import ANCHOR_CHARS
 from loop_core.values import (
@@ -136,11 +135,6 @@ def mark_of_hint(message: Message) -> str:
     if not said.startswith((HINT_POINTS[0], EMPTY)):
         return ""
     return next((mark for mark in QUOTE_MARKS if quote_request(mark) in said and said.endswith(f"</{mark}>")), "")
-
-
-def repeats_hint(message: Message) -> bool:
-    """Whether our hint asks for the quotation a second time."""
-    return continuation.repeats_request(message.text)
 
 
 def is_hint(message: Message) -> bool:

@@ -22,7 +22,6 @@ from loop_core.turn.state import (
     Effect,
     Event,
     Finish,
-    NotRecorded,
     ProviderResponse,
     Recut,
     RequestPlace,
@@ -269,12 +268,11 @@ def first_step(turn: Turn, effects: Iterable[Effect], fidelity: Fidelity = Fidel
     return Step(turn, tuple(effects), None, fidelity, None, None, run)
 
 
-def next_step(previous: Step, event: Event, fidelity: Fidelity | None = None) -> Step:
+def next_step(previous: Step, event: Event) -> Step:
     """The next step: one move of the machine. A turn that has left its recording does not come back to it."""
     before = previous.turn
     turn, effects = step(before, event)
-    if fidelity is None or type(event) is NotRecorded:
-        fidelity = previous.fidelity
+    fidelity = previous.fidelity
     if type(event) is ProviderResponse and (event.recut is not None or event.synthetic):
         fidelity = Fidelity.SIMULATED
     elif (type(event) is ProviderResponse or type(event) is Cancel) and event.live:

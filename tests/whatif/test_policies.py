@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from inspector.replay import replay
 from inspector.replay.case import Case, open_case
 from inspector.report.explain import text as explained
 from inspector.report.facts import view
-from inspector.report.lines.calls import Fate, verdict_by_policy
+from inspector.report.lines.calls import Fate, Opinion, opinions
 from inspector.report.lines.spans import Tone, cells, plain, text_of
 from inspector.sessions import open_paths
 from inspector.whatif import policies_report
@@ -30,6 +31,7 @@ from inspector.whatif.policies_report import step_at
 from inspector.whatif.tree import branch
 from loop_core.turn.continuation import SeamRule
 from loop_core.turn.limits import Limits
+from loop_core.turn.policy import Policy
 from loop_core.turn.presets import BOTNEXUS, PI_PRESENCE, POLICIES
 from loop_core.turn.trace import Trace, step_key
 from tests.scenes.recordings import (
@@ -206,6 +208,11 @@ def test_a_seam_rule_that_was_asked_for_goes_over_every_policys_own() -> None:
 
 
 # -- one call --------------------------------------------------------------------------------------------------------
+
+
+def verdict_by_policy(case: Case, response: int, call: int, among: Iterable[Policy] = ()) -> tuple[Opinion, ...]:
+    verdicts = case.verdicts[response]
+    return opinions(case.loaded.exchanges[response], case.judged[response], verdicts, verdicts[call], among)
 
 
 def fates(number: str, response: int, index: int = 0) -> dict[str, Fate]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from inspector.replay.case import REFUSED, Case
+from inspector.replay.case import REFUSED
 from inspector.report.facts import ResponseFacts, View, answers_of, is_simulated
 from inspector.report.findings import OF_HELD_CALLS, RAN
 from inspector.report.lines import glyphs
@@ -67,16 +67,6 @@ _HOLDS: Mapping[State, str] = {
     State.ABORT: "ends the turn with a notice",
 }
 """Where the machine goes with a call that does not run -> what becomes of the turn."""
-
-
-def verdict_by_policy(case: Case, response: int, call: int, among: Iterable[Policy] = ()) -> tuple[Opinion, ...]:
-    """What every policy would do with a call, given the indices of its response and the call.
-
-    Raises:
-        IndexError: there is no such response or call.
-    """
-    verdicts = case.verdicts[response]
-    return opinions(case.loaded.exchanges[response], case.judged[response], verdicts, verdicts[call], among)
 
 
 def opinions(
