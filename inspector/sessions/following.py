@@ -143,7 +143,7 @@ class FollowedFile:
         if name is None or not IMPORTERS[name].grows or not intake.streams(now.st_size):
             return None
         try:
-            reader = importer(name).reader(self.path, self._options, head)  # type: ignore[attr-defined] # formats that grow
+            reader = importer(name).reader(self.path, self._options, head)
         except UnreadableError:
             return None
         file.seek(0)

@@ -17,7 +17,7 @@ from inspector.config import files
 from inspector.sessions import intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.folders import STDIN, expand, files_below, plain_head
-from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, choose, importer
+from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, choose, reading_of
 from inspector.sessions.importers.known_formats import EXPECTED, refusal, unknown
 from inspector.sessions.importers.records import complete
 from inspector.sessions.intake import unpack
@@ -327,7 +327,7 @@ def _imported(
     path: str, name: str, data: bytes | IO[bytes], options: Options, build_one: Build | None = None
 ) -> OpenedFile:
     try:
-        reading = importer(name).read(data, path, options)  # type: ignore[arg-type] # a file: of formats that grow alone
+        reading = reading_of(name, data, path, options)
     except UnreadableError as why:
         return _failed(path, str(why), name), []
     except ODD as why:

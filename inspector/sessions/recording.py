@@ -362,3 +362,10 @@ class Importer(Protocol):
         Raises:
             UnreadableError: it is not of this format after all, or damaged from the start.
         """
+
+    def reader(self, path: str, options: Options, head: bytes) -> Any:
+        """Of a format that grows, instead of `read`: the `TranscriptReader` of one file that begins with `head`.
+
+        Raises:
+            UnreadableError: as `read` does.
+        """

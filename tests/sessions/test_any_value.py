@@ -100,7 +100,7 @@ def test_an_entry_that_nobody_thought_of_is_skipped_by_name(module, name, tmp_pa
 
 
 def test_a_file_or_an_exchange_that_nobody_thought_of_never_hides_the_next_file(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(pi, "read", _raises)
+    monkeypatch.setattr(pi, "reader", _raises)
     first, second = tmp_path / "pi.jsonl", tmp_path / "chat.json"
     first.write_bytes(Shape("", "", list(PI), rows=True).written())
     second.write_text(json.dumps(SHAPES[-1].value))

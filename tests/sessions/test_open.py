@@ -12,7 +12,7 @@ import pytest
 
 from inspector.sessions import intake, open_paths
 from inspector.sessions.folders import find, folder, samples
-from inspector.sessions.importers import IMPORTERS, importer
+from inspector.sessions.importers import IMPORTERS, importer, reading_of
 from inspector.sessions.recording import Options, UnreadableError
 from loop_core.errors import CallerError
 from loop_core.values import Stop
@@ -534,7 +534,7 @@ def test_an_importer_keeps_to_its_interface(name):
     for head in HEADS:
         assert 0 <= one.sniff(head, "x") <= 100
         try:
-            reading = one.read(head, "x", Options())
+            reading = reading_of(name, head, "x", Options())
         except UnreadableError as why:
             said = str(why)
         else:

@@ -1,7 +1,7 @@
 """The readable file formats: one module and one row each, in the order in which they are tried.
 
-A module has `sniff` and `read` (`inspector.sessions.recording.Importer`). It is imported when its format is first
-tried, and only if the file holds a mark of it, so that no file pays for the others.
+A module has `sniff`, and `read` or `reader` (`inspector.sessions.recording.Importer`). It is imported when its format
+is first tried, and only if the file holds a mark of it, so that no file pays for the others.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import os
 from collections.abc import Mapping
 from enum import StrEnum
 from importlib import import_module
-from typing import NamedTuple, cast
+from typing import IO, NamedTuple, cast
 
 from inspector.config import files as bounds
 from inspector.sessions import intake
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.recording import ODD, Importer
+from inspector.sessions.recording import ODD, FileReading, Importer, Options
 
 
 class AgentFolder(NamedTuple):
@@ -320,6 +320,22 @@ HEAD = 1 << 16
 def importer(name: str) -> Importer:
     """The importer of this name."""
     return cast("Importer", import_module(IMPORTERS[name].module))
+
+
+def reading_of(name: str, data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
+    """The exchanges of a file in the format of this name; an open file, of a format that grows, is read in pieces.
+
+    Raises:
+        UnreadableError: it is not of this format after all, or damaged from the start.
+    """
+    if isinstance(data, bytes):
+        head = data[:HEAD]
+        if not IMPORTERS[name].grows:
+            return importer(name).read(data, path, options)
+    else:
+        head = data.read(HEAD)
+        data.seek(0)
+    return cast("FileReading", importer(name).reader(path, options, head).read(data))
 
 
 def choose(head: bytes, path: str) -> str | None:

@@ -96,16 +96,7 @@ def _is_message(value: dict[str, Any]) -> bool:
     return value.get("type") in ("user", "assistant") and isinstance(message.get("content"), (str, list))
 
 
-def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Reads every answer in the file.
-
-    Raises:
-        UnreadableError: another API than its own was asked for.
-    """
-    return reader(path, options).read(data)
-
-
-def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     """The reader of one file.
 
     Raises:

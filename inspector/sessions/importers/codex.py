@@ -59,12 +59,7 @@ def sniff(head: bytes, path: str) -> int:
     return 90 if bare and any(isinstance(value, dict) and value.get("type") in ITEMS for value in seen.lines) else 0
 
 
-def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Reads every answer in the file."""
-    return reader(path, options).read(data)
-
-
-def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     """The reader of one file."""
     return _Rollout(path, options)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import IO, Any
+from typing import Any
 
 from inspector.sessions.importers.codex import API
 from inspector.sessions.importers.codex_items import CUT, text_of
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, command_call, pointer_at
@@ -50,12 +50,7 @@ def sniff(head: bytes, path: str) -> int:
     return 90 if known else 0
 
 
-def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Reads every answer in the stream."""
-    return reader(path, options).read(data)
-
-
-def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     """The reader of one file."""
     return _Stream(path, options)
 

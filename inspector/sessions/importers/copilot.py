@@ -8,11 +8,11 @@ subagent says stands in the same file, marked with the call that began it. Sourc
 from __future__ import annotations
 
 from functools import partial
-from typing import IO, Any
+from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.recording import FileReading, Options, below_file
+from inspector.sessions.recording import Options, below_file
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
@@ -45,12 +45,7 @@ def sniff(head: bytes, path: str) -> int:
     return 0
 
 
-def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Reads every answer in the file."""
-    return reader(path, options).read(data)
-
-
-def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     """The reader of one file."""
     return _Session(path, options)
 

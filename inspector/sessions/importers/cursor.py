@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from typing import IO, Any
+from typing import Any
 
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, results_of, take_blocks, words_of
@@ -41,12 +41,7 @@ def _is_row(value: dict[str, Any]) -> bool:
     return bare and value.get("role") in ("user", "assistant") and "content" in object_of(value.get("message"))
 
 
-def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Reads every answer in the file."""
-    return reader(path, options).read(data)
-
-
-def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     """The reader of one file."""
     return _Session(path, options)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePath
-from typing import IO, Any
+from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import sibling
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.recording import FileReading, Options, Skipped
+from inspector.sessions.recording import Options, Skipped
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
@@ -74,12 +74,7 @@ def _has_blocks(value: dict[str, Any]) -> bool:
         object_of(block).get("type") in ("tool_use", "tool_result") for block in content)
 
 
-def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Reads every answer in the file."""
-    return reader(path, options).read(data)
-
-
-def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     """The reader of one file."""
     return _Session(path, options)
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import IO, Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers import HEAD, sibling
+from inspector.sessions.importers import sibling
 from inspector.sessions.importers.kimi_cli import ROWS, KimiCliSession, KimiReader, text_of, usage_of
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import FileReading, Options, SessionAbout
@@ -78,33 +78,31 @@ def sniff(head: bytes, path: str) -> int:
     return 0
 
 
-def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Reads every answer in the file."""
-    head = data[:HEAD] if isinstance(data, bytes) else data.read(HEAD)
+def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
+    """The reader of one file, of either client."""
     first = first_look(head).first
     if isinstance(first, dict) and any(names <= set(first) for names in STATES):
-        return _state(first)
-    if not isinstance(data, bytes):
-        data.seek(0)
-    return reader(path, options, head).read(data)
-
-
-def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
-    """The reader of one file, of either client."""
+        return _State(path, options, first)
     return (KimiCliSession if b'"TurnBegin"' in head or b'"StepBegin"' in head else _Session)(path, options)
 
 
-def _state(value: dict[str, Any]) -> FileReading:
+class _State(KimiReader):
     """The state of a session, which holds no answer."""
-    reading = FileReading()
-    title = value.get("title")
-    agents = value.get("agents")
-    names = ", ".join(sorted(map(str, agents))) if isinstance(agents, dict) else ""
-    reading.notices.append(f"the state of a session of Kimi Code (agents: {names or 'none'}); its answers stand in "
-                           "agents/<agent>/wire.jsonl beside it")
-    if isinstance(title, str) and title:
-        reading.about = SessionAbout(title=title)
-    return reading
+
+    def __init__(self, path: str, options: Options, value: dict[str, Any]) -> None:
+        super().__init__(path, options)
+        self._value = value
+
+    def read(self, data: bytes | IO[bytes]) -> FileReading:
+        """Reads the title of the session, and the names of its agents."""
+        reading = FileReading()
+        title, agents = self._value.get("title"), self._value.get("agents")
+        names = ", ".join(sorted(map(str, agents))) if isinstance(agents, dict) else ""
+        reading.notices.append(f"the state of a session of Kimi Code (agents: {names or 'none'}); its answers stand in "
+                               "agents/<agent>/wire.jsonl beside it")
+        if isinstance(title, str) and title:
+            reading.about = SessionAbout(title=title)
+        return reading
 
 
 def title_of(path: str) -> str:

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from pathlib import PurePath
-from typing import IO, Any
+from typing import Any
 
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.recording import FileReading, Options, SessionAbout
+from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (
     InterimRow,
@@ -192,12 +192,7 @@ def _is_message(value: dict[str, Any]) -> bool:
         isinstance(message, dict) and "role" in message)
 
 
-def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Reads every answer in the file, on all branches."""
-    return reader(path, options).read(data)
-
-
-def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     """The reader of one file."""
     return _Session(path, options)
 

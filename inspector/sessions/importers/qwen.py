@@ -12,7 +12,7 @@ from functools import partial
 from typing import IO, Any
 
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import (
     Fields,
     TranscriptLines,
@@ -62,12 +62,7 @@ def sniff(head: bytes, path: str) -> int:
     return 0
 
 
-def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Reads every answer in the file, on all branches."""
-    return reader(path, options).read(data)
-
-
-def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     """The reader of one file."""
     return _Transcript(path, options)
 

@@ -7,11 +7,11 @@ of the tools. No stop reason is kept. Source: zeroclaw-labs/zeroclaw `agent/turn
 
 from __future__ import annotations
 
-from typing import IO, Any
+from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, text_of
@@ -51,12 +51,7 @@ def sniff(head: bytes, path: str) -> int:
     return 0
 
 
-def read(data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """Reads every answer in the trace."""
-    return reader(path, options).read(data)
-
-
-def reader(path: str, options: Options, head: bytes = b"") -> TranscriptReader:
+def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     """The reader of one file."""
     return _Trace(path, options)
 
