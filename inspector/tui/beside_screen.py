@@ -17,7 +17,7 @@ from inspector.tui.messages import RowOpened
 from inspector.tui.paint import paint_of
 from inspector.tui.panels import Note
 from inspector.tui.text_view import TextView
-from inspector.whatif.step_pairs import EqualSteps, StepPair
+from inspector.whatif.tree import EqualSteps, StepPair
 from inspector.whatif.turn_pair import PairRow, TurnPair, TurnSide
 
 WIDTH = 120

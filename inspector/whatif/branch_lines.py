@@ -28,8 +28,7 @@ from inspector.report.lines.spans import (
 from inspector.report.lines.steps import detail
 from inspector.whatif.branch_report import live_sources
 from inspector.whatif.edited_inputs import edit_lines, edited_inputs
-from inspector.whatif.step_pairs import first_difference_of
-from inspector.whatif.tree import ORIGINAL, Branch, preview
+from inspector.whatif.tree import ORIGINAL, Branch, first_difference_of, preview
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 

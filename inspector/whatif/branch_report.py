@@ -17,9 +17,8 @@ from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.header import output
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.whatif.edited_inputs import edit_lines, edit_values
-from inspector.whatif.step_pairs import first_difference_of
 from inspector.whatif.store import Store
-from inspector.whatif.tree import ORIGINAL, Branch, Node, Tree, tree_prefix
+from inspector.whatif.tree import ORIGINAL, Branch, Node, Tree, first_difference_of, tree_prefix
 from loop_core.errors import CallerError
 from loop_core.turn.state import ProviderResponse, Recut, Turn
 from loop_core.turn.trace import Fidelity, limit_usage

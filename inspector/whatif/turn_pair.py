@@ -25,7 +25,7 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.lines.steps import detail, glyph_of, role_of
 from inspector.whatif.branch_lines import ending_role, fidelity, text_diff
-from inspector.whatif.step_pairs import EqualSteps, StepPair, fold_pairs, move_pairs, step_pairs, unfold_pair
+from inspector.whatif.tree import EqualSteps, StepPair, fold_pairs, move_pairs, step_pairs, unfold_pair
 from loop_core.turn.trace import Fidelity
 
 LABEL = 12

@@ -16,8 +16,7 @@ from inspector.report.facts import View, view
 from inspector.report.lines import steps
 from inspector.report.lines.outline import Outline
 from inspector.sessions import open_paths
-from inspector.whatif.step_pairs import step_pairs
-from inspector.whatif.tree import Tree, branch, preview
+from inspector.whatif.tree import Tree, branch, preview, step_pairs
 from loop_core import decode
 
 RESPONSES, IN_A_TURN = 1_000, 4

@@ -14,8 +14,18 @@ from inspector.replay import replay
 from inspector.report.explain_document import document
 from inspector.whatif.branch_lines import against_original
 from inspector.whatif.branch_report import command_of
-from inspector.whatif.step_pairs import EqualSteps, fold_pairs, step_pairs, unfold_pair
-from inspector.whatif.tree import ORIGINAL, Tree, branch, compare, preview, tree_prefix
+from inspector.whatif.tree import (
+    ORIGINAL,
+    EqualSteps,
+    Tree,
+    branch,
+    compare,
+    fold_pairs,
+    preview,
+    step_pairs,
+    tree_prefix,
+    unfold_pair,
+)
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import State

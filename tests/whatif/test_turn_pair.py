@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from inspector.config.settings import Settings, settings_of
 from inspector.report.lines.spans import text_of
-from inspector.whatif.step_pairs import EqualSteps
-from inspector.whatif.tree import branch
+from inspector.whatif.tree import EqualSteps, branch
 from inspector.whatif.turn_pair import TurnPair, TurnSide
 from tests.scenes.recordings import CUT, PARTS, asked, assistant, call, chat, continued, result, shown, user
 
