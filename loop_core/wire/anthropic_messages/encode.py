@@ -6,7 +6,6 @@ mended: what the format cannot carry is an `EncodeError`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.anthropic_messages.table import API, FIELDS, completes, unflatten
-from loop_core.wire.body import compact, object_text
+from loop_core.wire.body import compact, object_text, opaque_object
 from loop_core.wire.failures import read_error
 
 _NEWLINE = re.compile(r"\r\n|\n|\r")
@@ -69,7 +68,7 @@ def _blocks(parts: tuple[ResponsePart, ...]) -> list[_Block]:
             if not blocks or isinstance(blocks[-1].part, OpaquePart):
                 raise EncodeError("fields without the block that they belong to", api=API, what="opaque")
             blocks[-1].type = part.type[: -len(FIELDS)]
-            blocks[-1].fields = _parsed_object(part)
+            blocks[-1].fields = opaque_object(part, API)
         else:
             blocks.append(_Block(part, _type(part)))
     return blocks
@@ -81,22 +80,12 @@ def _type(part: ResponsePart) -> str:
     if isinstance(part, ReasoningPart):
         return "thinking" if part.data is None else "redacted_thinking"
     if isinstance(part, OpaquePart):
-        if not isinstance(_parsed_object(part).get("type"), str):
+        if not isinstance(opaque_object(part, API).get("type"), str):
             raise EncodeError("an opaque block without a type", api=API, what="opaque")
         return part.type
     if part.kind not in _CALL_TYPES:
         raise EncodeError("only calls with JSON arguments exist here", api=API, what=f"{part.kind} call")
     return _CALL_TYPES[part.kind]
-
-
-def _parsed_object(part: OpaquePart) -> dict[str, Any]:
-    try:
-        value = json.loads(part.json)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise EncodeError(f"the opaque {part.type} is no JSON object", api=API, what="opaque")
-    return value
 
 
 # -- whole -------------------------------------------------------------------------------------------------------

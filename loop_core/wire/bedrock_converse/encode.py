@@ -6,7 +6,6 @@ what the format cannot carry is an `EncodeError`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +21,7 @@ from loop_core.values import (
     ToolCall,
 )
 from loop_core.wire.bedrock_converse.table import API, FIELDS, SERVER_TOOL, completes
-from loop_core.wire.body import compact, object_text
+from loop_core.wire.body import compact, object_text, opaque_object
 from loop_core.wire.eventstream import event_frame, exception_frame
 from loop_core.wire.failures import read_error
 
@@ -68,26 +67,16 @@ def _blocks(parts: tuple[ResponsePart, ...]) -> list[_Block]:
         if isinstance(part, OpaquePart) and part.type == "citationsContent" + FIELDS:
             if not blocks or not isinstance(blocks[-1].part, TextPart):
                 raise EncodeError("citations without the text that they belong to", api=API, what="opaque")
-            blocks[-1].citations = list(_parsed(part).get("citations") or ())
+            blocks[-1].citations = list(opaque_object(part, API).get("citations") or ())
         elif isinstance(part, ToolCall) and part.kind is CallKind.CUSTOM:
             raise EncodeError("only calls with JSON arguments exist here", api=API, what="custom call")
-        elif isinstance(part, OpaquePart) and part.type not in _parsed(part):
+        elif isinstance(part, OpaquePart) and part.type not in opaque_object(part, API):
             raise EncodeError(f"no content block is called {part.type}", api=API, what="opaque")
         elif isinstance(part, ReasoningPart) and part.data is not None and (part.text or part.signature):
             raise EncodeError("redacted reasoning has neither text nor signature", api=API, what="reasoning.data")
         else:
             blocks.append(_Block(part))
     return blocks
-
-
-def _parsed(part: OpaquePart) -> dict[str, Any]:
-    try:
-        value = json.loads(part.json)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise EncodeError(f"the opaque {part.type} is no JSON object", api=API, what="opaque")
-    return value
 
 
 # -- whole -------------------------------------------------------------------------------------------------------
@@ -174,7 +163,7 @@ def _streamed(block: _Block, chunk: int) -> tuple[dict[str, Any] | None, list[di
 
 
 def _streamed_opaque(part: OpaquePart) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-    block = _parsed(part)
+    block = opaque_object(part, API)
     value = block[part.type]
     if not isinstance(value, dict):
         raise EncodeError(f"a stream has no {part.type} block", api=API, what="opaque")

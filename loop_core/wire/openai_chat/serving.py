@@ -91,6 +91,22 @@ def dated(value: Event) -> bool:
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 FORMATS = ("text", "json_object", "json_schema")
 
+SAMPLING: tuple[Member, ...] = (
+    Member("max_tokens", "integer", least=1),
+    Member("stream", "boolean"),
+    Member("stream_options", "object"),
+    Member("temperature", "number", least=0, most=2),
+    Member("top_p", "number", least=0, most=1),
+    Member("presence_penalty", "number", least=-2, most=2),
+    Member("frequency_penalty", "number", least=-2, most=2),
+    Member("seed", "integer"),
+    Member("stop", "string|array", most=4),
+    Member("stop[]", "string"),
+    Member("n", "integer", least=1, only=(1,), code="unsupported_value",
+          hint="one answer is given, and several are asked for"),
+)
+"""The members that legacy completions have too."""
+
 MEMBERS: tuple[Member, ...] = (
     Member("messages", "array", required=True, least=1),
     Member("messages[]", "object"),
@@ -105,20 +121,9 @@ MEMBERS: tuple[Member, ...] = (
     Member("messages[].tool_calls[].function", "object"),
     Member("messages[].tool_calls[].function.name", "string", required=True),
     Member("messages[].tool_calls[].function.arguments", "string", required=True),
-    Member("max_tokens", "integer", least=1),
+    *SAMPLING,
     Member("max_completion_tokens", "integer", least=1),
-    Member("stream", "boolean"),
-    Member("stream_options", "object"),
-    Member("temperature", "number", least=0, most=2),
-    Member("top_p", "number", least=0, most=1),
-    Member("presence_penalty", "number", least=-2, most=2),
-    Member("frequency_penalty", "number", least=-2, most=2),
-    Member("seed", "integer"),
     Member("parallel_tool_calls", "boolean"),
-    Member("stop", "string|array", most=4),
-    Member("stop[]", "string"),
-    Member("n", "integer", least=1, only=(1,), code="unsupported_value",
-          hint="one answer is given, and several are asked for"),
     Member("logprobs", "boolean", only=(False,)),
     Member("top_logprobs", "integer", only=(0,)),
     Member("response_format", "object"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loop_core.wire.demands import Demands, Member, Rule, Telling
-from loop_core.wire.openai_chat.serving import choices, dated, model_named, stream_options
+from loop_core.wire.openai_chat.serving import SAMPLING, choices, dated, model_named, stream_options
 from loop_core.wire.serving import (
     ONLY_TEXT,
     Event,
@@ -43,18 +43,7 @@ def _text(name: str | None, value: Event) -> tuple[Event, str]:
 MEMBERS: tuple[Member, ...] = (
     Member("prompt", "string|array", required=True, most=1),
     Member("prompt[]", "string"),
-    Member("max_tokens", "integer", least=1),
-    Member("stream", "boolean"),
-    Member("stream_options", "object"),
-    Member("temperature", "number", least=0, most=2),
-    Member("top_p", "number", least=0, most=1),
-    Member("presence_penalty", "number", least=-2, most=2),
-    Member("frequency_penalty", "number", least=-2, most=2),
-    Member("seed", "integer"),
-    Member("stop", "string|array", most=4),
-    Member("stop[]", "string"),
-    Member("n", "integer", least=1, only=(1,), code="unsupported_value",
-          hint="one answer is given, and several are asked for"),
+    *SAMPLING,
     Member("best_of", "integer", least=1, only=(1,)),
     Member("echo", "boolean", only=(False,)),
     Member("logprobs", "integer", only=()),
