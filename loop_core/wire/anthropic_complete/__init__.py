@@ -198,11 +198,6 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 
 # -- `Request` -> the body that Anthropic expects --------------------------------------------------------------------
 
-def path(request: Request) -> str:
-    """The path of the request below `/v1`."""
-    return "/complete"
-
-
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request: its texts in one prompt, so that an answer continues the last one.
 
@@ -231,7 +226,7 @@ FORMAT = Format(
     loses=LOSES,
     encode_request=encode_request,
     asking_loses=PROMPT_LOSES,
-    path=path,
+    path=lambda request: "/complete",
     home=Home("https://api.anthropic.com", "/v1", VERSION, "x-api-key", (("anthropic-version", "2023-06-01"),)),
     provider="anthropic",
     history="prompt",

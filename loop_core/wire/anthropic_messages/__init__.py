@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loop_core.wire.anthropic_messages.decode import Decoder, handovers
 from loop_core.wire.anthropic_messages.encode import encode
-from loop_core.wire.anthropic_messages.request import ASKING_LOSES, encode_request, path, read_request
+from loop_core.wire.anthropic_messages.request import ASKING_LOSES, encode_request, read_request
 from loop_core.wire.anthropic_messages.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
 from loop_core.wire.format import VERSION, Format, Home, Prefill
 
@@ -21,7 +21,7 @@ FORMAT = Format(
     loses=LOSES,
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
-    path=path,
+    path=lambda request: "/messages",
     home=Home("https://api.anthropic.com", "/v1", VERSION, "x-api-key", (("anthropic-version", "2023-06-01"),)),
     provider="anthropic",
     word_paths=(("stop_reason",),),
@@ -29,5 +29,3 @@ FORMAT = Format(
     cached_apart=True,
     handovers=handovers,
 )
-
-__all__ = ["FORMAT"]

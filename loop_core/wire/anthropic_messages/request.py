@@ -178,11 +178,6 @@ _ROLE_WORDS: Mapping[Role, str] = {
 _CALLS = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}
 
 
-def path(request: Request) -> str:
-    """The path of the request below the API version."""
-    return "/messages"
-
-
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request.
 

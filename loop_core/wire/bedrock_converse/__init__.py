@@ -6,6 +6,7 @@ from loop_core.wire.bedrock_converse.decode import Decoder
 from loop_core.wire.bedrock_converse.encode import encode
 from loop_core.wire.bedrock_converse.request import ASKING_LOSES, encode_request, path, read_request
 from loop_core.wire.bedrock_converse.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
+from loop_core.wire.eventstream import CONTENT_TYPE
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 
 FORMAT = Format(
@@ -25,10 +26,8 @@ FORMAT = Format(
     home=Home("https://bedrock-runtime.us-east-1.amazonaws.com", "", ANY_PATH, "authorization"),
     provider="aws.bedrock",
     word_paths=(("stopReason",),),
-    stream_type="application/vnd.amazon.eventstream",
+    stream_type=CONTENT_TYPE,
     prefills=frozenset({Prefill.PLAIN}),
     cached_apart=True,
     region="us-east-1",
 )
-
-__all__ = ["FORMAT"]

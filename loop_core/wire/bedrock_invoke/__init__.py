@@ -35,7 +35,7 @@ from loop_core.wire.bedrock_converse.table import READS as CONVERSE_READS
 from loop_core.wire.bedrock_converse.table import STOP_REASONS as CONVERSE_WORDS
 from loop_core.wire.bedrock_converse.table import STREAM_READS as CONVERSE_STREAM_READS
 from loop_core.wire.body import compact, integer, list_of, mapping_of, rest, string, word
-from loop_core.wire.eventstream import event_frame
+from loop_core.wire.eventstream import CONTENT_TYPE, event_frame
 from loop_core.wire.format import ANY_PATH, Format, Home
 from loop_core.wire.framing import SSE
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
@@ -379,7 +379,7 @@ FORMAT = Format(
     path=path,
     home=Home("https://bedrock-runtime.us-east-1.amazonaws.com", "", ANY_PATH, "authorization"),
     provider="aws.bedrock",
-    stream_type="application/vnd.amazon.eventstream",
+    stream_type=CONTENT_TYPE,
     cached_apart=True,
     region="us-east-1",
 )

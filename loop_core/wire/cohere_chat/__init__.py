@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loop_core.wire.cohere_chat.decode import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, Decoder, recognises
 from loop_core.wire.cohere_chat.encode import encode
-from loop_core.wire.cohere_chat.request import ASKING_LOSES, encode_request, path, read_request
+from loop_core.wire.cohere_chat.request import ASKING_LOSES, encode_request, read_request
 from loop_core.wire.format import VERSION, Format, Home
 
 FORMAT = Format(
@@ -20,9 +20,7 @@ FORMAT = Format(
     loses=LOSES,
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
-    path=path,
+    path=lambda request: "/chat",
     home=Home("https://api.cohere.com", "/v2", VERSION, "authorization"),
     provider="cohere",
 )
-
-__all__ = ["FORMAT"]

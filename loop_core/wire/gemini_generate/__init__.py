@@ -37,5 +37,3 @@ FORMAT = Format(
     reduced=reduce_schema,
     history="contents",
 )
-
-__all__ = ["FORMAT"]

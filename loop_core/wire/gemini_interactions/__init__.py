@@ -5,7 +5,7 @@ from __future__ import annotations
 from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.gemini_interactions.decode import Decoder
 from loop_core.wire.gemini_interactions.encode import encode
-from loop_core.wire.gemini_interactions.request import ASKING_LOSES, encode_request, path, read_request
+from loop_core.wire.gemini_interactions.request import ASKING_LOSES, encode_request, read_request
 from loop_core.wire.gemini_interactions.table import (
     API,
     LOSES,
@@ -30,11 +30,9 @@ FORMAT = Format(
     loses=LOSES,
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
-    path=path,
+    path=lambda request: "/interactions",
     home=Home("https://generativelanguage.googleapis.com", "/v1beta", VERSION, "x-goog-api-key"),
     provider="gcp.gemini",
     history="input",
     chained=is_chained,
 )
-
-__all__ = ["FORMAT"]

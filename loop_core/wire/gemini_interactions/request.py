@@ -195,11 +195,6 @@ ASKING_LOSES: Mapping[str, str] = {
 }
 
 
-def path(request: Request) -> str:
-    """The path of the request below the API version."""
-    return "/interactions"
-
-
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request.
 

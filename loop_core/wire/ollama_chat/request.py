@@ -124,11 +124,6 @@ ASKING_LOSES: Mapping[str, str] = {
 }
 
 
-def path(request: Request) -> str:
-    """The path of the request below `/api`."""
-    return "/chat"
-
-
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request.
 

@@ -143,11 +143,6 @@ def _messages(body: Mapping[str, Any]) -> Iterator[Message]:
 
 # -- `Request` -> the body that Ollama expects -----------------------------------------------------------------------
 
-def path(request: Request) -> str:
-    """The path of the request below `/api`."""
-    return "/generate"
-
-
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request.
 
@@ -189,7 +184,7 @@ FORMAT = Format(
     loses=LOSES,
     encode_request=encode_request,
     asking_loses=PROMPT_LOSES,
-    path=path,
+    path=lambda request: "/generate",
     home=Home("http://127.0.0.1:11434", "/api", re.compile(r"/api$"), "authorization"),
     provider="ollama",
     history="prompt",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 from loop_core.wire.openai_chat.decode import Decoder
 from loop_core.wire.openai_chat.encode import encode
-from loop_core.wire.openai_chat.request import ASKING_LOSES, encode_request, path, read_request
+from loop_core.wire.openai_chat.request import ASKING_LOSES, encode_request, read_request
 from loop_core.wire.openai_chat.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
 
 FORMAT = Format(
@@ -21,7 +21,7 @@ FORMAT = Format(
     loses=LOSES,
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
-    path=path,
+    path=lambda request: "/chat/completions",
     home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
     provider="openai",
     word_paths=(("choices", 0, "finish_reason"),),
@@ -29,5 +29,3 @@ FORMAT = Format(
     body_marks=True,
     rules={"openai_chat.usage_contradiction": ("usage.reasoning_tokens",)},
 )
-
-__all__ = ["FORMAT"]

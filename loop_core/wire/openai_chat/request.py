@@ -210,11 +210,6 @@ ASKING_LOSES: Mapping[str, str] = {
 }
 
 
-def path(request: Request) -> str:
-    """The path of the request below the API version."""
-    return "/chat/completions"
-
-
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request.
 

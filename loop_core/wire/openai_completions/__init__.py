@@ -209,11 +209,6 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 
 # -- `Request` -> the body that a completions server expects ---------------------------------------------------------
 
-def path(request: Request) -> str:
-    """The path of the request below `/v1`."""
-    return "/completions"
-
-
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request: its texts in one prompt, so that an answer continues the last one.
 
@@ -244,7 +239,7 @@ FORMAT = Format(
     loses=LOSES,
     encode_request=encode_request,
     asking_loses=PROMPT_LOSES,
-    path=path,
+    path=lambda request: "/completions",
     home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
     provider="openai",
     history="prompt",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from loop_core.wire.format import ANY_PATH, Format, Home
 from loop_core.wire.openai_responses.decode import Decoder
 from loop_core.wire.openai_responses.encode import encode
-from loop_core.wire.openai_responses.request import ASKING_LOSES, encode_request, path, read_request
+from loop_core.wire.openai_responses.request import ASKING_LOSES, encode_request, read_request
 from loop_core.wire.openai_responses.table import (
     API,
     LOSES,
@@ -30,12 +30,10 @@ FORMAT = Format(
     loses=LOSES,
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
-    path=path,
+    path=lambda request: "/responses",
     home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
     provider="openai",
     history="input",
     chained=is_chained,
     joints={"reasoning": "\n\n"},
 )
-
-__all__ = ["FORMAT"]

@@ -234,11 +234,6 @@ _OUTPUTS: Mapping[str, str] = {
 _IDS: Mapping[str, str] = {"mcp_approval_response": "approval_request_id", "local_shell_call_output": "id"}
 
 
-def path(request: Request) -> str:
-    """The path of the request below the API version."""
-    return "/responses"
-
-
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request.
 
