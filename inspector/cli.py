@@ -69,7 +69,7 @@ COMMANDS: Mapping[str, str] = {
 
 
 def _refuse_misspelt(word: str) -> None:
-    """Says so where a word that is no file is nearly a command, instead of looking for a file of that name."""
+    """Says so where a word that is not a file is nearly a command, instead of looking for a file of that name."""
     if not word.isalpha() or os.path.lexists(word):
         return
     from difflib import get_close_matches
@@ -80,7 +80,7 @@ def _refuse_misspelt(word: str) -> None:
 
 
 class Inspector(click.Group):
-    """The top command; it reads `inspector PATH…` as `inspector view PATH…`, if the first word is no command."""
+    """The top command; it reads `inspector PATH…` as `inspector view PATH…`, if the first word is not a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Inserts `view` before arguments that begin with a path, and if there are none."""

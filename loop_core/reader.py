@@ -96,7 +96,7 @@ def read(
 
     Raises:
         CallerError: there is no such API or profile.
-        DecodeError: the bytes are no body of this format at all; a body that was cut is read as far as it goes.
+        DecodeError: the bytes are not a body of this format at all; a body that was cut is read as far as it goes.
     """
     body = chunks if isinstance(chunks, bytes) else b"".join(chunks)
     asked = decode_request(api, request, url=url) if isinstance(request, Mapping) else request

@@ -36,7 +36,7 @@ class Stop(StrEnum):
     INTERRUPTED = "interrupted"
     """The stream ended without a terminal."""
     MALFORMED_TOOL_CALL = "malformed_tool_call"
-    """A call was sent that is no call: invalid, or refused by the provider's own parser."""
+    """A call was sent that is not a call: invalid, or refused by the provider's own parser."""
     ERROR = "error"
     """`StopReason.detail` begins with retryable or fatal."""
 

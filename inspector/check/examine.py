@@ -45,7 +45,7 @@ class Problem(NamedTuple):
     record: int | None = None
     """The entry of the file, from 0; None if it is about the whole turn."""
     line: int | None = None
-    """The first line of the file that holds it, from 1; None where entries are no lines."""
+    """The first line of the file that holds it, from 1; None where entries are not lines."""
     start: int | None = None
     """The first byte that shows it, in the body of the response."""
     end: int | None = None
@@ -97,7 +97,7 @@ class Report(NamedTuple):
 
     files: tuple[FileProblems, ...] = ()
     skipped: int = 0
-    """Files of folders that are no sessions."""
+    """Files of folders that are not sessions."""
     spread: bool = False
     """Whether it is of a single exchange of a logger, which may belong to a conversation over several files."""
 
@@ -163,7 +163,7 @@ def check_paths_together(
     paths: Sequence[str], ids: Sequence[str], *, name: str = "", api: str | None = None, profile: str | None = None,
     wanted: str = "", stdin: bytes | None = None, listed: bool = False,
 ) -> Report:
-    """Checks several files as one session. A file that only a folder listed and that is no session is counted, not
+    """Checks several files as one session. A file that only a folder listed and that is not a session is counted, not
     reported."""
     if wanted:
         from inspector.report import filters  # its words are made into a table, which most runs do not need
@@ -293,7 +293,7 @@ class FileTask(NamedTuple):
     profile: str | None
     expression: str
     listed: bool
-    """Whether a folder listed it: a file that is no session is then counted and not complained of."""
+    """Whether a folder listed it: a file that is not a session is then counted and not complained of."""
     most: int
     """Bytes that are read at most."""
 

@@ -84,7 +84,7 @@ def from_verdict(*words: str) -> Finder:
 
 
 def cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds turns that end with a held call; it is no error if the call has no arguments and may need none."""
+    """Finds turns that end with a held call; it is not an error if the call has no arguments and may need none."""
     facts = deciding(view, turn)
     for hit in from_verdict("CALL HELD", "CALL NOT RUN")(view, turn):
         yield hit._replace(sure=hit.sure and (facts is None or not _may_lack_arguments(facts)))
@@ -164,7 +164,7 @@ _OPEN_THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>(?!.*</\1>)", re.DOT
 
 
 def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds cut responses whose tokens were nearly all reasoning; it is no error if the turn is complete.
+    """Finds cut responses whose tokens were nearly all reasoning; it is not an error if the turn is complete.
 
     A server without a reasoning parser leaves the reasoning in the text, between marks (`_OPEN_THOUGHT`).
     """

@@ -47,7 +47,7 @@ def totals_line(report: Report) -> str:
     read = count_of(len(report.files), "file")
     empty = sum(not file.turns and not file.error for file in report.files)
     read += f", {empty:,} of them without a turn" if empty else ""
-    skipped = f", {report.skipped:,} files are no sessions" if report.skipped else ""
+    skipped = f", {report.skipped:,} files are not sessions" if report.skipped else ""
     errors = f", {len(report.errors):,} could not be read" if report.errors else ""
     return f"{found} · {len(turns):,} turns, {lost:,} of them not complete · {read}{skipped}{errors}{unread(report)}"
 
@@ -243,7 +243,7 @@ def read_baseline(path: str) -> frozenset[str]:
     """The fingerprints of a baseline.
 
     Raises:
-        CallerError: it is no baseline, or cannot be read.
+        CallerError: it is not a baseline, or cannot be read.
     """
     try:
         value: Any = json.loads(Path(path).read_text("utf-8"))

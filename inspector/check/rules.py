@@ -104,7 +104,7 @@ _EVERY: tuple[CheckRule, ...] = (
         from_findings("judge.", but=_BAD_ARGUMENTS)),
     CheckRule(
         "unreadable-arguments", ERROR, "A call whose arguments no tool can read",
-        "The answer ended under a reason for tools, and the arguments of a call are no JSON, or no object. Arguments "
+        "The answer ended under a reason for tools, and the arguments of a call are not JSON, or no object. Arguments "
         "that are empty or absent are a warning: a tool may need none, though the request does not say so.",
         "`arguments` is absent, and the tool has parameters.",
         "Run nothing; ask for the call again. Declare a tool that needs no arguments with empty `properties`.",
@@ -244,7 +244,8 @@ def rule_named(name: str) -> CheckRule:
     from difflib import get_close_matches
 
     near = get_close_matches(name, RULES, 1)
-    raise CallerError(f"{name!r} is no rule{f'; did you mean {near[0]}?' if near else ''}: `inspector rule` lists them")
+    raise CallerError(f"{name!r} is not a rule{f'; did you mean {near[0]}?' if near else ''}: "
+                          "`inspector rule` lists them")
 
 
 def selected_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequence[str]:

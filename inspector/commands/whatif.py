@@ -344,5 +344,6 @@ def _confirmed(look: BranchRequest, start: Node, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise CallerError("nothing was sent: standard input is no terminal that could confirm it; --yes sends at once")
+        raise CallerError("nothing was sent: standard input is not a terminal that could confirm it; "
+                          "--yes sends at once")
     click.confirm("Ask now?", abort=True, err=True)

@@ -60,7 +60,7 @@ def read(path: Path) -> dict[str, object]:
     """The values of one file, by dotted name.
 
     Raises:
-        CallerError: it cannot be read, is no TOML, or holds what it may not.
+        CallerError: it cannot be read, is not TOML, or holds what it may not.
     """
     try:
         given = tomllib.loads(path.read_text("utf-8"))

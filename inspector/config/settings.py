@@ -306,7 +306,7 @@ def parse_stretches(
     None if no step is given.
 
     Raises:
-        CallerError: one of them has no `=`, or a step that is no number from 1 on.
+        CallerError: one of them has no `=`, or a step that is not a number from 1 on.
     """
     found: dict[int | None, list[str]] = {}
     for text in assignments:

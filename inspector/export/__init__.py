@@ -213,7 +213,7 @@ def write(files: Mapping[str, str], folder: str, force: bool = False) -> list[st
     paths = {Path(folder) / name: content for name, content in files.items()}
     there = [path for path in paths if path.exists()]
     if there and not force:
-        raise CallerError(f"{there[0]}: is there already; --force writes over it")
+        raise CallerError(f"{there[0]}: exists; --force overwrites it")
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         replace_all({path: encode_file(content) for path, content in paths.items()})

@@ -167,7 +167,7 @@ class OtelSpan:
     """The place of the span that it belongs to, in the same sequence; None for a turn's own."""
     events: tuple[SpanEvent, ...] = ()
     error: str | None = None
-    """Why it is no success, in words of ours; None if it is one."""
+    """Why it is not a success, in words of ours; None if it is one."""
     seed: bytes = b""
     """What the ids of a trace are made of; empty but for a turn's own."""
 

@@ -104,7 +104,7 @@ def _json(value: list[Any]) -> str | None:
 SERVICE = "loop-inspector"
 """The name of our service and of our instrumentation."""
 PEACEFUL = frozenset({"completed", "unrecorded"})
-"""Terminal reasons that are no error of themselves."""
+"""Terminal reasons that are not an error of themselves."""
 FAILED: Mapping[Stop, str] = {
     Stop.ERROR: "error", Stop.INTERRUPTED: "interrupted", Stop.CANCELLED: "cancelled",
     Stop.MALFORMED_TOOL_CALL: "malformed_tool_call",

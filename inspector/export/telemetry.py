@@ -38,7 +38,7 @@ from loop_core.turn.trace import Labels, Record, Trace, fold_metrics
 
 _DECLINED = (conventions.ERROR_TYPE,)
 _INT64 = 1 << 63
-"""What a provider claims beyond is no count that an instrument can hold."""
+"""What a provider claims beyond is not a count that an instrument can hold."""
 
 
 def points(view: View, only: Sequence[int] | None = None) -> tuple[OtelPoint, ...]:

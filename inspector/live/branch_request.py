@@ -70,7 +70,7 @@ def branch_request(
     first = _first(parent, settings, since, start, target, can)
     ahead = _ahead(first)
     if ahead.turn.ended:
-        raise CallerError(f"step {since + 1}: nothing would be asked: the turn ends first ({ahead.turn.terminal})")
+        raise CallerError(f"step {since + 1}: no request would be sent: the turn ends first ({ahead.turn.terminal})")
     send = next((effect for effect in ahead.effects if isinstance(effect, Send)), None)
     edits = pending_edits(parent.case, start.turn.record, settings)
     spelled = _spelling(opening, target, [each for each in edits if each[0].exchange == start.opening.index])
@@ -157,7 +157,7 @@ def announcement(wanted: BranchRequest, turn: int) -> list[str]:
     return [*lines, *([NOT_ENCRYPTED] if target.open else [])]
 
 
-NOT_ENCRYPTED = "not encrypted: whoever is on the way reads the request and the key"
+NOT_ENCRYPTED = "not encrypted: anyone on the network path can read the request and the key"
 
 
 def cost_lines(wanted: BranchRequest) -> list[str]:
@@ -169,7 +169,7 @@ def cost_lines(wanted: BranchRequest) -> list[str]:
     requests = count_of(found.requests, "request")
     lines = [f"{found.output:,} tokens out and about {found.input:,} in, in {requests}", f"in: {basis}"]
     if not wanted.target.profile.reasoning_under_cap:
-        lines.append("thinking may come on top: this server is not known to count it under max_tokens")
+        lines.append("thinking may be added: this server is not known to count it under max_tokens")
     return lines
 
 

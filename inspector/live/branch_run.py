@@ -159,7 +159,7 @@ def after_of(end: str, text: str) -> Event:
     if end == "unrecorded":
         return NotRecorded(text)
     if not end:
-        return NotRecorded("The recording of this live run is cut: what came then is not known.")
+        return NotRecorded("The recording of this live run is cut: what came after that is not known.")
     return NotRecorded("What this loop asks for next was never asked live.")
 
 
@@ -244,7 +244,7 @@ def recall(name: str, folder: Path) -> BranchAnswers:
     """The responses of a recorded live run.
 
     Raises:
-        CallerError: it is no name of one, or its recording is not there, or cannot be read.
+        CallerError: it is not a name of one, or its recording is not there, or cannot be read.
     """
     path = file_of(folder, live_run(name))
     try:

@@ -203,7 +203,7 @@ class Driver(Observer):
         """
         live = self.live
         if live.phase is not Phase.WAITING or not isinstance(live.pending, Finish):
-            raise CallerError("a message can be said once the turn has ended")
+            raise CallerError("a new message can be sent only after the turn has ended")
         stepper = live.stepper.following(text, self._sent)
         live.responses.append([])
         self._to(Phase.WAITING, stepper)
@@ -227,7 +227,7 @@ class Driver(Observer):
         """Replaces the body of the request that waits.
 
         Raises:
-            LoopError: it is no request of this format, or holds the key.
+            LoopError: it is not a request of this format, or holds the key.
         """
         refuse_secrets(body, self.start.server)
         self._to(Phase.WAITING, self.stepper.with_body(body))
@@ -260,7 +260,7 @@ class Driver(Observer):
             count, self._edited = len(heard), live.stepper.edited
             self._to(Phase.ASKING)
             event = await source.respond(send, live.stepper.last.turn, request)
-        except LoopError as why:  # a proxy that is no address, credentials that are not there, a file that is
+        except LoopError as why:  # a proxy that is not an address, credentials that are not there, a file that is
             live.problem = str(why)
             self._to(Phase.WAITING)
             return

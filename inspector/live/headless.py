@@ -204,7 +204,7 @@ def start(typed: LiveOptions, settings: Settings) -> LiveStart:
     request, _ = plan_turn(request, server, settings)
     path = typed.record or new_recording(api)
     if os.path.exists(path) and os.path.getsize(path):
-        raise CallerError(f"--record {path}: the file is there already; a recording begins a new one")
+        raise CallerError(f"--record {path}: the file exists; expected a path for a new file")
     return LiveStart(request, server, settings, answers, path)
 
 

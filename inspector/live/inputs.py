@@ -36,7 +36,7 @@ def request_of(api: str, model: str, prompt: str | None, messages: Any | None, s
     elif isinstance(messages, Mapping):
         read = wire(api).read_request(messages)
         if not any(message.parts for message in read.messages):
-            raise CallerError(f"--messages: no request body of {api}: expected one with {wire(api).history}")
+            raise CallerError(f"--messages: not a request body of {api}: expected one with {wire(api).history}")
     else:
         read = _history(api, messages)
     return replace(read, model=model, stream=stream)
@@ -51,7 +51,7 @@ def _history(api: str, messages: Any) -> Request:
         return own
     chat = wire("openai_chat").read_request({"messages": messages})
     if not chat.messages or not all(message.parts for message in chat.messages):
-        raise CallerError(f"--messages: a message without content, or in no form that {api} or a chat has")
+        raise CallerError(f"--messages: a message has no content, or a form that neither {api} nor a chat uses")
     return replace(chat, api=api)
 
 
@@ -59,7 +59,7 @@ def json_file(path: str, option: str) -> Any:
     """The parsed JSON of a file.
 
     Raises:
-        CallerError: it cannot be read, or is no JSON.
+        CallerError: it cannot be read, or is not JSON.
     """
     try:
         files.check_bounds(path)

@@ -71,7 +71,7 @@ class Recorder(RequestClock):
         self.closed = False
         try:
             if os.path.exists(path) and os.path.getsize(path):
-                raise CallerError(f"--record {path}: the file is there already; a recording begins a new one")
+                raise CallerError(f"--record {path}: the file exists; expected a path for a new file")
             new_folder(Path(path).parent)
             self._writer = SessionWriter(path, producer=PRODUCER, **about)
         except OSError as why:

@@ -161,7 +161,7 @@ class Stepper:
             CallerError: there is nothing to say, or `max_follow_ups` is reached.
         """
         if not text.strip():
-            raise CallerError("an empty message says nothing")
+            raise CallerError("the message is empty: expected text")
         most = self.plan.limits.max_follow_ups
         if len(self.past) >= most:
             raise CallerError(f"max_follow_ups ({most}) is reached; it can be raised")
@@ -215,16 +215,16 @@ class Stepper:
         """The turn with another body for the request that waits, sent unchanged.
 
         Raises:
-            LoopError: it is no request of this format.
+            LoopError: it is not a request of this format.
         """
         asked, send = self._sending()
         if asked.body is None:
-            raise CallerError("this request has no body: it fetches an answer that is being made")
+            raise CallerError("this request has no body: it fetches an answer that is still being generated")
         if body == asked.body:
             return self
         read = wire(asked.request.api).read_request(body, asked.url)
         if not any(message.parts for message in read.messages):
-            raise CallerError(f"no request of {asked.request.api}: it holds no messages")
+            raise CallerError(f"not a request of {asked.request.api}: it holds no messages")
         streams = read.stream if "stream" in body else asked.request.stream
         request = replace(read, model=read.model or asked.request.model, stream=streams)
         return self._changed(send._replace(max_tokens=request.max_tokens), asked, request, body, "body")

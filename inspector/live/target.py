@@ -86,7 +86,7 @@ def target_of(
     """
     why = why_not(exchange)
     if why is not None or exchange.request is None:
-        raise CallerError(f"it cannot be asked live: {why}")
+        raise CallerError(f"it cannot be sent live: {why}")
     request = exchange.request if not model else replace(exchange.request, model=model)
     headers = tuple((name.lower(), value) for name, value in exchange.request_headers
                     if name.lower() in KEPT_HEADERS and REDACTED not in value)
@@ -119,11 +119,11 @@ def base_of(url: str, api: str, request: Request) -> str:
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise CallerError("the recording does not say where it was asked; --base-url says it")
+        raise CallerError("the recording does not hold the address of the server; --base-url sets it")
     own, _, own_query = wire(api).path(request).partition("?")
     end = next((end for end in (own, f"{own}/", unquote(own)) if parts.path.endswith(end)), None)
     if end is None:
-        raise CallerError(f"the recorded address {public_url(url)} is none of {api}; --base-url says where to ask")
+        raise CallerError(f"the recorded address {public_url(url)} is not one of {api}; --base-url sets the one to use")
     path = parts.path.removesuffix(end)
     query = "&".join(pair for pair in parts.query.split("&")
                      if pair and REDACTED not in pair and pair not in own_query.split("&"))
@@ -134,7 +134,7 @@ def base_of(url: str, api: str, request: Request) -> str:
         found = urlunsplit((parts.scheme, host, base, query, ""))
         if url_of(Server(api, found), own).partition("?")[0] == wanted_url:
             return found
-    raise CallerError(f"the recorded address {public_url(url)} has no version; --base-url says where to ask")
+    raise CallerError(f"the recorded address {public_url(url)} has no version; --base-url sets the address to use")
 
 
 # -- The greatest possible cost of a live run in tokens, before it is asked for --------------------------------------

@@ -132,7 +132,7 @@ def _streaming(driver: Driver, key: Keys) -> Line:
     flow = driver.live.flow
     assert flow is not None  # noqa: S101 - the phase begins with it
     return (Span(f"{GLYPH} STREAMING", Tone.WARN), Span("  "),
-            Span(f"the answer to request {flow.number}, HTTP {flow.status}, its tokens not told yet"),
+            Span(f"the answer to request {flow.number}, HTTP {flow.status}, its tokens not reported yet"),
             *_meanwhile(driver, key))
 
 
@@ -255,7 +255,7 @@ def _answer(effect: RunTools, place: int, verdict: Verdict, answers: Answers) ->
         return [field("answer", safe(f"not run: {verdict.why}", Tone.WARN))]
     decision = answers.planned(effect, place)
     if decision is None:
-        return [field("answer", Span("none yet: it would be told that there is no such tool", Tone.WARN))]
+        return [field("answer", Span("none yet: the model would be told that there is no such tool", Tone.WARN))]
     if decision.how is How.RUN:
         return [field("answer", Span("its tool answers it"))]
     if decision.how is How.REFUSED:
@@ -328,5 +328,5 @@ def head_of(flow: Flow) -> list[Line]:
     parts = [(Span(f"Response {flow.number}", Tone.TITLE),), (Span("still coming", Tone.WARN),)]
     if flow.status is not None:
         parts.append((Span(f"HTTP {flow.status}"),))
-    parts.append((Span("tokens are told at its end", Tone.DIM),))
+    parts.append((Span("tokens are reported at its end", Tone.DIM),))
     return [join_groups(parts), EMPTY]

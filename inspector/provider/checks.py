@@ -264,13 +264,13 @@ def match_json(request: Request, text: str, name: str) -> None:
     schema = shape.schema
     tool = Tool("answer", schema, dialect=shape.dialect) if isinstance(schema, Mapping) else None
     if schema is not None and (tool is None or not is_usable(tool)):
-        raise RequestError(f"{shape.at}: the schema is no JSON schema", param=shape.at)
+        raise RequestError(f"{shape.at}: the schema is not a JSON schema", param=shape.at)
     if not text:
         return
     try:
         value = from_json(text.encode())
     except ValueError:
-        raise RequestError(f"{shape.at}: the scenario {name} answers with a text that is no JSON",
+        raise RequestError(f"{shape.at}: the scenario {name} answers with a text that is not JSON",
                            param=shape.at) from None
     wrong = schema_problems(tool, value) if tool is not None else ()
     if wrong:

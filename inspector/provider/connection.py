@@ -95,9 +95,9 @@ def read_body(body: bytes) -> Mapping[str, Any]:
     try:
         value = from_json(body)
     except ValueError as why:
-        raise CallerError(f"the body of the request is no JSON: {why}") from None
+        raise CallerError(f"the body of the request is not JSON: {why}") from None
     if not isinstance(value, dict):
-        raise CallerError("the body of the request is no JSON object")
+        raise CallerError("the body of the request is not a JSON object")
     return value
 
 

@@ -56,7 +56,7 @@ HOSTS: Mapping[str, str] = {
     "azure_openai": "https://example.openai.azure.com",
     "oci": "https://inference.generativeai.example.oci.oraclecloud.com",
 }
-"""Where a profile's host names are no whole address."""
+"""Where a profile's host names are not a whole address."""
 
 def url(dialect: Dialect, stream: bool) -> str:
     """The URL of the request: the profile's own host, or a port of this machine."""
@@ -243,7 +243,7 @@ def _case(dialect: Dialect, spelling: Spelling, played: PlayedScenario, pieces: 
     path = f"{played.scenario.name} {dialect.name}"
     exchange = build(raw(dialect, spelling, played, pieces), path, Options())
     if isinstance(exchange, UnbuiltExchange):
-        raise EncodeError(f"{dialect.name} wrote what is not read: {exchange.why}", api=dialect.api)
+        raise EncodeError(f"what {dialect.name} wrote cannot be read: {exchange.why}", api=dialect.api)
     given = Input(path, "dialect", 1)
     return open_case(Loaded((given,), (exchange,), thread([exchange], [[0]])))
 

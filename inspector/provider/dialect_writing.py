@@ -134,11 +134,11 @@ class Standing(NamedTuple):
     number: str
     last: bool
     unsound: bool
-    """The answer ended inside it, or it is no call."""
+    """The answer ended inside it, or it is not a call."""
 
 
 def _carried(call: ToolCall, carried: CutCallForm) -> ResponsePart | None:
-    """What is sent of a call that is no whole one."""
+    """What is sent of a call that is not a whole one."""
     if carried in (CutCallForm.DROPPED, CutCallForm.VALUES):
         return None
     if carried is CutCallForm.MARKUP:

@@ -281,7 +281,7 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
     Fault("paused", _A, Takes.TOKENS, "the provider pauses and can go on", _happens(Moment.PAUSED), 12),
     Fault("error_frame", _A, Takes.TOKENS, "an error comes under HTTP 200, after so many tokens",
           _happens(Moment.FAILED), 12, ends="error"),
-    Fault("malformed_call", _A, Takes.TRUE, "the model writes a call that is no JSON", _malformed, base="call"),
+    Fault("malformed_call", _A, Takes.TRUE, "the model writes a call that is not JSON", _malformed, base="call"),
     Fault("restarted", _A, Takes.TRUE, "a continuation begins the answer anew", _restart, cap=24,
           when=Kind.CONTINUATION, ends="no_progress"),
     Fault("repeated", _A, Takes.CHARACTERS, "a continuation repeats so many characters first", _repeat, 60, cap=36,

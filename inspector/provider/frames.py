@@ -76,7 +76,7 @@ def unreadable(api: str, frame: bytes) -> bytes:
 
 
 def without_text(api: str, frame: bytes) -> bytes | None:
-    """The same delta without text; None if the frame is no delta of text."""
+    """The same delta without text; None if the frame is not a delta of text."""
     found = read(api, frame)
     if found is None:
         return None
@@ -165,7 +165,7 @@ PIECE = 12
 
 
 def apply_quirks(frames: list[bytes], quirks: tuple[Quirk, ...], played: PlayedScenario) -> list[bytes]:
-    """The answer with the server's quirks; end marks that are no JSON (`[DONE]`) stay."""
+    """The answer with the server's quirks; end marks that are not JSON (`[DONE]`) stay."""
     if not quirks:
         return frames
     read = [(_payload(piece), piece) for piece in frames]

@@ -267,9 +267,10 @@ def parse_story(data: bytes, name: str) -> Story:
         raise CallerError(f"{name}: expected UTF-8") from None
     except yaml.MarkedYAMLError as why:
         mark = why.problem_mark or why.context_mark
-        raise CallerError(f"{name}:{mark.line + 1 if mark else 1}: no YAML: {why.problem or why.context}") from None
+        line = mark.line + 1 if mark else 1
+        raise CallerError(f"{name}:{line}: not valid YAML: {why.problem or why.context}") from None
     except yaml.YAMLError as why:
-        raise CallerError(f"{name}: no YAML: {' '.join(str(why).split())}") from None
+        raise CallerError(f"{name}: not valid YAML: {' '.join(str(why).split())}") from None
     if root is None:
         raise CallerError(f"{name}: expected a scenario, and it is empty")
     value = _value(root, ROOT, lines)
@@ -356,13 +357,13 @@ def _first(found: ValidationError, value: Mapping[str, Any], lines: _Lines) -> C
     error = min(errors, key=lambda each: lines.of.get(_known(tuple(each["loc"]), value), 0))
     place = _known(tuple(error["loc"]), value)
     if error["type"] == "missing":
-        return lines.error((*place, str(error["loc"][-1])), "expected, and not there")
+        return lines.error((*place, str(error["loc"][-1])), "expected, but missing")
     if error["type"] == "extra_forbidden":
-        return lines.error(place, "no field is called so")
+        return lines.error(place, "no field has this name")
     said = "; ".join(dict.fromkeys(
         each["msg"].replace("Input should be", "expected").replace("String should", "expected to")
         for each in errors if _known(tuple(each["loc"]), value) == place))
-    return lines.error(place, said if said.startswith("expected") else f"expected otherwise: {said}")
+    return lines.error(place, said if said.startswith("expected") else f"not permitted: {said}")
 
 
 def _known(loc: Sequence[str | int], value: Any) -> Place:

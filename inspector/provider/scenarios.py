@@ -273,7 +273,7 @@ SCENARIOS: Mapping[str, Scenario] = {each.name: each for each in (
     Scenario("context-full", "the context is full before the budget is spent", (_REPORT,), 256, Moment.FULL, 32),
     Scenario("filtered", "a filter or a refusal ends the answer", (_REPORT,), 256, Moment.FILTERED, 8),
     Scenario("paused", "the provider pauses a long turn and can go on", (_REPORT,), 256, Moment.PAUSED, 32),
-    Scenario("malformed-call", "the model writes a call that is no JSON", (_WORDS, _INVALID), 256, Moment.MALFORMED),
+    Scenario("malformed-call", "the model writes a call that is not JSON", (_WORDS, _INVALID), 256, Moment.MALFORMED),
     Scenario("server-fails", "the server fails in the middle of the text", (_REPORT,), 256, Moment.FAILED, 32),
     Scenario("stream-breaks", "the connection is lost inside a call", (_WORDS, _WRITE), 256, Moment.BROKEN, 32),
 )}

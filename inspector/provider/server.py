@@ -50,7 +50,7 @@ def address(listen: str) -> tuple[str, int]:
     """Host and port from `--listen`.
 
     Raises:
-        CallerError: it is no address of this machine itself, or has no port.
+        CallerError: it is not an address of this machine itself, or has no port.
     """
     host, colon, port = listen.rpartition(":")
     host = host.strip("[]")
@@ -64,7 +64,7 @@ def address(listen: str) -> tuple[str, int]:
         loopback = False
     if not loopback:
         raise CallerError(f"--listen {listen}: expected an address of this machine alone (127.0.0.1, ::1 or "
-                          "localhost); the provider asks nobody for a key")
+                          "localhost); the provider checks no key")
     return host, int(port)
 
 
@@ -215,7 +215,7 @@ def serving(
     try:
         found = started[0]
         if isinstance(found, OSError):
-            raise CallerError(f"127.0.0.1:{port}: cannot be listened on: {found.strerror or found}") from None
+            raise CallerError(f"127.0.0.1:{port}: cannot listen there: {found.strerror or found}") from None
         yield Provider(f"http://127.0.0.1:{found}", stories, seen)
     finally:
         loop.call_soon_threadsafe(loop.stop)

@@ -169,7 +169,7 @@ def play_runs(case: Case, record: TurnRecord, links: Sequence[Link], settings: S
         ran = run(case, record, links, settings, number)
         made.extend(ran)
         if len(links) == 1 or stops_at_edit(ran):
-            break  # a run looks at one answer at least; what answered other requests is no part of an edited turn
+            break  # a run looks at one answer at least; what answered other requests is not part of an edited turn
         links, number = links[count_used(case, record, links, settings, ran) :], number + 1
     return made
 

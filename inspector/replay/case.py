@@ -38,7 +38,7 @@ class BranchAnswers:
     results: tuple[ToolResultPart, ...] | None = None
     """What tools answered after the last exchange, where no further request carried it."""
     silent: frozenset[int] = frozenset()
-    """Positions of exchanges that are no answers: sent again, or given up."""
+    """Positions of exchanges that are not answers: sent again, or given up."""
     after: Event = field(default_factory=NotRecorded)
     """How the run ended where no answer ended it."""
     ability: Ability = field(default_factory=Ability)
@@ -68,7 +68,7 @@ class Case:
     live_runs: dict[str, BranchAnswers] = field(default_factory=dict)
     """What live runs from steps of this recording heard, by their names; all cases of one recording share it."""
     silent: frozenset[int] = frozenset()
-    """Exchanges of live runs that are no answers: they were sent again, or given up when the run was cancelled."""
+    """Exchanges of live runs that are not answers: they were sent again, or given up when the run was cancelled."""
     sources: dict[tuple[str | None, int, int], RecordedSource] = field(default_factory=dict)
     """What answers a run, by the live run that it belongs to, its first exchange and how many there are: the same under
     every setting."""
@@ -194,7 +194,7 @@ REQUEST_PLACES: Mapping[TurnPlace, RequestPlace] = {
     TurnPlace.NUDGE: RequestPlace.NUDGE,
     TurnPlace.TOOL_RESULT: RequestPlace.REQUEST,
 }
-"""What the recorded agent did -> the place in the turn. A request or a retry is no place: it begins a run."""
+"""What the recorded agent did -> the place in the turn. A request or a retry is not a place: it begins a run."""
 TURN_PLACES: Mapping[RequestPlace, TurnPlace] = {place: act for act, place in REQUEST_PLACES.items()}
 """Why a request was sent -> what it did; the first of a turn is a request of its own."""
 

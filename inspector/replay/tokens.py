@@ -37,7 +37,7 @@ Split = Callable[[str], Sequence[str]]
 
 
 class Chunks(Protocol):
-    """The chunks of a stream, each kind in order; a chunk that is no text makes them unusable."""
+    """The chunks of a stream, each kind in order; a chunk that is not text makes them unusable."""
 
     @property
     def text(self) -> Sequence[str]:
@@ -381,7 +381,7 @@ def _pieces(encoding: Any, text: str) -> Iterator[str]:
     """The text token by token; bytes that end inside a character wait for the token that completes it."""
     for start in range(0, len(text), BLOCK):
         waiting = b""
-        block = text[start : start + BLOCK].encode("utf-8", "replace").decode()  # a lone surrogate is no text
+        block = text[start : start + BLOCK].encode("utf-8", "replace").decode()  # a lone surrogate is not text
         for token in encoding.decode_tokens_bytes(encoding.encode_ordinary(block)):
             waiting += token
             try:

@@ -241,7 +241,7 @@ def indent_value(value: Any, level: int = 0) -> str:
     try:
         said = to_json(value, indent=1, ensure_ascii=True)
     except ValueError:
-        said = None  # a lone surrogate is no text to it
+        said = None  # a lone surrogate is not text to it
     text = json.dumps(value, indent=1) if said is None or _differs(said) else said.decode()
     return text.replace("\n", f"\n{' ' * level}") if level else text
 

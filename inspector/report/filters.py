@@ -30,7 +30,7 @@ class FilterError(CallerError):
 
 
 class UnknownTermError(FilterError):
-    """A word of the expression is no term; `word` is what was typed."""
+    """A word of the expression is not a term; `word` is what was typed."""
 
     def __init__(self, column: int, word: str, offer: str = "") -> None:
         self.word = word
@@ -87,7 +87,7 @@ def parse(text: str) -> Filter:
         raise FilterError(deepest[DEEPEST].at, f"more than {DEEPEST} brackets and negations")
     test, rest = _either(tokens, 0, len(text) + 1)
     if rest < len(tokens):
-        raise FilterError(tokens[rest].at, f"{tokens[rest].mark!r} closes nothing")
+        raise FilterError(tokens[rest].at, f"{tokens[rest].mark!r} closes no bracket")
     patterns = frozenset(seen["pattern"] for seen in _TOKEN.finditer(text) if seen["pattern"])
     return Filter(text.strip(), test, patterns)
 
@@ -151,7 +151,7 @@ def _tokens(text: str) -> list[_Token]:
 def _unreadable(rest: str) -> str:
     if rest.startswith("~"):
         return f"expected ~ with one of {' '.join(PATTERNS)} and a regular expression, such as ~t report"
-    return f"{rest[0]!r} begins no term; expected a word such as stop:max_tokens, held, attempt>1 or ~t text"
+    return f"{rest[0]!r} does not begin a term; expected a word such as stop:max_tokens, held, attempt>1 or ~t text"
 
 
 def _term(match: re.Match[str], column: int) -> Test:
@@ -168,7 +168,7 @@ def _term(match: re.Match[str], column: int) -> Test:
     if name in WORDS:
         raise FilterError(match.start("op") + 1, f"{name} is a word, not a number: expected {name}:VALUE")
     if name in FLAGS:
-        raise FilterError(match.start("op") + 1, f"{name} stands alone")
+        raise FilterError(match.start("op") + 1, f"{name} takes no value")
     raise UnknownTermError(column, name)
 
 
@@ -210,14 +210,14 @@ def _flag(name: str, column: int) -> Test:
     row = FLAGS.get(name)
     if row is None:
         known = name in WORDS or name in NUMBERS
-        raise FilterError(column, f"{name} wants a value, such as {name}:…") if known else (
+        raise FilterError(column, f"{name} needs a value, such as {name}:…") if known else (
             UnknownTermError(column, name))
     return _once(lambda look: look.flag(name)) if row.of_response is not None else lambda look: look.flag(name)
 
 
 def _word(name: str, op: str, value: str, column: int) -> Test:
     if not value:
-        raise FilterError(column, f"{name} wants a value; {name}:* is any")
+        raise FilterError(column, f"{name} needs a value; {name}:* matches any")
     wanted = re.compile(translate(value), re.IGNORECASE)
     values = {each.casefold(): each for term, each in _closed_values() if term == name}
     if values and not any(map(wanted.match, values)):
@@ -246,10 +246,10 @@ def _number(name: str, op: str, value: str, column: int) -> Test:
     plain = value.replace(",", "").replace("_", "")
     share = plain.endswith("%")
     if re.fullmatch(r"\d{1,15}(\.\d{1,6})?%?", plain) is None:
-        raise FilterError(column, f"{value!r} is no number; expected {name}{op}1")
+        raise FilterError(column, f"{value!r} is not a number; expected {name}{op}1")
     row, wanted, compare = NUMBERS[name], float(plain.rstrip("%")), OPERATORS[op]
     if share and row.share is None:
-        raise FilterError(column, f"{name} has no limit to be a share of")
+        raise FilterError(column, f"{name} has no limit that % could be a share of")
 
     def test(look: FilterPlace) -> bool:
         found = look.number(name, share)
@@ -267,7 +267,7 @@ def _pattern(name: str, regex: str, column: int, regex_column: int) -> Test:
             warnings.simplefilter("ignore")  # Python warns of what may change its meaning one day, on standard error
             wanted = re.compile(regex, re.IGNORECASE | re.DOTALL)
     except re.error as why:
-        raise FilterError(regex_column + (why.pos or 0), f"the regular expression is wrong: {why.msg}") from None
+        raise FilterError(regex_column + (why.pos or 0), f"the regular expression is invalid: {why.msg}") from None
     return _once(lambda look: wanted.search(look.text(name)) is not None)
 
 

@@ -146,8 +146,8 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
     if claimed is not None:
         size = text_bytes(exchange.response)
         message = (
-            f"usage claims {claimed:,} output tokens: the text has {size:,} bytes, and nothing tells of so many that "
-            "were not sent; no simulation goes by the claim"
+            f"usage claims {claimed:,} output tokens: the text has {size:,} bytes, and nothing accounts for "
+            "so many that were not sent; simulations ignore the claim"
         )
         told = Finding(provenance.IMPOSSIBLE, Severity.WARNING, message)
         yield ReportedFinding(provenance.finding(exchange, told), link.index, turn)
@@ -179,7 +179,7 @@ def _late_answers(case: Case) -> dict[tuple[str, int | None], list[ToolResultPar
 def _ran(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart], turn: str
 ) -> Iterable[ReportedFinding]:
-    """What the recorded agent made of a held call: it ran it where a result that is no error answers it."""
+    """What the recorded agent made of a held call: it ran it where a result that is not an error answers it."""
     stop = case.judged[index].stop
     for verdict, answer, child in _answered(case, index, children, late):
         where = f"request of response {child}" if child is not None else "recording"
@@ -256,8 +256,8 @@ _OF_THE_CALL = re.compile(r"\b(?:calls?|arguments?|payload|json|not (?:been )?(?
 def _refuses(answer: ToolResultPart) -> bool:
     """Whether a result says that its call did not run: many formats have no mark for it, only words.
 
-    A result that is itself truncated (`[output truncated]`) is no refusal: it must speak of the call, and at once. Nor
-    is an error: a tool that ran may have failed.
+    A result that is itself truncated (`[output truncated]`) is not a refusal: it must speak of the call, and at once.
+    Nor is an error: a tool that ran may have failed.
     """
     if refusal(answer) is not None:
         return True

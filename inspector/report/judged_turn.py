@@ -95,7 +95,7 @@ class JudgedTurn(NamedTuple):
     held: tuple[tuple[int, Verdict], ...]
     """Every held call of the turn with the position of its response; where the agent ran some, only those."""
     worst: int
-    """The position of the response that decides: the last whose effective reason is no clean end, else the last."""
+    """The position of the response that decides: the last whose effective reason is not a clean end, else the last."""
     word: Stop
     """Its effective reason; `cancelled` where a run that was asked live was given up."""
     stopped: bool = False

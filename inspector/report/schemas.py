@@ -169,7 +169,7 @@ class ResponseModel(_Model):
 class SimulationModel(_Model):
     """How a simulated response was made: the known output, cut again at a budget."""
 
-    basis: str = Field(description="What told where tokens end.")
+    basis: str = Field(description="How the token boundaries were found.")
     note: str = Field(description="The same in words, with the figures.")
     budget: int | None = Field(description="The output cap that was sent; null where there was none.")
     tokens: int = Field(description="Output tokens of this answer, by the basis.")

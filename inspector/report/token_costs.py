@@ -84,7 +84,7 @@ def response_cost(facts: ResponseFacts, table: PriceTable) -> ResponseCost:
     """The cost of a response by a price table."""
     exchange = facts.exchange
     if facts.simulated:
-        return ResponseCost(None, "nobody was asked")
+        return ResponseCost(None, "no provider was asked")
     names = [exchange.response.model, exchange.request.model if exchange.request is not None else None]
     found = [price for name in names if (price := table.of(name)) is not None]
     if not found:

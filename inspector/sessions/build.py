@@ -1,6 +1,7 @@
 """Decodes raw exchanges: finds the API, decodes the request and the response, and masks credentials.
 
-Knows no file format and nothing of threading. What is no LLM traffic, or traffic that is not read, is reported by name.
+Knows no file format and nothing of threading. What is not LLM traffic, or is traffic that is not read, is named in its
+report.
 
 The first half masks credentials that no single run of bytes holds: a server spelled them over several events, or an
 answer over segments. They are found in the text that the pieces make, and each piece is masked where it stands in the
@@ -216,7 +217,7 @@ class UnbuiltExchange(NamedTuple):
     why: str
     other: str | None = None
     undecodable: bool = False
-    """The bytes are no body of the API."""
+    """The bytes are not a body of the API."""
 
 
 def build(
@@ -238,7 +239,7 @@ def build(
             response = _decoded(api, body, raw.status, headers, request, chosen.profile, raw.end)
         except DecodeError as why:
             if raw.end is not TransportEnd.CUT:
-                return UnbuiltExchange(f"no {api} response: {why}", undecodable=True)
+                return UnbuiltExchange(f"not a {api} response: {why}", undecodable=True)
             raw.recorded, body = False, b""  # too little of it was recorded to tell what it is
             response = _not_recorded(raw, api, headers, request)
         silent = raw.recorded and _says_nothing(response, request) and _may_be_other(raw, response, options)

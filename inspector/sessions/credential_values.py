@@ -30,7 +30,7 @@ _WORDS = frozenset({
     "this", "xxx", "xxxx", "xxxxx", "invalid", "wrong", "incorrect", "missing", "empty", "expired", "reset",
     "protected", "manager", "policy", "hash", "hashed", "authentication",
 })
-"""Values of a password that are no password: types, prose, placeholders."""
+"""Values of a password that are not a password: types, prose, placeholders."""
 
 _IDENTIFIER = re.compile(r"[$@%&*!]?[A-Za-z_][\w]*(?:(?:\.|->|::)[A-Za-z_]\w*)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 

@@ -19,7 +19,7 @@ SHORT = b"[masked]"
 """The mask in a text where one that says more does not fit."""
 
 NUMBER = "a number as a password"
-"""Nines stand for it, or what holds it were no JSON any more."""
+"""Nines stand for it, or what holds it were not JSON any more."""
 
 
 class CredentialSpan(NamedTuple):

@@ -147,7 +147,7 @@ class HistoryTree:
         if found is None:
             try:
                 found = json.dumps(from_json(raw.encode()), sort_keys=True) if raw.strip() else "{}"
-            except (ValueError, TypeError):  # a lone surrogate is no text to the parser
+            except (ValueError, TypeError):  # a lone surrogate is not text to the parser
                 found = raw.strip()
             self._parsed[raw] = found
         return found
@@ -236,7 +236,7 @@ class SeatedExchange:
     text: str
     calls: tuple[ToolCall, ...]
     cut: bool
-    """It did not end cleanly, a call in it is no complete JSON, or its budget was spent."""
+    """It did not end cleanly, a call in it is not a complete JSON, or its budget was spent."""
     failed: bool
     joined: str = ""
     """The text of the chain of continuations that it ends."""
@@ -287,5 +287,5 @@ def _unparsed(call: ToolCall) -> bool:
         return False
     try:
         return not isinstance(from_json(call.arguments.encode()), dict)
-    except (ValueError, TypeError):  # a lone surrogate is no text to the parser
+    except (ValueError, TypeError):  # a lone surrogate is not text to the parser
         return True

@@ -85,7 +85,7 @@ class SessionWriter:
         """Writes one record.
 
         Raises:
-            ValueError: it is no record of the format.
+            ValueError: it is not a record of the format.
         """
         from inspector.sessions.native_models import clean
 
@@ -222,7 +222,7 @@ class _Reader:
             return
         kind = record.get("type") if isinstance(record, dict) else None
         if not isinstance(kind, str):
-            self.reading.notices.append(f"line {number + 1} is no record: expected a JSON object with a `type`")
+            self.reading.notices.append(f"line {number + 1} is not a record: expected a JSON object with a `type`")
             return
         needed = FIELDS.get(kind)
         if needed is None:
@@ -378,7 +378,7 @@ def _time(record: Mapping[str, Any]) -> float | None:
     """Milliseconds since the request was sent; a time before that is none, and said to be so.
 
     Raises:
-        ValueError: it is no time; what else the record holds has been taken.
+        ValueError: it is not a time; what else the record holds has been taken.
     """
     ms = record.get("ms")
     found = traffic.number(ms)

@@ -61,7 +61,7 @@ class Payload(Record):
 
 
 class RequestRecord(Payload):
-    """A request as it was sent; its body is `body`, or `text` or `base64` where it is no JSON."""
+    """A request as it was sent; its body is `body`, or `text` or `base64` where it is not JSON."""
 
     type: Literal["request"]
     id: str = Field(description="Names the exchange in the records that follow.")
@@ -203,7 +203,7 @@ def clean(record: BaseModel | Mapping[str, Any]) -> str:
     """The line that is written for a record: checked, without credentials, absent fields left out.
 
     Raises:
-        ValueError: it is no record of the format; the text says which field and what was expected.
+        ValueError: it is not a record of the format; the text says which field and what was expected.
     """
     given = record.model_dump() if isinstance(record, BaseModel) else dict(record)
     try:

@@ -69,7 +69,7 @@ def open_paths(
 
 
 def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Loaded | None:
-    """The content of the whole lines within the first `size` bytes of a file; None if that is no session of its own.
+    """The content of the whole lines within the first `size` bytes of a file; None if that is not a session of its own.
 
     Raises:
         CallerError: there is no such API or profile.
@@ -295,7 +295,7 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
     """A file of a folder: why it is none of a session, or what was read of it, and of those beside it."""
     try:
         if not stat.S_ISREG(os.stat(name).st_mode):
-            return f"{name}: no regular file", []
+            return f"{name}: not a regular file", []
         files.check_bounds(name)
         with open(name, "rb") as file:
             head = file.read(HEAD)

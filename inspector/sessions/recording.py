@@ -264,7 +264,7 @@ catch these around each, so that a kind that nobody thought of never hides the r
 
 def unusable(why: Exception) -> str:
     """The notice about a row that raised one of the `ODD` errors."""
-    return f"holds a value of an unexpected kind ({type(why).__name__})"
+    return f"holds a value of an unexpected type ({type(why).__name__})"
 
 
 class Options(NamedTuple):
@@ -306,7 +306,7 @@ class RawExchange:
     again: bool = False
     """Whether the recorder itself sent the request before once more, which got no answer."""
     recorded_place: TurnPlace | None = None
-    """What the recorder itself says that the request did, where that is no new message and no tool result."""
+    """What the recorder itself says that the request did, where that is not a new message and no tool result."""
     simulated: bool = False
     """Nobody was asked: the answer was made from a table of dialects."""
     messages: tuple[int, ...] = ()

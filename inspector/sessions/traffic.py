@@ -3,7 +3,7 @@
 Owns the table of LLM traffic that is not read (so that it is named, not dropped in silence). Knows no file format and
 no field of any wire format: it asks the formats themselves.
 
-JSON that is no UTF-8, or holds bare control characters, is read here as well, in a slower second attempt.
+JSON that is not UTF-8, or holds bare control characters, is read here as well, in a slower second attempt.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ESCAPE = re.compile(
 )
 _NUMBER = re.compile(r"(?<=[:\[,])\s*-?[0-9][-+0-9.eE]*\Z")
 _LARGEST = 1e18
-"""Milliseconds of thirty million years: what is larger is no time."""
+"""Milliseconds of thirty million years: what is larger is not a time."""
 
 
 def loads(text: str | bytes) -> Any:
@@ -47,7 +47,7 @@ def reparse(text: str | bytes) -> Any:
     """The value of a JSON text that the fast parser refused.
 
     Raises:
-        ValueError: it is no JSON in this way either.
+        ValueError: it is not JSON in this way either.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
@@ -61,7 +61,7 @@ def parse_beginning(text: str) -> Any:
     """The readable beginning of a cut JSON value; a number at the cut is left out, since it may be incomplete.
 
     Raises:
-        ValueError: it is no beginning of one.
+        ValueError: it is not a beginning of one.
     """
     return from_json_prefix(_NUMBER.sub("", text).encode("utf-8", "replace"))
 

@@ -2,7 +2,7 @@
 
 Three tables: hints after a cut, calls that did not run, lost connections. A user message after a cut is
 a continuation only if a row here knows it, or if it quotes what was cut: all else that a user says is a new turn. A
-result that says that its call did not run is no answer of the tool. Those wordings are constants of the agents, so
+result that says that its call did not run is not an answer of the tool. Those wordings are constants of the agents, so
 each is searched at the beginning of a text and nowhere else: a file that a tool has read may hold any sentence.
 """
 

@@ -121,7 +121,7 @@ def _empty(name: str) -> str:
 
 
 # -- The editor for a request's body ---------------------------------------------------------------------------------
-# JSON as it will be sent. Text that is no JSON, or no request, is refused with its place.
+# JSON as it will be sent. Text that is not JSON, or no request, is refused with its place.
 
 
 class NotJSONError(ValueError):
@@ -220,7 +220,7 @@ class _MisplacedError(Exception):
 
 
 def _refused(word: str) -> NoReturn:
-    raise _MisplacedError(word, f"{word} is no JSON")
+    raise _MisplacedError(word, f"{word} is not JSON")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

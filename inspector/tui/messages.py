@@ -115,7 +115,7 @@ class TurnsRead(Message):
 
 @dataclass(eq=False, repr=False)
 class SessionWanted(Message):
-    """The user wants to open a session that is no file."""
+    """The user wants to open a session that is not a file."""
 
     session: OpenSession
 

@@ -250,7 +250,7 @@ class ProvidersScreen(TableScreen):
         if typed is None:
             return
         if plain and not (plain.isdecimal() and 1 <= int(plain[:9]) <= MOST):
-            self.note = f"{typed!r} is no budget: 1 to {MOST:,}"
+            self.note = f"{typed!r} is not a budget: 1 to {MOST:,}"
             return
         self._ask(replace(self.asked, budget=int(plain) if plain else None))
 

@@ -50,9 +50,9 @@ class OpenSession:
     case: Case
     original: Run
     title: str = ""
-    """What it is called, where it is no file."""
+    """What it is called, where it is not a file."""
     before: str = ""
-    """The command line that writes it to its path, where it is no file."""
+    """The command line that writes it to its path, where it is not a file."""
     followed: FollowedView | None = None
     """What reads on where its files grow; None if they are not followed."""
 

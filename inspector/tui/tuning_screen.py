@@ -244,7 +244,7 @@ class TuneScreen(Screen[int | None]):
             return
         count, plain = len(self.table.case.loaded.turns), text.strip().replace(",", "")
         if not plain.isdecimal() or int(plain) > count:
-            self.note = f"{text!r} is no turn: 1 to {count:,}, or 0 for all of them"
+            self.note = f"{text!r} is not a turn: 1 to {count:,}, or 0 for all of them"
             return
         self._to_turn(int(plain))
 

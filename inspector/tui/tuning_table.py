@@ -68,7 +68,7 @@ class TuningTable:
         """The keys of the runs that were opened from it."""
         self.paths: tuple[str, ...] = ()
         self.before = ""
-        """The command line that writes the session to its path, where it is no file."""
+        """The command line that writes the session to its path, where it is not a file."""
         self.name = "session"
         """What its files are called after."""
         self.show = next(iter(SHOWS))

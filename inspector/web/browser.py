@@ -158,7 +158,7 @@ def cells(value: Any, name: str) -> int:
     """A number of columns or rows, at most the number that is drawn.
 
     Raises:
-        FrameError: it is no positive whole number.
+        FrameError: it is not a positive whole number.
     """
     if type(value) is not int or value < 1:
         raise FrameError(f"{name}: expected a whole number from 1")

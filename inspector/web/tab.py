@@ -121,7 +121,7 @@ class Tab(AppService):
             await self._hand_on(self._takes, self._takes[1](text))
 
     async def _hand_on(self, takes: tuple[WriteBytes, WriteText], writing: Awaitable[None]) -> None:
-        """Writes to the browser; one that has gone is no end of the process, which `over` alone tells."""
+        """Writes to the browser; one that has gone is not an end of the process, which `over` alone tells."""
         try:
             await writing
         except (ConnectionError, asyncio.CancelledError):
@@ -188,8 +188,7 @@ class Tab(AppService):
             await super().set_terminal_size(width, height)
 
     async def run(self) -> None:
-        """Passes the process's output to the page until the process or the page ends; a cancelled reader is no error.
-        """
+        """Passes the process's output to the page until either ends; a cancelled reader is not an error."""
         with suppress(asyncio.CancelledError, ConnectionError):
             await super().run()
 

@@ -66,7 +66,7 @@ def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
     """Parses `NAME=SPEC` words of a command line, one axis each.
 
     Raises:
-        CallerError: an unknown name, a name twice, a value that is no number or out of range, too many cells.
+        CallerError: an unknown name, a name twice, a value that is not a number or out of range, too many cells.
     """
     axes: list[Axis] = []
     full = {**{short: name for name, short in SHORT.items()}, **OLDER}
@@ -76,7 +76,7 @@ def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
         if not equals:
             raise CallerError(f"--grid {text!r}: expected NAME=SPEC, such as continuation_max_attempts=1..6")
         if name not in NAMES:
-            raise CallerError(f"--grid {name!r}: no limit that a replay looks at; expected one of {', '.join(NAMES)}")
+            raise CallerError(f"--grid {name!r}: not a limit that a replay uses; expected one of {', '.join(NAMES)}")
         if any(axis.name == name for axis in axes):
             raise CallerError(f"--grid {name}: given twice; put all values into one list")
         axes.append(Axis(name, values_of(name, spec)))
@@ -129,7 +129,8 @@ def _part(name: str, text: str) -> Iterable[Value]:
         return (int(text),)
     match = _RANGE.fullmatch(text)
     if match is None:
-        raise CallerError(f"--grid {name}: {text!r} is no number and no range such as 1..6, 64..512/64 or 64..4096*2")
+        raise CallerError(f"--grid {name}: {text!r} is neither a number nor a range such as "
+                          "1..6, 64..512/64 or 64..4096*2")
     low, high, by = int(match[1]), int(match[2]), int(match[4] or 1)
     if low > high:
         raise CallerError(f"--grid {name}: {text!r} begins above its end")

@@ -42,7 +42,7 @@ def _lines(branch: Branch) -> Iterator[str]:
     yield from (f"token boundaries: {line}" for line in boundaries(branch))
     if branch.difference is not None:
         old, new = (_step(view, branch.difference) for view in (branch.original, branch.view))
-        became = f"{old} is given another text" if old == new else f"{old} became {new}"
+        became = f"{old} has another text" if old == new else f"{old} became {new}"
         yield f"first difference: step {branch.difference + 1}, {became}"
     alike = []
     turns = zip(branch.original.turns, branch.view.turns, strict=True)
@@ -220,7 +220,7 @@ def restore_tree(original: View, store: Store) -> tuple[Tree, list[str]]:
     for key, act in store.kept.branches.items():
         parent = known.get(act["parent"])
         if parent is None:
-            notices.append(f"branch {key}: the run that it was made from is not there")
+            notices.append(f"branch {key}: the run that it was made from is missing")
             continue
         try:
             told = load_live_runs(original, live_in(act["settings"]), store.folder)

@@ -125,11 +125,11 @@ def check(path: str | None, paths: Sequence[str], force: bool, option: str = "--
         if not target.is_file():
             return
         if any(given != "-" and os.path.exists(given) and target.samefile(given) for given in paths):
-            raise CallerError(f"{option} {one_line(path)}: that is a session that was read; it stays as it is")
+            raise CallerError(f"{option} {one_line(path)}: this session was read; expected another path")
     except OSError as why:
         raise CallerError(f"{option} {one_line(path)}: cannot be written: {why.strerror}") from why
     if not force:
-        raise CallerError(f"{option} {one_line(path)}: is there already; --force writes over it")
+        raise CallerError(f"{option} {one_line(path)}: exists; --force overwrites it")
 
 
 def save(path: str | None, content: Callable[[], str], option: str = "--csv") -> None:

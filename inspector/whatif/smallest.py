@@ -284,7 +284,7 @@ class Knee:
 
     @property
     def budget(self) -> int | None:
-        """The smallest max_tokens that is enough; None if that is no axis."""
+        """The smallest max_tokens that is enough; None if that is not an axis."""
         return None if self.edge is None else self.edge.budget
 
 

@@ -298,7 +298,7 @@ class Store:
             self._header = True
         elif not isinstance(act, dict) or not self._header or not _fits(act):
             self._tell(f"{self.path}: line {number}: " + (
-                "cut; it is kept and not read" if act is None else "no act that is known here; it is kept"))
+                "cut; it is kept and not read" if act is None else "an unknown act; it is kept"))
         else:
             _fold(self.kept, act)
 

@@ -47,7 +47,7 @@ LONGEST_MARK = 32
 LINE_END = 10
 """Stands in no mark, so that none is begun by a piece that ends with it, as events do."""
 UNREADABLE = "decode"
-"""The type of the error that stands for a body which is no answer of its format."""
+"""The type of the error that stands for a body which is not an answer of its format."""
 AT_ONCE = 4_096
 """Bytes that are decoded together while a stream comes: an event by itself costs several times as much."""
 

@@ -72,7 +72,7 @@ def outgoing(turn: Turn, send: Send) -> Request:
     if send.method is Method.TOKEN:
         token = turn.evaluation.response.continuation_token if turn.evaluation else None
         if token is None:
-            raise CallerError("a continuation token is to be sent, and the last response brought none")
+            raise CallerError("a continuation token is to be sent, but the last response held none")
         changes["continuation_token"] = token
         if turn.evaluation is not None and is_chained(turn.request) and turn.request.extra.get("store") is not False:
             changes |= {"previous_id": turn.evaluation.response.id, "messages": _lead(turn)}
@@ -102,7 +102,7 @@ def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
             raise CallerError("the request is of a chain whose responses are not stored (store: false), so nothing can "
                               "go on from the last one")
         if last is None or last.id is None:
-            raise CallerError("the history is kept by the server, and the last response has no id to go on from")
+            raise CallerError("the history is kept by the server, but the last response has no id to go on from")
         changes["previous_id"] = last.id
     changes["messages"] = (*_lead(turn), *(_unrun(turn) if on_top else ()), *_new(turn, send))
     return changes
@@ -159,18 +159,18 @@ def messages_of(prompt: str | Messages) -> tuple[Message, ...]:
     """A prompt as messages; a plain text becomes a message of the user.
 
     Raises:
-        CallerError: it is empty, or one of them is no message.
+        CallerError: it is empty, or one of them is not a message.
     """
     given = [Message(Role.USER, (TextPart(prompt),))] if isinstance(prompt, str) else list(prompt)
     found = tuple(each if isinstance(each, Message) else _message(each) for each in given)
     if not found or not all(message.parts for message in found) or prompt == "":
-        raise CallerError("there is nothing to ask: expected a text, or messages that have content")
+        raise CallerError("there is nothing to send: expected a text, or messages that have content")
     return found
 
 
 def _message(value: Any) -> Message:
     if not isinstance(value, Mapping) or value.get("role") not in ROLES:
-        raise CallerError(f"no message: expected a mapping whose role is one of {', '.join(sorted(ROLES))}")
+        raise CallerError(f"not a message: expected a mapping whose role is one of {', '.join(sorted(ROLES))}")
     (message,) = decode_request("openai_chat", {"messages": [value]}).messages
     return message
 
@@ -215,7 +215,7 @@ def live_request_for(server: Server, send: Send, turn: Turn, number: int) -> Liv
     if send.method is Method.POLL:
         polled = turn.evaluation.response.id if turn.evaluation else None
         if not polled:
-            raise CallerError("a response is to be fetched again, and it has no id")
+            raise CallerError("a response is to be fetched again, but it has no id")
         request = replace(request, previous_id=polled, stream=False)
     return live_request(server, request, send, number)
 

@@ -50,7 +50,7 @@ def _client(connection: Connection, kind: type[_Client], transport: type[Any], s
     except ImportError:
         raise CallerError("a SOCKS proxy needs another package: pip install 'httpx[socks]'") from None
     except (httpx.InvalidURL, ValueError):
-        raise CallerError("the proxy is no address (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY): expected "
+        raise CallerError("the proxy is not an address (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY): expected "
                           "http://HOST:PORT") from None
 
 

@@ -196,14 +196,14 @@ def parse(raw: str | None) -> Arguments:
             return Arguments(shape, None, len(raw), f"the string that begins at character {why.pos} is not closed")
         return Arguments(shape, stopped_at=why.pos, problem=_lower(why.msg))
     except UnicodeEncodeError:
-        return Arguments(ArgumentShape.INVALID, stopped_at=len(raw), problem="a lone surrogate, which is no character")
+        return Arguments(ArgumentShape.INVALID, stopped_at=len(raw), problem="a lone surrogate, not a character")
     except ValueError as why:  # a key twice, NaN, a number too long to read
         return Arguments(ArgumentShape.INVALID, stopped_at=len(raw), problem=str(why))
     except RecursionError:
         return Arguments(ArgumentShape.INVALID, stopped_at=0, problem="nested too deeply")
     if not isinstance(value, dict):
         kind = _KINDS.get(type(value), "number")
-        return Arguments(ArgumentShape.NOT_OBJECT, stopped_at=0, problem=f"a JSON {kind} where an object is due")
+        return Arguments(ArgumentShape.NOT_OBJECT, stopped_at=0, problem=f"a JSON {kind} where an object is expected")
     return Arguments(ArgumentShape.COMPLETE, value, len(raw))
 
 
@@ -245,7 +245,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"the key {twice!r} stands twice")
+        raise ValueError(f"the key {twice!r} occurs twice")
     return value
 
 
@@ -257,7 +257,7 @@ def _finite(digits: str) -> float:
 
 
 def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 # The standard library's parser, not the fast one: it can refuse a key that stands twice and `NaN`, which other parsers

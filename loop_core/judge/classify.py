@@ -115,7 +115,7 @@ def ended_wordless(case: JudgeCase, stop: StopReason) -> Correction | None:
     whole = not response.streaming and response.size > 0 and response.transport_end is TransportEnd.EOF
     if not (whole or response.saw_done):
         return None
-    said = f"the {'stream ended' if response.streaming else 'body is whole'}, and no stop reason stands in it"
+    said = f"the {'stream ended' if response.streaming else 'body is whole'}, and it holds no stop reason"
     return Correction(Stop.UNKNOWN, NO_WORD, stop.evidence[0].at, said)
 
 
@@ -352,7 +352,7 @@ def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
     if word.normalized is Stop.UNKNOWN and word.raw and word.detail is None:
         at = response.stop_reason.evidence[0].at if response.stop_reason.evidence else None
         found.append(Finding("stop.unknown_word", Severity.WARNING,
-                             f"{response.stop_reason.raw!r} is no known stop reason of {response.api}", at))
+                             f"{response.stop_reason.raw!r} is not a known stop reason of {response.api}", at))
     usage = response.usage
     if stop.normalized is Stop.MAX_TOKENS and usage and usage.reasoning_tokens and usage.output_tokens:
         left = usage.visible_tokens
@@ -384,7 +384,7 @@ def is_phantom(call: ToolCall) -> bool:
 def _promotes(response: ChatResponse, request: Request | None) -> bool:
     """Whether the calls under an end of turn are complete: each closed, and its payload whole.
 
-    What a schema says of them is no part of it: a call that is refused was made all the same, and gets its error.
+    What a schema says of them is not part of it: a call that is refused was made all the same, and gets its error.
     """
     tools: Mapping[str, Tool] = {tool.name: tool for tool in request.tools} if request else {}
     calls = [call for call in response.tool_calls if not is_phantom(call)]

@@ -67,7 +67,7 @@ def admit(call: ToolCall, judged: Judgement, tool: Tool | None = None, declared:
         return Verdict(call, Admission.HELD, "gate.phantom", "the call has neither a name nor arguments")
     if call.other_arguments is not None:
         return Verdict(call, Admission.HELD, "gate.contradiction",
-                       "the provider sent two different texts of its arguments, and nothing tells which is meant")
+                       "the provider sent two different texts of its arguments, and nothing shows which is meant")
     reason = Stop.MAX_TOKENS if judged.cap_reached else judged.stop.normalized  # seed 001: a budget cut without a word
     reading = parse_call(call)
     shape_problem = _incomplete(call, reading, tool, judged.stop)
@@ -163,7 +163,7 @@ def _stopped(reading: Arguments) -> str:
 
 
 LONGEST_MARK = 200
-"""A longer text is no name of anything, and may well be worded otherwise when it comes again."""
+"""A longer text is not a name of anything, and may well be worded otherwise when it comes again."""
 SHOWN_CHARS = 80
 
 DistinctArguments = Mapping[str, Any]

@@ -105,7 +105,7 @@ def _saying(parts: Sequence[MessagePart], text: str) -> list[MessagePart]:
 
 
 def _with_arguments(call: ToolCall) -> ToolCall:
-    """The call with `{}` where it has no arguments: an empty string is no JSON, and is refused for ever."""
+    """The call with `{}` where it has no arguments: an empty string is not JSON, and is refused for ever."""
     if call.kind is CallKind.FUNCTION and not (call.arguments or "").strip():
         return call._replace(arguments="{}")
     return call
@@ -124,7 +124,7 @@ def hint_message(anchor: str = "", system: bool = True, mark: str = QUOTE_MARKS[
 
 
 def anchor_of_hint(message: Message) -> str:
-    """The words that our hint asks the model to quote first; empty if it asks for none, or is no hint of ours."""
+    """The words that our hint asks the model to quote first; empty if it asks for none, or is not a hint of ours."""
     mark = mark_of_hint(message)
     return message.text.rpartition(quote_request(mark))[2].removesuffix(f"</{mark}>") if mark else ""
 

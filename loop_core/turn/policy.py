@@ -52,7 +52,7 @@ class Signal(StrEnum):
     EMPTY = "EmptyAnswer"
     """The response ended without content: it may be requested once more."""
     NO_ANSWER = "NoAnswer"
-    """The response ended, and what it holds is no answer."""
+    """The response ended, and what it holds is not an answer."""
     CONTINUATION_REFUSED = "ContinuationRefused"
     """The server refused the way in which the rest was requested; the next request uses another way."""
     REPAIR_REFUSED = "RepairRefused"

@@ -147,14 +147,14 @@ def _quoted(text: str, segment: Segment) -> _Cut:
     if made is not None:
         return made
     like = find_opening(said)
-    why = "the words that were asked back did not come" + (f"; it begins like a {like.kind.value}" if like else "")
+    why = "the words that were to be repeated did not come" + (f"; it begins like a {like.kind.value}" if like else "")
     return _Cut(SeamDecision.UNVERIFIED, len(text), found.cut, why, False, found.removals)
 
 
 def _again(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment) -> tuple[_Cut, Seam]:
     """Which stands: the segment before, or what came when its words were asked for once more; and the seam before."""
     out = replace(seam, at=len(base), decision=SeamDecision.LEFT_OUT, cut=doubted.text, sure=True, removals=(),
-                  why="it did not begin with the words that were asked back, and was asked for once more")
+                  why="it did not begin with the words that were to be repeated, and was asked for once more")
     made = _careful(base, segment._replace(method=Method.ANCHOR))
     if made.sure and segment.text:
         return made, out
@@ -166,7 +166,7 @@ def _again(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment)
         stands = bare
     if stands and made.cut < len(segment.text):
         return made, out
-    why = "asked for once more, the words did not come either; what came before stands"
+    why = "asked for once more, it did not begin with the words either; what came before stands"
     return _Cut(SeamDecision.LEFT_OUT, len(text), len(segment.text), why), seam
 
 
@@ -217,13 +217,13 @@ def _restart(text: str, following: str) -> _Cut | None:
         return None
     size = len(text)
     if alike == size:
-        return _Cut(SeamDecision.RESTART, size, size, f"the answer was begun anew; {size} repeated characters cut")
+        return _Cut(SeamDecision.RESTART, size, size, f"the answer began again; {size} repeated characters cut")
     if alike == len(following):
-        why = "the answer was begun anew and ended earlier; the text so far stays"
+        why = "the answer began again and ended earlier; the text so far stays"
         return _Cut(SeamDecision.RESTART, size, alike, why, False)
     if len(following) >= size:
-        return _Cut(SeamDecision.RESTART, 0, 0, "the answer was begun anew and went another way; the newer text stands")
-    why = "the answer was begun anew, went another way and is shorter; the text so far stays"
+        return _Cut(SeamDecision.RESTART, 0, 0, "the answer began again and went another way; the newer text stands")
+    why = "the answer began again, went another way and is shorter; the text so far stays"
     return _Cut(SeamDecision.RESTART, size, len(following), why, False)
 
 

@@ -68,7 +68,7 @@ def decode_response(
 
     Raises:
         CallerError: there is no such API.
-        DecodeError: the bytes are no body of it.
+        DecodeError: the bytes are not a body of it.
     """
     reading = decoder(api, http_status=http_status, headers=headers, n=n, background=background, words=words)
     for data in (chunks,) if isinstance(chunks, bytes) else chunks:
@@ -96,7 +96,7 @@ def decode_request(api: str, body: Mapping[str, Any] | bytes, *, url: str = "") 
 
     Raises:
         CallerError: there is no such API.
-        DecodeError: the bytes are no JSON object.
+        DecodeError: the bytes are not a JSON object.
     """
     value = _object(api, body) if isinstance(body, bytes) else body
     return wire(api).read_request(value, url)
@@ -106,9 +106,9 @@ def _object(api: str, body: bytes) -> Mapping[str, Any]:
     try:
         value = from_json(body.removeprefix(b"\xef\xbb\xbf"))
     except ValueError as why:
-        raise DecodeError(f"the body is no JSON ({str(why)[:120]})", api=api, expected="a JSON object") from None
+        raise DecodeError(f"the body is not JSON ({str(why)[:120]})", api=api, expected="a JSON object") from None
     if not isinstance(value, dict):
-        raise DecodeError("the body is no JSON object", api=api, expected="`{`")
+        raise DecodeError("the body is not a JSON object", api=api, expected="`{`")
     return value
 
 
@@ -146,7 +146,7 @@ def deltas(api: str, body: bytes) -> Pieces:
 
     Raises:
         CallerError: there is no such API.
-        DecodeError: the bytes are no body of it.
+        DecodeError: the bytes are not a body of it.
     """
     form, found = wire(api), Pieces()
     form.decoder().watch(body, watching(form.stream_reads, found))

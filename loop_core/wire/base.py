@@ -62,9 +62,9 @@ _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, Recur
 """What reading a frame of the wrong shape raises: the provider's fault, and never ours to crash on."""
 _OBJECTS = (b"{", b"[{", b"[[", b'["')
 """What a frame begins with that is JSON, or was meant to be; words such as `ping` or `[HEARTBEAT]` hold no answer."""
-_UNREADABLE = {True: ("frame.cut", "the last frame is cut"), False: ("frame.invalid", "a frame is no valid JSON")}
+_UNREADABLE = {True: ("frame.cut", "the last frame is cut"), False: ("frame.invalid", "a frame is not valid JSON")}
 _LOOSE = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN})
-_NOISE = ("frame.no_json", "a frame is a word that is no JSON")
+_NOISE = ("frame.no_json", "a frame is a word that is not JSON")
 _LENIENT = frozenset({"frame.lenient", "body.lenient"})
 """Rules of what the fast parser refuses: only there may half a character stand."""
 
@@ -83,7 +83,7 @@ class Decoder:
     array_framing: ClassVar[type[Framing]] = Whole
     """How a body that begins with `[` is framed."""
     binary_framing: ClassVar[type[Framing] | None] = None
-    """How a body that is no text is framed, if the format has such."""
+    """How a body that is not text is framed, if the format has such."""
     closing: ClassVar[tuple[bytes, ...]] = (b"[DONE]",)
     """Marks of which one has to come before `saw_done` can be set: until then nobody has to ask for it."""
 
@@ -156,7 +156,7 @@ class Decoder:
         """The response, as far as the bytes arrived.
 
         Raises:
-            DecodeError: what was fed is no body of this format.
+            DecodeError: what was fed is not a body of this format.
         """
         self.transport_end = end
         if self._framing is None and self._head.strip():
@@ -181,7 +181,7 @@ class Decoder:
         """Passes every JSON value of a whole stream to `see`, with its name and place, in order, without decoding any.
 
         Raises:
-            DecodeError: the body is no body of this format.
+            DecodeError: the body is not a body of this format.
         """
         self._head = body
         framing = self._choose(final=True)
@@ -311,7 +311,7 @@ class Decoder:
         if error is not None:
             self.fail(error, At(ExchangePart.BODY, start, end))
         else:
-            self.find("frame.no_object", "a frame is no JSON object", At(ExchangePart.BODY, start, end))
+            self.find("frame.no_object", "a frame is not a JSON object", At(ExchangePart.BODY, start, end))
 
     def _unparsed(self, payload: bytes, start: int, end: int, last: bool) -> Any:
         stripped = payload.strip()
@@ -346,7 +346,7 @@ class Decoder:
                     self.fail(read_error(text, self.http_status) or ProviderError(text), whole)
                     return
                 self.cut = True
-                self.find("body.cut", f"the body is no complete JSON value ({str(why)[:120]})", whole)
+                self.find("body.cut", f"the body is not a complete JSON value ({str(why)[:120]})", whole)
                 return
         error = read_error(body, self.http_status)
         if error is not None:
@@ -358,7 +358,7 @@ class Decoder:
             except _MISSHAPEN as why:
                 self.find("body.shape", f"the body has an unexpected shape ({type(why).__name__})", whole)
         elif error is None:
-            self.find("body.no_object", "the body is no JSON object", At(ExchangePart.BODY, start, end))
+            self.find("body.no_object", "the body is not a JSON object", At(ExchangePart.BODY, start, end))
 
     def _with_transport(self, response: ChatResponse) -> ChatResponse:
         stop = response.stop_reason

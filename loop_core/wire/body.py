@@ -101,12 +101,12 @@ def opaque(part: OpaquePart, api: str) -> Any:
     """The JSON value of a block that is kept verbatim.
 
     Raises:
-        EncodeError: it is no JSON.
+        EncodeError: it is not JSON.
     """
     try:
         return json.loads(part.json)
     except (ValueError, RecursionError):
-        raise EncodeError(f"the opaque {part.type} is no JSON", api=api, what="opaque") from None
+        raise EncodeError(f"the opaque {part.type} is not JSON", api=api, what="opaque") from None
 
 
 def opaque_object(part: OpaquePart, api: str) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def opaque_object(part: OpaquePart, api: str) -> dict[str, Any]:
     """
     value = opaque(part, api)
     if not isinstance(value, dict):
-        raise EncodeError(f"the opaque {part.type} is no JSON object", api=api, what="opaque")
+        raise EncodeError(f"the opaque {part.type} is not a JSON object", api=api, what="opaque")
     return value
 
 
@@ -125,7 +125,7 @@ def content(part: ToolResultPart, api: str) -> Any:
     """The JSON values that a result holds beside its text.
 
     Raises:
-        EncodeError: it is no JSON.
+        EncodeError: it is not JSON.
     """
     return opaque(OpaquePart("result", part.json or ""), api)
 
@@ -141,7 +141,7 @@ def arguments(call: ToolCall, api: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise EncodeError(f"the arguments of {call.name} are no JSON object", api=api, what="call.arguments")
+        raise EncodeError(f"the arguments of {call.name} are not a JSON object", api=api, what="call.arguments")
     return value
 
 
@@ -149,7 +149,7 @@ def object_text(call: ToolCall, api: str) -> str | None:
     """The arguments as the JSON value of a whole body, character for character; None if there are none.
 
     Raises:
-        EncodeError: they are no JSON, or a text.
+        EncodeError: they are not JSON, or a text.
     """
     text = call.arguments
     if text is None:
@@ -196,7 +196,7 @@ def prompt_of(messages: Sequence[Message], api: str) -> str:
     """The texts of the messages in one prompt, so that an answer continues the last one.
 
     Raises:
-        EncodeError: one holds what is no text.
+        EncodeError: one holds what is not text.
     """
     only_text(messages, api)
     # The text of an answer so far stands right behind its prompt: the model goes on with it.
@@ -331,7 +331,7 @@ def dump(value: Any) -> str:
         text = encode_basestring(value)
         if text.isprintable() or not any("\ud800" <= char <= "\udfff" for char in text):
             return text
-        return json.dumps(value)  # a lone surrogate is no UTF-8: it can only stand as an escape
+        return json.dumps(value)  # a lone surrogate is not UTF-8: it can only stand as an escape
     if kind is dict:
         return "{" + ",".join([_name(key) + dump(item) for key, item in value.items()]) + "}"
     if value is None:
@@ -378,7 +378,7 @@ def read_object(text: str) -> dict[str, Any] | None:
     """The JSON object that `text` is; None if it is none, or cut."""
     try:
         value = from_json(text.encode())
-    except (ValueError, TypeError):  # a lone surrogate is no text to the parser
+    except (ValueError, TypeError):  # a lone surrogate is not text to the parser
         return None
     return value if isinstance(value, dict) else None
 

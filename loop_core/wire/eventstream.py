@@ -4,7 +4,7 @@ Owns framing only: lengths, both checksums, headers. A frame is, big-endian:
 
     u32 total length | u32 headers length | u32 CRC32 of those 8 bytes | headers | payload | u32 CRC32 of all before it
 
-The event's name is `:event-type`. What is no event comes as a frame whose name begins with a colon, so that nobody
+The event's name is `:event-type`. What is not an event comes as a frame whose name begins with a colon, so that nobody
 takes it for one: `:exception:TYPE`, `:error:CODE`, and `:broken:RULE` where the bytes cannot be read further (a
 checksum or a length that cannot be, an end inside a frame). No frame follows a broken one: without its length the next
 has no place.

@@ -155,7 +155,7 @@ def _text(value: Any) -> str:
 
 
 # -- Rate-limit headers -> Quota (seed 000 `quota_metadata`) ---------------------------------------------------------
-# A table of header names. What is no number stays raw.
+# A table of header names. What is not a number stays raw.
 
 NAMES: dict[str, str] = {
     "x-ratelimit-limit-requests": "limit_requests",

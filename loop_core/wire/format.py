@@ -39,7 +39,7 @@ class BodyMark(NamedTuple):
 
     path: tuple[str | int, ...]
     pattern: re.Pattern[str] = re.compile("")
-    """Searched in the value's text (JSON text where it is no string); the default asks only that the key is there."""
+    """Searched in the value's text (JSON unless it is a string); the default asks only that the key is there."""
 
 
 def mark(*path: str | int, like: str = "") -> BodyMark:

@@ -18,7 +18,7 @@ from loop_core.json_parser import from_json
 # delivered although its blank line never came (openai-node#2725: the stop reason was lost with it). A bare JSON
 # object between events is delivered like one: servers write errors that way (google-genai 3.4.0
 # `_iter_response_stream`). So is what stands in a field `error:`, as the error of an object (llama.cpp ends a stream
-# so). Where joined lines are no JSON and each is, the server parts events by one line break instead of two, and each
+# so). Where joined lines are not JSON and each is, the server parts events by one line break instead of two, and each
 # line is an event.
 
 Frame = tuple[bytes, str | None, int, int]
@@ -184,7 +184,7 @@ def _each_is_json(lines: list[bytes], last: bool) -> bool:
 
 
 def _as_error(line: bytes) -> bytes:
-    """What a field `error:` says, as an object that reports it; what is no JSON is its message."""
+    """What a field `error:` says, as an object that reports it; what is not JSON is its message."""
     value = line if _is_json(line) else json.dumps(line.decode("utf-8", "replace")).encode()
     return b'{"error":' + value + b"}"
 

@@ -323,8 +323,8 @@ class JSONSequence(JSONArray):
 
 # -- Newline-delimited JSON ------------------------------------------------------------------------------------------
 # Bytes in any chunks -> one frame a line. Framing only; empty lines are skipped.
-# A body whose first line is no whole value was printed over several lines, as one answer often is for a person: it is
-# read value by value instead.
+# A body whose first line is not a whole value was printed over several lines, as one answer often is for a person:
+# it is read value by value instead.
 
 _LINE_BOM = b"\xef\xbb\xbf"
 

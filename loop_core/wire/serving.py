@@ -39,7 +39,7 @@ class Moment(StrEnum):
     PAUSED = "paused"
     """The provider stopped on its own account and can go on."""
     MALFORMED = "malformed"
-    """The model wrote a call that is no call."""
+    """The model wrote a call that is not a call."""
     FAILED = "failed"
     """The server failed after it had begun to answer."""
     BROKEN = "broken"

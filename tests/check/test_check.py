@@ -60,7 +60,7 @@ def test_bytes_are_checked_as_a_file_is_and_a_report_can_be_sent(folder):
 
 def test_only_the_rules_that_are_named(folder):
     assert [each.rule for each in check_file(folder / "b.jsonl", ["call-cut"]).problems] == ["call-cut"]
-    with pytest.raises(CallerError, match="is no rule"):
+    with pytest.raises(CallerError, match="is not a rule"):
         check_file(folder / "b.jsonl", ["call-cutt"])
 
 

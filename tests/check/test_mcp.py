@@ -134,7 +134,7 @@ def test_findings_are_those_of_check(path, tmp_path):
         answer_of("findings", {"paths": [str(tmp_path / "notes.txt")]})
     mixed = answer_of("findings", {"paths": [path, str(tmp_path / "notes.txt")]})
     assert [Path(each["path"]).name for each in mixed["unreadable"]] == ["notes.txt"]
-    with pytest.raises(CallerError, match="is no rule"):
+    with pytest.raises(CallerError, match="is not a rule"):
         answer_of("findings", {"paths": [path], "rules": ["call-cutt"]})
 
 

@@ -212,7 +212,7 @@ def test_a_problem_says_nothing_of_our_own_limits():
 def test_no_reason_and_an_unknown_one():
     assert "no-stop-reason" in found(asked(ASKS, chat("All of it.", None), max_tokens=50))
     assert found(asked(ASKS, chat("All of it.", "model_length2"), max_tokens=50))["unknown-stop-reason"].startswith(
-        "warning 'model_length2' is no known stop reason")
+        "warning 'model_length2' is not a known stop reason")
     step = {"id": "p", "sessionID": "s", "messageID": "m", "type": "step-finish", "reason": "completed",
             "tokens": {"input": 9, "output": 16}}
     assert found(data=json.dumps(step).encode()) == {
@@ -354,7 +354,7 @@ def test_rules_are_selected_by_name_and_pattern():
     assert len(selected_rules()) == len(RULES)
     with pytest.raises(CallerError, match="did you mean answer-cut"):
         rule_named("answer-cutt")
-    with pytest.raises(CallerError, match="is no rule"):
+    with pytest.raises(CallerError, match="is not a rule"):
         selected_rules(["x*"])
 
 

@@ -607,8 +607,8 @@ def test_a_base_that_is_an_address_is_taken(base: str) -> None:
 
 @pytest.mark.parametrize(("variable", "value", "said"), [
     ("HTTP_PROXY", "socks5://u:a-secret-word@127.0.0.1:9", "a SOCKS proxy needs another package"),
-    ("HTTPS_PROXY", "http://u:a-secret-word@127.0.0.1:9x", "the proxy is no address"),
-    ("ALL_PROXY", "ftp://u:a-secret-word@127.0.0.1:9", "the proxy is no address"),
+    ("HTTPS_PROXY", "http://u:a-secret-word@127.0.0.1:9x", "the proxy is not an address"),
+    ("ALL_PROXY", "ftp://u:a-secret-word@127.0.0.1:9", "the proxy is not an address"),
 ])
 @pytest.mark.parametrize("kind", [Live, AsyncLive])
 def test_a_proxy_that_cannot_be_used_is_told_without_its_address(

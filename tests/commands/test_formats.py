@@ -38,7 +38,7 @@ def test_the_same_as_a_document(inspector):
     ('{"a": 1, "sessionId": "x"}',
      ["JSON of no API", "an object with a, sessionId", "Claude Code transcript (expects"]),
     ('{"a": 1}\n{"b": 2}\n', ["JSON lines of no known format (the first: an object with a)", "no mark of"]),
-    ("[1, 2]", ["a list; its first element is no object"]),
+    ("[1, 2]", ["a list; its first element is not an object"]),
     ("[]", ["an empty list"]),
     ("{}", ["an empty object"]),
 ])

@@ -134,7 +134,7 @@ def test_a_grid_is_not_written_over_a_file_unless_it_is_said(tmp_path: Path, mon
     target = tmp_path / "grid.csv"
     target.write_text("mine")
     args = ["tune", SAMPLE, "--grid", "attempts=1", "--jobs", "1", "--csv", str(target)]
-    with pytest.raises(CallerError, match="is there already; --force writes over it"):
+    with pytest.raises(CallerError, match="exists; --force overwrites it"):
         cli.main(args, standalone_mode=False)
     assert target.read_text() == "mine"
     monkeypatch.setattr(os, "replace", full)

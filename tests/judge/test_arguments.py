@@ -85,16 +85,16 @@ def test_what_is_no_complete_object_is_named(raw: str | None, shape: ArgumentSha
 
 def test_a_key_that_stands_twice_is_refused_at_any_depth() -> None:
     """Two parsers would run two different calls: the first of the two, or the last."""
-    assert "'path' stands twice" in parse('{"path": "/tmp", "path": "/"}').problem
+    assert "'path' occurs twice" in parse('{"path": "/tmp", "path": "/"}').problem
     assert parse('{"a": [{"b": 1, "b": 2}]}').shape is ArgumentShape.INVALID
 
 
 @pytest.mark.parametrize(("raw", "said"), [
-    ("[1]", "a JSON array where an object is due"),
-    ("null", "a JSON null where an object is due"),
-    ("1.5", "a JSON number where an object is due"),
-    ("true", "a JSON boolean where an object is due"),
-    ('"x"', "a JSON string where an object is due"),
+    ("[1]", "a JSON array where an object is expected"),
+    ("null", "a JSON null where an object is expected"),
+    ("1.5", "a JSON number where an object is expected"),
+    ("true", "a JSON boolean where an object is expected"),
+    ('"x"', "a JSON string where an object is expected"),
 ])
 def test_another_kind_of_json_is_named_in_its_own_words(raw: str, said: str) -> None:
     assert parse(raw).problem == said

@@ -120,14 +120,14 @@ def test_a_call_that_was_never_closed_means_a_budget_cut_even_if_it_parses() -> 
 @pytest.mark.parametrize("stop", [Stop.END_TURN, Stop.TOOL_CALL])
 def test_a_frame_that_was_not_read_may_have_held_a_part_of_a_call(rule: str, stop: Stop) -> None:
     """Arguments of which a piece inside a string is missing parse: with other words in them."""
-    lost = (Finding(rule, Severity.WARNING, "a frame is no valid JSON", At(start=7)),)
+    lost = (Finding(rule, Severity.WARNING, "a frame is not valid JSON", At(start=7)),)
     found = effective(replace(reply(stop, call(GOOD)), findings=lost))
     assert found.stop.normalized is Stop.MALFORMED_TOOL_CALL
     assert rules(found) == ["judge.lost_frame"]
     assert found.stop.evidence[0].at == At(start=7)
     assert finding(found, "judge.lost_frame") is Severity.ERROR
     assert effective(replace(reply(stop), findings=lost)).stop.normalized is stop, "there is no call to be wrong about"
-    odd = (Finding("frame.no_object", Severity.WARNING, "a frame is no JSON object"),)
+    odd = (Finding("frame.no_object", Severity.WARNING, "a frame is not a JSON object"),)
     assert effective(replace(reply(stop, call(GOOD)), findings=odd)).stop.normalized is Stop.TOOL_CALL
 
 

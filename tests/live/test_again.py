@@ -124,8 +124,8 @@ def test_a_recorded_address_over_plain_http_gets_a_key_only_where_it_is_named(
     assert "--insecure-http far.example" in refused.err
     told = ran(*words, "--insecure-http", "far.example")  # without --yes and a terminal nothing is sent
     assert told.code == 2
-    assert "not encrypted: whoever is on the way reads the request and the key" in told.err
-    assert "nothing was sent: standard input is no terminal" in told.err
+    assert "not encrypted: anyone on the network path can read the request and the key" in told.err
+    assert "nothing was sent: standard input is not a terminal" in told.err
     idle = ran("replay", recording, "--insecure-http", "far.example")
     assert idle.code == 2
     assert "--insecure-http needs --live" in idle.err
@@ -144,7 +144,7 @@ def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_
     # request after an empty answer: 80 each, which is twice the cap of a retry of twice the cap, as the bound allows.
     assert lines[3].startswith("greatest possible cost: 240 tokens out and about ")
     assert "in 6 requests" in lines[3]
-    assert lines[-1] == ("inspector: nothing was sent: standard input is no terminal that could confirm it; "
+    assert lines[-1] == ("inspector: nothing was sent: standard input is not a terminal that could confirm it; "
                          "--yes sends at once")
     assert not (tmp_path / "data" / "live").exists()
 
@@ -175,8 +175,9 @@ def test_what_cannot_be_used_is_said_and_nothing_is_sent(
 
 
 @pytest.mark.parametrize(("step", "words", "why"), [
-    (3, ("--set", "continuation_max_attempts=0"), "step 3: nothing would be asked: the turn ends first (retry_limit)"),
-    (6, (), "step 6: nothing would be asked: the turn ends first (completed)"),
+    (3, ("--set", "continuation_max_attempts=0"),
+     "step 3: no request would be sent: the turn ends first (retry_limit)"),
+    (6, (), "step 6: no request would be sent: the turn ends first (completed)"),
 ])
 def test_a_turn_that_ends_before_anything_is_asked_makes_no_branch(
     ran: Ran, step: int, words: tuple[str, ...], why: str, fake: Fake, tmp_path: Path

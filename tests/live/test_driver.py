@@ -460,7 +460,7 @@ def test_a_turn_under_way_is_seen_as_a_session(fake: Fake, tmp_path: Path) -> No
 def test_a_proxy_that_is_no_address_is_told_and_nothing_is_recorded(fake: Fake, tmp_path: Path) -> None:
     async def play(driver: Driver) -> None:
         await driver.act()
-        assert "the proxy is no address" in said(driver)
+        assert "the proxy is not an address" in said(driver)
         assert driver.live.phase is Phase.WAITING
 
     played(fake, tmp_path, play, Connection(proxy="ftp://127.0.0.1:9"))

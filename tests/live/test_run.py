@@ -570,5 +570,5 @@ def test_a_list_of_messages_may_be_in_the_form_of_its_format(api: str, said: lis
     ("anthropic_complete", "prompt"), ("gemini_generate", "contents"),
 ])
 def test_a_body_without_messages_is_refused_by_the_field_that_holds_them(api: str, field: str) -> None:
-    with pytest.raises(CallerError, match=f"no request body of {api}: expected one with {field}$"):
+    with pytest.raises(CallerError, match=f"not a request body of {api}: expected one with {field}$"):
         request_of(api, "m", None, {"model": "m"}, False)

@@ -50,14 +50,14 @@ def test_a_file_is_read() -> None:
 @pytest.mark.parametrize(("old", "new", "said"), [
     ("cut: 22", "cut: some", "mine.yaml:13: faults[0].cut: expected a valid integer"),
     ("cut: 22", "cut: 0", "mine.yaml:13: faults[0].cut: expected greater than or equal to 1"),
-    ("cut: 22", "cutt: 22", "mine.yaml:13: faults[0].cutt: no field is called so"),
+    ("cut: 22", "cutt: 22", "mine.yaml:13: faults[0].cutt: no field has this name"),
     ("{cut: 22,", "{", "mine.yaml:13: faults[0]: expected one fault, and none is given"),
     ("{cut: 22,", "{cut: 22, reset: 1,", "mine.yaml:13: faults[0]: expected one fault, and cut and reset is given"),
     ("answer: 0", "answer: 2", "mine.yaml:13: faults[0].answer: expected one of 2 answers, counted from 0"),
     ("when: repair", "when: later", "mine.yaml:14: faults[1].when: expected 'first', 'continuation' or 'repair'"),
     ("seconds: 0.5", "seconds: soon", "mine.yaml:14: faults[1].stalled.seconds: expected a valid number"),
     ("wrong_reason: eos", "no_reason: false", "mine.yaml:15: faults[2].no_reason: expected true; a fault that is not"),
-    ("name: mine\n", "", "mine.yaml:1: name: expected, and not there"),
+    ("name: mine\n", "", "mine.yaml:1: name: expected, but missing"),
     ("name: mine", "name: My scenario", "mine.yaml:1: name: expected to match pattern"),
     ("  - text: Done.", "  - {}", "mine.yaml:11: answers[1]: expected reasoning, text or calls"),
     ("text: Done.", "text: 7", "mine.yaml:11: answers[1].text: expected a valid string"),
@@ -65,7 +65,7 @@ def test_a_file_is_read() -> None:
      "mine.yaml:9: answers[0].calls[0].name: expected the name of one of the tools (write_file)"),
     ("story: What happens.", "story: a\nprofile: nobody", "mine.yaml:3: profile: no dialect is called 'nobody'"),
     ("story: What happens.", "name: again", "mine.yaml:2: name: expected each name once"),
-    ("story: What happens.", "story: [", "mine.yaml:4: no YAML: "),
+    ("story: What happens.", "story: [", "mine.yaml:4: not valid YAML: "),
     ("story: What happens.", "story: &a x\nprompt: *a", "mine.yaml: expected no aliases"),
     ("story: What happens.", "story: !!python/object:os.system x", "mine.yaml:2: story: expected a plain value"),
     ("story: What happens.", "? [a, b]\n: c", "expected a name as key"),
@@ -82,8 +82,8 @@ def test_a_mistake_is_told_with_its_line(old: str, new: str, said: str) -> None:
     (b"", "mine.yaml: expected a scenario, and it is empty"),
     (b"- a", "mine.yaml:1: expected a mapping with name, story and answers"),
     (b"\xff\xfe\x00", "mine.yaml: expected UTF-8"),
-    (b"a\x00b", "mine.yaml: no YAML: "),
-    (b"name: a\nstory: b\nanswers: []\n", "mine.yaml:3: answers: expected otherwise: Tuple should have at least 1"),
+    (b"a\x00b", "mine.yaml: not valid YAML: "),
+    (b"name: a\nstory: b\nanswers: []\n", "mine.yaml:3: answers: not permitted: Tuple should have at least 1"),
 ])
 def test_what_is_no_scenario_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(CallerError) as told:

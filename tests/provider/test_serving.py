@@ -87,8 +87,8 @@ def test_with_one_scenario_any_model_will_do() -> None:
 
 
 @pytest.mark.parametrize(("path", "body", "status", "said"), [
-    ("/v1/chat/completions", b"{", 400, b"the body of the request is no JSON"),
-    ("/v1/chat/completions", b"[]", 400, b"the body of the request is no JSON object"),
+    ("/v1/chat/completions", b"{", 400, b"the body of the request is not JSON"),
+    ("/v1/chat/completions", b"[]", 400, b"the body of the request is not a JSON object"),
     ("/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 2}, 400,
      b"one answer is given, and several are asked for"),
     ("/v1/embeddings", {}, 404, b"nothing is served under /v1/embeddings"),

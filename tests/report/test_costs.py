@@ -147,7 +147,7 @@ def test_a_simulated_answer_costs_nothing() -> None:
     facts = answer_at(view, 1)
     assert facts is not None
     assert facts.simulated
-    assert response_cost(facts, view.prices) == (None, "nobody was asked")
+    assert response_cost(facts, view.prices) == (None, "no provider was asked")
 
 
 def test_prices_change_no_run_and_stay_with_what_is_set() -> None:

@@ -420,7 +420,7 @@ CONVERSES = (
     Refusal({"outputConfig": {"textFormat": {"type": "xml", "structure": {}}}}, "outputConfig.textFormat.type: "),
     Refusal({"outputConfig": {"textFormat": {"type": "json_schema"}}}, "outputConfig.textFormat.structure: "),
     Refusal(shaped('{"type": "object"}'), "outputConfig.textFormat: the scenario text answers with a text that is no"),
-    Refusal(shaped("{"), "outputConfig.textFormat: the schema is no JSON schema"),
+    Refusal(shaped("{"), "outputConfig.textFormat: the schema is not a JSON schema"),
     Refusal({"additionalModelRequestFields": 5}, "additionalModelRequestFields: "),
     *(Refusal({name: value}, f"{name}: ") for name, value in {
         "n": 2, "stop": "x", "stop_sequences": ["x"], "logprobs": True, "top_logprobs": 2, "response_format": {},

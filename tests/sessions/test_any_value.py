@@ -80,7 +80,7 @@ def test_a_row_that_nobody_thought_of_is_told_and_the_others_are_read(tmp_path: 
     path.write_bytes(Shape("", "", list(PI), rows=True).written())
     loaded = open_paths([str(path)])
     lost = next(number for number, row in enumerate(PI, 1) if row["id"] == "e7")  # the answer without usage
-    told = f"{path}: line {lost} holds a value of an unexpected kind (SurpriseError); the rest was read"
+    told = f"{path}: line {lost} holds a value of an unexpected type (SurpriseError); the rest was read"
     assert told in loaded.inputs[0].notices
     assert [each.entry for each in loaded.exchanges] == [3]
 
@@ -94,7 +94,7 @@ def test_an_entry_that_nobody_thought_of_is_skipped_by_name(module, name, tmp_pa
     path = tmp_path / name
     path.write_bytes(shape.written())
     (given,) = open_paths([str(path)]).inputs
-    assert "holds a value of an unexpected kind (SurpriseError)" in given.skipped[0].why
+    assert "holds a value of an unexpected type (SurpriseError)" in given.skipped[0].why
     assert given.skipped[0].entry == 0
     assert given.responses > 0
 
@@ -105,8 +105,8 @@ def test_a_file_or_an_exchange_that_nobody_thought_of_never_hides_the_next_file(
     first.write_bytes(Shape("", "", list(PI), rows=True).written())
     second.write_text(json.dumps(SHAPES[-1].value))
     given = open_paths([str(first), str(second)]).inputs
-    assert "holds a value of an unexpected kind (SurpriseError)" in (given[0].error or "")
+    assert "holds a value of an unexpected type (SurpriseError)" in (given[0].error or "")
     assert given[1].responses == 1
     monkeypatch.setattr("inspector.sessions.open.build", _raises)
     (lost,) = open_paths([str(second)]).inputs
-    assert "holds a value of an unexpected kind (SurpriseError)" in lost.skipped[0].why
+    assert "holds a value of an unexpected type (SurpriseError)" in lost.skipped[0].why

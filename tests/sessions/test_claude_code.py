@@ -645,9 +645,9 @@ def test_broken_lines_are_told_and_the_rest_read(tmp_path):
     lines = content.splitlines(keepends=True)
     seen = shown(lines[0] + "{broken\n" * 7 + "[1]\n42\n" + lines[1], tmp_path)
     assert seen.responses[0].exchange.response.text == "Hello."
-    assert "line 2 is no JSON" in notices(seen)
+    assert "line 2 is not JSON" in notices(seen)
     assert "2 more damaged lines were passed over" in notices(seen)
-    assert "lines that are no JSON object were passed over: 2" in notices(seen)
+    assert "lines that are not JSON objects were passed over: 2" in notices(seen)
 
 
 def test_invalid_utf8_is_told_and_shown(tmp_path):
@@ -675,7 +675,7 @@ def test_rows_of_another_shape_are_counted(tmp_path):
     odd[3]["message"]["content"] = [text("x"), "odd"]
     seen = shown(claude(*odd), tmp_path)
     assert "rows that are of an unexpected shape: 3" in notices(seen)
-    assert "rows that hold a block that is no object: 1" in notices(seen)
+    assert "rows that hold a block that is not an object: 1" in notices(seen)
 
 
 def test_keys_are_masked_in_texts_and_bytes(tmp_path):

@@ -115,7 +115,7 @@ def test_cancelled_failed_and_other_notes(tmp_path):
                       row("e2", "error", "[API Error: No quota (Status: RESOURCE_EXHAUSTED)]")), tmp_path)
     assert stops(seen) == ["cancelled", "error"]
     assert words(seen)[0] == "CANCELLED"
-    assert "messages that stop a request of the user of which nothing came: 1" in notices(seen)
+    assert "messages that stop a request of the user before any answer: 1" in notices(seen)
     assert "messages that are notes of the screen: 1" in notices(seen)
     assert [skip.why for skip in seen.inputs[0].skipped] == ["an error on the screen: Failed to load extension"]
 

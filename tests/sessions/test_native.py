@@ -142,7 +142,7 @@ def test_a_writer_that_goes_on_after_a_cut_begins_a_line_of_its_own(tmp_path):
             writer.append(record)
     loaded = open_paths([str(path)])
     assert [each.response.text for each in loaded.exchanges] == ["hi", "hi"]
-    assert any("line 6 is no record" in notice for notice in loaded.inputs[0].notices)
+    assert any("line 6 is not a record" in notice for notice in loaded.inputs[0].notices)
 
 
 def test_the_writer_survives_being_killed(tmp_path):
@@ -231,7 +231,7 @@ def test_unknown_types_are_counted_and_unknown_fields_passed_over(opened):
         ({"type": "bytes", "request": "r1", "text": "a", "base64": "YQ=="}, "expected either text or base64"),
         ({"type": "end", "request": "r1", "end": "later"}, "end.end: Input should be 'eof'"),
         ({"type": "limits", "values": 3}, "limits.values: Input should be a valid dictionary"),
-        ([1], "is no record: expected a JSON object with a `type`"),
+        ([1], "is not a record: expected a JSON object with a `type`"),
     ],
 )
 def test_a_bad_record_is_explained_with_its_line_and_the_rest_is_read(opened, bad, said):

@@ -202,7 +202,7 @@ LONG = 50_000_000
         (b"{" * 100_000, "no valid JSON"),
         (b"[" * 100_000, "no valid JSON"),
         (b"\x1f\x8b\x08\x00rubbish", "a packed file that is damaged"),
-        (b'{"log": ', "a HAR that is no valid JSON"),
+        (b'{"log": ', "a HAR that is not valid JSON"),
         (b'{"request": {"a": 1}, "response": ', "no valid JSON"),
     ],
     ids=[
@@ -429,8 +429,8 @@ def test_lines_without_a_response_and_broken_lines_are_counted(opened):
     assert [exchange.entry for exchange in loaded.exchanges] == [0, 3]
     assert [(skip.entry, skip.why) for skip in loaded.inputs[0].skipped] == [
         (1, "failed before any answer: timed out"),
-        (2, "no valid JSON (line 3)"),
-        (4, "no valid JSON (line 5)"),
+        (2, "not valid JSON (line 3)"),
+        (4, "not valid JSON (line 5)"),
     ]
     assert "line 5 is cut" in loaded.inputs[0].notices[0]
 

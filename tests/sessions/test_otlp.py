@@ -84,7 +84,7 @@ def test_a_span_is_an_answer_and_the_input_of_the_next_holds_the_results(tmp_pat
     assert exchange.started.startswith("2026-02-02T02:40:00")
     assert [type(part).__name__ for part in exchange.response.parts] == ["ReasoningPart", "TextPart", "ToolCall"]
     assert exchange.response.raw_stop_reason is None
-    assert "spans that are no answer of a model: 1" in notices(seen)
+    assert "spans that are not an answer of a model: 1" in notices(seen)
 
 
 @pytest.mark.parametrize(("word", "stop"), [
@@ -291,4 +291,4 @@ def test_the_spans_of_claude_code_say_their_end_and_counts(opened):
     assert one.response.stop_reason.normalized.value == "max_tokens"
     assert (one.response.usage.input_tokens, one.response.usage.output_tokens) == (2, 12)
     assert one.response.usage.cached_tokens == 80
-    assert "spans that are no answer of a model: 1" in notices(seen)
+    assert "spans that are not an answer of a model: 1" in notices(seen)

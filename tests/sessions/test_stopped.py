@@ -256,7 +256,7 @@ def test_an_interruption_that_follows_the_users_next_words_is_of_their_request(t
     assert words(seen) == ["COMPLETE", "COMPLETE"]
     assert told(seen, "transcript.stopped") == []
     assert asked(seen) == ["hi", "other"]
-    assert any("stop a request of the user of which nothing came: 1" in note for note in seen.inputs[0].notices)
+    assert any("stop a request of the user before any answer: 1" in note for note in seen.inputs[0].notices)
 
 
 def test_an_interruption_after_the_recorded_end_of_a_turn_is_not_of_that_turn(tmp_path):

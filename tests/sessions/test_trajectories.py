@@ -99,7 +99,7 @@ def test_the_run_is_told_and_its_model_and_cap_are_taken(tmp_path):
     settings = json.dumps({"agent": {"model": {"name": "gpt-4o", "max_output_tokens": 64}}})
     seen = shown(swe(TASK, acted(), replay_config=settings, info={
         "exit_status": "exit_context", "model_stats": {"tokens_sent": 1200, "tokens_received": 3}}), tmp_path)
-    assert "the run ended with exit_status 'exit_context': its outcome, no stop reason" in notices(seen)
+    assert "the run ended with exit_status 'exit_context': its outcome, not a stop reason" in notices(seen)
     assert "tokens are counted for the whole run alone: 1,200 in, 3 out" in notices(seen)
     exchange = seen.responses[0].exchange
     assert (exchange.response.model, exchange.request.max_tokens, exchange.response.usage) == ("gpt-4o", 64, None)

@@ -280,7 +280,7 @@ async def test_a_body_is_edited_and_a_wrong_one_is_not_sent(fake: Fake, tmp_path
 @pytest.mark.parametrize(("text", "said"), [
     ("{", "line 1, column 2: Expecting property name enclosed in double quotes"),
     ('{"a": 1,\n "a": 2}', "line 2, column 2: the key 'a' occurs twice"),
-    ('{"a":\n NaN}', "line 2, column 2: NaN is no JSON"),
+    ('{"a":\n NaN}', "line 2, column 2: NaN is not JSON"),
     ("[]", "line 1, column 1: expected an object"),
     ("[" * 100_000, "line 1, column 1: nested too deeply"),
 ])
@@ -485,7 +485,7 @@ async def test_a_recording_that_cannot_begin_stops_the_sending(fake: Fake, tmp_p
     (tmp_path / "s.jsonl").write_text("mine\n")
     async with live(begun).run_test(size=SIZE) as pilot:
         await pilot.press("D")
-        await until(pilot, lambda: "the file is there already" in page(pilot.app))
+        await until(pilot, lambda: "the file exists" in page(pilot.app))
     assert fake.got == []
     assert (tmp_path / "s.jsonl").read_text() == "mine\n"
 

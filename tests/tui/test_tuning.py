@@ -205,7 +205,7 @@ async def test_brackets_and_a_number_choose_a_turn_or_all(app_on: AppOn) -> None
         await pilot.press(":", "1", "enter")
         assert "turn 1 of 2" in page(pilot.app)
         await pilot.press(":", "9", "enter")
-        assert "'9' is no turn" in page(pilot.app)
+        assert "'9' is not a turn" in page(pilot.app)
         await pilot.press(":", "0", "enter")
         assert "all 2 turns" in page(pilot.app)
         await pilot.press(":", "escape")

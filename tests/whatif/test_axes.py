@@ -34,11 +34,11 @@ def test_values_are_typed_as_lists_and_ranges(spec, values):
 
 @pytest.mark.parametrize(("given", "says"), [
     ("max_tokens", "expected NAME=SPEC"),
-    ("colour=1..3", "no limit that a replay looks at"),
-    ("max_follow_ups=1..3", "no limit that a replay looks at"),
-    ("max_tokens=", "is no number and no range"),
-    ("max_tokens=many", "is no number and no range"),
-    ("max_tokens=-1", "is no number and no range"),
+    ("colour=1..3", "not a limit that a replay uses"),
+    ("max_follow_ups=1..3", "not a limit that a replay uses"),
+    ("max_tokens=", "is neither a number nor a range"),
+    ("max_tokens=many", "is neither a number nor a range"),
+    ("max_tokens=-1", "is neither a number nor a range"),
     ("max_tokens=4..1", "begins above its end"),
     ("max_tokens=1..9/0", "never grows"),
     ("max_tokens=1..9*1", "never grows"),
@@ -47,7 +47,7 @@ def test_values_are_typed_as_lists_and_ranges(spec, values):
     ("attempts=0..1001", "from 0 to 1,000"),
     ("attempts=none", "is not a whole number"),
     ("max_tokens=1..999999999", "more than 10,000 values"),
-    ("max_tokens=1..9\x1b[2J", "is no number"),
+    ("max_tokens=1..9\x1b[2J", "is not a number"),
 ])
 def test_what_cannot_be_read_is_one_clear_line(given, says):
     with pytest.raises(CallerError, match=says) as raised:

@@ -96,7 +96,7 @@ def test_both_reports_say_what_was_edited_and_where_the_answers_end():
     said = text(node.branch)
     assert "edited: turn 1, input 3 (result of write_file), 10 characters became 2\n" in said
     assert "the recording stops answering at step 8: nobody was asked the edited request\n" in said
-    assert "first difference: step 7, Request (tool_results_appended) is given another text\n" in said
+    assert "first difference: step 7, Request (tool_results_appended) has another text\n" in said
     assert "1 turn as before" in said
     found = values(node.branch)
     assert found["edited"] == [

@@ -256,7 +256,7 @@ def test_what_is_the_same_in_all_cells_can_be_set(inspector):
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
-    (["--grid", "colour=1"], "no limit that a replay looks at"),
+    (["--grid", "colour=1"], "not a limit that a replay uses"),
     (["--grid", "attempts=5..1"], "begins above its end"),
     (["--grid", "attempts=1", "--set", "continuation_max_attempts=5"], "both set and varied"),
     (["--show", "beauty"], "beauty"),

@@ -113,7 +113,7 @@ def _where(exchange: Exchange, at: At) -> str:
 
 
 def _file_lines(exchange: Exchange) -> str:
-    """Whose rows the body holds, where it is no provider's, and where they stand in the file."""
+    """Whose rows the body holds, where it is not a provider's, and where they stand in the file."""
     if exchange.recorder is None:
         return ""
     if not exchange.lines:  # the rows of a database, or of a list

@@ -12,7 +12,7 @@ _KEY = (
 _BEFORE = r"(?:^|[·:;,(]|\bor)$"
 """What stands before a key: a part of the line begins, or another way to do the same."""
 ARTICLES = frozenset("aAI")
-"""Letters that are words too: in a sentence they are no keys."""
+"""Letters that are words too: in a sentence they are not keys."""
 
 
 def hint(text: str, role: Tone = Tone.DIM, *, sentence: bool = False) -> Line:

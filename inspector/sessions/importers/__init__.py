@@ -72,7 +72,7 @@ class FileFormat(NamedTuple):
     lines: bool = False
     """Whether a file of it may be JSON Lines, of which the first ones are a session of their own, too."""
     members: frozenset[str] = frozenset()
-    """All of these are in one of the first objects of a file that is no database: where many formats have the marks."""
+    """All of these are in one of the first objects of a text file: where many formats have the marks."""
 
 
 _HERE = "inspector.sessions.importers"

@@ -2,7 +2,7 @@
 
 One JSON object with steps: what the user said, and what the agent answered with its calls, their results and its
 counts in one step. There is no member for a stop word; some writers put one into `extra`. A step that was copied from
-an earlier trajectory is no new turn, one that stands for several calls of the model says so. Source: Harbor,
+an earlier trajectory is not a new turn, one that stands for several calls of the model says so. Source: Harbor,
 `docs/trajectory-format`, RFC 0001.
 """
 

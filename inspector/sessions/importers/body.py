@@ -47,7 +47,7 @@ def _explain(data: bytes, path: str) -> str:
     try:
         return _explain_json(traffic.loads(data)) or refusal(data[: 1 << 16], path)
     except ValueError as why:
-        return f"no valid JSON ({why}): expected {_ANY}"
+        return f"not valid JSON ({why}): expected {_ANY}"
 
 
 def _explain_json(value: Any) -> str:

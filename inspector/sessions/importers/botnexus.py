@@ -87,7 +87,7 @@ class _Reader(DialogueReader):
         role, text = value.get("role"), known_text(value.get("content")) or ""
         role = role.lower() if isinstance(role, str) else role
         if value.get("is_history"):
-            self.remarks["were folded away from the model later"] += 1
+            self.remarks["were taken out of what the model sees later"] += 1
         if value.get("is_crash_sentinel"):
             self._close_turn(self.session)
             self.crashes[self.session] = line.number, self.here.answer
@@ -141,7 +141,7 @@ class _Reader(DialogueReader):
         elif not answer.calls or any(call.id not in answer.results for call in answer.calls):
             answer.stop = inferred_reason(
                 Stop.INTERRUPTED, None, answer.word_at, "crash_sentinel", None,
-                f"{self.unit} {number}: the crash sentinel of its turn was left, so the agent died in it")
+                f"{self.unit} {number}: the crash sentinel of its turn is still there, so the agent died in that turn")
 
     def settle(self) -> None:
         """The turns that a session ends with; then what other rows show."""

@@ -186,7 +186,7 @@ class _Session(TranscriptReader):
             self.session = str(value.get("sessionId") or "")
         for row in (each._replace(unit=self.unit) for each in rows):
             if row.mark == "interrupted" and any(each.typed for each in where.rows()):
-                self.remarks["stop a request of the user of which nothing came"] += 1
+                self.remarks["stop a request of the user before any answer"] += 1
             if where.answer is not None:
                 where.answer.follow(row)
             if row.mark != "ended":
@@ -256,7 +256,7 @@ class _Session(TranscriptReader):
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for number, block in enumerate(blocks):
             if not isinstance(block, dict):
-                self.remarks["hold a block that is no object"] += 1
+                self.remarks["hold a block that is not an object"] += 1
                 continue
             if block in answer.blocks:
                 continue  # a recorder that writes the answer so far on every row

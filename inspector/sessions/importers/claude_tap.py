@@ -73,7 +73,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
             number += 1
     if not lines:
         if not passed:
-            raise UnreadableError("a recording of claude-tap without records: expected one at least")
+            raise UnreadableError("a recording of claude-tap without records: expected at least one")
         return FileReading(skipped=passed)
     try:
         reading = pairs.read(b"\n".join([*lines, b""]), path, options)

@@ -1,6 +1,6 @@
 """Sessions of Copilot CLI: `~/.copilot/session-state/<id>/events.jsonl`, before 0.0.342 `history-session-state/`.
 
-A line is an event; its `parentId` is the event before, so the file is no tree. The provider's stop reason and the cap
+A line is an event; its `parentId` is the event before, so it is not a tree. The provider's stop reason and the cap
 on output stand in an event that is never written to disk (`assistant.usage` is ephemeral), so none is expected. What a
 subagent says stands in the same file, marked with the call that began it. Source: @github/copilot-sdk 1.0.14.
 """

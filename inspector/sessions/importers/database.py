@@ -38,7 +38,7 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
     """A copy of the database with its log, open for reading; rows are `sqlite3.Row`.
 
     Raises:
-        UnreadableError: it cannot be read, is larger than the bound, or is no database.
+        UnreadableError: it cannot be read, is larger than the bound, or is not a database.
     """
     with tempfile.TemporaryDirectory(prefix="loop-inspector-") as folder:
         copy = os.path.join(folder, "copy.db")
@@ -56,8 +56,8 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
             yield connection
         except sqlite3.Error as why:
             raise UnreadableError(f"a damaged database: {why}") from why
-        except UnicodeDecodeError as why:  # sqlite3 quotes a damaged name in its message, whose bytes are no text
-            raise UnreadableError("a damaged database: its schema is no text") from why
+        except UnicodeDecodeError as why:  # sqlite3 quotes a damaged name in its message, whose bytes are not text
+            raise UnreadableError("a damaged database: its schema is not text") from why
         finally:
             connection.close()
 

@@ -203,7 +203,7 @@ class _Chat(ChatReader):
             return place
         if told == CANCELLED:
             if any(row.typed for row in place.rows()):
-                self.remarks["stop a request of the user of which nothing came"] += 1
+                self.remarks["stop a request of the user before any answer"] += 1
             return self.say(line, place, "", mark="interrupted")
         if told.startswith(FAILED):
             failed = self.answer(line, place)

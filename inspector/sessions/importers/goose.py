@@ -40,7 +40,7 @@ from loop_core.values import (
 )
 
 UNREAD = re.compile(r"Could not interpret tool use parameters")
-"""What Goose writes in place of a call whose arguments are no JSON."""
+"""What Goose writes in place of a call whose arguments are not JSON."""
 ENDED_EARLY = re.compile(r"EOF while parsing")
 """What its parser says where they ended in the middle."""
 _RAW = re.compile(r"Raw (?:JSON|arguments): '?(.*?)'?$", re.DOTALL)
@@ -167,7 +167,7 @@ class _Reader(ChatTableReader):
         if UNREAD.search(said):
             cut = ENDED_EARLY.search(said) is not None
             stop = Stop.MAX_TOKENS if cut else Stop.MALFORMED_TOOL_CALL
-            how = "its arguments end in the middle of their JSON" if cut else "its arguments are no JSON"
+            how = "its arguments end in the middle of their JSON" if cut else "its arguments are not JSON"
             answer.stop = inferred_reason(stop, None, at, "call_unread", at, f"Goose could not read a call: {how}")
 
 

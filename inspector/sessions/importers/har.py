@@ -274,7 +274,7 @@ def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> RawExchange
         content = response.get("content") or {}
         url = request["url"]
         if not isinstance(url, str):
-            return "no HAR entry: its URL is no text"
+            return "not a HAR entry: its URL is not text"
         posted = request.get("postData")
         asked = posted.get("text") if isinstance(posted, dict) else None
         headers = _headers(response.get("headers"))
@@ -298,7 +298,7 @@ def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> RawExchange
         failure = _text(response.get("_error")) or _text(entry.get("_error"))
         return _with_body(raw, content, response.get("bodySize"), failure, room)
     except (AttributeError, KeyError, TypeError):
-        return "no HAR entry: expected an object with request.url and response"
+        return "not a HAR entry: expected an object with request.url and response"
 
 
 def _with_body(
@@ -315,7 +315,7 @@ def _with_body(
         try:
             raw.body = binascii.a2b_base64(text)
         except (binascii.Error, ValueError):
-            return "its body is no valid base64"
+            return "its body is not valid base64"
         unpacked = unpack(raw.body, _header(raw.headers, "content-encoding"), room)
         if isinstance(unpacked, str):
             return unpacked
@@ -366,11 +366,11 @@ def _number(value: Any) -> float | None:
 
 
 def _rescue(data: bytes, why: str, reading: FileReading) -> tuple[list[Any], str | None]:
-    """The complete entries of a HAR that is no valid JSON as a whole, and the rest; the error says where it broke."""
+    """The complete entries of a HAR that is not valid JSON as a whole, and the rest; the error says where it broke."""
     text = traffic.mend(data.decode("utf-8", "replace"))
     opening = _ENTRIES.search(text)
     if opening is None:
-        raise UnreadableError(f"a HAR that is no valid JSON, broken before its entries ({why})")
+        raise UnreadableError(f"a HAR that is not valid JSON, broken before its entries ({why})")
     entries: list[Any] = []
     position = opening.end()
     while True:

@@ -168,7 +168,7 @@ class _Session(KimiReader):
 
     def _message(self, line: TranscriptLine, message: dict[str, Any], place: TreePlace) -> TreePlace:
         if message.get("role") != "user":
-            self.remarks["hold a message that is no user's"] += 1
+            self.remarks["hold a message that is not a user's"] += 1
             return place
         origin = message.get("origin")
         self.prompt = None  # the message says it

@@ -80,7 +80,7 @@ _KEYS = 6
 _TRIED = 5
 """Of more formats that were tried only so many are named."""
 _LAST = ("known", "pairs", "body")
-"""Importers that take what no other does: they are no formats that a file could be meant to have."""
+"""Importers that take what no other does: they are not formats that a file could be meant to have."""
 
 
 def refusal(head: bytes, path: str) -> str:

@@ -93,7 +93,7 @@ class _Trajectory(ChatReader):
         status = known_text(info.get("exit_status"))
         if status is not None:
             self.reading.notices.append(f"the run ended with exit_status {redact.text(status)[:80]!r}: "
-                                        "its outcome, no stop reason")
+                                        "its outcome, not a stop reason")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A message of the model, of the agent, or of the user."""

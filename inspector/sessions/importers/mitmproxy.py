@@ -122,7 +122,7 @@ def _value(data: bytes, at: int, end: int, depth: int) -> tuple[Any, int]:
         return held == b"true", stop + 1
     if letter in (b"#", b"^") and len(held) < 40:
         return (int if letter == b"#" else float)(held), stop + 1
-    raise ValueError(f"byte {stop}: no type of value")
+    raise ValueError(f"byte {stop}: not a type of value")
 
 
 def _text(value: Any) -> str:
@@ -207,7 +207,7 @@ def _url(request: dict[str, Any], headers: Headers) -> str:
         usual = port in (80, 443) or type(port) is not int
         name = _text(request.get("host") or "") + ("" if usual else f":{port}")
     path = _text(request.get("path"))
-    return f"{scheme}://{name}{'' if path.startswith('/') else '/'}{path}"  # a damaged path is no part of the name
+    return f"{scheme}://{name}{'' if path.startswith('/') else '/'}{path}"  # a damaged path is not part of the name
 
 
 def _body(content: Any, headers: Headers, room: Room | None) -> bytes | str | None:

@@ -101,7 +101,7 @@ def _pieces(data: bytes, path: str, reader: _Events) -> Iterator[Piece]:
     if isinstance(first, list):
         return list_pieces(data)
     if not isinstance(first, dict):
-        raise UnreadableError("no events: expected a list of them, or an object")
+        raise UnreadableError("not events: expected a list of them, or an object")
     if not _is_state(first) and not _is_event(first):
         name = next((name for name in LISTS if isinstance(first.get(name), list)), LISTS[0])
         return list_pieces(data, name)

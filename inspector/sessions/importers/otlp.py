@@ -178,7 +178,7 @@ def attributes_of(value: Any) -> dict[str, Any]:
 
 
 def span_of(piece: bytes) -> TraceSpan | None:
-    """A span, with the messages in its events; None if the value is no span."""
+    """A span, with the messages in its events; None if the value is not a span."""
     try:
         value = loads(piece)
     except ValueError:
@@ -247,7 +247,7 @@ class _Traces(ChatReader):
             self.spans[number] = span
             yield number, span.piece, False
         if others:
-            self.reading.notices.append(f"spans that are no answer of a model: {others:,}")
+            self.reading.notices.append(f"spans that are not an answer of a model: {others:,}")
 
     def _tool(self, span: TraceSpan) -> None:
         key, said = known_text(fact(span.attributes, "call")), fact(span.attributes, "result")

@@ -162,7 +162,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
             reading.raws.append(raw)
     if not reading.raws and (broken == len(reading.skipped)):
         where = (
-            f"no valid JSON ({reading.skipped[0].why.partition('(')[2]}"
+            f"not valid JSON ({reading.skipped[0].why.partition('(')[2]}"
             if broken
             else "no request/response pair in it"
         )
@@ -186,7 +186,7 @@ def _cut_pair(entry: int, piece: str, options: Options, reading: FileReading) ->
 
 
 def _broken(reading: FileReading, entry: int, where: str, unfinished: RawExchange | None) -> int:
-    """Notes a text that is no JSON; returns how many entries are lost with it."""
+    """Notes a text that is not JSON; returns how many entries are lost with it."""
     place = where.removesuffix(_LAST)
     if place != where:
         read = "what stands before it was read" if unfinished is None else "what there is was read"
@@ -194,7 +194,7 @@ def _broken(reading: FileReading, entry: int, where: str, unfinished: RawExchang
         reading.raws.extend([] if unfinished is None else [unfinished])
         cut_behind(reading.raws)
     if unfinished is None:
-        reading.skipped.append(Skipped(entry, f"no valid JSON ({place})"))
+        reading.skipped.append(Skipped(entry, f"not valid JSON ({place})"))
     return int(unfinished is None)
 
 
@@ -264,7 +264,7 @@ def _whole(text: str) -> bool:
 
 def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileReading) -> RawExchange | str:
     if not isinstance(value, dict):
-        return "no request/response pair: expected an object"
+        return "not a request/response pair: expected an object"
     asked, answered = pick(value, REQUESTS), pick(value, RESPONSES)
     if answered is None:
         if asked is not None and "logged_at" in value and "response" in value:  # claude-trace: it was interrupted
@@ -355,7 +355,7 @@ def _string_body(raw: RawExchange, value: str, packed: Options | None) -> RawExc
         coding = next((text.strip().lower() for name, text in raw.headers if name.lower() == "content-encoding"), "")
         unpacked = unpack(binascii.a2b_base64(value), coding, packed.room)
     except (binascii.Error, ValueError):
-        return "its body is no valid base64"
+        return "its body is not valid base64"
     if isinstance(unpacked, str):
         return unpacked
     raw.body = unpacked

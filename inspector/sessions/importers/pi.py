@@ -309,7 +309,7 @@ class _Session(TranscriptReader):
             notices.insert(0, "stop reasons are pi's own words for the providers', which are not in the file")
         if self.assumed:
             taken = self.options.api or ASSUMED
-            notices.append(f"answers that do not say their API, taken for {taken}: {self.assumed:,}")
+            notices.append(f"answers that do not name their API, taken for {taken}: {self.assumed:,}")
         if self.labels:
             notices.append(f"labels: {', '.join(sorted(self.labels)[:20])}")
         if isinstance(self.header, str):

@@ -88,7 +88,7 @@ Piece = tuple[int, bytes, bool]
 
 
 def number_records(pieces: Iterable[bytes], cut: bool = False) -> Iterator[Piece]:
-    """Records with their numbers. `cut`: a record that is no JSON is accepted only as the last one of a cut file."""
+    """Records with their numbers. `cut`: a record that is not JSON is accepted only as the last one of a cut file."""
     return ((number, piece, cut) for number, piece in enumerate(pieces, start=1))
 
 
@@ -118,7 +118,7 @@ def in_tree(rows: list[dict[str, Any]], parent: str) -> Iterator[dict[str, Any]]
 
 
 def with_ids(data: Any, **ids: Any) -> bytes:
-    """A record's verbatim JSON with the ids of its columns put in front; unchanged if it is no object."""
+    """A record's verbatim JSON with the ids of its columns put in front; unchanged if it is not an object."""
     text = data if isinstance(data, bytes) else str(data).encode("utf-8", "replace")
     inner = text.strip()
     if not inner.startswith(b"{") or not inner.endswith(b"}"):
@@ -173,7 +173,7 @@ def whole_object(data: bytes) -> dict[str, Any]:
     """
     value = partial(data.removeprefix(b"\xef\xbb\xbf"))
     if not isinstance(value, dict):
-        raise UnreadableError("no JSON object: expected one that holds a session")
+        raise UnreadableError("not a JSON object: expected one that holds a session")
     return value
 
 

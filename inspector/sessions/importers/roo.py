@@ -132,7 +132,7 @@ class _Reader(DialogueReader):
         merged, unmatched = with_requests(rows, requests_of(screen))
         if unmatched:
             self.reading.notices.append(
-                f"{SCREEN}: its {unmatched:,} requests cannot be assigned to its answers; their usage is left out")
+                f"{SCREEN}: its {unmatched:,} requests cannot be matched with its answers; their usage is left out")
         item = object_of(_object(sibling(self.path, "history_item.json")))
         if isinstance(item.get("task"), str):
             self.titles[self.session] = redact.text(item["task"])[:120]
@@ -314,7 +314,7 @@ def _object(data: bytes | None) -> Any:
 def _spoken(screen: bytes) -> Iterator[bytes]:
     """The rows of the screen as messages: between two requests, what the model said is one answer.
 
-    A row that is no message remains as its kind alone, so that it is counted.
+    A row that is not a message remains as its kind alone, so that it is counted.
     """
     said: list[dict[str, str]] = []
     first = True

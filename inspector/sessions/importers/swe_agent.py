@@ -115,14 +115,15 @@ class _Trajectory(ChatReader):
         except ValueError:
             return  # cut: its messages are read all the same
         if not any(name in run for name in (*LISTS, "attempts")):
-            raise UnreadableError("no trajectory: expected an object with history or trajectory")
+            raise UnreadableError("not a trajectory: expected an object with history or trajectory")
         model = object_of(object_of(_replay(run.get("replay_config")).get("agent")).get("model"))
         self.model = known_text(model.get("name"))
         self.cap = number_of(model.get("max_output_tokens")) or None
         info = object_of(run.get("info"))
         status, stats = known_text(info.get("exit_status")), object_of(info.get("model_stats"))
         if status is not None:
-            self.reading.notices.append(f"the run ended with exit_status {status[:80]!r}: its outcome, no stop reason")
+            self.reading.notices.append(
+                f"the run ended with exit_status {status[:80]!r}: its outcome, not a stop reason")
         sent, made = number_of(stats.get("tokens_sent")), number_of(stats.get("tokens_received"))
         if sent or made:
             told = f"tokens are counted for the whole run alone: {sent or 0:,} in, {made or 0:,} out"

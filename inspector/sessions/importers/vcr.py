@@ -1,6 +1,6 @@
 """YAML cassettes of vcrpy (`interactions`) and of Ruby's VCR (`http_interactions`, or in old versions a list).
 
-Only texts, lists and mappings are made of them: a tag such as `!ruby/struct:VCR::Request` is no class here, keys are
+Only texts, lists and mappings are made of them: a tag such as `!ruby/struct:VCR::Request` is not a class here, keys are
 not merged, and what an anchor repeats is bounded. Cassettes in JSON are read as pairs. Sources: vcrpy 9.4.2
 `serializers/yamlserializer.py`, VCR's `docs/configuration` and cassettes of its versions 1 to 6.
 """

@@ -105,7 +105,7 @@ def _folded(data: bytes, reader: _Chat) -> dict[str, Any]:
         named = ", ".join(f"{redact.text(kind)} ({count:,})" for kind, count in sorted(unknown.items())[:6])
         reader.reading.notices.append(f"operations of unknown kind were passed over: {named}")
     if lost:
-        reader.reading.notices.append(f"operations that fit nothing before them were passed over: {lost:,}")
+        reader.reading.notices.append(f"operations that change nothing before them were passed over: {lost:,}")
     return root
 
 
@@ -231,12 +231,12 @@ def _fail(answer: TranscriptAnswer, failure: dict[str, Any]) -> None:
 
 
 def _written(value: Any) -> Any:
-    """Writes the arguments of a call, where they are no string."""
+    """Writes the arguments of a call, where they are not a string."""
     return lambda member: compact_json(value).decode()
 
 
 def _text_of_result(value: Any) -> str:
-    """The text of a tool's result; parts that are no text keep their JSON."""
+    """The text of a tool's result; parts that are not text keep their JSON."""
     return "\n".join(part["value"] if isinstance(part.get("value"), str) else compact_json(part.get("value")).decode()
                      for part in objects_of(object_of(value).get("content")))
 

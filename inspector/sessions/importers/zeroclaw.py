@@ -107,7 +107,7 @@ class _Reader(DialogueReader):
 
 
 def _written(value: Any, *path: str | int) -> str | None:
-    """Arguments that are no string stand inside a text: their JSON is written again."""
+    """Arguments that are not a string stand inside a text: their JSON is written again."""
     return None if value is None else compact_json(value).decode()
 
 

@@ -87,7 +87,7 @@ def provenance(api: str, body: bytes, response: ChatResponse | None = None, **op
 
     Raises:
         CallerError: there is no such API.
-        DecodeError: the bytes are no body of it.
+        DecodeError: the bytes are not a body of it.
     """
     if response is not None:
         options.setdefault("http_status", response.http_status)

@@ -64,7 +64,7 @@ class Supply:
         return iter(self._all)
 
     def add(self, piece: TextPiece) -> None:
-        """Adds a piece; a value that is no string adds nothing."""
+        """Adds a piece; a value that is not a string adds nothing."""
         self._all.append(piece)
         key = piece.group if piece.string else (*piece.group, piece.start)
         if key not in self._groups:
@@ -234,7 +234,7 @@ def frames(api: str, body: bytes, **options: Any) -> tuple[list[Frame], ChatResp
 
     Raises:
         CallerError: there is no such API.
-        DecodeError: the bytes are no body of it.
+        DecodeError: the bytes are not a body of it.
     """
     recording = type("Recording", (_Recording, wire(api).decoder), {})(**options)
     recording.feed(body)

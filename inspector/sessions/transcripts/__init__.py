@@ -47,7 +47,7 @@ _WORDS: Mapping[type, str] = {
 class TranscriptRows:
     """The records of one file, read once, with notices about them.
 
-    `pieces` are the number of a record, its JSON, and whether a file that is cut may end in it. Records that are no
+    `pieces` are the number of a record, its JSON, and whether a file that is cut may end in it. Records that are not
     lines have another `unit`: a row of a database, an element of a list.
     """
 
@@ -109,7 +109,7 @@ class TranscriptRows:
                         "what stands before it was read"
                     )
                 else:
-                    self._damaged.append(f"{self.unit} {number} is no JSON: expected an object; the rest was read")
+                    self._damaged.append(f"{self.unit} {number} is not JSON: expected an object; the rest was read")
                 return None
             if traffic.utf8_error(piece) is not None:
                 self._damaged.append(f"{self.unit} {number} holds invalid UTF-8, shown as U+FFFD")
@@ -154,7 +154,7 @@ class TranscriptRows:
         if len(self._damaged) > _NAMED:
             notices.append(f"{len(self._damaged) - _NAMED:,} more damaged lines were passed over")
         if self._odd:
-            notices.append(f"{self.unit}s that are no JSON object were passed over: {self._odd:,}")
+            notices.append(f"{self.unit}s that are not JSON objects were passed over: {self._odd:,}")
         if self.unknown:
             notices.append(f"records of unknown type were passed over: {_listed(self.unknown)}")
         if self.passed:
@@ -370,7 +370,7 @@ class TranscriptReader:
             mark = Evidence(rule, At(pointer="/type"), f"rows of {self.agent}, not the provider's bytes")
             self._speakers[key] = speaker.profile, (mark, *speaker.evidence)
         made = answer.exchange(self.path, self.writer, *self._speakers[key], self.steered)
-        return made if self.unit == "line" else replace(made, lines=())  # its records are no lines
+        return made if self.unit == "line" else replace(made, lines=())  # its records are not lines
 
     def _speaker(self, api: str, model: str | None) -> ProfileChoice:
         if self.options.profile is not None:

@@ -16,7 +16,7 @@ def object_of(value: Any) -> dict[str, Any]:
 
 
 def objects_of(value: Any) -> list[dict[str, Any]]:
-    """The objects in a list; none if the value is no list."""
+    """The objects in a list; none if the value is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 

@@ -110,7 +110,7 @@ class Decoder(base.Decoder):
         if isinstance(body.get("completion"), str):
             self._read(body, self.body_at("/stop_reason"))
         elif self.error is None:
-            self.find(f"{API}.no_completion", "the body is no completion", At(ExchangePart.BODY, 0, self.size),
+            self.find(f"{API}.no_completion", "the body is not a completion", At(ExchangePart.BODY, 0, self.size),
                       Severity.ERROR)
 
     def _read(self, completion: Mapping[str, Any], at: At) -> None:

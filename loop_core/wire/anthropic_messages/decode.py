@@ -211,7 +211,7 @@ class Decoder(base.Decoder):
         if isinstance(content, list):
             self._read_content(content)
         elif self.error is None:
-            self.find(f"{API}.no_message", "the body is no message of this API", At(ExchangePart.BODY, 0, self.size),
+            self.find(f"{API}.no_message", "the body is not a message of this API", At(ExchangePart.BODY, 0, self.size),
                       Severity.ERROR)
 
     def build(self) -> ChatResponse:
@@ -252,7 +252,7 @@ class Decoder(base.Decoder):
         calls = [i for i, block in enumerate(content) if isinstance(block, dict) and block.get("type") == "tool_use"]
         for i, block in enumerate(content):
             if not isinstance(block, dict):
-                self.find(f"{API}.odd_block", "a content block is no object", self.body_at(f"/content/{i}"))
+                self.find(f"{API}.odd_block", "a content block is not an object", self.body_at(f"/content/{i}"))
                 continue
             closed = self.raw is not None and (complete or i != calls[-1] if calls else True)
             at = self.body_at(f"/content/{i}") if block.get("type") in (*KINDS, BLOCK) else At()

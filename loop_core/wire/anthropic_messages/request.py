@@ -229,7 +229,7 @@ def _blocks(parts: Iterable[MessagePart]) -> list[dict[str, Any]]:
             value = opaque(part, API)
             fields = part.type.endswith(FIELDS)
             if not isinstance(value, dict) or (fields and not blocks):
-                raise EncodeError(f"the opaque {part.type} is no block", api=API, what="opaque")
+                raise EncodeError(f"the opaque {part.type} is not a block", api=API, what="opaque")
             if fields:
                 blocks[-1] |= {"type": part.type.removesuffix(FIELDS), **value}
             else:

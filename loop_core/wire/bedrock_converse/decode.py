@@ -351,7 +351,7 @@ class Decoder(base.Decoder):
         calls = [i for i, block in enumerate(content) if isinstance(block, dict) and "toolUse" in block]
         for i, block in enumerate(content):
             if not isinstance(block, dict):
-                self.find(f"{API}.odd_block", "a content block is no object", None)
+                self.find(f"{API}.odd_block", "a content block is not an object", None)
                 continue
             closed = self.raw is not None and (complete or i != calls[-1] if calls else True)
             at = self.body_at(f"/output/message/content/{i}") if "toolUse" in block else At()

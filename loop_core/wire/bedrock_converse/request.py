@@ -226,7 +226,7 @@ def _blocks(parts: Iterable[MessagePart]) -> list[dict[str, Any]]:
         value = opaque(part, API)
         fields = part.type.endswith(FIELDS)
         if not isinstance(value, dict) or (fields and not (blocks and "text" in blocks[-1])):
-            raise EncodeError(f"the opaque {part.type} is no block", api=API, what="opaque")
+            raise EncodeError(f"the opaque {part.type} is not a block", api=API, what="opaque")
         if fields:
             blocks[-1] = {part.type.removesuffix(FIELDS): {"content": [blocks[-1]], **value}}
         else:

@@ -359,7 +359,7 @@ def encode_request(request: Request) -> dict[str, Any]:
         return {"anthropic_version": VERSION, **rest(body, "model", "stream")}
     if "amazon.nova" in model:
         return encode_converse(replace(request, api="bedrock_converse"))
-    said = "bodies are written for Claude and Nova only; others are not written"
+    said = "bodies can be written for Claude and Nova only"
     raise EncodeError(f"{model or 'no model'}: {said}", api=API, what="model")
 
 

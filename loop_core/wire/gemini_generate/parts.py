@@ -1,7 +1,7 @@
 """Parts of a candidate's content -> parts of the response, in order of arrival.
 
 Owns which pieces belong together: text that follows text, values of one streamed call, a signature and what it signs.
-Whatever is no text, thought or function call (executableCode, inlineData, toolCall, …) stays verbatim, because it has
+Whatever is not text, thought or function call (executableCode, inlineData, toolCall, …) stays verbatim, because it has
 to go back as it came. Knows no finish reason; it is told when one arrived.
 
 Further down: arguments that Vertex AI streams value by value (`functionCall.partialArgs`) -> JSON text.
@@ -145,17 +145,17 @@ class _UnplacedError(Exception):
 
 def _steps(path: Any) -> list[str | int]:
     if not isinstance(path, str) or not path.startswith("$"):
-        raise _UnplacedError("is no path")
+        raise _UnplacedError("is not a path")
     steps: list[str | int] = []
     position = 1
     while position < len(path):
         step = _STEP.match(path, position)
         if step is None or len(steps) == _DEEPEST:
-            raise _UnplacedError("is no path")
+            raise _UnplacedError("is not a path")
         steps.append(int(step["index"]) if step["index"] else step["name"] or _unquoted(step["single"], step["double"]))
         position = step.end()
     if not steps or isinstance(steps[0], int):
-        raise _UnplacedError("is no path into an object")
+        raise _UnplacedError("is not a path into an object")
     return steps
 
 
@@ -164,7 +164,7 @@ def _unquoted(single: str | None, double: str | None) -> str:
     try:
         return str(json.loads(f'"{quoted}"', strict=False))
     except ValueError:
-        raise _UnplacedError("is no path") from None
+        raise _UnplacedError("is not a path") from None
 
 
 def _read(holder: Any, key: str | int) -> Any:

@@ -264,7 +264,7 @@ def _write_part(part: MessagePart) -> dict[str, Any]:
     if type(part) is OpaquePart:
         value = opaque(part, API)
         if not isinstance(value, dict):
-            raise EncodeError(f"the opaque {part.type} is no part", api=API, what="opaque")
+            raise EncodeError(f"the opaque {part.type} is not a part", api=API, what="opaque")
         return value
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     if part.kind is not CallKind.FUNCTION:

@@ -279,7 +279,7 @@ class Decoder(base.Decoder):
         """Reads a whole interaction or an error (already read by the base class)."""
         if self.error is None and not any(name in body for name in ("status", "steps", "outputs", "id")):
             whole = At(ExchangePart.BODY, 0, self.size)
-            self.find(f"{API}.no_interaction", "the body is no interaction", whole, Severity.ERROR)
+            self.find(f"{API}.no_interaction", "the body is not an interaction", whole, Severity.ERROR)
         self._interaction(body, "", None, None, last=True)
         if word(body.get("status")):
             self.raw, self.raw_at = body["status"], self.body_at("/status")
@@ -320,7 +320,7 @@ class Decoder(base.Decoder):
         calls = [at for at, step in enumerate(found) if isinstance(step, dict) and step.get("type") == CALL]
         for number, step in enumerate(found):
             if not isinstance(step, dict):
-                self.find(f"{API}.odd_step", "a step is no object", frame)
+                self.find(f"{API}.odd_step", "a step is not an object", frame)
                 continue
             failed = step.get("error")
             if isinstance(failed, Mapping):

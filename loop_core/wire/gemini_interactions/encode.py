@@ -97,7 +97,7 @@ def _step(part: ResponsePart, notes: str | None = None) -> str:
 
 def _verbatim(part: OpaquePart) -> str:
     if read_object(part.json) is None:
-        raise EncodeError(f"the opaque {part.type} is no JSON object", api=API, what="opaque")
+        raise EncodeError(f"the opaque {part.type} is not a JSON object", api=API, what="opaque")
     return part.json
 
 

@@ -279,7 +279,7 @@ def _step(part: MessagePart) -> dict[str, Any]:
             raise EncodeError("the sources of a text are not sent back", api=API, what="opaque")
         value = opaque(part, API)
         if not isinstance(value, dict):
-            raise EncodeError(f"the opaque {part.type} is no step", api=API, what="opaque")
+            raise EncodeError(f"the opaque {part.type} is not a step", api=API, what="opaque")
         return {"type": OUTPUT, "content": [value]} if part.type.startswith(INSIDE) else value
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     if part.kind is not CallKind.FUNCTION:

@@ -54,7 +54,7 @@ THOUGHT = "thought"
 NOTES = "text.annotations"
 """Our name for the annotations of the text before it."""
 INSIDE = f"{OUTPUT}."
-"""What our name of a content that is no text begins with."""
+"""What our name of a content that is not text begins with."""
 
 LOSES: Mapping[str, str] = {
     "call.form": "a stream sends arguments as text and a whole body as an object, whatever they were before",

@@ -227,7 +227,7 @@ class Decoder(base.Decoder):
         kind, pieces = item
         try:
             return kind("".join(pieces))
-        except TypeError:  # a piece that is no text: looking at each of them would cost all streams
+        except TypeError:  # a piece that is not text: looking at each of them would cost all streams
             return kind("".join(piece for piece in pieces if isinstance(piece, str)))
 
     def _at(self, pointer: str) -> At:

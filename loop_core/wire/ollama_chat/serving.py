@@ -43,7 +43,7 @@ PEERS: Mapping[str, PeerWords] = {
 CANNOT: Mapping[str, str] = {
     "filtered": "it has no word for a filter",
     "paused": "it has no word for a pause",
-    "malformed_call": "a call that is no JSON is not sent",
+    "malformed_call": "a call that is not JSON is not sent",
     "no_call": "it has no word of its own for calls",
     "fallback": "it has no block that tells of it",
     "commentary": "its messages have no phase",

@@ -86,7 +86,7 @@ class GrowingCall:
 
 
 Slice = Callable[[str, str], str | None]
-"""Gives the verbatim JSON of a delta's arguments by holder and key; called only where they are no string."""
+"""Gives the verbatim JSON of a delta's arguments by holder and key; called only where they are not a string."""
 Text = Callable[[], str | None]
 
 

@@ -59,7 +59,7 @@ BODY_WORDS: tuple[str, ...] = ("truncated",)
 """The same beside the choices (llama.cpp: `truncated` says that the context was full)."""
 
 ERROR_WORDS: tuple[str, ...] = ("failed_generation",)
-"""The same inside an error (Groq: the model's raw text that was no valid call)."""
+"""The same inside an error (Groq: the model's raw text that was not a valid call)."""
 
 EARLIER = "earlier_finish_reason"
 """Our name, in `native`, for a finish reason that a later one replaced."""
@@ -74,7 +74,7 @@ BESIDE: frozenset[str] = frozenset({
     "role", "name", "id", "index", "model", "created", "object", "logprobs", "token_ids", "provider_specific_fields",
     "extra_content", "prefix", "partial", "metadata", "provider_metadata", "padding", "channel",
 })
-"""Fields of a message that are no part of what it says; any other that is not read may be the answer."""
+"""Fields of a message that are not part of what it says; any other that is not read may be the answer."""
 
 LOSES: Mapping[str, str] = {
     "server": "Chat Completions does not show the calls that a provider runs itself",

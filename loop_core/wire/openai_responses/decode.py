@@ -86,7 +86,7 @@ class Decoder(BaseDecoder):
         item = self._items.get(where) or self._items.get(item_id)
         if item is None:
             at = At(ExchangePart.BODY, start, end)
-            self.find("openai_responses.unannounced_item", "an event speaks of an item that was never announced", at)
+            self.find("openai_responses.unannounced_item", "an event names an item that was never announced", at)
             item = GrowingItem({"type": ITEM_OF_FIELD[field], "id": item_id}, b"{}", (), at, False)
             self._keep(item, where, item_id)
         return item
@@ -188,7 +188,7 @@ class Decoder(BaseDecoder):
         merged: list[GrowingItem] = []
         for index, value in enumerate(output):
             if not isinstance(value, dict):
-                self.find("openai_responses.item_shape", "an output item is no object", at)
+                self.find("openai_responses.item_shape", "an output item is not an object", at)
                 continue
             place = At(at.part, at.start, at.end, f"{prefix}/{index}")
             item = GrowingItem(value, frame, (*path, index), place, True)

@@ -210,7 +210,7 @@ def _whole(call: ToolCall, status: str | None, done: bool) -> RawJSON:
     except ValueError:
         value = None
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-        raise EncodeError(f"{call.name} is no item of this format", api=API, what="server" if
+        raise EncodeError(f"{call.name} is not an item of this format", api=API, what="server" if
                           call.kind is CallKind.SERVER else "call.arguments")
     _check(call, done and closes(value, status == "completed"))
     return RawJSON(call.arguments or "")

@@ -314,7 +314,7 @@ def _own_item(call: ToolCall) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         item = None
     if not isinstance(item, dict) or not isinstance(item.get("type"), str):
-        raise EncodeError(f"{call.name} is no item of this format", api=API, what=f"{call.kind} call")
+        raise EncodeError(f"{call.name} is not an item of this format", api=API, what=f"{call.kind} call")
     return item
 
 
@@ -323,7 +323,7 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
     if item is not None:
         return item
     if call.kind is CallKind.SERVER:
-        raise EncodeError(f"{call.name} is no item of this format", api=API, what="server call")
+        raise EncodeError(f"{call.name} is not an item of this format", api=API, what="server call")
     sent = call.arguments if call.arguments is not None else "{}"
     kind, field = ("custom_tool_call", "input") if call.kind is CallKind.CUSTOM else ("function_call", "arguments")
     payload = json.loads(sent) if call.form is ArgsForm.OBJECT else sent

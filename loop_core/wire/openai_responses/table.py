@@ -82,7 +82,7 @@ KNOWN_RESULTS = frozenset({
     "local_shell_call_output", "computer_call_output", "apply_patch_call_output", "function_call_output",
     "custom_tool_call_output", "additional_tools", "mcp_approval_response",
 })
-"""Items that are no calls and are only kept."""
+"""Items that are not calls and are only kept."""
 
 DELTAS: Mapping[str, tuple[str, str]] = {
     "response.output_text.delta": ("text", "content_index"),
