@@ -113,15 +113,15 @@ def why_did_it_stop(path: SessionPath, most: RowCount = MOST_ROWS) -> dict[str, 
                     "turns": [_turn(shown, at) for at in order[:most]], "more": max(0, len(order) - most)})
 
 
-def _turn(shown: View, at: int) -> dict[str, Any]:
-    turn = shown.turns[at]
+def _turn(view: View, at: int) -> dict[str, Any]:
+    turn = view.turns[at]
     links = turn.run.record.links
     return {
         "turn": at + 1, "verdict": turn.verdict.word, "severity": turn.verdict.severity.value,
         "complete": turn.verdict.complete, "what_happened": _line(turn.verdict.sentence),
         "what_to_change": _line(turn.verdict.advice.text) if turn.verdict.advice else "",
         "user": _line(turn.run.record.user_text),
-        "stop_reasons": [{"response": link.index, **_reason(shown.responses[link.index])}
+        "stop_reasons": [{"response": link.index, **_reason(view.responses[link.index])}
                          for link in links[-MOST_NOTES:]],
         "earlier_responses": max(0, len(links) - MOST_NOTES),
     }
@@ -224,18 +224,18 @@ def _differs(old: TurnFacts, new: TurnFacts) -> bool:
     return (old.verdict.sentence, old.merged.text) != (new.verdict.sentence, new.merged.text)
 
 
-def _outcome(made: Branch, at: int) -> dict[str, Any]:
+def _outcome(branch: Branch, at: int) -> dict[str, Any]:
     """One turn before and after, and how far that can be trusted."""
-    old, new = made.original.turns[at], made.view.turns[at]
-    cuts = [_line(step.estimated.between) for step in made.view.steps[new.run.first : new.run.decided + 1]
+    old, new = branch.original.turns[at], branch.view.turns[at]
+    cuts = [_line(step.estimated.between) for step in branch.view.steps[new.run.first : new.run.decided + 1]
             if step.estimated is not None]
-    simulated = made.view.steps[new.run.decided].fidelity is Fidelity.SIMULATED
+    simulated = branch.view.steps[new.run.decided].fidelity is Fidelity.SIMULATED
     return {
         "turn": at + 1, "before": old.verdict.word, "after": new.verdict.word,
         "state_before": old.final_state.value, "state_after": new.final_state.value,
         "what_happened": _line(new.verdict.sentence),
-        "answer": "unrecorded" if new in made.unrecorded else "simulated" if simulated else "recorded",
-        "estimated": cuts[:MOST_NOTES], "spent": branch_report.spend(made.view.end_of(new)),
+        "answer": "unrecorded" if new in branch.unrecorded else "simulated" if simulated else "recorded",
+        "estimated": cuts[:MOST_NOTES], "spent": branch_report.spend(branch.view.end_of(new)),
     }
 
 

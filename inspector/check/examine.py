@@ -121,10 +121,10 @@ class Report(NamedTuple):
         """The files that could not be read, with the reason."""
         return [file.error for file in self.files if file.error]
 
-    def keep(self, wanted: Callable[[Problem], bool]) -> Report:
+    def keep(self, predicate: Callable[[Problem], bool]) -> Report:
         """The report with only the wanted problems."""
         return self._replace(files=tuple(
-            file._replace(problems=tuple(filter(wanted, file.problems))) for file in self.files))
+            file._replace(problems=tuple(filter(predicate, file.problems))) for file in self.files))
 
 
 def merge(reports: Iterable[Report]) -> Report:
@@ -161,7 +161,7 @@ def check_file(
 @without_collector
 def check_paths_together(
     paths: Sequence[str], ids: Sequence[str], *, name: str = "", api: str | None = None, profile: str | None = None,
-    wanted: str = "", stdin: bytes | None = None, listed: bool = False,
+    wanted: str = "", stdin: bytes | None = None, from_folder: bool = False,
 ) -> Report:
     """Checks several files as one session. A file that only a folder listed and that is not a session is counted, not
     reported."""
@@ -169,7 +169,7 @@ def check_paths_together(
         from inspector.report import filters  # its words are made into a table, which most runs do not need
 
         expression = filters.parse(wanted)
-    if listed and not any(map(is_session, paths)):
+    if from_folder and not any(map(is_session, paths)):
         shut = [path for path in paths if os.path.isfile(path) and not os.access(path, os.R_OK)]
         return Report(tuple(FileProblems(path, error=f"{one_line(path)}: cannot be read: Permission denied")
                             for path in shut), skipped=len(paths) - len(shut))
@@ -179,68 +179,68 @@ def check_paths_together(
     return _report(shown, loaded, ids, only, name)
 
 
-def _report(shown: View, loaded: Loaded, ids: Sequence[str], only: set[int] | None, name: str) -> Report:
+def _report(view: View, recording: Loaded, ids: Sequence[str], only: set[int] | None, name: str) -> Report:
     numbers: Counter[str] = Counter()
     problems: dict[str, list[Problem]] = {}
     turns: dict[str, list[TurnEnd]] = {}
-    for turn in shown.turns:
+    for turn in view.turns:
         if only is not None and only.isdisjoint(link.index for link in turn.run.record.links):
             continue
-        path = _path(shown, turn)
+        path = _path(view, turn)
         numbers[path] += 1
-        problems.setdefault(path, []).extend(_problems(shown, turn, ids, name or path, numbers[path]))
-        turns.setdefault(path, []).append(_ended(shown, turn))
-    listed = [given for given in loaded.inputs if given.format != "folder"]
+        problems.setdefault(path, []).extend(_problems(view, turn, ids, name or path, numbers[path]))
+        turns.setdefault(path, []).append(_ended(view, turn))
+    listed = [given for given in recording.inputs if given.format != "folder"]
     return Report(tuple(
         FileProblems(name or given.path, tuple(problems.get(given.path, ())), tuple(turns.get(given.path, ())),
                      _error(given), _unread(given)) for given in listed),
-        sum(len(given.skipped) for given in loaded.inputs if given.format == "folder"),
-        len(listed) == 1 and listed[0].format == "pairs" and len(loaded.exchanges) == 1)
+        sum(len(given.skipped) for given in recording.inputs if given.format == "folder"),
+        len(listed) == 1 and listed[0].format == "pairs" and len(recording.exchanges) == 1)
 
 
-def _unread(given: Input) -> tuple[tuple[str, int], ...]:
-    found = Counter(each.unread_format for each in given.skipped if each.unread_format)
+def _unread(source: Input) -> tuple[tuple[str, int], ...]:
+    found = Counter(each.unread_format for each in source.skipped if each.unread_format)
     return tuple(sorted(found.items()))
 
 
-def _error(given: Input) -> str:
-    return one_line(redact.text(given.error), LONGEST) if given.error else ""
+def _error(source: Input) -> str:
+    return one_line(redact.text(source.error), LONGEST) if source.error else ""
 
 
-def _path(shown: View, turn: TurnFacts) -> str:
-    return shown.responses[turn.run.record.links[0].index].exchange.path
+def _path(view: View, turn: TurnFacts) -> str:
+    return view.responses[turn.run.record.links[0].index].exchange.path
 
 
-def _problems(shown: View, turn: TurnFacts, ids: Sequence[str], file: str, number: int) -> Iterator[Problem]:
+def _problems(view: View, turn: TurnFacts, ids: Sequence[str], file: str, number: int) -> Iterator[Problem]:
     seen: Counter[tuple[str, str]] = Counter()
     for name in ids:
         rule = RULES[name]
         try:
-            hits = list(dict.fromkeys(rule.find(shown, turn)))
+            hits = list(dict.fromkeys(rule.find(view, turn)))
         except ODD:
             continue  # an odd value in one request hides no other rule's finding
         for hit in hits:
-            yield _problem(shown, turn, hit, name, rule.severity, file, number, seen)
+            yield _problem(view, turn, hit, name, rule.severity, file, number, seen)
 
 
 def _problem(
-    shown: View, turn: TurnFacts, hit: RuleHit, name: str, severity: Severity, file: str, number: int,
-    seen: Counter[tuple[str, str]],
+    view: View, turn: TurnFacts, hit: RuleHit, name: str, severity: Severity, file: str, number: int,
+    counts: Counter[tuple[str, str]],
 ) -> Problem:
-    facts = shown.responses[hit.response] if hit.response is not None else deciding(shown, turn)
+    facts = view.responses[hit.response] if hit.response is not None else deciding(view, turn)
     severity = Severity.WARNING if severity is Severity.ERROR and not hit.sure else severity
     message = one_line(redact.text(hit.message), LONGEST)  # half of a credential is not recognized
     if facts is None:
         return Problem(name, severity.value, message, file, number, fingerprint=_print(name, turn.id.encode(), 0))
     exchange = facts.exchange
     key = (name, sha256(exchange.body).hexdigest())
-    seen[key] += 1
+    counts[key] += 1
     at = hit.at or At()
     in_body = at.part is not None and at.part.value == "body" and at.start is not None
     return Problem(
         name, severity.value, message, file, number, exchange.entry, exchange.lines[0] if exchange.lines else None,
         at.start if in_body else None, at.end if in_body else None, redact.text(at.pointer or ""),
-        exchange.model or "", facts.agent, _print(name, exchange.body, seen[key]),
+        exchange.model or "", facts.agent, _print(name, exchange.body, counts[key]),
     )
 
 
@@ -249,11 +249,11 @@ def _print(rule: str, body: bytes, count: int) -> str:
     return sha256(b"\0".join((rule.encode(), sha256(body).digest(), str(count).encode()))).hexdigest()[:32]
 
 
-def _ended(shown: View, turn: TurnFacts) -> TurnEnd:
-    facts = deciding(shown, turn)
-    answers = [shown.responses[link.index] for link in turn.run.record.links]
+def _ended(view: View, turn: TurnFacts) -> TurnEnd:
+    facts = deciding(view, turn)
+    answers = [view.responses[link.index] for link in turn.run.record.links]
     counts = [each.exchange.response.usage.output_tokens if each.exchange.response.usage else None for each in answers]
-    times = turn_times(shown, turn)
+    times = turn_times(view, turn)
     start = moment(times.started) if times is not None else None
     return TurnEnd(
         turn.verdict.word, turn.verdict.severity.value, turn.verdict.complete, facts.exchange.model or "" if facts

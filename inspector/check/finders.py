@@ -56,13 +56,13 @@ def from_findings(*rules: str, but: Sequence[str] = ()) -> Finder:
     return find
 
 
-def _suspected(view: View, noted: ReportedFinding) -> bool:
+def _suspected(view: View, reported_finding: ReportedFinding) -> bool:
     """Whether a finding is about a call of whole arguments of which nothing but a spent budget says that it is cut."""
-    if noted.call is None or noted.response is None:
+    if reported_finding.call is None or reported_finding.response is None:
         return False
-    found = view.responses[noted.response].judged.findings
+    found = view.responses[reported_finding.response].judged.findings
     spent = any(seen.rule == "judge.usage_at_cap" and seen.severity is Severity.WARNING for seen in found)
-    return spent and parse(noted.call.call.arguments).shape is ArgumentShape.COMPLETE
+    return spent and parse(reported_finding.call.call.arguments).shape is ArgumentShape.COMPLETE
 
 
 _OWN_LIMIT = re.compile(r"; \w+ \([\d,]+(?: of [\d,]+)?\) ended the turn(?=$|, and )")

@@ -99,17 +99,17 @@ def _sent(view: View, index: int) -> Sequence[Message]:
     return request.messages if request is not None else ()
 
 
-def is_lost(text: str, taken: str) -> bool:
+def is_lost(text: str, kept_text: str) -> bool:
     """Whether a text of some length is missing from the answer in the history."""
     begins = text.strip()[:TELLING]
-    return len(begins) == TELLING and bool(taken.strip()) and begins not in taken
+    return len(begins) == TELLING and bool(kept_text.strip()) and begins not in kept_text
 
 
-def doubled_text(overlap: str, taken: str) -> str | None:
+def doubled_text(overlap: str, kept_text: str) -> str | None:
     """The text that two segments share, if the history holds it twice in a row; None if it does not."""
     text = overlap.strip()
     if len(text) < TELLING // 2:
         return None
-    at = taken.find(text)
-    again = taken.find(text, at + len(text)) if at >= 0 else -1
-    return text[:60] if again >= 0 and not taken[at + len(text) : again].strip() else None
+    at = kept_text.find(text)
+    again = kept_text.find(text, at + len(text)) if at >= 0 else -1
+    return text[:60] if again >= 0 and not kept_text[at + len(text) : again].strip() else None

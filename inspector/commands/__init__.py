@@ -32,9 +32,9 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def names(listed: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+def names(names_of: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Completes an option's value by these names, which are computed when a shell asks."""
-    return lambda _context, _option, begun: [name for name in listed() if name.startswith(begun)]
+    return lambda _context, _option, begun: [name for name in names_of() if name.startswith(begun)]
 
 
 def _apis() -> Iterable[str]:
@@ -149,17 +149,17 @@ def check_followed(paths: Sequence[str]) -> None:
             raise click.UsageError(f"--follow needs existing files{f', and {path} is none' if path else ''}")
 
 
-def follow(paths: Sequence[str], shown: View, read: Callable[[], View]) -> None:
+def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
     """Writes a line for each turn that is new or whose verdict changed, whenever a file grows, until Ctrl-C."""
     from time import monotonic, sleep
 
     from inspector.sessions.following import FileState, files_watched, states_of
     from loop_core.errors import LoopError
 
-    files = files_watched(paths, shown.inputs)
+    files = files_watched(paths, view.inputs)
     states: Mapping[str, FileState] = {}
     rests_until = 0.0
-    verdicts = _verdicts(shown)
+    verdicts = _verdicts(view)
     try:
         while True:
             sleep(LOOK)
@@ -181,12 +181,12 @@ def follow(paths: Sequence[str], shown: View, read: Callable[[], View]) -> None:
         return
 
 
-def _verdicts(shown: View) -> dict[int, str]:
+def _verdicts(view: View) -> dict[int, str]:
     from inspector.report.lines.spans import one_line
 
     return {number: one_line(" · ".join(
         [turn.verdict.word, turn.verdict.sentence, *([turn.verdict.advice.text] if turn.verdict.advice else [])]))
-        for number, turn in enumerate(shown.turns, start=1)}
+        for number, turn in enumerate(view.turns, start=1)}
 
 
 def located_all(paths: Sequence[str]) -> list[str]:
@@ -198,14 +198,14 @@ def located_all(paths: Sequence[str]) -> list[str]:
     return [locate(path) for path in paths]
 
 
-def saved_runs(loaded: Loaded, original: View, stdin: bytes | None) -> tuple[Tree, Store]:
+def saved_runs(recording: Loaded, original: View, stdin: bytes | None) -> tuple[Tree, Store]:
     """The saved runs of a recording, and their store; reports those that cannot be used."""
     import os
 
     from inspector.whatif.branch_report import restore_tree
     from inspector.whatif.store import open_store
 
-    store = open_store(loaded, os.environ, stdin)
+    store = open_store(recording, os.environ, stdin)
     tree, notices = restore_tree(original, store)
     say(notices)
     return tree, store
@@ -226,9 +226,9 @@ def say(notices: Iterable[str]) -> None:
         click.echo(f"inspector: {without_credentials(one_line(notice))}", err=True)
 
 
-def complain(loaded: Loaded) -> int:
+def complain(recording: Loaded) -> int:
     """Reports on standard error what could not be read; returns the exit code."""
-    errors = [given.error for given in loaded.inputs if given.error]
+    errors = [given.error for given in recording.inputs if given.error]
     say(errors)
     return UNREADABLE if errors else READ
 

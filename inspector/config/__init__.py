@@ -120,9 +120,9 @@ def _limit_names() -> list[str]:
     return list(Limits.__match_args__)
 
 
-def _checked(found: Mapping[str, Value]) -> None:
+def _checked(values: Mapping[str, Value]) -> None:
     """Reads every value once, by the engine's own rules, so that a mistake is told with the place it stands at."""
-    for name, each in found.items():
+    for name, each in values.items():
         try:
             if name.startswith(f"{AGENT}."):
                 Limits().with_values({name.removeprefix(f"{AGENT}."): str(each.value)})

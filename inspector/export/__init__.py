@@ -37,14 +37,14 @@ class Form(NamedTuple):
     make: Callable[[ExportScope], Mapping[str, str]]
 
 
-def _only(chosen: ExportScope) -> list[int] | None:
-    return None if chosen.turn is None else [chosen.view.number(chosen.turn) - 1]
+def _only(scope: ExportScope) -> list[int] | None:
+    return None if scope.turn is None else [scope.view.number(scope.turn) - 1]
 
 
-def _response(chosen: ExportScope) -> ResponseFacts:
-    if chosen.response is None:
+def _response(scope: ExportScope) -> ResponseFacts:
+    if scope.response is None:
         raise CallerError("choose a response: no response is at hand here")
-    return chosen.response
+    return scope.response
 
 
 def _number(facts: ResponseFacts) -> str:
@@ -52,91 +52,91 @@ def _number(facts: ResponseFacts) -> str:
     return str(facts.index) if facts.index >= 0 else f"step_{facts.step + 1}"
 
 
-def _turn(chosen: ExportScope) -> TurnFacts:
-    turn = chosen.turn or chosen.view.worst
+def _turn(scope: ExportScope) -> TurnFacts:
+    turn = scope.turn or scope.view.worst
     if turn is None:
         raise CallerError("nothing was read, so there is nothing to report")
     return turn
 
 
-def _html(chosen: ExportScope) -> Mapping[str, str]:
+def _html(scope: ExportScope) -> Mapping[str, str]:
     from inspector.export.pages import blocks, html
 
-    return {f"{chosen.name}.html": html(blocks(chosen.view, _only(chosen)))}
+    return {f"{scope.name}.html": html(blocks(scope.view, _only(scope)))}
 
 
-def _markdown(chosen: ExportScope) -> Mapping[str, str]:
+def _markdown(scope: ExportScope) -> Mapping[str, str]:
     from inspector.export.pages import blocks, markdown
 
-    return {f"{chosen.name}.md": markdown(blocks(chosen.view, _only(chosen)))}
+    return {f"{scope.name}.md": markdown(blocks(scope.view, _only(scope)))}
 
 
-def _text(chosen: ExportScope) -> Mapping[str, str]:
+def _text(scope: ExportScope) -> Mapping[str, str]:
     from inspector.report.explain import text
     from inspector.sessions import redact
 
-    only = None if chosen.turn is None else chosen.turn.responses
-    return {f"{chosen.name}.txt": redact.text(text(chosen.view, only, with_bytes=True))}
+    only = None if scope.turn is None else scope.turn.responses
+    return {f"{scope.name}.txt": redact.text(text(scope.view, only, with_bytes=True))}
 
 
-def _json(chosen: ExportScope) -> Mapping[str, str]:
+def _json(scope: ExportScope) -> Mapping[str, str]:
     from inspector.report.explain_document import document
     from inspector.sessions import redact
 
-    return {f"{chosen.name}.json": json.dumps(redact.texts(document(chosen.view)), ensure_ascii=True, indent=1) + "\n"}
+    return {f"{scope.name}.json": json.dumps(redact.texts(document(scope.view)), ensure_ascii=True, indent=1) + "\n"}
 
 
-def _curl(chosen: ExportScope) -> Mapping[str, str]:
+def _curl(scope: ExportScope) -> Mapping[str, str]:
     from inspector.export.exchange_files import curl
 
-    facts = _response(chosen)
-    return {f"{chosen.name}-{_number(facts)}.sh": curl(facts)}
+    facts = _response(scope)
+    return {f"{scope.name}-{_number(facts)}.sh": curl(facts)}
 
 
-def _fixture(chosen: ExportScope) -> Mapping[str, str]:
+def _fixture(scope: ExportScope) -> Mapping[str, str]:
     from inspector.export.exchange_files import fixture
 
-    facts = _response(chosen)
-    return {f"test_{chosen.name.replace('-', '_')}_{_number(facts)}.py": fixture(facts)}
+    facts = _response(scope)
+    return {f"test_{scope.name.replace('-', '_')}_{_number(facts)}.py": fixture(facts)}
 
 
-def _session(chosen: ExportScope) -> Mapping[str, str]:
+def _session(scope: ExportScope) -> Mapping[str, str]:
     from inspector.export.exchange_files import session_of
 
-    wanted = chosen.view.responses if chosen.turn is None else [
-        chosen.view.responses[index] for index in chosen.turn.responses]
-    made = session_of([facts.exchange for facts in wanted], chosen.name)
-    return {f"{chosen.name}.jsonl": made.decode("utf-8")}
+    wanted = scope.view.responses if scope.turn is None else [
+        scope.view.responses[index] for index in scope.turn.responses]
+    made = session_of([facts.exchange for facts in wanted], scope.name)
+    return {f"{scope.name}.jsonl": made.decode("utf-8")}
 
 
-def _otlp(chosen: ExportScope) -> Mapping[str, str]:
+def _otlp(scope: ExportScope) -> Mapping[str, str]:
     import time
 
     from inspector.export import telemetry
     from inspector.export.otel_spans import spans
     from inspector.export.telemetry import points
 
-    view, only, now = chosen.view, _only(chosen), time.time_ns()
+    view, only, now = scope.view, _only(scope), time.time_ns()
     made = spans(view, now, only=only)
     begun, over = min((span.start for span in made), default=now), max((span.end for span in made), default=now)
-    return {f"{chosen.name}.traces.json": telemetry.traces(made),
-            f"{chosen.name}.metrics.json": telemetry.metrics(points(view, only), begun, over)}
+    return {f"{scope.name}.traces.json": telemetry.traces(made),
+            f"{scope.name}.metrics.json": telemetry.metrics(points(view, only), begun, over)}
 
 
-def _otlp_content(chosen: ExportScope) -> Mapping[str, str]:
+def _otlp_content(scope: ExportScope) -> Mapping[str, str]:
     import time
 
     from inspector.export import telemetry
     from inspector.export.otel_spans import spans
 
-    made = spans(chosen.view, time.time_ns(), with_content=True, only=_only(chosen))
-    return {f"{chosen.name}-content.traces.json": telemetry.traces(made)}
+    made = spans(scope.view, time.time_ns(), with_content=True, only=_only(scope))
+    return {f"{scope.name}-content.traces.json": telemetry.traces(made)}
 
 
-def _bug(chosen: ExportScope) -> Mapping[str, str]:
+def _bug(scope: ExportScope) -> Mapping[str, str]:
     from inspector.export.exchange_files import bug_report
 
-    return bug_report(chosen.view, _turn(chosen))
+    return bug_report(scope.view, _turn(scope))
 
 
 FORMS: Mapping[str, Form] = {

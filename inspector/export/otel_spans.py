@@ -130,7 +130,7 @@ def spans(
 
 
 def _turn(
-    view: View, turn: TurnFacts, clock: Clock, at: int, noted: _Noted, with_content: bool
+    view: View, turn: TurnFacts, clock: Clock, at: int, notes: _Noted, with_content: bool
 ) -> list[OtelSpan]:
     answers = [view.responses[index] for index in turn.responses]
     below: list[OtelSpan] = []
@@ -142,7 +142,7 @@ def _turn(
         known.append(when.basis)
         below.append(_clean(_answer(facts, when, at, with_content)))
         following = answers[position + 1] if position + 1 < len(answers) else None
-        for ran in _ran(noted, facts, following):
+        for ran in _ran(notes, facts, following):
             since = when.end if when.basis in (Times.RECORDED, Times.LENGTH) else None
             below.append(_clean(_tool(ran, clock.tool(since, ran.at), at, with_content)))
     start, end = min(span.start for span in below), max(span.end for span in below)
@@ -155,7 +155,7 @@ def _turn(
         f"{OURS}turn.id": turn.id, f"{OURS}conversation": turn.conversation,
         f"{OURS}turn.terminal_reason": turn.terminal, f"{OURS}turn.state": turn.final_state.value,
         f"{OURS}turn.verdict": turn.verdict.word, f"{OURS}turn.finding_rules": tuple(
-            dict.fromkeys(noted.finding.rule for noted in turn.findings)),
+            dict.fromkeys(notes.finding.rule for notes in turn.findings)),
         f"{OURS}turn.requests": spent.requests, f"{OURS}turn.continuations": spent.continuations,
         f"{OURS}turn.repairs": spent.repairs, f"{OURS}turn.output_tokens": spent.output_tokens,
         f"{OURS}turn.continuation_tokens": spent.continuation_tokens,
@@ -316,10 +316,10 @@ def _noted(view: View) -> _Noted:
     return found
 
 
-def _ran(recorded: _Noted, facts: ResponseFacts, following: ResponseFacts | None) -> Iterator[_Ran]:
+def _ran(notes: _Noted, facts: ResponseFacts, following: ResponseFacts | None) -> Iterator[_Ran]:
     """The results that the calls of an answer got: those that were sent back, else those that were recorded alone."""
     exchange = facts.exchange
-    noted = recorded.get((exchange.path, exchange.entry), ())
+    noted = notes.get((exchange.path, exchange.entry), ())
     sent = results_in(following.exchange) if following and following.link.place is TurnPlace.TOOL_RESULT else ()
     times = {(answer.result.call_id, answer.result.name): answer.at for answer in noted}
     verdicts = list(facts.verdicts)

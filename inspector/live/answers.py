@@ -66,14 +66,14 @@ class TurnResults:
             found.append(part)
         return ToolResults(effect.all_results(found))
 
-    def _one(self, verdict: Verdict, used: dict[CallKey, int]) -> ToolResultPart | None:
+    def _one(self, verdict: Verdict, uses: dict[CallKey, int]) -> ToolResultPart | None:
         call = verdict.call
         if self.toolbox is not None and call.name in self.toolbox.tools:
             return self.toolbox.run_call(verdict)
         asked = _asked(call)
         parts = self.recorded.get(asked, ())
-        number = used.get(asked, 0)
-        used[asked] = number + 1
+        number = uses.get(asked, 0)
+        uses[asked] = number + 1
         if number >= len(parts):
             return None
         said = parts[number]
@@ -147,9 +147,9 @@ class RecordedCall:
 class RecordedResults:
     """The results of a recording, in order; counts the requests for each tool."""
 
-    def __init__(self, path: str, found: Sequence[RecordedCall]) -> None:
+    def __init__(self, path: str, calls: Sequence[RecordedCall]) -> None:
         self.path = path
-        self._found = tuple(found)
+        self._found = tuple(calls)
         self._asked: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -193,18 +193,18 @@ def results_of(path: str) -> RecordedResults:
     return RecordedResults(path, found)
 
 
-def _found(loaded: Loaded) -> Iterator[RecordedCall]:
+def _found(recording: Loaded) -> Iterator[RecordedCall]:
     """Every call with its result: recorded by itself, else carried by the request that followed."""
     alone: dict[tuple[str, int | None], list[ToolResultPart]] = {}
-    for given in loaded.inputs:
+    for given in recording.inputs:
         for each in given.answers:
             alone.setdefault((given.path, each.entry), []).append(each.result)
-    after = {link.parent: link.index for turn in loaded.turns for link in turn.links if link.parent is not None}
-    for index, exchange in enumerate(loaded.exchanges):
+    after = {link.parent: link.index for turn in recording.turns for link in turn.links if link.parent is not None}
+    for index, exchange in enumerate(recording.exchanges):
         calls = exchange.response.tool_calls
         results: Sequence[ToolResultPart] = alone.get((exchange.path, exchange.entry), ())
         if not results and index in after:
-            results = results_in(loaded.exchanges[after[index]])
+            results = results_in(recording.exchanges[after[index]])
         if calls and results:
             for call, result in zip(calls, results_for(calls, results), strict=True):
                 if result in results:  # else nothing came for this call

@@ -143,16 +143,16 @@ def _counted(parent: Replay, start: BranchStart, target: Target, model: str | No
 # -- The lines ---------------------------------------------------------------------------------------------------------
 
 
-def announcement(wanted: BranchRequest, turn: int) -> list[str]:
+def announcement(request: BranchRequest, turn: int) -> list[str]:
     """The description of the request, as lines for people. `turn` is the number of the turn."""
-    target = wanted.target
+    target = request.target
     who = f"{target.server.api}, model {one_line(target.model or '') or 'not named'}, profile {target.profile.name}"
     lines = [
-        f"asks the provider: turn {turn} from step {wanted.since + 1} on is sent to {one_line(target.url)}",
-        f"as: {who}; settings: {wanted.under}",
+        f"asks the provider: turn {turn} from step {request.since + 1} on is sent to {one_line(target.url)}",
+        f"as: {who}; settings: {request.under}",
         target.key,
-        f"greatest possible cost: {'; '.join(cost_lines(wanted))}",
-        f"tool calls: {tools_line(wanted)}",
+        f"greatest possible cost: {'; '.join(cost_lines(request))}",
+        f"tool calls: {tools_line(request)}",
     ]
     return [*lines, *([NOT_ENCRYPTED] if target.open else [])]
 
@@ -160,22 +160,22 @@ def announcement(wanted: BranchRequest, turn: int) -> list[str]:
 NOT_ENCRYPTED = "not encrypted: anyone on the network path can read the request and the key"
 
 
-def cost_lines(wanted: BranchRequest) -> list[str]:
+def cost_lines(request: BranchRequest) -> list[str]:
     """The greatest possible cost in tokens and its derivation, one line each."""
-    found = wanted.cost
+    found = request.cost
     if found.requests is None or found.output is None or found.input is None:
         return [f"no bound: {found.unbounded}"]
-    basis = "the first request as counted in the recording" if wanted.counted else "the first request is estimated"
+    basis = "the first request as counted in the recording" if request.counted else "the first request is estimated"
     requests = count_of(found.requests, "request")
     lines = [f"{found.output:,} tokens out and about {found.input:,} in, in {requests}", f"in: {basis}"]
-    if not wanted.target.profile.reasoning_under_cap:
+    if not request.target.profile.reasoning_under_cap:
         lines.append("thinking may be added: this server is not known to count it under max_tokens")
     return lines
 
 
-def tools_line(wanted: BranchRequest) -> str:
+def tools_line(request: BranchRequest) -> str:
     """Who answers the tool calls, in one line."""
-    given, recorded = wanted.results.toolbox, wanted.results.recorded
+    given, recorded = request.results.toolbox, request.results.recorded
     parts = []
     if given is not None and given.tools:
         parts.append(f"run here: {', '.join(one_line(name) for name in given.tools)}")

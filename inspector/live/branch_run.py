@@ -67,17 +67,17 @@ def file_of(folder: Path, name: str) -> Path:
 class BranchRecorder(Recorder):
     """Records a live run, and keeps its responses."""
 
-    def __init__(self, path: Path, wanted: BranchRequest) -> None:
+    def __init__(self, path: Path, request: BranchRequest) -> None:
         with suppress(OSError):  # it is told where the file cannot be begun
             private_folder(path.parent)
-        super().__init__(path, title=f"{wanted.target.model or wanted.target.host}, asked live again",
+        super().__init__(path, title=f"{request.target.model or request.target.host}, asked live again",
                          provenance=f"asked {BY_US}, from a step of a recording")
         self.answers: list[Answer] = []
         self.again: set[int] = set()
         self.results: tuple[ToolResultPart, ...] | None = None
         self.last: Step | None = None
         self.problem = ""
-        self._api, self._body = wanted.target.server.api, bytearray()
+        self._api, self._body = request.target.server.api, bytearray()
         self._asked = 0
 
     def on_request(self, ask: LiveRequest) -> None:
@@ -127,7 +127,7 @@ class BranchRecorder(Recorder):
         self.ended_as(end)
         self._end, self._told = end, told or ""
 
-    def branch_answers(self, name: str, wanted: BranchRequest) -> BranchAnswers:
+    def branch_answers(self, name: str, request: BranchRequest) -> BranchAnswers:
         """The responses of the finished run.
 
         Raises:
@@ -141,7 +141,7 @@ class BranchRecorder(Recorder):
         places = tuple((each.ask.place, each.ask.ordinal) for each in self.answers)
         silent = silent_of(exchanges, self.again, self._end)
         return BranchAnswers(name, exchanges, places, self.results, silent, after_of(self._end, self._told),
-                             wanted.ability, wanted.target.profile.name)
+                             request.ability, request.target.profile.name)
 
 
 def silent_of(exchanges: Sequence[Exchange], again: set[int], end: str) -> frozenset[int]:
@@ -164,10 +164,10 @@ def after_of(end: str, text: str) -> Event:
 
 
 @contextmanager
-def _listening(wanted: BranchRequest, path: Path) -> Iterator[BranchRecorder]:
-    listening = BranchRecorder(path, wanted)
+def _listening(request: BranchRequest, path: Path) -> Iterator[BranchRecorder]:
+    listening = BranchRecorder(path, request)
     try:
-        listening.settings(wanted.settings)
+        listening.settings(request.settings)
         yield listening
     except LoopError as why:
         listening.problem = f"The next request cannot be sent: {why}"
@@ -177,7 +177,7 @@ def _listening(wanted: BranchRequest, path: Path) -> Iterator[BranchRecorder]:
 
 
 def run_branch(
-    wanted: BranchRequest, name: str, folder: Path, line: Connection | None = None
+    request: BranchRequest, name: str, folder: Path, line: Connection | None = None
 ) -> tuple[BranchAnswers, str | None]:
     """Runs to the end of the turn; returns the responses, and why the recording failed, if it did.
 
@@ -187,20 +187,20 @@ def run_branch(
     from loop_core.client.transport import Live
 
     with ExitStack() as stack:
-        listening = stack.enter_context(_listening(wanted, file_of(folder, name)))
+        listening = stack.enter_context(_listening(request, file_of(folder, name)))
         source = stack.enter_context(Live(
-            wanted.target.server, listening, wanted.results, line, redact.body, wanted.spelling))
+            request.target.server, listening, request.results, line, redact.body, request.spelling))
         with suppress(KeyboardInterrupt):  # the run ends as cancelled
-            for step in steps_from(wanted.first, source):
+            for step in steps_from(request.first, source):
                 listening.last = step
-    return listening.branch_answers(name, wanted), listening.failure
+    return listening.branch_answers(name, request), listening.failure
 
 
 class BranchRun:
     """A live run on an event loop: it can be cancelled, and reports its progress."""
 
-    def __init__(self, wanted: BranchRequest, name: str, folder: Path, line: Connection | None = None) -> None:
-        self.wanted, self.name = wanted, name
+    def __init__(self, request: BranchRequest, name: str, folder: Path, line: Connection | None = None) -> None:
+        self.wanted, self.name = request, name
         self._folder, self._line = folder, line
         self._source: Any = None
         self._cancelled = False

@@ -70,11 +70,11 @@ class Acts:
         if what and self.recorder is not None:
             self.recorder.note(f"edited by the operator: {' and '.join(what)}", number)
 
-    def answered(self, number: int, done: Sequence[tuple[Verdict, str]]) -> None:
+    def answered(self, number: int, results: Sequence[tuple[Verdict, str]]) -> None:
         """Records the results of calls, and their sources."""
         if self.recorder is None:
             return
-        for verdict, whence in done:
+        for verdict, whence in results:
             call = verdict.call
             self.recorder.note(f"{call.name or 'a call'}{f' ({call.id})' if call.id else ''}: {whence}", number)
 
@@ -98,9 +98,9 @@ class Driver(Observer):
     """One live run, controlled by its operator."""
 
     def __init__(
-        self, start: LiveStart, changed: Callable[[], None] | None = None, line: Connection | None = None
+        self, start: LiveStart, on_change: Callable[[], None] | None = None, line: Connection | None = None
     ) -> None:
-        """`changed` is called when the phase or the steps have changed, and not for each piece of a stream.
+        """`on_change` is called when the phase or the steps have changed, and not for each piece of a stream.
 
         Raises:
             LoopError: the first request cannot be sent in this format.
@@ -109,7 +109,7 @@ class Driver(Observer):
         self.start, self.answers = start, start.answers
         self.live = RunState(begin_turn("t1", request, start.server, plan))
         self.acts = Acts(start)
-        self._changed = changed or (lambda: None)
+        self._changed = on_change or (lambda: None)
         self._line = line
         self._source: AsyncLive | None = None
         self._sent = 0

@@ -180,41 +180,41 @@ class LiveStart:
     """Of the recording."""
 
 
-def start(typed: LiveOptions, settings: Settings) -> LiveStart:
+def start(options: LiveOptions, settings: Settings) -> LiveStart:
     """The start values from checked options; sends and writes nothing.
 
     Raises:
         LoopError: something cannot be used.
     """
-    api, model, base = typed.api, typed.model, typed.base
-    settings = settings_of(parse_assignments(typed.assignments), settings)
+    api, model, base = options.api, options.model, options.base
+    settings = settings_of(parse_assignments(options.assignments), settings)
     settings = replace(settings, limits=live_limits(settings))
-    server = server_of(api, model, base, typed.profile, typed.key_env, typed.sign, typed.insecure_http)
+    server = server_of(api, model, base, options.profile, options.key_env, options.sign, options.insecure_http)
     refuse_plain(server)
-    messages = None if typed.messages is None else json_file(typed.messages, "--messages")
-    request = request_of(api, model, typed.prompt, messages, typed.stream)
+    messages = None if options.messages is None else json_file(options.messages, "--messages")
+    request = request_of(api, model, options.prompt, messages, options.stream)
     answers = Answers()
-    if typed.tools is not None:
-        declared, runs = tools_of(typed.tools)
+    if options.tools is not None:
+        declared, runs = tools_of(options.tools)
         request, answers.toolbox = replace(request, tools=declared), Toolbox(runs)
-    if typed.results is not None:
-        answers.results = results_of(typed.results)
-    if typed.reduce_schemas:
+    if options.results is not None:
+        answers.results = results_of(options.results)
+    if options.reduce_schemas:
         request = with_reduced_tools(request)
     request, _ = plan_turn(request, server, settings)
-    path = typed.record or new_recording(api)
+    path = options.record or new_recording(api)
     if os.path.exists(path) and os.path.getsize(path):
         raise CallerError(f"--record {path}: the file exists; expected a path for a new file")
     return LiveStart(request, server, settings, answers, path)
 
 
-def run_options(typed: LiveOptions, settings: Settings) -> LiveResult:
+def run_options(options: LiveOptions, settings: Settings) -> LiveResult:
     """Runs one turn to its end, from options.
 
     Raises:
         LoopError: something that was typed cannot be used; nothing was sent then.
     """
-    begun = start(typed, settings)
+    begun = start(options, settings)
     return run_live(begun.request, begun.server, begun.settings, begun.answers, begun.path)
 
 

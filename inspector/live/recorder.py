@@ -256,14 +256,14 @@ def replay_of_turns(
     return Replay(case, settings, Trace(tuple(steps)), tuple(runs), ends=tuple(run.end for run in runs))
 
 
-def exchange_of(answer: LiveResponse, path: str, started: str | None = None) -> Exchange:
-    """A live response as an exchange of the recording at a path, with secrets masked; `started` is when its request was
+def exchange_of(answer: LiveResponse, path: str, start: str | None = None) -> Exchange:
+    """A live response as an exchange of the recording at a path, with secrets masked; `start` is when its request was
     sent."""
     ask = answer.ask
     made = Exchange(
         path, ask.number, ask.request.api, ask.url, answer.speaker.profile, tuple(answer.speaker.evidence), ask.request,
         ask.body, answer.response, answer.body, redact.headers(answer.headers), redact.headers(ask.headers),
-        started=started, duration_ms=answer.ms,
+        started=start, duration_ms=answer.ms,
         chunks=tuple(Chunk(end, ms) for end, ms in answer.chunks),
         again=bool(ask.attempt),
     )

@@ -66,7 +66,7 @@ def formats_of(story: Story) -> tuple[str, ...]:
     return tuple(api for api in FORMATS if not meaningless(story, api, True))
 
 
-def scenario_turn(story: Story, typed: LiveOptions, settings: Settings) -> ScriptedTurn:
+def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> ScriptedTurn:
     """A turn that plays a scenario; `typed.profile` says which server it behaves as.
 
     Raises:
@@ -74,19 +74,19 @@ def scenario_turn(story: Story, typed: LiveOptions, settings: Settings) -> Scrip
     """
     from inspector.provider.dialects import DIALECTS
 
-    if typed.api not in formats_of(story):
-        raise CallerError(f"{typed.api} cannot say what happens in {story.name}; {', '.join(formats_of(story))} can")
-    own = parse_assignments(typed.assignments)
+    if options.api not in formats_of(story):
+        raise CallerError(f"{options.api} cannot say what happens in {story.name}; {', '.join(formats_of(story))} can")
+    own = parse_assignments(options.assignments)
     cap = [] if "max_tokens" in own else [f"max_tokens={story.max_tokens or PLENTY}"]
-    known = any(dialect.profile == typed.profile for dialect in DIALECTS)  # others speak as their format says
-    server = ScriptedServer(story, typed.profile if known else story.profile)
+    known = any(dialect.profile == options.profile for dialect in DIALECTS)  # others speak as their format says
+    server = ScriptedServer(story, options.profile if known else story.profile)
     try:
-        asked = replace(typed, model=story.name, base=server.bases[typed.api], prompt=typed.prompt or story.prompt,
-                        messages=None, tools=None, results=None, key_env=None,
-                        assignments=[*typed.assignments, *cap])
+        asked = replace(options, model=story.name, base=server.bases[options.api],
+                        prompt=options.prompt or story.prompt, messages=None, tools=None, results=None, key_env=None,
+                        assignments=[*options.assignments, *cap])
         begun = start(asked, settings)
         keyless = replace(begun.server, key="", sign=None)
-        tools, answers = _tools(() if wire(typed.api).no_tools else story.tools)
+        tools, answers = _tools(() if wire(options.api).no_tools else story.tools)
         request, _ = plan_turn(replace(begun.request, tools=tools), keyless, begun.settings)
     except BaseException:
         server.close()

@@ -215,43 +215,43 @@ def _due(turn: Turn) -> bool:
     return turn.state is State.CONTINUE_PENDING and seen is not None and not seen.response.text
 
 
-def _attempts(limits: Limits, spent: Spend, policy: Policy, turn: Turn) -> int | None:
+def _attempts(limits: Limits, spend: Spend, policy: Policy, turn: Turn) -> int | None:
     if not policy.methods:
         return 0
     if "attempts" in policy.lacks:
         return None
     if limits.attempts_scope == "turn":
-        return max(0, limits.continuation_max_attempts - spent.attempts)
+        return max(0, limits.continuation_max_attempts - spend.attempts)
     rounds = limits.max_tool_steps + limits.max_resumes + limits.continuation_tool_repair_attempts
     return limits.continuation_max_attempts * (1 + rounds)  # each answer that is not cut gives them all back
 
 
-def cost_of(left: RequestsLeft, first_input: int, results: int = 0) -> Cost:
+def cost_of(remaining: RequestsLeft, first_input: int, results: int = 0) -> Cost:
     """The greatest possible cost; `first_input` is the tokens of the first request, `results` the tokens of all tool
     results together."""
-    if left.cap is None:
+    if remaining.cap is None:
         return Cost(None, None, None, "the request has no max_tokens")
-    if left.attempts is None or left.rounds is None:
-        what = "continuations" if left.attempts is None else "rounds of tools"
+    if remaining.attempts is None or remaining.rounds is None:
+        what = "continuations" if remaining.attempts is None else "rounds of tools"
         return Cost(None, None, None, f"the policy has no bound for {what}")
-    attempts = 0 if left.tokens == 0 else left.attempts
-    rounds = left.rounds
-    most = left.cap * 2 ** (attempts if left.boosts is None else min(left.boosts, attempts))
-    if left.doubles:
-        most *= 2**left.repairs
-        most = most if left.tokens is None else min(most, left.tokens)  # the bound holds for each request
-    own = int(left.first)
-    others = left.repairs + left.resumes + left.nudges
+    attempts = 0 if remaining.tokens == 0 else remaining.attempts
+    rounds = remaining.rounds
+    most = remaining.cap * 2 ** (attempts if remaining.boosts is None else min(remaining.boosts, attempts))
+    if remaining.doubles:
+        most *= 2**remaining.repairs
+        most = most if remaining.tokens is None else min(most, remaining.tokens)  # the bound holds for each request
+    own = int(remaining.first)
+    others = remaining.repairs + remaining.resumes + remaining.nudges
     requests = own + rounds + attempts + others
-    chain = own * left.cap + attempts * most
-    if left.tokens is not None:
-        beyond = 0 if left.doubles else most - 1  # else it is looked at between requests only
-        chain = max(own * left.cap, min(chain, left.tokens + beyond if attempts else 0))
-    output = rounds * left.cap + chain + others * most
+    chain = own * remaining.cap + attempts * most
+    if remaining.tokens is not None:
+        beyond = 0 if remaining.doubles else most - 1  # else it is looked at between requests only
+        chain = max(own * remaining.cap, min(chain, remaining.tokens + beyond if attempts else 0))
+    output = rounds * remaining.cap + chain + others * most
     before = sum(min(number * most, output) for number in range(requests))
     asked = ASKED_TOKENS * requests * (requests - 1) // 2
     sent = requests * first_input + max(0, requests - 1) * results + before + asked
-    return Cost(requests, output * left.answers, sent)
+    return Cost(requests, output * remaining.answers, sent)
 
 
 def estimate(chars: int) -> int:
@@ -273,25 +273,25 @@ SPELLINGS: tuple[tuple[str, ...], ...] = (
 """Names under which servers take the same field; a changed one is written where it was recorded."""
 
 
-def graft_changes(recorded: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def graft_changes(original: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """The recorded body with the new request's changes: the difference of `after` and `before`, both encoded."""
-    made = dict(recorded)
+    made = dict(original)
     for name in [*before, *(name for name in after if name not in before)]:
         if name in before and name in after and before[name] == after[name]:
             continue
-        places = _places(name, recorded)
+        places = _places(name, original)
         if name not in after:
             for place in places:
                 made.pop(place, None)
             continue
         for place in places or (name,):
-            made[place] = _value(recorded.get(place), before.get(name), after[name])
+            made[place] = _value(original.get(place), before.get(name), after[name])
     return made
 
 
-def with_text(recorded: Any, old: str, new: str) -> Any:
+def with_text(original: Any, old: str, new: str) -> Any:
     """The recorded JSON with one text replaced by another; None unless the text occurs exactly once."""
-    return _replaced(recorded, old, new) if _count(recorded, old) == 1 else None
+    return _replaced(original, old, new) if _count(original, old) == 1 else None
 
 
 def _count(value: Any, text: str) -> int:
@@ -308,27 +308,27 @@ def _replaced(value: Any, old: str, new: str) -> Any:
     return new if value == old else value
 
 
-def _places(name: str, recorded: Mapping[str, Any]) -> list[str]:
+def _places(name: str, original: Mapping[str, Any]) -> list[str]:
     """Where a field was recorded."""
-    if name in recorded:
+    if name in original:
         return [name, *(other for group in SPELLINGS if name in group for other in group
-                        if other in recorded and other != name and recorded[other] == recorded[name])]
-    return list(dict.fromkeys(other for group in SPELLINGS if name in group for other in group if other in recorded))
+                        if other in original and other != name and original[other] == original[name])]
+    return list(dict.fromkeys(other for group in SPELLINGS if name in group for other in group if other in original))
 
 
-def _value(recorded: Any, before: Any, after: Any) -> Any:
-    if isinstance(recorded, Mapping) and isinstance(after, Mapping):
-        return graft_changes(recorded, before if isinstance(before, Mapping) else {}, after)
-    if _list(recorded) and _list(before) and _list(after):
-        if len(recorded) == len(before) == len(after):
+def _value(original: Any, before: Any, after: Any) -> Any:
+    if isinstance(original, Mapping) and isinstance(after, Mapping):
+        return graft_changes(original, before if isinstance(before, Mapping) else {}, after)
+    if _list(original) and _list(before) and _list(after):
+        if len(original) == len(before) == len(after):
             return [own if one == other else _value(own, one, other)
-                    for own, one, other in zip(recorded, before, after, strict=True)]
+                    for own, one, other in zip(original, before, after, strict=True)]
         same = next((at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one != other),
                     min(len(before), len(after)))
         if same == len(before):
-            return [*recorded, *after[same:]]
-        if len(recorded) == len(before):
-            return [*recorded[:same], *after[same:]]
+            return [*original, *after[same:]]
+        if len(original) == len(before):
+            return [*original[:same], *after[same:]]
     return after
 
 

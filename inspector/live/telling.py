@@ -212,9 +212,9 @@ def _next(driver: Driver) -> list[Line]:
     return end_lines(effect)
 
 
-def request_lines(request: LiveRequest, edited: tuple[str, ...]) -> list[Line]:
+def request_lines(request: LiveRequest, parts: tuple[str, ...]) -> list[Line]:
     """A request as it will be sent, with its key masked."""
-    marks = (Span(f"  {' and '.join(edited)} edited", Tone.MARK),) if edited else ()
+    marks = (Span(f"  {' and '.join(parts)} edited", Tone.MARK),) if parts else ()
     lines: list[Line] = [(Span("NEXT REQUEST", Tone.TITLE), *marks)]
     lines.append((safe(f"{request.method} {request.url}", Tone.STRONG),))
     lines += [(safe(f"{name}: ", Tone.KEY), safe(value, Tone.DIM)) for name, value in request.headers]

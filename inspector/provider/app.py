@@ -57,16 +57,16 @@ def application(
     *,
     profile: str | None = None,
     pace: float = 1.0,
-    seen: MutableSequence[AnsweredRequest] | None = None,
+    requests: MutableSequence[AnsweredRequest] | None = None,
     observer: Callable[[AnsweredRequest], None] | None = None,
     cors: str | None = None,
 ) -> web.Application:
     """An application that serves these scenarios.
 
-    `seen` takes every request in order, and `observer` is called with it. Waits are multiplied by `pace`. Pages of the
-    origin `cors` may read the answers; without one no page may.
+    `requests` takes every request in order, and `observer` is called with it. Waits are multiplied by `pace`. Pages of
+    the origin `cors` may read the answers; without one no page may.
     """
-    served = _Served(tuple(stories), profile, pace, seen, observer)
+    served = _Served(tuple(stories), profile, pace, requests, observer)
     app = web.Application(client_max_size=MOST_BYTES)
     app.router.add_get("/", served.greet)
     app.router.add_get("/{version:v1|v1beta}/models", served.models)
@@ -109,11 +109,11 @@ class _Served:
 
     def __init__(
         self, stories: tuple[Story, ...], profile: str | None, pace: float,
-        seen: MutableSequence[AnsweredRequest] | None, observer: Callable[[AnsweredRequest], None] | None,
+        requests: MutableSequence[AnsweredRequest] | None, observer: Callable[[AnsweredRequest], None] | None,
     ) -> None:
         self.stories, self.profile, self.pace = stories, profile, pace
         self._seeds = [story.seed for story in stories]
-        self._seen, self._told = seen, observer
+        self._seen, self._told = requests, observer
         self._kept: OrderedDict[Any, Reply] = OrderedDict()
         self._refused: OrderedDict[Any, int] = OrderedDict()
 

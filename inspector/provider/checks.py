@@ -166,13 +166,13 @@ def _flaw(field: Member, value: Any) -> Flaw | None:
 # -- in words --------------------------------------------------------------------------------------------------------
 
 
-def flaw_in_words(found: BadMember) -> str:
+def flaw_in_words(member: BadMember) -> str:
     """An error in words that all formats share."""
-    field, value = found.field, _shown(found.value)
+    field, value = member.field, _shown(member.value)
     kinds = " or ".join(field.types.split("|"))
     words = {
         Flaw.MISSING: f"expected {kinds or 'a value'}, and it is missing",
-        Flaw.TYPE: f"expected {kinds}, and it is {_kind(found.value)}",
+        Flaw.TYPE: f"expected {kinds}, and it is {_kind(member.value)}",
         Flaw.VALUE: f"expected one of {', '.join(field.among)}, and it is {value}",
         Flaw.LOW: f"expected {field.least} or more, and it is {value}",
         Flaw.HIGH: f"expected {field.most} or less, and it is {value}",
@@ -180,7 +180,7 @@ def flaw_in_words(found: BadMember) -> str:
         Flaw.LONG: f"expected {field.most} elements or less",
         Flaw.UNKNOWN: "no member of this name is permitted",
         Flaw.UNSERVED: "this is not served here",
-    }[found.flaw]
+    }[member.flaw]
     return f"{words}; {field.hint}" if field.hint else words
 
 
@@ -211,21 +211,21 @@ BOUNDS: Mapping[Flaw, str] = {Flaw.LOW: "{}_below_min_value", Flaw.HIGH: "{}_abo
 """The same for numbers, whose type is named."""
 
 
-def _code(found: BadMember) -> str | None:
-    if found.field.code and found.flaw is Flaw.UNSERVED:
-        return found.field.code
-    if found.flaw in BOUNDS:
-        return BOUNDS[found.flaw].format("integer" if found.field.types == "integer" else "decimal")
-    return CODES.get(found.flaw)
+def _code(member: BadMember) -> str | None:
+    if member.field.code and member.flaw is Flaw.UNSERVED:
+        return member.field.code
+    if member.flaw in BOUNDS:
+        return BOUNDS[member.flaw].format("integer" if member.field.types == "integer" else "decimal")
+    return CODES.get(member.flaw)
 
 
-def _told(found: BadMember, telling: Telling) -> RequestError:
+def _told(member: BadMember, telling: Telling) -> RequestError:
     if telling is Telling.DOTS:
-        return RequestError(f"{dots(found.where)}: {flaw_in_words(found)}")
-    at = brackets(found.where)
+        return RequestError(f"{dots(member.where)}: {flaw_in_words(member)}")
+    at = brackets(member.where)
     if telling is Telling.BRACKETS:
-        return RequestError(f"{at}: {flaw_in_words(found)}", param=at)
-    return RequestError(f"'{at}': {flaw_in_words(found)}", code=_code(found), param=at)
+        return RequestError(f"{at}: {flaw_in_words(member)}", param=at)
+    return RequestError(f"'{at}': {flaw_in_words(member)}", code=_code(member), param=at)
 
 
 # -- what is asked of the text ---------------------------------------------------------------------------------------

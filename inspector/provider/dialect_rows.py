@@ -68,13 +68,13 @@ def url(dialect: Dialect, stream: bool) -> str:
     return host + form.home.version + form.path(Request(dialect.api, model=dialect.model, stream=stream))
 
 
-def body(dialect: Dialect, played: PlayedScenario, stream: bool) -> dict[str, Any]:
+def body(dialect: Dialect, play: PlayedScenario, stream: bool) -> dict[str, Any]:
     """The request body."""
-    spelling = dialect.spelling(played.moment)
+    spelling = dialect.spelling(play.moment)
     tools = () if wire(dialect.api).no_tools else TOOLS
     request = Request(
-        dialect.api, (Message(Role.USER, (TextPart(played.scenario.prompt),)),), dialect.model, tools,
-        max_tokens=played.budget, stream=stream, background=spelling is not None and spelling.whole,
+        dialect.api, (Message(Role.USER, (TextPart(play.scenario.prompt),)),), dialect.model, tools,
+        max_tokens=play.budget, stream=stream, background=spelling is not None and spelling.whole,
     )
     return {**body_of(request, PROFILES[dialect.profile]), **dialect.asks}
 
@@ -182,22 +182,22 @@ def row_view(row: DialectRow) -> View:
     return view(row.run)
 
 
-def _told(dialect: Dialect, played: PlayedScenario, settings: Settings) -> TableRow:
-    spelling, no_tools = dialect.spelling(played.moment), wire(dialect.api).no_tools
-    if no_tools and _calls(played.scenario.parts):
-        return SilentRow(dialect, played, no_tools)
+def _told(dialect: Dialect, play: PlayedScenario, settings: Settings) -> TableRow:
+    spelling, no_tools = dialect.spelling(play.moment), wire(dialect.api).no_tools
+    if no_tools and _calls(play.scenario.parts):
+        return SilentRow(dialect, play, no_tools)
     if spelling is None:
-        return SilentRow(dialect, played)
-    sent = tuple(response_pieces(dialect, spelling, played))
-    case = _case(dialect, spelling, played, sent)
+        return SilentRow(dialect, play)
+    sent = tuple(response_pieces(dialect, spelling, play))
+    case = _case(dialect, spelling, play, sent)
     exchange, judged = case.loaded.exchanges[0], case.judged[0]
     run = replay(case, settings)
-    decision, runs_cut = _decision(run, played)
+    decision, runs_cut = _decision(run, play)
     response = exchange.response
     said = peers(dialect.api, dialect.profile, response.raw_stop_reason, response.error is not None,
                  bool(response.tool_calls), judged.stop.normalized)
-    return DialectRow(dialect, played, run, sent, call_state(played, exchange),
-                      losses(played, response.parts), decision, runs_cut, said)
+    return DialectRow(dialect, play, run, sent, call_state(play, exchange),
+                      losses(play, response.parts), decision, runs_cut, said)
 
 
 def story_of_row(row: DialectRow) -> Story:
@@ -217,7 +217,7 @@ def story_of_row(row: DialectRow) -> Story:
 # -- the session -----------------------------------------------------------------------------------------------------
 
 
-def raw(dialect: Dialect, spelling: Spelling, played: PlayedScenario, pieces: Sequence[bytes]) -> RawExchange:
+def raw(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pieces: Sequence[bytes]) -> RawExchange:
     """The exchange in the form of an importer's output."""
     stream = is_streamed(dialect, spelling)
     kind = wire(dialect.api).stream_type if stream else "application/json"
@@ -228,7 +228,7 @@ def raw(dialect: Dialect, spelling: Spelling, played: PlayedScenario, pieces: Se
         0,
         url(dialect, stream),
         request_headers=[("content-type", "application/json")],
-        request_text=json.dumps(body(dialect, played, stream), ensure_ascii=False),
+        request_text=json.dumps(body(dialect, play, stream), ensure_ascii=False),
         status=spelling.status,
         headers=[("content-type", kind)],
         body=b"".join(pieces),
@@ -239,9 +239,9 @@ def raw(dialect: Dialect, spelling: Spelling, played: PlayedScenario, pieces: Se
     )
 
 
-def _case(dialect: Dialect, spelling: Spelling, played: PlayedScenario, pieces: Sequence[bytes]) -> Case:
-    path = f"{played.scenario.name} {dialect.name}"
-    exchange = build(raw(dialect, spelling, played, pieces), path, Options())
+def _case(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pieces: Sequence[bytes]) -> Case:
+    path = f"{play.scenario.name} {dialect.name}"
+    exchange = build(raw(dialect, spelling, play, pieces), path, Options())
     if isinstance(exchange, UnbuiltExchange):
         raise EncodeError(f"what {dialect.name} wrote cannot be read: {exchange.why}", api=dialect.api)
     given = Input(path, "dialect", 1)
@@ -266,28 +266,28 @@ LOST = "lose the rest"
 RUN_HELD = "run held call"
 
 
-def _decision(run: Replay, played: PlayedScenario) -> tuple[str, bool]:
+def _decision(run: Replay, play: PlayedScenario) -> tuple[str, bool]:
     """What was decided about the response, and whether a call that the strict gate holds is run."""
     steps = run.trace.steps
     at = next(index for index, step in enumerate(steps) if step.state is State.EVALUATE_STOP)
     after = steps[at + 1]
-    if after.state is State.COMPLETE and played.moment not in COMPLETE:
+    if after.state is State.COMPLETE and play.moment not in COMPLETE:
         return LOST, False
     runs = any(isinstance(effect, RunTools) for effect in after.effects)
     cut = runs and any(verdict.admission is Admission.HELD for verdict in after.turn.would_run)
     return RUN_HELD if cut else DECISIONS[after.state], cut
 
 
-def call_state(played: PlayedScenario, exchange: Exchange) -> CallState:
+def call_state(play: PlayedScenario, exchange: Exchange) -> CallState:
     """The state of the call that was being sent when the answer ended, or of the last one that began."""
-    meant = _calls(played.parts)
+    meant = _calls(play.parts)
     if not meant:
         return CallState.NONE
     came = exchange.response.tool_calls
     if len(came) < len(meant):
         marked = "<tool_call>" in (exchange.response.text or "")
         return CallState.MARKUP if marked else CallState.ABSENT
-    call, whole = came[-1], (played.inside or meant[-1]).arguments
+    call, whole = came[-1], (play.inside or meant[-1]).arguments
     reading = parse(call.arguments)
     if reading.value is not None:
         if reading.value == parse(whole).value:
@@ -307,15 +307,15 @@ def _prefix(call: ToolCall, api: str) -> CallState:
     return CallState.PREFIX
 
 
-def losses(played: PlayedScenario, parts: Sequence[ResponsePart]) -> tuple[str, ...]:
+def losses(play: PlayedScenario, parts: Sequence[ResponsePart]) -> tuple[str, ...]:
     """The model's output that the bytes do not contain."""
     found: list[str] = []
     for kind, what in _TEXTS:
-        missing = sum(map(len, _texts(played.parts, kind))) - sum(map(len, _texts(parts, kind)))
+        missing = sum(map(len, _texts(play.parts, kind))) - sum(map(len, _texts(parts, kind)))
         if missing > 0:
             found.append(f"{missing:,} characters of {what}")
     arrived = _calls(parts)
-    for number, call in enumerate(_calls(played.parts)):
+    for number, call in enumerate(_calls(play.parts)):
         size = len(call.arguments or "")
         if number >= len(arrived):
             found.append(f"the call {call.name} with {size:,} characters of arguments")

@@ -49,36 +49,36 @@ def is_streamed(dialect: Dialect, spelling: Spelling) -> bool:
 
 
 def response_pieces(
-    dialect: Dialect, spelling: Spelling, played: PlayedScenario, manner: Manner = PLAIN
+    dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner = PLAIN
 ) -> list[bytes]:
     """The body, in the pieces in which it is sent."""
     stream = is_streamed(dialect, spelling)
-    response = intended_response(dialect, spelling, played, manner)
+    response = intended_response(dialect, spelling, play, manner)
     sent = list(wire(dialect.api).encode(response, stream=stream, chunk=manner.chunk))
-    return apply_quirks(sent, dialect.quirks, played) if response.parts else sent
+    return apply_quirks(sent, dialect.quirks, play) if response.parts else sent
 
 
 def intended_response(
-    dialect: Dialect, spelling: Spelling, played: PlayedScenario, manner: Manner = PLAIN
+    dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner = PLAIN
 ) -> ChatResponse:
     """The answer as this server holds it, before encoding."""
     failed = spelling.status >= 400
     says = wire(dialect.api).serving
-    parts = () if failed else tuple(_parts(dialect, spelling, played, manner))
+    parts = () if failed else tuple(_parts(dialect, spelling, play, manner))
     if says.calls_last and not is_streamed(dialect, spelling):
         parts = tuple(sorted(parts, key=lambda part: type(part) is ToolCall))
     return ChatResponse(
         dialect.api,
         parts,
         StopReason(_word(dialect, spelling), spelling.raw),
-        _usage(dialect, spelling, played, manner) if manner.counts and not failed else None,
+        _usage(dialect, spelling, play, manner) if manner.counts and not failed else None,
         id=says.answer_id.format(manner.id) if says.answer_id and not failed else None,
         model=None if failed or not says.names_model else dialect.model,
         http_status=spelling.status,
         error=spelling.error,
         native=spelling.native,
         continuation_token=spelling.token and (manner.token or spelling.token),
-        saw_done=manner.done or (says.ends_without and played.moment is Moment.BROKEN),
+        saw_done=manner.done or (says.ends_without and play.moment is Moment.BROKEN),
     )
 
 
@@ -92,26 +92,26 @@ def _word(dialect: Dialect, spelling: Spelling) -> Stop:
     return row.stop if row is not None else Stop.INTERRUPTED if raw is None else Stop.UNKNOWN
 
 
-def _usage(dialect: Dialect, spelling: Spelling, played: PlayedScenario, manner: Manner) -> Usage | None:
+def _usage(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner) -> Usage | None:
     """What the server counts; a stream that is lost or fails never comes to it, nor what is still being made."""
-    came = played.cut
+    came = play.cut
     if spelling.whole:
         return None  # usage is null until a response of the background is there (openai types/responses/response.py)
-    if played.moment is Moment.BROKEN or spelling.error is not None:
+    if play.moment is Moment.BROKEN or spelling.error is not None:
         return Usage(manner.prompt, 1) if wire(dialect.api).serving.counts_early else None
     asked = manner.prompt
     size = for_model(PROFILES[dialect.profile], dialect.model).context_size
-    if played.moment is Moment.FULL and size is not None:
+    if play.moment is Moment.FULL and size is not None:
         asked = size - came.tokens
     if wire(dialect.api).serving.counts_all:
         return Usage(asked, came.tokens, came.thinking, 0)
     return Usage(asked, came.tokens, came.thinking or None)
 
 
-def _parts(dialect: Dialect, spelling: Spelling, played: PlayedScenario, manner: Manner) -> Iterator[ResponsePart]:
-    calls = sum(isinstance(part, ToolCall) for part in played.parts)
+def _parts(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner) -> Iterator[ResponsePart]:
+    calls = sum(isinstance(part, ToolCall) for part in play.parts)
     number = 0
-    for place, part in enumerate(played.parts):
+    for place, part in enumerate(play.parts):
         if not isinstance(part, ToolCall):
             thought = wire(dialect.api).serving.thought_id
             if thought and isinstance(part, ReasoningPart):
@@ -119,11 +119,11 @@ def _parts(dialect: Dialect, spelling: Spelling, played: PlayedScenario, manner:
             yield part
             continue
         number += 1
-        unsound = number == calls and (played.inside is not None or played.moment is Moment.MALFORMED)
-        sent = _carried(part, dialect.carries(played.moment)) if unsound else part
+        unsound = number == calls and (play.inside is not None or play.moment is Moment.MALFORMED)
+        sent = _carried(part, dialect.carries(play.moment)) if unsound else part
         if isinstance(sent, ToolCall):
             at = Standing(f"{manner.call}{number}", number == calls, unsound)
-            yield _identified(dialect, spelling, played, sent, at)
+            yield _identified(dialect, spelling, play, sent, at)
         elif sent is not None:
             yield sent
 
@@ -159,7 +159,7 @@ def _complete_members(text: str) -> dict[str, object]:
     return members
 
 
-def _identified(dialect: Dialect, spelling: Spelling, played: PlayedScenario, call: ToolCall, at: Standing) -> ToolCall:
+def _identified(dialect: Dialect, spelling: Spelling, play: PlayedScenario, call: ToolCall, at: Standing) -> ToolCall:
     """The call with its id, its status, and whether the server says that it is closed."""
     says = wire(dialect.api).serving
     call = call._replace(id=says.call_id.format(at.number) if says.call_id else None)
@@ -171,6 +171,6 @@ def _identified(dialect: Dialect, spelling: Spelling, played: PlayedScenario, ca
     if says.calls is not CallFraming.BLOCKS:
         return call._replace(closed=spelling.raw is not None)
     if is_streamed(dialect, spelling):
-        return call._replace(closed=not (at.unsound and dialect.carries(played.moment) is CutCallForm.OPEN))
+        return call._replace(closed=not (at.unsound and dialect.carries(play.moment) is CutCallForm.OPEN))
     ended = _word(dialect, spelling) in (Stop.TOOL_CALL, Stop.END_TURN)
     return call._replace(closed=spelling.raw is not None and (ended or not at.last))

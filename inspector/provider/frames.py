@@ -164,14 +164,14 @@ PIECE = 12
 """Characters in one piece of a stream."""
 
 
-def apply_quirks(frames: list[bytes], quirks: tuple[Quirk, ...], played: PlayedScenario) -> list[bytes]:
+def apply_quirks(frames: list[bytes], quirks: tuple[Quirk, ...], play: PlayedScenario) -> list[bytes]:
     """The answer with the server's quirks; end marks that are not JSON (`[DONE]`) stay."""
     if not quirks:
         return frames
     read = [(_payload(piece), piece) for piece in frames]
     events = [event for event, _ in read if event is not None]
     for quirk in quirks:
-        events = quirk(events, played)
+        events = quirk(events, play)
     streamed = frames[0].startswith(b"data:")
     end = b"\r\n\r\n" if frames[0].endswith(b"\r\n\r\n") else b"\n\n"
     written = [b"data: " + compact(event).encode() + end if streamed else compact(event).encode() for event in events]
@@ -191,30 +191,30 @@ def _call_deltas(events: list[Event]) -> Iterator[Event]:
             yield from choice.get("delta", choice.get("message", {})).get("tool_calls", ())
 
 
-def no_index(events: list[Event], played: PlayedScenario) -> list[Event]:
+def no_index(events: list[Event], play: PlayedScenario) -> list[Event]:
     """Calls without their index."""
     for call in _call_deltas(events):
         call.pop("index", None)
     return events
 
 
-def one_index(events: list[Event], played: PlayedScenario) -> list[Event]:
+def one_index(events: list[Event], play: PlayedScenario) -> list[Event]:
     """Every call with index 0."""
     for call in _call_deltas(events):
         call["index"] = 0
     return events
 
 
-def wandering_index(events: list[Event], played: PlayedScenario) -> list[Event]:
+def wandering_index(events: list[Event], play: PlayedScenario) -> list[Event]:
     """Pieces after the first with another index and no id; only for a single call, since several could not be told
     apart."""
     for call in _call_deltas(events):
-        if "id" not in call and len([part for part in played.parts if hasattr(part, "arguments")]) == 1:
+        if "id" not in call and len([part for part in play.parts if hasattr(part, "arguments")]) == 1:
             call["index"] += 1
     return events
 
 
-def fresh_ids(events: list[Event], played: PlayedScenario) -> list[Event]:
+def fresh_ids(events: list[Event], play: PlayedScenario) -> list[Event]:
     """Every piece of a call with a new id, and an empty name after the first."""
     for number, call in enumerate(_call_deltas(events), 1):
         call["id"] = f"call_{number}"
@@ -222,7 +222,7 @@ def fresh_ids(events: list[Event], played: PlayedScenario) -> list[Event]:
     return events
 
 
-def one_object(events: list[Event], played: PlayedScenario) -> list[Event]:
+def one_object(events: list[Event], play: PlayedScenario) -> list[Event]:
     """`tool_calls` as a single call instead of a list, with an empty id."""
     for event in events:
         for choice in event.get("choices", ()):
@@ -232,7 +232,7 @@ def one_object(events: list[Event], played: PlayedScenario) -> list[Event]:
     return events
 
 
-def object_arguments(events: list[Event], played: PlayedScenario) -> list[Event]:
+def object_arguments(events: list[Event], play: PlayedScenario) -> list[Event]:
     """Complete arguments as an object instead of a string."""
     for call in _call_deltas(events):
         whole = read_object(call["function"]["arguments"])
@@ -241,7 +241,7 @@ def object_arguments(events: list[Event], played: PlayedScenario) -> list[Event]
     return events
 
 
-def split_choices(events: list[Event], played: PlayedScenario) -> list[Event]:
+def split_choices(events: list[Event], play: PlayedScenario) -> list[Event]:
     """The text in one choice of a whole body, the calls in another."""
     for event in events:
         (choice,) = event["choices"]
@@ -253,7 +253,7 @@ def split_choices(events: list[Event], played: PlayedScenario) -> list[Event]:
     return events
 
 
-def usage_in_choice(events: list[Event], played: PlayedScenario) -> list[Event]:
+def usage_in_choice(events: list[Event], play: PlayedScenario) -> list[Event]:
     """Usage inside the choice that ends the stream."""
     ends = [event for event in events if any(choice.get("finish_reason") for choice in event.get("choices", ()))]
     if ends and "usage" in events[-1]:
@@ -262,7 +262,7 @@ def usage_in_choice(events: list[Event], played: PlayedScenario) -> list[Event]:
     return events
 
 
-def thinking_apart(events: list[Event], played: PlayedScenario) -> list[Event]:
+def thinking_apart(events: list[Event], play: PlayedScenario) -> list[Event]:
     """`completion_tokens` without reasoning tokens, which only the total includes."""
     for event in events:
         usage = event.get("usage")
@@ -271,7 +271,7 @@ def thinking_apart(events: list[Event], played: PlayedScenario) -> list[Event]:
     return events
 
 
-def prompt_annotations(events: list[Event], played: PlayedScenario) -> list[Event]:
+def prompt_annotations(events: list[Event], play: PlayedScenario) -> list[Event]:
     """A first chunk without choices: the content filter's annotations of the prompt."""
     results = {"violence": {"filtered": False, "severity": "safe"}}
     return [{"id": "", "model": "", "object": "chat.completion.chunk", "created": 0, "choices": [],
@@ -281,17 +281,17 @@ def prompt_annotations(events: list[Event], played: PlayedScenario) -> list[Even
 # -- Gemini ----------------------------------------------------------------------------------------------------------
 
 
-def partial_values(events: list[Event], played: PlayedScenario) -> list[Event]:
+def partial_values(events: list[Event], play: PlayedScenario) -> list[Event]:
     """Calls sent value by value (Vertex AI `streamFunctionCallArguments`); a cut call never ends."""
     made: list[Event] = []
     for event in events[:-1]:
         part = event["candidates"][0]["content"]["parts"][0]
         call = part.get("functionCall")
         made += [event] if call is None else _values(event, call["name"], call["args"], json.dumps(call["args"]))
-    if played.inside is not None:
-        cut = played.parts[-1]
+    if play.inside is not None:
+        cut = play.parts[-1]
         text = str(getattr(cut, "arguments", ""))
-        made += _values(events[-1], played.inside.name, parse_leniently(text) or {}, text)
+        made += _values(events[-1], play.inside.name, parse_leniently(text) or {}, text)
     return [*made, *events[-1:]]
 
 

@@ -351,9 +351,9 @@ def check_story(value: Mapping[str, Any], lines: _Lines) -> Story:
     return story(model)
 
 
-def _first(found: ValidationError, value: Mapping[str, Any], lines: _Lines) -> CallerError:
+def _first(failure: ValidationError, value: Mapping[str, Any], lines: _Lines) -> CallerError:
     """The first complaint of pydantic, in our words."""
-    errors = found.errors(include_url=False, include_input=False)
+    errors = failure.errors(include_url=False, include_input=False)
     error = min(errors, key=lambda each: lines.of.get(_known(tuple(each["loc"]), value), 0))
     place = _known(tuple(error["loc"]), value)
     if error["type"] == "missing":

@@ -241,12 +241,12 @@ def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
     return replace(draft, played=played, spelling=spelling, manner=manner)
 
 
-def _mark(story: Story, draft: Draft, played: PlayedScenario, number: int) -> PlaceMark:
+def _mark(story: Story, draft: Draft, play: PlayedScenario, number: int) -> PlaceMark:
     """The place behind this answer."""
-    came = "".join(part.text for part in played.parts if type(part) is TextPart)
+    came = "".join(part.text for part in play.parts if type(part) is TextPart)
     begun = 0 if draft.parts == draft.answer.parts else draft.place.text_length
     said = min(len(draft.answer.text), begun + max(0, len(came) - len(draft.prefix)))
-    calls = sum(type(part) is ToolCall for part in played.parts) - (played.inside is not None)
+    calls = sum(type(part) is ToolCall for part in play.parts) - (play.inside is not None)
     at = StoryPlace(draft.place.answer, said, number + 1)
     return PlaceMark(story.name, at, draft.place.text_length, draft.cap or 0, len(draft.place.whole_calls) + calls)
 

@@ -187,7 +187,7 @@ def serving(
     """
     stories = story_of(scenarios)
     seen: list[AnsweredRequest] = []
-    app = application(stories, profile=profile, pace=pace, seen=seen, cors=cors)
+    app = application(stories, profile=profile, pace=pace, requests=seen, cors=cors)
     loop = asyncio.new_event_loop()
     started: list[int | OSError] = []
     ready = threading.Event()

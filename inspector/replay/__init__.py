@@ -220,13 +220,13 @@ def plan_of(
     return request, Plan(limits, settings.belief, ability, provider, fidelity, number, bound_by)
 
 
-def bounded_by(recorded: int | None, wanted: int) -> int:
+def bounded_by(recorded: int | None, cap: int) -> int:
     """The max_tokens from which the token bound is derived, if another max_tokens is simulated; simulation never
     tightens the bound.
 
     The bound stays as it was recorded; a larger max_tokens takes it along, since it would end the first answer else.
     """
-    return 0 if recorded is None else max(recorded, wanted)
+    return 0 if recorded is None else max(recorded, cap)
 
 
 def run(

@@ -78,22 +78,22 @@ class Case:
     """Where operators cancelled: file and exchange -> whether its answer had been taken in, or was given up."""
 
 
-def open_case(loaded: Loaded, before: Case | None = None) -> Case:
+def open_case(recording: Loaded, before: Case | None = None) -> Case:
     """Judges every response once; those that `before` has at the same position are reused."""
     brought = {
         given.path: {name: value for act in given.acts if act.kind == "limits" for name, value in act.value.items()}
-        for given in loaded.inputs
+        for given in recording.inputs
         if any(act.kind == "limits" for act in given.acts)
     }
     cancels = {(given.path, act.entry): act.value
-               for given in loaded.inputs for act in given.acts if act.kind == "cancel"}
+               for given in recording.inputs for act in given.acts if act.kind == "cancel"}
     known = before if before is not None and _given_up(before.cancels) == _given_up(cancels) else None
-    same = common_beginning(known.loaded.exchanges, loaded.exchanges) if known else 0
-    judged = (*(known.judged[:same] if known else ()), *(_judged(each, cancels) for each in loaded.exchanges[same:]))
+    same = common_beginning(known.loaded.exchanges, recording.exchanges) if known else 0
+    judged = (*(known.judged[:same] if known else ()), *(_judged(each, cancels) for each in recording.exchanges[same:]))
     verdicts = (*(known.verdicts[:same] if known else ()),
-                *map(gate_exchange, loaded.exchanges[same:], judged[same:]))
-    unasked = {given.path: why for given in loaded.inputs if (why := _unasked(given))}
-    return Case(loaded, judged, verdicts, brought, end_causes=unasked, cancels=cancels)
+                *map(gate_exchange, recording.exchanges[same:], judged[same:]))
+    unasked = {given.path: why for given in recording.inputs if (why := _unasked(given))}
+    return Case(recording, judged, verdicts, brought, end_causes=unasked, cancels=cancels)
 
 
 def _given_up(cancels: Mapping[tuple[str, int | None], bool]) -> set[tuple[str, int | None]]:
@@ -113,10 +113,10 @@ def _judged(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) 
     return cancelled_answer(judged) if cancels.get((exchange.path, exchange.entry)) is False else judged
 
 
-def cancelled_answer(judged: Judgement) -> Judgement:
+def cancelled_answer(judgement: Judgement) -> Judgement:
     """The reading of an answer that the operator gave up: none of its calls runs, and the turn ends."""
-    seen = (*judged.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
-    return judged._replace(stop=StopReason(Stop.CANCELLED, judged.stop.raw, None, seen), promoted=False)
+    seen = (*judgement.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
+    return judgement._replace(stop=StopReason(Stop.CANCELLED, judgement.stop.raw, None, seen), promoted=False)
 
 
 def limits_for(case: Case, path: str, settings: Settings) -> Limits:

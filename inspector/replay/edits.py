@@ -72,21 +72,21 @@ def _what(message: Message, part: TextPart | ToolResultPart, names: Mapping[str 
     return f"{message.role.value} message"
 
 
-def input_of(case: Case, record: TurnRecord, wanted: str) -> TurnInput:
+def input_of(case: Case, record: TurnRecord, name: str) -> TurnInput:
     """The input with this name: its number, `user` for the user's last message, `result` for the only tool result.
 
     Raises:
         CallerError: the turn has no such input.
     """
     inputs = turn_inputs(case, record)
-    fits = [each for each in inputs if wanted == str(each.number)]
-    if wanted == "user":
+    fits = [each for each in inputs if name == str(each.number)]
+    if name == "user":
         fits = [each for each in inputs if each.what == "user message"][-1:]
-    elif wanted == "result":
+    elif name == "result":
         fits = [each for each in inputs if isinstance(each.part, ToolResultPart)]
     if len(fits) == 1:
         return fits[0]
-    raise CallerError(f"{'more than one' if fits else 'no'} input {wanted!r} in turn {record.id.removeprefix('t')}")
+    raise CallerError(f"{'more than one' if fits else 'no'} input {name!r} in turn {record.id.removeprefix('t')}")
 
 
 def pending_edits(case: Case, record: TurnRecord, settings: Settings) -> list[tuple[TurnInput, str]]:
@@ -168,12 +168,12 @@ def round_of(links: Sequence[Link], exchange: int) -> int | None:
     return None
 
 
-def _among_results(case: Case, edited: TurnInput) -> int:
+def _among_results(case: Case, change: TurnInput) -> int:
     """The place of a result among all results of its request."""
-    request = case.loaded.exchanges[edited.exchange].request
+    request = case.loaded.exchanges[change.exchange].request
     messages = request.messages if request is not None else ()
-    before = [part for message in messages[_fresh(messages) : edited.message] for part in message.results]
-    own = messages[edited.message].parts[: edited.place]
+    before = [part for message in messages[_fresh(messages) : change.message] for part in message.results]
+    own = messages[change.message].parts[: change.place]
     return len(before) + sum(isinstance(part, ToolResultPart) for part in own)
 
 

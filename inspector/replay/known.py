@@ -155,7 +155,7 @@ def _sure(
     return sure, base.bounds
 
 
-def take(known: KnownOutput, offset: int, budget: int | None, repair: bool = False) -> AnswerShare | None:
+def take(output: KnownOutput, offset: int, budget: int | None, repair: bool = False) -> AnswerShare | None:
     """The output after `offset` characters of text that fits within `budget` tokens; None if that is not known.
 
     Text goes on where it was cut; thinking in front of it, and a batch of calls, begin anew. A repair gets the calls
@@ -164,7 +164,7 @@ def take(known: KnownOutput, offset: int, budget: int | None, repair: bool = Fal
     parts: list[ResponsePart] = []
     used = thought = at = 0
     left = float("inf") if budget is None else max(0, budget)  # a recorded cap may be any number
-    for stretch in known.stretches:
+    for stretch in output.stretches:
         part, begin, skipped = stretch.part, 0, 0
         if type(part) is TextPart:
             begin, at = max(0, offset - at), at + len(part.text)
@@ -180,36 +180,36 @@ def take(known: KnownOutput, offset: int, budget: int | None, repair: bool = Fal
         thought += taken if _is_thinking(part) else 0
         if not fits:
             piece = _piece(part, begin, stretch.ends[skipped + taken - 1] if taken else begin, bool(taken))
-            apart = _apart(known, offset, budget or 0, repair)
+            apart = _apart(output, offset, budget or 0, repair)
             return AnswerShare(_joined([*parts, *piece]), used, thought, False, apart)
         left -= taken if stretch.counted else 0
         parts += _piece(part, begin, None, True)
-    if known.whole and left >= known.end:
-        return AnswerShare(_joined(parts), used + known.end, thought, True)
-    if not known.whole and left:
+    if output.whole and left >= output.end:
+        return AnswerShare(_joined(parts), used + output.end, thought, True)
+    if not output.whole and left:
         return None
-    return AnswerShare(_joined(parts), used, thought, False, _apart(known, offset, budget or 0, repair))
+    return AnswerShare(_joined(parts), used, thought, False, _apart(output, offset, budget or 0, repair))
 
 
-def _apart(known: KnownOutput, offset: int, tokens: int, repair: bool) -> tuple[int, int] | None:
+def _apart(output: KnownOutput, offset: int, tokens: int, repair: bool) -> tuple[int, int] | None:
     """Where a cut after so many further tokens may lie, in characters; None if there is one such place."""
-    begin, before = _begins(known, offset, repair)
-    if before + tokens > known.sure:
-        whole = sum(len(text_of(stretch.part)) for stretch in known.stretches if stretch.counted)
-        return 0 if before > known.sure or repair else max(0, _surely(known) - begin), whole - begin
-    if known.bounds is None:
+    begin, before = _begins(output, offset, repair)
+    if before + tokens > output.sure:
+        whole = sum(len(text_of(stretch.part)) for stretch in output.stretches if stretch.counted)
+        return 0 if before > output.sure or repair else max(0, _surely(output) - begin), whole - begin
+    if output.bounds is None:
         return None
-    least, most = known.bounds
+    least, most = output.bounds
     first, last = (bisect_left(most, begin), bisect_right(least, begin) - 1) if begin else (0, 0)
     latest = len(least) - 1
     low, high = least[min(first + tokens, latest)], most[min(last + tokens, latest)]
     return None if low == high else (max(0, low - begin), high - begin)
 
 
-def _begins(known: KnownOutput, offset: int, repair: bool) -> tuple[int, int]:
+def _begins(output: KnownOutput, offset: int, repair: bool) -> tuple[int, int]:
     """Characters and tokens under the cap that stand before what a request is answered with."""
     chars = tokens = text = 0
-    for stretch in known.stretches:
+    for stretch in output.stretches:
         if (repair and _is_call(stretch)) or not (offset or repair):
             break
         part = stretch.part
@@ -224,14 +224,14 @@ def _begins(known: KnownOutput, offset: int, repair: bool) -> tuple[int, int]:
     return chars, tokens
 
 
-def _surely(known: KnownOutput) -> int:
+def _surely(output: KnownOutput) -> int:
     """The least characters that the tokens of the first answer hold."""
-    if known.bounds is not None:
-        return known.bounds[0][min(known.sure, len(known.bounds[0]) - 1)]
+    if output.bounds is not None:
+        return output.bounds[0][min(output.sure, len(output.bounds[0]) - 1)]
     chars = tokens = 0
-    for stretch in known.stretches:
+    for stretch in output.stretches:
         tokens += len(stretch.ends) if stretch.counted else 0
-        if tokens > known.sure:
+        if tokens > output.sure:
             break
         chars += len(text_of(stretch.part)) if stretch.counted else 0
     return chars

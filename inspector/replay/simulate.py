@@ -148,38 +148,38 @@ class SimulatedTurn:
             return True
         return (used if used is not None else self.measure(position).tokens) <= cap
 
-    def _said(self, turn: Turn, known: KnownOutput) -> int:
+    def _said(self, turn: Turn, output: KnownOutput) -> int:
         """Characters of the known text that this turn has already."""
         positions = {answer[2].index: place for place, answer in enumerate(self.recorded.answers)}
-        text, said = known.text, 0
+        text, said = output.text, 0
         for segment in _round(turn):
             if segment.response is None:
                 said += len(segment.text) - len(_repeated(text, said, segment))
                 continue
-            place = positions.get(segment.response, -1) - known.first
-            said = known.after[place] if 0 <= place < len(known.after) else said
+            place = positions.get(segment.response, -1) - output.first
+            said = output.after[place] if 0 <= place < len(output.after) else said
         return said
 
     # -- what is answered ----------------------------------------------------------------------------------------
 
-    def _simulated(self, send: Send, turn: Turn, known: KnownOutput) -> Event:
+    def _simulated(self, send: Send, turn: Turn, output: KnownOutput) -> Event:
         fresh = send.place in FRESH
-        said = 0 if fresh else self._said(turn, known)
+        said = 0 if fresh else self._said(turn, output)
         repair = send.place is RequestPlace.REPAIR
-        taken = None if repair and not known.calls else take(known, said, send.max_tokens, repair)
+        taken = None if repair and not output.calls else take(output, said, send.max_tokens, repair)
         if taken is None:
             return NotRecorded()
-        parts = _asked(taken.parts, _prefix(known.text, said, send), quotes=bool(send.anchor) and taken.ended)
-        usage = _usage(known, taken, self.recorded.answers[known.first][2].response if fresh else None)
-        made = self._encoded(known.last, parts, taken.ended, usage)
+        parts = _asked(taken.parts, _prefix(output.text, said, send), quotes=bool(send.anchor) and taken.ended)
+        usage = _usage(output, taken, self.recorded.answers[output.first][2].response if fresh else None)
+        made = self._encoded(output.last, parts, taken.ended, usage)
         if made is None:
             return NotRecorded()
         body, lost = made
-        recut = Recut(known.basis.value, known.note, send.max_tokens, taken.tokens, body, lost, taken.apart,
+        recut = Recut(output.basis.value, output.note, send.max_tokens, taken.tokens, body, lost, taken.apart,
                       not taken.ended)
-        response = decode(known.last.api, body, http_status=known.last.http_status, words=self.words)
+        response = decode(output.last.api, body, http_status=output.last.http_status, words=self.words)
         stop = response.stop_reason
-        seen = Evidence(RULE, None, _note(recut, known, stop.raw if stop.normalized is Stop.END_TURN else None))
+        seen = Evidence(RULE, None, _note(recut, output, stop.raw if stop.normalized is Stop.END_TURN else None))
         response = replace(response, stop_reason=stop._replace(evidence=(*stop.evidence, seen)))
         judged = self.judge(response, replace(turn.request, max_tokens=send.max_tokens))
         if send.method is Method.PREFILL:
@@ -318,20 +318,21 @@ def _plain(parts: tuple[ResponsePart, ...]) -> Iterator[ResponsePart]:
             yield ToolCall(part.id, part.name, part.arguments, True, form=part.form)
 
 
-def _usage(known: KnownOutput, taken: AnswerShare, first: ChatResponse | None) -> Usage | None:
+def _usage(output: KnownOutput, share: AnswerShare, first: ChatResponse | None) -> Usage | None:
     """The counts of a simulated answer; none if the recording has none."""
-    counted = known.last.usage
+    counted = output.last.usage
     if counted is None:
         return None
     asked = first.usage.input_tokens if first is not None and first.usage is not None else None
-    return Usage(asked, taken.tokens, taken.thinking if counted.reasoning_tokens is not None else None)
+    return Usage(asked, share.tokens, share.thinking if counted.reasoning_tokens is not None else None)
 
 
-def _note(recut: Recut, known: KnownOutput, word: str | None) -> str:
+def _note(recut: Recut, output: KnownOutput, word: str | None) -> str:
     lost = f"; {recut.lost} could not be carried" if recut.lost else ""
     apart = f"; ESTIMATED, {recut.between}" if recut.apart is not None else ""
     apart += f"; cut by the budget, over which this server says {word!r}" if recut.cut and word else ""
-    return f"{recut.tokens:,} of {known.tokens:,} known tokens, boundaries by {recut.basis} ({recut.note}){lost}{apart}"
+    tokens = f"{recut.tokens:,} of {output.tokens:,} known tokens"
+    return f"{tokens}, boundaries by {recut.basis} ({recut.note}){lost}{apart}"
 
 
 # -- Simulation over recorded exchanges: finds what their bodies tell of tokens, and hands it to the engine's source -
@@ -341,11 +342,11 @@ Judge = Callable[[ChatResponse, Request | None, Profile], Judgement]
 
 
 def simulated_source(
-    recorded: RecordedSource, exchanges: Sequence[Exchange], memo: dict[int, TokenMeasure], judge: Judge,
+    source: RecordedSource, exchanges: Sequence[Exchange], memo: dict[int, TokenMeasure], judge: Judge,
     budget_changed: bool
 ) -> SimulatedTurn:
     """The simulating source over recorded answers. `memo` keeps what was measured, by the index of the exchange."""
-    indices = [answer.index or 0 for _, _, answer in recorded.answers]
+    indices = [answer.index or 0 for _, _, answer in source.answers]
     profile = exchanges[indices[0]].profile
 
     def of(position: int) -> TokenMeasure:
@@ -355,9 +356,9 @@ def simulated_source(
         return memo[index]
 
     return SimulatedTurn(
-        recorded, of, lambda response, request: judge(response, request, profile),
+        source, of, lambda response, request: judge(response, request, profile),
         tuple(_cap(exchanges[index]) for index in indices), budget_changed,
-        profile.words, profile.at_cap.get(recorded.answers[0][2].response.api),
+        profile.words, profile.at_cap.get(source.answers[0][2].response.api),
         profile.reasoning_under_cap,
     )
 

@@ -96,10 +96,10 @@ def shares(spares: Sequence[int], beyond: int) -> list[int]:
     return [after - before for before, after in zip([0, *sums], sums, strict=False)]
 
 
-def reach(found: Iterable[TokenMark], tokens: int) -> Bounds | None:
+def reach(marks: Iterable[TokenMark], tokens: int) -> Bounds | None:
     """The range of positions for each token count; None if that is the same in all readings."""
     least, most = [0] * (tokens + 1), [0] * (tokens + 1)
-    for chars, early, late in found:
+    for chars, early, late in marks:
         for counts, at in ((most, early), (least, late)):
             counts[min(at, tokens)] = max(counts[min(at, tokens)], chars)
     bounds = list(accumulate(least, max)), list(accumulate(most, max))

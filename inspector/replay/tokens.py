@@ -297,28 +297,29 @@ def _spread(texts: Sequence[str], tokens: int) -> Ends:
 
 
 def _stretches(
-    response: ChatResponse, texts: Sequence[tuple[str, str]], ends: Ends, thought: int | None, thinking_counts: bool
+    response: ChatResponse, texts: Sequence[tuple[str, str]], ends: Ends, thinking_tokens: int | None,
+    thinking_counts: bool,
 ) -> list[TokenStretch]:
-    if thought is not None:
+    if thinking_tokens is not None:
         shown = [text if kind == "thinking" else "" for kind, text in texts]
-        for i, spread in enumerate(_spread(shown, thought)):
+        for i, spread in enumerate(_spread(shown, thinking_tokens)):
             if shown[i] and len(ends[i]) != len(spread):
                 ends[i] = spread  # thinking may be shown as a summary: its own chunks say nothing of its tokens
-        if not any(shown) and thought:
-            return _hidden(response, ends, thought, thinking_counts)
+        if not any(shown) and thinking_tokens:
+            return _hidden(response, ends, thinking_tokens, thinking_counts)
     return [
         TokenStretch(part, ends[i], thinking_counts or texts[i][0] != "thinking")
         for i, part in enumerate(response.parts)
     ]
 
 
-def _hidden(response: ChatResponse, ends: Ends, thought: int, thinking_counts: bool) -> list[TokenStretch]:
+def _hidden(response: ChatResponse, ends: Ends, thinking_tokens: int, thinking_counts: bool) -> list[TokenStretch]:
     """Thinking that was not shown comes first: with the block that stands for it, or with nothing."""
     place = next((i for i, part in enumerate(response.parts) if type(part) is ReasoningPart), None)
     stretches = [TokenStretch(part, ends[i]) for i, part in enumerate(response.parts)]
     if place is None:
-        return [TokenStretch(None, (0,) * thought, thinking_counts), *stretches]
-    stretches[place] = TokenStretch(response.parts[place], (0,) * thought, thinking_counts)
+        return [TokenStretch(None, (0,) * thinking_tokens, thinking_counts), *stretches]
+    stretches[place] = TokenStretch(response.parts[place], (0,) * thinking_tokens, thinking_counts)
     return stretches
 
 
@@ -326,7 +327,7 @@ def _hidden(response: ChatResponse, ends: Ends, thought: int, thinking_counts: b
 
 
 def _placed(
-    measure: TokenMeasure, texts: Sequence[tuple[str, str]], found: Mapping[int, Sequence[TokenMark]]
+    measure: TokenMeasure, texts: Sequence[tuple[str, str]], marks: Mapping[int, Sequence[TokenMark]]
 ) -> Iterator[TokenMark]:
     """The marks of all texts that count under the cap, thinking that was counted apart among them.
 
@@ -335,16 +336,16 @@ def _placed(
     chars = tokens = 0
     early = late = 0
     shift = -1 if len(measure.stretches) > len(texts) else 0  # thinking that was never sent stands first
-    if any(not measure.stretches[number - shift].counted for number in found):
+    if any(not measure.stretches[number - shift].counted for number in marks):
         yield TokenMark(sum(len(text) for _, text in texts), 1, measure.tokens)  # what the cap bounds was not counted
         return
     for number, stretch in enumerate(measure.stretches, shift):
-        for mark in found.get(number, ()):
+        for mark in marks.get(number, ()):
             early, late = mark.early, mark.late
             yield TokenMark(mark.chars + chars, early + tokens, late + tokens)
-        if number not in found and stretch.counted and stretch.ends:
+        if number not in marks and stretch.counted and stretch.ends:
             chars, tokens = chars + len(text_of(stretch.part)), tokens + len(stretch.ends)
-            sent = sum(len(texts[each][1]) for each in found if each < number)
+            sent = sum(len(texts[each][1]) for each in marks if each < number)
             yield TokenMark(sent + chars, early + tokens - len(stretch.ends) + 1, late + tokens)
 
 

@@ -116,18 +116,18 @@ def _places_in_files(view: View) -> list[str]:
     return places
 
 
-def _input(given: Input) -> Iterator[str]:
-    skipped = f", {count_of(len(given.skipped), 'entry', 'entries')} skipped" if given.skipped else ""
-    read = count_of(given.responses, "response")
-    yield f"read {one_line(given.path)}: {given.format or 'nothing'}, {read}{skipped}"
-    for why, count in _counted(entry.why for entry in given.skipped):
+def _input(source: Input) -> Iterator[str]:
+    skipped = f", {count_of(len(source.skipped), 'entry', 'entries')} skipped" if source.skipped else ""
+    read = count_of(source.responses, "response")
+    yield f"read {one_line(source.path)}: {source.format or 'nothing'}, {read}{skipped}"
+    for why, count in _counted(entry.why for entry in source.skipped):
         yield f"  skipped {count}: {one_line(why)}"
-    for notice in given.notices:
+    for notice in source.notices:
         yield f"  notice: {one_line(notice)}"
-    if given.masked:
-        yield f"  masked: {', '.join(f'{count:,} {name}' for name, count in sorted(given.masked.items()))}"
-    if given.error:
-        yield f"  error: {one_line(given.error)}"
+    if source.masked:
+        yield f"  masked: {', '.join(f'{count:,} {name}' for name, count in sorted(source.masked.items()))}"
+    if source.error:
+        yield f"  error: {one_line(source.error)}"
 
 
 def _counted(words: Iterable[str]) -> list[tuple[str, int]]:

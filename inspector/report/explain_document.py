@@ -181,19 +181,19 @@ def _verdict(verdict: TurnVerdict) -> dict[str, Any]:
     }
 
 
-def _finding(noted: ReportedFinding) -> dict[str, Any]:
+def _finding(reported_finding: ReportedFinding) -> dict[str, Any]:
     return {
-        "rule": noted.finding.rule,
-        "severity": noted.finding.severity.value,
-        "response": noted.response,
-        "turn": noted.turn,
-        "message": noted.finding.message,
-        "at": place_of(noted.finding.at),
+        "rule": reported_finding.finding.rule,
+        "severity": reported_finding.finding.severity.value,
+        "response": reported_finding.response,
+        "turn": reported_finding.turn,
+        "message": reported_finding.finding.message,
+        "at": place_of(reported_finding.finding.at),
     }
 
 
-def _evidence(seen: Evidence) -> dict[str, Any]:
-    return {"rule": seen.rule, "at": place_of(seen.at)}
+def _evidence(evidence: Evidence) -> dict[str, Any]:
+    return {"rule": evidence.rule, "at": place_of(evidence.at)}
 
 
 def place_of(at: At | None) -> dict[str, Any] | None:
@@ -246,8 +246,8 @@ def indent_value(value: Any, level: int = 0) -> str:
     return text.replace("\n", f"\n{' ' * level}") if level else text
 
 
-def _differs(said: bytes) -> bool:
+def _differs(document: bytes) -> bool:
     """Whether `json.dumps` may spell a value in another way: it escapes DEL, and gives an exponent two digits."""
-    if b"\x7f" in said:
+    if b"\x7f" in document:
         return True
-    return (b"e-" in said or b"e+" in said) and _EXPONENT.search(said) is not None
+    return (b"e-" in document or b"e+" in document) and _EXPONENT.search(document) is not None

@@ -239,13 +239,13 @@ def _parents(replay: Replay) -> set[int | None]:
     return {link.parent for run in replay.turns for link in run.record.links}
 
 
-def _turn(replay: Replay, run: TurnRun, noted: tuple[ReportedFinding, ...]) -> TurnFacts:
+def _turn(replay: Replay, run: TurnRun, findings: tuple[ReportedFinding, ...]) -> TurnFacts:
     record = run.record
     ended = replay.trace.steps[run.decided].turn
     indices = tuple(link.index for link in (*record.links, *record.remainder))
-    verdict = judge_turn(replay, run, noted)
+    verdict = judge_turn(replay, run, findings)
     final = ended.outcome or ended.state
-    return TurnFacts(run, record.conversation, indices, ended, final, ended.joined_answer(), verdict, noted)
+    return TurnFacts(run, record.conversation, indices, ended, final, ended.joined_answer(), verdict, findings)
 
 
 def _beside(replay: Replay, other: View) -> View:

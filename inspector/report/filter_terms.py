@@ -236,10 +236,10 @@ def _spent(name: str, what: str) -> Number:
                   lambda look: row(look)[2], lambda look: _share(row(look)[2], row(look)[3]))
 
 
-def _share(spent: int, limit: int | None) -> float | None:
+def _share(amount: int, limit: int | None) -> float | None:
     if limit is None:
         return None
-    return 100.0 if not limit else 100.0 * spent / limit
+    return 100.0 if not limit else 100.0 * amount / limit
 
 
 def _budget(look: StepContext) -> float | None:

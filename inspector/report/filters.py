@@ -328,19 +328,19 @@ def values_of(view: View) -> Iterator[tuple[str, str]]:
 # Steps, responses, and where a breakpoint stops.
 
 
-def steps(found: Filter, view: View, marks: frozenset[int] = frozenset()) -> list[int]:
+def steps(expression: Filter, view: View, marks: frozenset[int] = frozenset()) -> list[int]:
     """The indices of the steps that match."""
-    matches = found.matches
+    matches = expression.matches
     return [index for index in range(len(view.steps)) if matches(StepContext(view, index, marks))]
 
 
-def responses(found: Filter, view: View) -> list[int]:
+def responses(expression: Filter, view: View) -> list[int]:
     """The responses that match at the step that evaluates them or at a step before the next response."""
-    return sorted({at for index in steps(found, view) if (at := view.steps[index].response) is not None})
+    return sorted({at for index in steps(expression, view) if (at := view.steps[index].response) is not None})
 
 
 def hit_after(
-    found: Filter, view: View, step: int, direction: int = 1, marks: frozenset[int] = frozenset()
+    expression: Filter, view: View, step: int, direction: int = 1, marks: frozenset[int] = frozenset()
 ) -> int | None:
     """The next step at which a breakpoint stops, in direction 1 or -1; None if there is none.
 
@@ -348,7 +348,7 @@ def hit_after(
     stays true does not stop at every step of one response.
     """
     for index in _from(view, step, direction):
-        if _begins(found, view, index, marks):
+        if _begins(expression, view, index, marks):
             return index
     return None
 
@@ -357,11 +357,11 @@ def _from(view: View, step: int, direction: int) -> Iterator[int]:
     return iter(range(step + 1, len(view.steps)) if direction > 0 else range(step - 1, -1, -1))
 
 
-def _begins(found: Filter, view: View, index: int, marks: frozenset[int]) -> bool:
+def _begins(expression: Filter, view: View, index: int, marks: frozenset[int]) -> bool:
     here = StepContext(view, index, marks)
-    if not found.matches(here):
+    if not expression.matches(here):
         return False
     before = StepContext(view, index - 1, marks)
-    if index == 0 or not found.matches(before):
+    if index == 0 or not expression.matches(before):
         return True
     return here.answer != before.answer or here.step.turn.id != before.step.turn.id

@@ -71,20 +71,22 @@ def held_calls(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [v for v in verdicts if v.admission is Admission.HELD and not is_phantom(v.call)]
 
 
-def collect(replay: Replay, known: Sequence[Sequence[ReportedFinding]] = ()) -> list[tuple[ReportedFinding, ...]]:
+def collect(replay: Replay, findings: Sequence[Sequence[ReportedFinding]] = ()) -> list[tuple[ReportedFinding, ...]]:
     """The findings of each turn, in order: those of the recording, then the differences to our machine.
 
-    Those of the first turns may be `known`, from an earlier reading of the same recording; the others come back.
+    `findings` may hold those of the first turns, from an earlier reading of the same recording; the others come back.
     """
-    recorded = recorded_findings(replay.case, known)
-    turns = replay.turns[len(known) :]
+    recorded = recorded_findings(replay.case, findings)
+    turns = replay.turns[len(findings) :]
     return [(*noted, *another_way(replay, turn)) for turn, noted in zip(turns, recorded, strict=True)]
 
 
-def recorded_findings(case: Case, known: Sequence[Sequence[ReportedFinding]] = ()) -> list[tuple[ReportedFinding, ...]]:
+def recorded_findings(
+    case: Case, findings: Sequence[Sequence[ReportedFinding]] = (),
+) -> list[tuple[ReportedFinding, ...]]:
     """The findings of the recording for the turns after those already examined, in order."""
-    exchanges, records = case.loaded.exchanges, case.loaded.turns[len(known) :]
-    unknown = {_unknown_word(exchanges[each.response]) for noted in known for each in noted
+    exchanges, records = case.loaded.exchanges, case.loaded.turns[len(findings) :]
+    unknown = {_unknown_word(exchanges[each.response]) for noted in findings for each in noted
                if each.finding.rule == UNKNOWN_WORD and each.response is not None}
     children = _followers(records)
     late = _late_answers(case)
@@ -203,13 +205,13 @@ def _ran(
         yield ReportedFinding(finding, index, turn, verdict)
 
 
-def shows_cut(judged: Judgement, verdict: Verdict) -> bool:
+def shows_cut(judgement: Judgement, verdict: Verdict) -> bool:
     """Whether positive evidence shows that a held call was cut: its own arguments, or the reason of its response.
 
     A stream that broke shows it only where the call itself had not come to its end.
     """
-    shape, word = parse(verdict.call.arguments).shape, judged.stop.normalized
-    if shape is ArgumentShape.CUT or judged.cap_reached or word in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED):
+    shape, word = parse(verdict.call.arguments).shape, judgement.stop.normalized
+    if shape is ArgumentShape.CUT or judgement.cap_reached or word in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED):
         return True
     return word is Stop.INTERRUPTED and not verdict.call.closed and shape is not ArgumentShape.COMPLETE
 

@@ -170,17 +170,17 @@ class JudgedTurn(NamedTuple):
         return self.ended.terminal == "completed" and by is not None and _clean(by, self.ended)
 
 
-def judged_turn_of(replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding]) -> JudgedTurn:
-    """A turn as the verdict table tests it. `noted` are its findings."""
+def judged_turn_of(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding]) -> JudgedTurn:
+    """A turn as the verdict table tests it. `findings` are its findings."""
     last = turn.end - 1 if stops_at_edit(turn.steps) else turn.decided
     steps = replay.trace.steps[turn.first : last + 1]
     ended = steps[-1].turn
     limit, live = _limit(replay, turn, ended), asked_live(replay, turn)
-    return judge_steps(replay.case, turn.record, steps, ended, noted, limit, live)
+    return judge_steps(replay.case, turn.record, steps, ended, findings, limit, live)
 
 
 def judge_steps(
-    case: Case, record: TurnRecord, steps: Sequence[Step], ended: Turn, noted: Sequence[ReportedFinding],
+    case: Case, record: TurnRecord, steps: Sequence[Step], turn: Turn, findings: Sequence[ReportedFinding],
     limit: tuple[str, int] | None, live: bool = False,
 ) -> JudgedTurn:
     """A turn as the verdict table tests it, from the steps that decided it and its end.
@@ -189,28 +189,28 @@ def judge_steps(
     the recorded agent did is beside the point.
     """
     edited = stops_at_edit(steps)
-    simulated = live or edited or any(segment.response is None for answer in ended.answers for segment in answer)
+    simulated = live or edited or any(segment.response is None for answer in turn.answers for segment in answer)
     answers = tuple(_answered(case, record, steps) if simulated else ()) or tuple(_recorded(case, record))
-    noted = () if simulated else noted
-    rules = frozenset(note.finding.rule for note in noted)
+    findings = () if simulated else findings
+    rules = frozenset(note.finding.rule for note in findings)
     places = {link.index: position for position, link in enumerate(record.links)}
-    ran = [(n.response, n.call) for n in noted if n.finding.rule == RAN_CUT]
+    ran = [(n.response, n.call) for n in findings if n.finding.rule == RAN_CUT]
     calls = tuple((places[index], call) for index, call in ran if index is not None and call is not None)
     calls = calls or tuple((position, v) for position, each in enumerate(answers) for v in held_calls(each.verdicts))
-    worst = calls[-1][0] if RAN_CUT in rules and calls else _deciding(answers, ended)
-    given_up = simulated and ended.terminal == "cancelled"
+    worst = calls[-1][0] if RAN_CUT in rules and calls else _deciding(answers, turn)
+    given_up = simulated and turn.terminal == "cancelled"
     word = Stop.CANCELLED if given_up else answers[worst].word
     last = record.links[-1].index
-    stopped = any(note.finding.rule == "transcript.stopped" and note.response == last for note in noted)
-    return JudgedTurn(ended, answers, simulated, rules, calls, worst, word, stopped, limit, edited)
+    stopped = any(note.finding.rule == "transcript.stopped" and note.response == last for note in findings)
+    return JudgedTurn(turn, answers, simulated, rules, calls, worst, word, stopped, limit, edited)
 
 
 _BY_LIMIT = frozenset(guard.terminal for guard in GUARDS)
 
 
-def _limit(replay: Replay, turn: TurnRun, ended: Turn) -> tuple[str, int] | None:
+def _limit(replay: Replay, turn: TurnRun, last_turn: Turn) -> tuple[str, int] | None:
     """The limit that ended a turn, and its value: that of the guard which stopped its last guarded state."""
-    if ended.terminal not in _BY_LIMIT:
+    if last_turn.terminal not in _BY_LIMIT:
         return None
     for index in range(turn.decided, turn.first - 1, -1):
         if replay.trace.steps[index].state in GUARD_PLACES:
@@ -247,22 +247,22 @@ def _answered(case: Case, record: TurnRecord, steps: Sequence[Step]) -> Iterator
             yield TurnAnswer(exchange, event.judgement, seen.verdicts, place_of(step.before), event.cut_unseen)
 
 
-def _ending(judged: Judgement, ended: Turn) -> Ending | None:
-    return None if ended.policy.allow_silence and judged.ending in SILENT else judged.ending
+def _ending(judgement: Judgement, turn: Turn) -> Ending | None:
+    return None if turn.policy.allow_silence and judgement.ending in SILENT else judgement.ending
 
 
-def _clean(judged: Judgement, ended: Turn) -> bool:
+def _clean(judgement: Judgement, turn: Turn) -> bool:
     """Whether an answer ended well."""
-    return judged.stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL) and _ending(judged, ended) is None
+    return judgement.stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL) and _ending(judgement, turn) is None
 
 
-def _deciding(answers: Sequence[TurnAnswer], ended: Turn) -> int:
+def _deciding(answers: Sequence[TurnAnswer], turn: Turn) -> int:
     last = len(answers) - 1
-    if not _clean(answers[last].judged, ended):
+    if not _clean(answers[last].judged, turn):
         return last
     # What the agent sent again was its own affair, once the answer came.
     retried = {place for place, (_, after) in enumerate(pairwise(answers)) if after.place is TurnPlace.RETRY}
     # And of an answer that it went on from, an end that was not recorded says nothing of the turn.
     retried |= {place for place in range(last) if is_unrecorded(answers[place].judged.stop)}
-    troubled = (i for i in reversed(range(last)) if not _clean(answers[i].judged, ended) and i not in retried)
+    troubled = (i for i in reversed(range(last)) if not _clean(answers[i].judged, turn) and i not in retried)
     return next(troubled, last)

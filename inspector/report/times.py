@@ -170,15 +170,15 @@ _UNITS = ((1e11, 10**9), (1e14, 10**6), (1e17, 10**3), (float("inf"), 1))
 """Below this a number is of this many nanoseconds: seconds, then milliseconds, microseconds, nanoseconds."""
 
 
-def moment(written: str | None) -> int | None:
+def moment(text: str | None) -> int | None:
     """A recorded time in nanoseconds since the epoch; None if there is none. Without a zone it is taken for UTC."""
-    if written is None:
+    if text is None:
         return None
     try:
-        number = float(written)
+        number = float(text)
     except ValueError:
         try:
-            read = datetime.fromisoformat(written)
+            read = datetime.fromisoformat(text)
         except ValueError:
             return None
         read = read if read.tzinfo else read.replace(tzinfo=UTC)

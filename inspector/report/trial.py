@@ -38,12 +38,13 @@ class CompletingSettings(NamedTuple):
 
 
 def best_settings(
-    replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding], look: JudgedTurn, names: Sequence[str], good: Good
+    replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding], look: JudgedTurn, names: Sequence[str],
+    good: Good,
 ) -> CompletingSettings | None:
     """The first of the named settings that completes the turn, with its smallest value; None if none does."""
     if not any(_answerable(replay, turn, look, name) for name in names):
         return None
-    trial = Trial.of(replay, turn, noted, good)
+    trial = Trial.of(replay, turn, findings, good)
     if trial is None:
         return None
     for name in names:
@@ -67,11 +68,11 @@ def _answerable(replay: Replay, turn: TurnRun, look: JudgedTurn, name: str) -> b
 class Trial:
     """One turn that can be run under other settings."""
 
-    def __init__(self, alone: Replay, noted: Sequence[ReportedFinding], good: Good) -> None:
-        self._alone, self._noted, self._good = alone, noted, good
+    def __init__(self, alone: Replay, findings: Sequence[ReportedFinding], good: Good) -> None:
+        self._alone, self._noted, self._good = alone, findings, good
 
     @classmethod
-    def of(cls, replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding], good: Good) -> Trial | None:
+    def of(cls, replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding], good: Good) -> Trial | None:
         """A trial of a turn; None if other settings of this run would not reach the turn."""
         if replay.since >= turn.end or (replay.settings.live is not None and turn.record.live_run is None):
             return None
@@ -79,7 +80,7 @@ class Trial:
         since = starts[-1][0]
         earlier = tuple(Stretch(*start) for start in starts[:-1] if start[0] < since)
         alone = join_runs(replay.case, replay.settings, [place_steps(turn.record, turn.steps, 0)], since, earlier)
-        return cls(alone, [each for each in noted if each.finding.rule != ANOTHER_WAY], good)
+        return cls(alone, [each for each in findings if each.finding.rule != ANOTHER_WAY], good)
 
     def judged_under(self, settings: Set) -> JudgedTurn | None:
         """The turn under these settings; None if it cannot be run so."""

@@ -141,9 +141,9 @@ class TurnIndex:
             self._base = None
 
 
-def _words(typed: str) -> list[str]:
+def _words(text: str) -> list[str]:
     """The words in what somebody typed: nothing of it is a sign of the query language."""
-    return "".join(sign if sign.isalnum() else " " for sign in typed.casefold()).split()
+    return "".join(sign if sign.isalnum() else " " for sign in text.casefold()).split()
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -99,8 +99,8 @@ def span_of_time(seconds: float | None) -> str:
     return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"
 
 
-def _text(key: str, value: Callable[[TurnRow], object], shown: Callable[[TurnRow], str]) -> Column[TurnRow]:
-    return Column(key, value, lambda row: (safe(shown(row)),))
+def _text(key: str, value: Callable[[TurnRow], object], text_of: Callable[[TurnRow], str]) -> Column[TurnRow]:
+    return Column(key, value, lambda row: (safe(text_of(row)),))
 
 
 def columns(now: float) -> tuple[TurnColumn, ...]:
@@ -166,10 +166,10 @@ def sorted_rows(rows: Sequence[TurnRow], column: TurnColumn, reverse: bool = Fal
     return [*known, *(at for at, key in enumerate(keys) if key is None)]
 
 
-def heading(shown: Sequence[tuple[TurnColumn, int]], by: str = "", reverse: bool = False) -> Line:
+def heading(columns: Sequence[tuple[TurnColumn, int]], by: str = "", reverse: bool = False) -> Line:
     """The names of the columns, with a mark at the sorted one."""
     spans: list[Span] = []
-    for column, size in shown:
+    for column, size in columns:
         name = f"{column.name}{('▴' if reverse else '▾') if column.name == by else ''}"[:size]
         spans.append(Span(f"{name:>{size}}" if column.right else f"{name:<{size}}",
                           Tone.HERE if column.name == by else Tone.KEY))
@@ -177,12 +177,12 @@ def heading(shown: Sequence[tuple[TurnColumn, int]], by: str = "", reverse: bool
     return tuple(spans[:-1])
 
 
-def cells_of(row: TurnRow, shown: Sequence[tuple[TurnColumn, int]], measure: Measure = cells) -> Line:
+def cells_of(row: TurnRow, columns: Sequence[tuple[TurnColumn, int]], measure: Measure = cells) -> Line:
     """A row laid out; an unread input shows the reason across all columns after its name."""
     spans: list[Span] = []
-    for at, (column, size) in enumerate(shown):
+    for at, (column, size) in enumerate(columns):
         if row.verdict is None and column.name == REASON:
-            size = sum(each for _, each in shown[at:]) + GAP * (len(shown) - at - 1)
+            size = sum(each for _, each in columns[at:]) + GAP * (len(columns) - at - 1)
         cell = _clipped(column.column.cell(row), size, measure)
         blank = Span(" " * (size - width_of(cell, measure)))
         spans += [blank, *cell] if column.right else [*cell, blank]

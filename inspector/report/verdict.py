@@ -292,15 +292,15 @@ def _cut_behind(look: JudgedTurn) -> bool:
     return look.answers[-1].exchange.cut_after and waits and not held and not look.simulated
 
 
-def judge_turn(replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding]) -> TurnVerdict:
-    """The verdict on a turn; `noted` are the findings of that turn.
+def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding]) -> TurnVerdict:
+    """The verdict on a turn; `findings` are the findings of that turn.
 
     Where our machine was answered by a simulation, it is the simulated outcome that is judged, and the sentence says
     so; what the recorded agent did is then beside the point.
     """
-    look = judged_turn_of(replay, turn, noted)
+    look = judged_turn_of(replay, turn, findings)
     rank, row = row_of(look)
-    said, advice = row.say(look), _advice(replay, turn, noted, look, row.advise(look))
+    said, advice = row.say(look), _advice(replay, turn, findings, look, row.advise(look))
     if look.simulated and not look.edited:
         end = "; what it asks for next was never recorded" if look.ended.outcome is State.UNRECORDED else ""
         if end and asked_live(replay, turn):
@@ -327,9 +327,9 @@ def good(look: JudgedTurn) -> bool:
 
 
 def _advice(
-    replay: Replay, turn: TurnRun, noted: Sequence[ReportedFinding], look: JudgedTurn, advice: str | Situation
+    replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding], look: JudgedTurn, advice: str | Situation
 ) -> Advice | None:
     if isinstance(advice, str):
         return Advice(advice) if advice else None
-    found = best_settings(replay, turn, noted, look, advice.tries, good) if advice.tries else None
+    found = best_settings(replay, turn, findings, look, advice.tries, good) if advice.tries else None
     return guessed_advice(look, advice) if found is None else tested_advice(found.settings, found.basis)

@@ -125,10 +125,10 @@ def mask_seams(
     return [_unsaid(exchange, pieces, said) for exchange in made]
 
 
-def _mend(made: list[Exchange], before: int, after: int, counts: redact.Counts | None) -> dict[str, str]:
+def _mend(exchanges: list[Exchange], before: int, after: int, counts: redact.Counts | None) -> dict[str, str]:
     """Masks what lies across one seam; the pieces, and what stands in their place."""
     said: dict[str, str] = {}
-    first, second = _raw(made[before].response.text or ""), _raw(made[after].response.text or "")
+    first, second = _raw(exchanges[before].response.text or ""), _raw(exchanges[after].response.text or "")
     if not first or not second:
         return said
     tail, head = first[-EDGE:], second[:EDGE]
@@ -141,11 +141,11 @@ def _mend(made: list[Exchange], before: int, after: int, counts: redact.Counts |
         halves = (tail[start:], head[since:until])
         if halves[0]:
             seam = detection.CredentialSpan(len(first) - len(halves[0]), len(first), name)
-            made[before] = _without(made[before], seam)
-        made[after] = _without(made[after], detection.CredentialSpan(since, until, name))
+            exchanges[before] = _without(exchanges[before], seam)
+        exchanges[after] = _without(exchanges[after], detection.CredentialSpan(since, until, name))
         # The requests repeat the answer so far: they get the very masks that stand in it, or no turn could be followed.
-        shown = (_raw(made[before].response.text or "")[len(first) - len(halves[0]) :],
-                 _raw(made[after].response.text or "")[since:until])
+        shown = (_raw(exchanges[before].response.text or "")[len(first) - len(halves[0]) :],
+                 _raw(exchanges[after].response.text or "")[since:until])
         said |= {half.decode("utf-8", "replace"): mask.decode("utf-8", "replace")
                  for half, mask in zip(halves, shown, strict=True) if len(half) >= HALF}
     return said
@@ -157,7 +157,7 @@ def _without(exchange: Exchange, span: detection.CredentialSpan) -> Exchange:
     return with_body(exchange, redact.mask_spans(exchange.body, sorted(piece_spans(pieces, span))))
 
 
-def _unsaid(exchange: Exchange, pieces: re.Pattern[str], shown: Mapping[str, str]) -> Exchange:
+def _unsaid(exchange: Exchange, pieces: re.Pattern[str], names: Mapping[str, str]) -> Exchange:
     """The exchange with the pieces of credentials masked in its request."""
 
     def clean(value: Any) -> Any:
@@ -165,7 +165,7 @@ def _unsaid(exchange: Exchange, pieces: re.Pattern[str], shown: Mapping[str, str
             return {name: clean(inner) for name, inner in value.items()}
         if isinstance(value, list):
             return [clean(inner) for inner in value]
-        return pieces.sub(lambda found: shown[found[0]], value) if isinstance(value, str) else value
+        return pieces.sub(lambda found: names[found[0]], value) if isinstance(value, str) else value
 
     said = clean(exchange.request_json)
     if said == exchange.request_json:
@@ -201,8 +201,8 @@ def redecode(exchange: Exchange, body: bytes, profile: Profile) -> ChatResponse:
     return replace(response, findings=(*response.findings, *lost))
 
 
-def _raw(said: str) -> bytes:
-    return said.encode("utf-8", "surrogatepass")
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 # -- Building an exchange ---------------------------------------------------------------------------------------------

@@ -59,11 +59,11 @@ def is_session(path: str) -> bool:
     return bool(head) and choose(plain_head(head), path) is not None
 
 
-def files_below(path: str, skipped: list[Skipped]) -> Iterator[str]:
-    """Every file below a folder, except version control and installed packages; `skipped` receives what cannot be
+def files_below(path: str, skips: list[Skipped]) -> Iterator[str]:
+    """Every file below a folder, except version control and installed packages; `skips` receives what cannot be
     opened."""
     def failed(why: OSError) -> None:
-        skipped.append(Skipped(len(skipped), f"{why.filename}: cannot be read: {why.strerror}"))
+        skips.append(Skipped(len(skips), f"{why.filename}: cannot be read: {why.strerror}"))
 
     for folder, folders, names in os.walk(path, onerror=failed):
         within = files.bounds_of(os.environ)

@@ -120,8 +120,8 @@ def open_each(
         yield FileGroup(tuple(source.path for source, _ in group), join_files(group), len(every), len(every))
 
 
-def _unread_group(name: str, why: str, done: int, total: int) -> FileGroup:
-    return FileGroup((name,), Loaded((Input(name, "unknown", 0, error=why),), (), ()), done, total)
+def _unread_group(name: str, why: str, count: int, total: int) -> FileGroup:
+    return FileGroup((name,), Loaded((Input(name, "unknown", 0, error=why),), (), ()), count, total)
 
 
 def options_of(api: str | None, profile: str | None) -> Options:
@@ -144,7 +144,7 @@ def _spread(one: OpenedFile) -> bool:
 
 
 def join_files(
-    opened: Sequence[OpenedFile],
+    files: Sequence[OpenedFile],
     thread: Callable[[list[Exchange], Sequence[Sequence[int]]], tuple[Conversation, ...]] = thread,
     mask_seams: Callable[
         [list[Exchange], Sequence[TurnRecord], Mapping[str, redact.Counts]], list[Exchange]] = mask_seams,
@@ -153,7 +153,7 @@ def join_files(
     inputs: list[Input] = []
     exchanges: list[Exchange] = []
     groups: dict[str, list[int]] = {}
-    for source, found in opened:
+    for source, found in files:
         start = len(exchanges)
         exchanges.extend(found)
         inputs.append(source)
@@ -263,9 +263,9 @@ def unread_file(path: str, why: Exception) -> OpenedFile:
     return _failed(path, _unread(why)), []
 
 
-def _failed(path: str, why: str, format_name: str = "unknown", skipped: tuple[Skipped, ...] = ()) -> Input:
+def _failed(path: str, why: str, format_name: str = "unknown", skips: tuple[Skipped, ...] = ()) -> Input:
     name = "standard input" if path == STDIN else path
-    return Input(path, format_name, 0, skipped, error=f"{name}: {redact.text(why)}")
+    return Input(path, format_name, 0, skips, error=f"{name}: {redact.text(why)}")
 
 
 def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
@@ -377,7 +377,7 @@ def decode_reading(
 
 
 def _nothing(
-    format_name: str, refused: list[tuple[RawExchange, UnbuiltExchange]], skipped: list[Skipped], options: Options
+    format_name: str, refused: list[tuple[RawExchange, UnbuiltExchange]], skips: list[Skipped], options: Options
 ) -> tuple[str | None, list[str]]:
     """The error of a file that gave no exchange, or the notice where it was readable and simply holds none."""
     for raw, why in refused:
@@ -385,7 +385,7 @@ def _nothing(
             return f"entry {raw.entry} is {why.other}, not {options.api}: expected `--api {why.other}`, or none", []
     if refused and (format_name == "body" or all(why.undecodable for _, why in refused)):
         return refused[0][1].why, []
-    if not skipped:
+    if not skips:
         return None, ["no answer of a model is in it"]
-    entries, first = f"{len(skipped):,} entr{'y' if len(skipped) == 1 else 'ies'}", skipped[0]
+    entries, first = f"{len(skips):,} entr{'y' if len(skips) == 1 else 'ies'}", skips[0]
     return None, [f"no exchange of an API that is read among its {entries} (entry {first.entry}: {first.why})"]

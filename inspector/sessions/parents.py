@@ -232,14 +232,14 @@ class Index:
         return said("", one.calls) == said("", item.calls) and _same_ids(one.calls, item.calls)
 
 
-def _same_ids(answered: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bool:
+def _same_ids(calls: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bool:
     """Whether the ids of equal calls may be the same, dropped or wrapped by the client: two that tell must agree."""
     return all(
         not _telling((one.id,))
         or not _telling((other.id,))
         or str(one.id) in str(other.id)
         or str(other.id) in str(one.id)
-        for one, other in zip(answered, repeated, strict=True)
+        for one, other in zip(calls, repeated, strict=True)
     )
 
 
@@ -256,12 +256,12 @@ def _drawn(name: str) -> bool:
         len(_TURN.findall(letters)) >= 3 for letters in _LETTERS.findall(name))
 
 
-def narrow(found: ParentMatch, child: SeatedExchange, ordered: bool) -> list[SeatedExchange]:
+def narrow(match: ParentMatch, child: SeatedExchange, ordered: bool) -> list[SeatedExchange]:
     """The best candidates: by signatures, the same server, model and system text, and a time before the child."""
-    left = list(found.candidates)
+    left = list(match.candidates)
     if len(left) == 1:
         return left
-    repeated = _tokens(part for message in child.history.items[found.item].messages for part in message.parts)
+    repeated = _tokens(part for message in child.history.items[match.item].messages for part in message.parts)
     tests: list[Callable[[SeatedExchange], bool]] = [
         lambda one: not repeated.isdisjoint(_tokens(one.exchange.response.parts)),
         lambda one: one.identity[:2] == child.identity[:2],

@@ -47,11 +47,11 @@ def count(counts: Counts | None, name: str) -> None:
         counts[name] = counts.get(name, 0) + 1
 
 
-def mask_spans(data: bytes, found: Sequence[CredentialSpan], counts: Counts | None = None) -> bytes:
+def mask_spans(data: bytes, spans: Sequence[CredentialSpan], counts: Counts | None = None) -> bytes:
     """The bytes with masks at the spans, of the same length."""
     pieces: list[bytes] = []
     done = 0
-    for start, end, name in found:
+    for start, end, name in spans:
         pieces += (data[done:start], mask(end - start, name))
         done = end
         count(counts, name)

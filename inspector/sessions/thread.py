@@ -386,11 +386,11 @@ def _times(group: Sequence[tuple[int, Exchange]]) -> tuple[dict[int, float], boo
     return {index: moment or 0.0 for index, moment in moments.items()}, known
 
 
-def _moment(started: str | None) -> float | None:
+def _moment(start: str | None) -> float | None:
     try:
-        return float(started) if started is not None else None
+        return float(start) if start is not None else None
     except ValueError:
         try:
-            return datetime.fromisoformat(started or "").timestamp()
+            return datetime.fromisoformat(start or "").timestamp()
         except (ValueError, OverflowError):
             return None

@@ -205,9 +205,9 @@ class LoopInspector(EarlyKeysApp):
 
         self.push_screen(ProvidersScreen(self.reading.settings))
 
-    def _begin(self, begun: LiveStart | ScriptedTurn | None) -> None:
-        if begun is not None:
-            self.push_screen(self._live_screen(begun))
+    def _begin(self, start: LiveStart | ScriptedTurn | None) -> None:
+        if start is not None:
+            self.push_screen(self._live_screen(start))
 
     # -- opening -------------------------------------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ class LoopInspector(EarlyKeysApp):
         from inspector.tui.turns_screen import TurnsScreen
 
         self.errors = read.errors
-        return TurnsScreen(opened=read)
+        return TurnsScreen(session=read)
 
     def _begun(self, paths: Sequence[str]) -> Screen[Any] | None:
         """The table of the first turns of a large file, which reads the rest; None if it cannot be read in part."""
@@ -276,7 +276,7 @@ class LoopInspector(EarlyKeysApp):
             return None
         from inspector.tui.turns_screen import TurnsScreen
 
-        return TurnsScreen(opened=read, begun=True)
+        return TurnsScreen(session=read, begun=True)
 
     @on(SessionWanted)
     def _session_wanted(self, message: SessionWanted) -> None:

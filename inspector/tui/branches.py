@@ -119,14 +119,14 @@ class Branches(SessionPart):
         turn = self.stage.run.view.replay.turn_at(self.stage.step)
         self.stage.app.push_screen(RunTree(self.stage.runs, turn), self._tree_closed)
 
-    def _tree_closed(self, chosen: tuple[str, int] | None) -> None:
+    def _tree_closed(self, choice: tuple[str, int] | None) -> None:
         """Goes to the run that was chosen, or lays it beside the one that is looked at."""
-        if chosen is None:
+        if choice is None:
             self.switch(self.stage.runs.index)
-        elif chosen[0] == "beside":
-            self._lay_beside(chosen[1])
+        elif choice[0] == "beside":
+            self._lay_beside(choice[1])
         else:
-            self._show_place(chosen[1])
+            self._show_place(choice[1])
 
     def _lay_beside(self, index: int) -> None:
         from inspector.tui.beside_screen import Beside
@@ -161,11 +161,11 @@ class Branches(SessionPart):
             form = LimitsForm(self.stage.runs.every, self.stage.runs.index, self.stage.step, since)
             self.stage.app.push_screen(form, lambda chosen: self._limits_chosen(chosen, since))
 
-    def _limits_chosen(self, chosen: LimitsChoice | None, since: int | None) -> None:
-        if chosen is not None and chosen.live:
-            self.live.ask(chosen.assignments, since)
-        elif chosen is not None:
-            self.branch(chosen.assignments, since)
+    def _limits_chosen(self, limits: LimitsChoice | None, since: int | None) -> None:
+        if limits is not None and limits.live:
+            self.live.ask(limits.assignments, since)
+        elif limits is not None:
+            self.branch(limits.assignments, since)
 
     def action_advice(self) -> None:
         """Makes the run by which the advice was tested: for the turn at the cursor, else for the worst turn."""
@@ -280,13 +280,13 @@ class Comparisons(SessionPart):
         self.stage.app.push_screen(
             PoliciesScreen(runs.case, settings, run, self.branches.runnable(twin), turn_files), self._policy_chosen)
 
-    def _policy_chosen(self, chosen: tuple[Matrix, Place] | None) -> None:
+    def _policy_chosen(self, choice: tuple[Matrix, Place] | None) -> None:
         """Runs the session under the policy of a cell, and goes to where that parts from strict in the cell's turn."""
-        if chosen is None:
+        if choice is None:
             return
         from inspector.whatif import policies_report as lines
 
-        (matrix, place), stage = chosen, self.stage
+        (matrix, place), stage = choice, self.stage
         index, _ = stage.runs.under(lines.assignments(matrix, place), 0)
         self.branches.switch(index, compare=True)
         stage.go(lines.step_at(matrix, place), "")

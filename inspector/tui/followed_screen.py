@@ -29,11 +29,11 @@ REST = 2.0
 class FollowedScreen(SessionScreen):
     """One growing session."""
 
-    def __init__(self, opened: OpenSession, followed: FollowedView, begins: ScreenPlace | None = None) -> None:
-        last = max(0, len(opened.original.view.steps) - 1)
-        super().__init__(opened, begins or ScreenPlace(opened.paths, last))
-        self._followed = followed
-        self._watched = files_watched(opened.paths, opened.original.view.inputs)
+    def __init__(self, session: OpenSession, view: FollowedView, begins: ScreenPlace | None = None) -> None:
+        last = max(0, len(session.original.view.steps) - 1)
+        super().__init__(session, begins or ScreenPlace(session.paths, last))
+        self._followed = view
+        self._watched = files_watched(session.paths, session.original.view.inputs)
         self._states: Mapping[str, FileState] = {}
         """As they were read last; at first nothing, since a row may have come between reading and showing."""
         self._reading = False

@@ -27,12 +27,12 @@ def name_of(key: str) -> str:
     return NAMES.get(key, key)
 
 
-def key_of(written: str) -> str:
+def key_of(text: str) -> str:
     """The key for a displayed name: the reverse of `name_of`."""
-    if written.startswith("^"):
-        return f"ctrl+{written[1:]}"
-    found = (key for names in (NARROW_SIGNS, NAMES) for key, name in names.items() if name == written)
-    return next(found, written if len(written) == 1 else written.lower())
+    if text.startswith("^"):
+        return f"ctrl+{text[1:]}"
+    found = (key for names in (NARROW_SIGNS, NAMES) for key, name in names.items() if name == text)
+    return next(found, text if len(text) == 1 else text.lower())
 
 
 PURPOSES: Mapping[str, str] = {

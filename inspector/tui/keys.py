@@ -194,9 +194,9 @@ class KeyCommands(Provider):
                 yield f"{found.binding.tooltip} ({keys})", words, found
 
 
-async def run_binding(app: App[object], found: ActiveBinding) -> None:
+async def run_binding(app: App[object], active: ActiveBinding) -> None:
     """Runs the action of a binding."""
-    await app.run_action(found.binding.action, found.node)
+    await app.run_action(active.binding.action, active.node)
 
 
 # -- The help: every key that works on the screen below, grouped by what it is for ----------------------------------
@@ -256,11 +256,11 @@ class HelpScreen(ModalScreen[None]):
 Sections = Mapping[str, Sequence[Line]]
 
 
-def matching_sections(found: Sections, words: str) -> list[Line]:
+def matching_sections(sections: Sections, words: str) -> list[Line]:
     """The rows that contain all words, under their headings; a heading that contains them keeps all its rows."""
     wanted = words.lower().split()
     made: list[Line] = []
-    for title, rows in found.items():
+    for title, rows in sections.items():
         kept = [row for row in rows if all(word in f"{title} {text_of(row)}".lower() for word in wanted)]
         if kept:
             made += [*([EMPTY] if made else []), (Span(title, Tone.TITLE),), *kept]

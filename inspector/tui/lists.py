@@ -260,9 +260,9 @@ class TableScreen(Screen[Any]):
 
         self.app.push_screen(Prompt("search", "text in this table", self._table.needle), self._search)
 
-    def _search(self, typed: str | None) -> None:
-        if typed is not None:
-            self._table.needle = self._detail.needle = typed
+    def _search(self, text: str | None) -> None:
+        if text is not None:
+            self._table.needle = self._detail.needle = text
             self._find(1, again=False)
 
     def action_again(self, by: int) -> None:

@@ -208,10 +208,10 @@ class TurnControls(SessionPart):
         Binding("M", "live_say", "say", id="live.say", tooltip="Write a message after the end: the next turn"),
     ]
 
-    def __init__(self, stage: SessionStage, driver: Driver, changed: Callable[[], None]) -> None:
-        """`changed` is called when the state of the turn may have changed."""
+    def __init__(self, stage: SessionStage, driver: Driver, on_change: Callable[[], None]) -> None:
+        """`on_change` is called when the state of the turn may have changed."""
         super().__init__(stage)
-        self.driver, self._changed = driver, changed
+        self.driver, self._changed = driver, on_change
         self.finished = False
         """Whether the run is over and the screen shows its recording."""
 
@@ -251,9 +251,9 @@ class TurnControls(SessionPart):
 
         self.stage.app.push_screen(BudgetForm(self.driver), self._edited)
 
-    def _edited(self, changed: str | None) -> None:
-        if changed is not None:
-            self.stage.note = changed
+    def _edited(self, text: str | None) -> None:
+        if text is not None:
+            self.stage.note = text
         self._changed()
 
     def action_live_body(self) -> None:
@@ -268,11 +268,11 @@ class TurnControls(SessionPart):
 
         self.stage.app.push_screen(Prompt("say", "what the user says next"), self._say)
 
-    def _say(self, typed: str | None) -> None:
-        if typed is None:
+    def _say(self, text: str | None) -> None:
+        if text is None:
             return
         try:
-            self.driver.say(typed)
+            self.driver.say(text)
         except LoopError as why:
             self.stage.note = str(why)
 

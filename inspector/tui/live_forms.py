@@ -98,10 +98,10 @@ class BudgetForm(ModalScreen[str | None]):
             raise CallerError(f"{wrong} is not a limit")
         return {**{name: value or _default(name) for name, value in changed.items()}, **others}
 
-    def _cap(self, typed: dict[str, str]) -> int | None:
+    def _cap(self, fields: dict[str, str]) -> int | None:
         asked = self._driver.stepper.request
-        if INITIAL in typed:
-            cap: int | None = CHOICES[INITIAL].parse(typed[INITIAL])
+        if INITIAL in fields:
+            cap: int | None = CHOICES[INITIAL].parse(fields[INITIAL])
             return cap
         return asked.request.max_tokens if asked is not None else None
 

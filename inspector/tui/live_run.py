@@ -119,20 +119,20 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         self.query_one(CostLines).lines = lines
 
 
-def about(wanted: BranchRequest) -> list[Line]:
+def about(request: BranchRequest) -> list[Line]:
     """The request that would be sent, one field per line."""
     from inspector.live.branch_request import NOT_ENCRYPTED, cost_lines, tools_line
 
-    target = wanted.target
-    most, *basis = cost_lines(wanted)
+    target = request.target
+    most, *basis = cost_lines(request)
     lines = [
         field("live", Span("asks the provider, which may be charged; nothing is sent yet", Tone.WARN)),
         field("goes to", safe(target.url, Tone.STRONG)),
         field("as", safe(f"{target.server.api} · model {target.model or 'not named'} · {target.profile.name}")),
-        field("settings", safe(wanted.under)),
+        field("settings", safe(request.under)),
         field("key", safe(target.key, Tone.PLAIN if target.variable else Tone.DIM)),
         field("at most", safe(most, Tone.STRONG)), *(more(safe(line, Tone.DIM)) for line in basis),
-        field("calls", safe(tools_line(wanted))),
+        field("calls", safe(tools_line(request))),
     ]
     return [*lines, *([field("beware", Span(NOT_ENCRYPTED, Tone.ERROR))] if target.open else [])]
 
@@ -182,8 +182,8 @@ class LiveAttempt(SessionPart):
         title = f"Ask turn {turn + 1} live again, from step {first + 1} on"
         self.stage.app.push_screen(AskLive(title, look), lambda found: self._begin(found, node, settings, first))
 
-    def _begin(self, wanted: BranchRequest | None, node: Node, settings: Settings, since: int) -> None:
-        if wanted is None:
+    def _begin(self, request: BranchRequest | None, node: Node, settings: Settings, since: int) -> None:
+        if request is None:
             self.stage.note = "nothing was sent"
             return
         from inspector.config.files import data_folder
@@ -192,7 +192,7 @@ class LiveAttempt(SessionPart):
         name, runs = new_name(), self.stage.runs
         settings = replace(settings, live=name)
         folder = data_folder(os.environ) if runs.store is None else runs.store.folder
-        self._asking = BranchRun(wanted, name, folder)
+        self._asking = BranchRun(request, name, folder)
         runs.begin(node, settings, since)
         self._ticking = self.stage.set_interval(EVERY, self._show_progress)
         self.stage.refresh_bindings()

@@ -48,9 +48,9 @@ class LiveScreen(SessionScreen):
     coming: reactive[str] = reactive("", init=False, repaint=False)
     """What has come of the answer under way, in short."""
 
-    def __init__(self, begun: LiveStart | ScriptedTurn, line: Reached | None = None) -> None:
-        self._scripted = begun if isinstance(begun, ScriptedTurn) else None
-        start = begun.start if isinstance(begun, ScriptedTurn) else begun
+    def __init__(self, live_start: LiveStart | ScriptedTurn, line: Reached | None = None) -> None:
+        self._scripted = live_start if isinstance(live_start, ScriptedTurn) else None
+        start = live_start.start if isinstance(live_start, ScriptedTurn) else live_start
         self.driver = Driver(start, self._changed, line)
         self._titled = f"{start.request.model}, live"
         self._streams: Streams | None = None

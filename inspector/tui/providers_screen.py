@@ -245,12 +245,12 @@ class ProvidersScreen(TableScreen):
         hint = f"1 to {MOST:,} tokens; empty: {self.asked.scenario.budget:,}"
         self.app.push_screen(Prompt("budget", hint), self._budget_typed)
 
-    def _budget_typed(self, typed: str | None) -> None:
-        plain = (typed or "").strip().replace(",", "").replace("_", "")
-        if typed is None:
+    def _budget_typed(self, text: str | None) -> None:
+        plain = (text or "").strip().replace(",", "").replace("_", "")
+        if text is None:
             return
         if plain and not (plain.isdecimal() and 1 <= int(plain[:9]) <= MOST):
-            self.note = f"{typed!r} is not a budget: 1 to {MOST:,}"
+            self.note = f"{text!r} is not a budget: 1 to {MOST:,}"
             return
         self._ask(replace(self.asked, budget=int(plain) if plain else None))
 

@@ -149,9 +149,9 @@ class RemarkBook(SessionPart):
         self.stage.app.push_screen(
             FilterPrompt(before or self._last, self._narrow), lambda typed: self._filter_chosen(before, typed))
 
-    def _filter_chosen(self, before: str, typed: str | None) -> None:
-        outcome = self._narrow(before if typed is None else typed)
-        if typed is not None:
+    def _filter_chosen(self, before: str, text: str | None) -> None:
+        outcome = self._narrow(before if text is None else text)
+        if text is not None:
             self.stage.note = outcome
 
     def _narrow(self, text: str) -> str:
@@ -209,22 +209,22 @@ class RemarkBook(SessionPart):
             BreakpointList(self.breakpoints, self.stage.run.view, self.stage.step, self.marks),
             self._breakpoints_chosen)
 
-    def _breakpoints_chosen(self, chosen: Sequence[Breakpoint] | None) -> None:
-        if chosen is None:
+    def _breakpoints_chosen(self, breakpoints: Sequence[Breakpoint] | None) -> None:
+        if breakpoints is None:
             return
-        before, now = {each.text: each for each in self.breakpoints}, {each.text: each for each in chosen}
+        before, now = {each.text: each for each in self.breakpoints}, {each.text: each for each in breakpoints}
         changed = [(text, now[text].enabled if text in now else None) for text in {**before, **now}
                    if before.get(text) != now.get(text)]
-        self.breakpoints = tuple(chosen)
+        self.breakpoints = tuple(breakpoints)
 
         def keep(store: Store) -> None:
             for text, on in changed:
                 store.breakpoint(text, on)
 
         lost = self._keep(keep) if changed else ""
-        enabled = sum(each.enabled for each in chosen)
-        count = f"{len(chosen)} breakpoints, {enabled} on · c runs to the next" if chosen else "no breakpoints"
-        self.stage.note = lost or count
+        enabled = sum(each.enabled for each in breakpoints)
+        some = f"{len(breakpoints)} breakpoints, {enabled} on · c runs to the next"
+        self.stage.note = lost or (some if breakpoints else "no breakpoints")
 
     # -- marks and notes -----------------------------------------------------------------------------------------
 
@@ -253,10 +253,10 @@ class RemarkBook(SessionPart):
         self.stage.app.push_screen(
             Prompt("note", f"on step {step + 1}; an empty text removes it", self.notes.get(step, "")), self._write_note)
 
-    def _write_note(self, typed: str | None) -> None:
-        if typed is None:
+    def _write_note(self, words: str | None) -> None:
+        if words is None:
             return
-        step, text = self.stage.step, typed.strip()
+        step, text = self.stage.step, words.strip()
         others = {at: note for at, note in self.notes.items() if at != step}
         self._here = replace(self._here, notes={**others, step: text} if text else others)
         lost = self._keep_on(step, lambda store, run: store.note(run, step, text))

@@ -105,14 +105,14 @@ def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
     return session_of(open_case(loaded), paths, reading.settings)
 
 
-def load_followed(paths: Sequence[str], followed: FollowedView) -> OpenSession:
+def load_followed(paths: Sequence[str], view: FollowedView) -> OpenSession:
     """Loads growing files in their current state; unchanged turns are reused.
 
     Raises:
         LoopError: an API, profile, policy or limit that does not exist.
     """
-    seen = followed.read()
-    return OpenSession(tuple(paths), seen.replay.case, run_of("original", seen), followed=followed)
+    seen = view.read()
+    return OpenSession(tuple(paths), seen.replay.case, run_of("original", seen), followed=view)
 
 
 BEGINNING = 1 << 19

@@ -91,9 +91,9 @@ class Panes(SessionPart):
         self.mark_tab()
         self.stage.show()
 
-    def pick(self, picked: FactChoice | None) -> None:
+    def pick(self, choice: FactChoice | None) -> None:
         """Shows the bytes of a fact in the Wire tab."""
-        self.picked, self._picked_in = picked, whose(self.viewpoint)
+        self.picked, self._picked_in = choice, whose(self.viewpoint)
         if self.wire_mode == "request":
             self.wire_mode = "events"
         self.open("wire")
@@ -327,18 +327,18 @@ class Tracing(SessionPart):
         else:
             act(found)
 
-    def _look(self, found: Provenance, picked: FactChoice | None) -> None:
-        self.panes.pick(picked)
-        self._tell_fact(found)
+    def _look(self, provenance: Provenance, choice: FactChoice | None) -> None:
+        self.panes.pick(choice)
+        self._tell_fact(provenance)
 
-    def _tell_fact(self, found: Provenance) -> None:
+    def _tell_fact(self, provenance: Provenance) -> None:
         """Says which fact is looked at, also where the head of the view is out of sight."""
         from inspector.report.lines.spans import text_of
         from inspector.report.lines.wire import fact_line
 
         facts = answer_at(self.stage.run.view, self.stage.step)
         if self.panes.picked is not None and facts is not None:
-            self.stage.note = text_of(fact_line(found, self.panes.picked, facts.exchange.response))
+            self.stage.note = text_of(fact_line(provenance, self.panes.picked, facts.exchange.response))
 
     def pointed(self, message: LinesPointed) -> None:
         """Handles a click on a line of the text, or enter over the visible lines."""
@@ -349,7 +349,7 @@ class Tracing(SessionPart):
         elif not message.width:
             self.stage.note = "enter leads from a fact to its bytes in Response (2), and back in Wire (3)"
 
-    def _what_became(self, found: Provenance, message: LinesPointed) -> None:
+    def _what_became(self, provenance: Provenance, message: LinesPointed) -> None:
         from inspector.report.lines.slices import Bytes
         from inspector.report.lines.wire import next_of, picked_of, range_note, readings_in
 
@@ -360,13 +360,13 @@ class Tracing(SessionPart):
         if not spans:
             return
         start, end = spans[0][0], spans[-1][1]
-        reads = readings_in(found, start, end)
+        reads = readings_in(provenance, start, end)
         spot = sheet.spot(message.first, message.row, message.column, message.width) if message.width else None
-        exact = found.at(spot[0]) if spot is not None and spot[1] - spot[0] == 1 else ()
+        exact = provenance.at(spot[0]) if spot is not None and spot[1] - spot[0] == 1 else ()
         if exact:
-            self.panes.pick(picked_of(found, exact[0]))
+            self.panes.pick(picked_of(provenance, exact[0]))
         elif reads:
-            self.panes.pick(next_of(found, reads, self.panes.picked))
+            self.panes.pick(next_of(provenance, reads, self.panes.picked))
         self.stage.note = range_note(reads, start, end)
 
     def _facts_of(self, message: LinesPointed) -> Sequence[str | None]:
@@ -376,11 +376,11 @@ class Tracing(SessionPart):
         sheet = self.stage.sheet
         return sheet.facts[message.first : message.last + 1] if isinstance(sheet, ResponseSheet) else ()
 
-    def _bytes_of(self, found: Provenance, message: LinesPointed) -> None:
+    def _bytes_of(self, provenance: Provenance, message: LinesPointed) -> None:
         from inspector.report.lines.wire import FactChoice
 
-        fact = next((fact for fact in self._facts_of(message) if fact in found.facts), None)
+        fact = next((fact for fact in self._facts_of(message) if fact in provenance.facts), None)
         if fact is None:
             self.stage.note = NOTHING
         else:
-            self._look(found, FactChoice(fact))
+            self._look(provenance, FactChoice(fact))

@@ -180,8 +180,8 @@ class SessionScreen(SessionStage):
     """In the order in which the help lists their keys."""
     BINDINGS: ClassVar[list[BindingType]] = [binding for part in PARTS for binding in part.BINDINGS]
 
-    def __init__(self, opened: OpenSession, begins: ScreenPlace | None = None) -> None:
-        super().__init__(opened)
+    def __init__(self, session: OpenSession, begins: ScreenPlace | None = None) -> None:
+        super().__init__(session)
         self._begins = begins
         self.panes, self.remarks = Panes(self), RemarkBook(self)
         self.branches = Branches(self, self.panes, self.remarks)

@@ -114,17 +114,17 @@ class Sheets:
                 del self._readings[next(iter(self._readings))]
         return self._readings[key]
 
-    def _picking(self, sheet: Sheet, viewpoint: Viewpoint, picked: FactChoice) -> Sheet:
+    def _picking(self, sheet: Sheet, viewpoint: Viewpoint, choice: FactChoice) -> Sheet:
         from inspector.report.lines.slices import Bytes
         from inspector.report.lines.wire import fact_line
 
         found, facts = self.readings(viewpoint), _answer(viewpoint)
-        if not isinstance(sheet, Bytes) or found is None or facts is None or picked.fact not in found.facts:
+        if not isinstance(sheet, Bytes) or found is None or facts is None or choice.fact not in found.facts:
             return sheet
-        reads = found.by_fact[picked.fact]
-        here = reads[picked.reading]
+        reads = found.by_fact[choice.fact]
+        here = reads[choice.reading]
         ranges = [(read.start, read.end) for read in reads]
-        return sheet.picking(fact_line(found, picked, facts.exchange.response), ranges, (here.start, here.end))
+        return sheet.picking(fact_line(found, choice, facts.exchange.response), ranges, (here.start, here.end))
 
 
 def _coming(viewpoint: Viewpoint) -> ResponseFacts | None:

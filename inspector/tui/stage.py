@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 class SessionRuns:
     """A tree of runs, and the current one."""
 
-    def __init__(self, opened: OpenSession) -> None:
-        self.paths = opened.paths
-        self.tree = Tree(opened.original.view)
-        self.every: list[Run] = [opened.original]
+    def __init__(self, session: OpenSession) -> None:
+        self.paths = session.paths
+        self.tree = Tree(session.original.view)
+        self.every: list[Run] = [session.original]
         self.index = 0
         self.store: Store | None = None
         self.unkeepable = ""
@@ -197,9 +197,9 @@ class SessionStage(Screen[None]):
     narrow: reactive[bool] = reactive(False, init=False, repaint=False)
     """Whether there is room for one pane only."""
 
-    def __init__(self, opened: OpenSession) -> None:
+    def __init__(self, session: OpenSession) -> None:
         super().__init__()
-        self.opened, self.runs = opened, SessionRuns(opened)
+        self.opened, self.runs = session, SessionRuns(session)
         self.parts: tuple[SessionPart, ...] = ()
         self.greeting = ""
         """What was said when the session was opened; whatever else there is to say takes its place."""

@@ -160,9 +160,9 @@ class TuneScreen(Screen[int | None]):
 
     @work(thread=True)
     def _run(self, grid: Grid, stop: Event) -> None:
-        def progress(done: int, parts: int) -> None:
+        def progress(count: int, parts: int) -> None:
             if not stop.is_set():
-                self._done = (done, parts)
+                self._done = (count, parts)
 
         tuned = tune(self.table.case, grid, progress=progress, cancelled=stop.is_set)
         self.post_message(GridRun(grid, outcome_of(tuned)))

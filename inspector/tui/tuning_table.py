@@ -44,14 +44,14 @@ class GridOutcome:
     """In how many cells is nothing but what was recorded, and in how many what was simulated."""
 
 
-def outcome_of(tuned: TunedGrid) -> GridOutcome:
+def outcome_of(tuning: TunedGrid) -> GridOutcome:
     """Computes the conclusions; a large grid takes a moment."""
-    bend = knee(tuned)
+    bend = knee(tuning)
     for shown in SHOWS.values():
-        shown.total(tuned)  # sums are kept: added up here, not while a key waits
-    simulated, run = (sum(map(bool, each)) for each in (tuned.simulated, tuned.looked_at))
+        shown.total(tuning)  # sums are kept: added up here, not while a key waits
+    simulated, run = (sum(map(bool, each)) for each in (tuning.simulated, tuning.looked_at))
     trust = ((Fidelity.RECORDED, run - simulated, Tone.OK), (Fidelity.SIMULATED, simulated, Tone.WARN))
-    return GridOutcome(tuned, bend, answers(tuned, bend, most=MOST), trust)
+    return GridOutcome(tuning, bend, answers(tuning, bend, most=MOST), trust)
 
 
 class TuningTable:
@@ -116,12 +116,12 @@ class TuningTable:
 
     # -- what is shown -----------------------------------------------------------------------------------------------
 
-    def head(self, width: int, done: tuple[int, int], stopping: bool = False) -> list[Line]:
+    def head(self, width: int, progress: tuple[int, int], stopping: bool = False) -> list[Line]:
         """The parameters and progress of the run; the conclusion; the current measure."""
         grid, turns = self.grid, len(self.tuned.turns)
         size = f" · {count_of(grid.size, 'cell')} · {count_of(turns, 'turn')} · policy {grid.base.policy.name}"
         title = (Span("Tune", Tone.TITLE), Span("  run ", Tone.DIM), safe(self.title), Span(size, Tone.DIM))
-        rows = (self._state(done, stopping), self._looked_at())
+        rows = (self._state(progress, stopping), self._looked_at())
         return [spread_ends(title, self._trust(), width), *(clip(row, width) for row in rows)]
 
     def _trust(self) -> Line:
@@ -129,9 +129,9 @@ class TuningTable:
         return tuple(span for name, count, role in counts if count
                      for span in (Span(f" {name}", role), Span(f" in {count:,}", Tone.DIM)))
 
-    def _state(self, done: tuple[int, int], stopping: bool) -> Line:
+    def _state(self, progress: tuple[int, int], stopping: bool) -> Line:
         if self.result is None:
-            count, parts = done
+            count, parts = progress
             full = BAR * count // parts if parts else 0
             word, hint = ("STOPPING", "adding up what was done") if stopping else ("RUNNING", "esc or . stops")
             return (Span(f"{word}  ", Tone.WARN), Span(FULL * full, Tone.OK), Span(LEFT * (BAR - full), Tone.RULE),

@@ -50,9 +50,9 @@ def found_sections(environment: Mapping[str, str]) -> list[Section]:
     return [section for section in sections if section.paths]
 
 
-def rows_of_session(opened: OpenSession) -> list[TurnRow]:
+def rows_of_session(session: OpenSession) -> list[TurnRow]:
     """The rows of a session that is already loaded."""
-    return turn_rows.rows_of(opened.original.view, opened.paths)
+    return turn_rows.rows_of(session.original.view, session.paths)
 
 
 # -- The rows --------------------------------------------------------------------------------------------------------
@@ -110,9 +110,9 @@ class TurnList(RowList):
             self.resized()
             self.show_cursor()
 
-    def _titled(self, listed: Sequence[TurnRow]) -> Iterator[TurnRow | str]:
+    def _titled(self, rows: Sequence[TurnRow]) -> Iterator[TurnRow | str]:
         last = -1
-        for row in sorted(listed, key=lambda row: self.section_of.get(row.paths[0], 0)):
+        for row in sorted(rows, key=lambda row: self.section_of.get(row.paths[0], 0)):
             number = self.section_of.get(row.paths[0], 0)
             if number != last:
                 yield self.sections[number].title
@@ -191,9 +191,9 @@ SORTS: Mapping[str, str] = {
 class TurnHeading(Panel):
     """The names of the columns; a click sorts by one, a second click reverses the order."""
 
-    def __init__(self, listed: TurnList, sort: Callable[[str], None]) -> None:
+    def __init__(self, turn_list: TurnList, sort: Callable[[str], None]) -> None:
         super().__init__(id="turns-heading")
-        self._listed, self._sort = listed, sort
+        self._listed, self._sort = turn_list, sort
 
     def make(self, width: int) -> Sequence[Line]:
         """One row."""

@@ -35,7 +35,7 @@ class ReadingScreen(Screen[None]):
     """Whether the operator named what is listed: it is then read whole, and sorted worst first."""
     reading: bool
 
-    def take(self, found: Sequence[tuple[str, list[TurnRow]]], done: int, total: int) -> None:
+    def take(self, batch: Sequence[tuple[str, list[TurnRow]]], count: int, total: int) -> None:
         """Adds rows; lists them as often as possible without delaying keys."""
         raise NotImplementedError
 

@@ -83,12 +83,12 @@ class TurnsScreen(turns_reading.ReadingScreen):
     """
 
     def __init__(
-        self, sections: Sequence[Section] = (), *, opened: OpenSession | None = None, named: bool = True,
+        self, sections: Sequence[Section] = (), *, session: OpenSession | None = None, named: bool = True,
         begun: bool = False,
     ) -> None:
         super().__init__()
         self.sections = sections
-        self.opened = opened
+        self.opened = session
         self.begun = begun
         """Whether only its beginning was read: its last turn is not listed, since the rest may belong to it."""
         self.named = named
@@ -100,13 +100,13 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self._match: TurnRow | None = None
         """The turn that the last search found."""
         self._next_look = 0.0
-        if opened is not None:
-            rows = rows_of_session(opened)
+        if session is not None:
+            rows = rows_of_session(session)
             if begun:
-                self.listed.set_rows(opened.paths[0], [row for row in rows if row.verdict is not None][:-1])
+                self.listed.set_rows(session.paths[0], [row for row in rows if row.verdict is not None][:-1])
                 self.listed.relist()
             else:
-                self.listed.set_rows(opened.paths[0], rows)
+                self.listed.set_rows(session.paths[0], rows)
                 self._sorted_first()
         for section in sections if not self.named else ():
             for path in section.paths:
@@ -160,11 +160,11 @@ class TurnsScreen(turns_reading.ReadingScreen):
         if self.begun and self.is_attached:
             self._say_counts()
 
-    def take(self, found: Sequence[tuple[str, list[TurnRow]]], done: int, total: int) -> None:
+    def take(self, batch: Sequence[tuple[str, list[TurnRow]]], count: int, total: int) -> None:
         """Adds rows; lists them as often as possible without delaying keys."""
-        for slot, rows in found:
+        for slot, rows in batch:
             self.listed.set_rows(slot, rows)
-        self.read, self.total = done, total
+        self.read, self.total = count, total
         began = time.monotonic()
         if self.is_attached and began >= self._next_look:
             self.listed.relist()
@@ -286,8 +286,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
         before = self.listed.filter
         text = before.text if before is not None else ""
 
-        def done(typed: str | None) -> None:
-            if typed is None:
+        def done(text: str | None) -> None:
+            if text is None:
                 self.listed.filter = before
                 self.listed.relist()
             self._say_counts()
@@ -317,9 +317,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         hint = "text of messages, answers, arguments, names"
         self.app.push_screen(Prompt("search", hint, self._needle), self._search)
 
-    def _search(self, typed: str | None) -> None:
-        if typed:
-            self._needle = typed
+    def _search(self, text: str | None) -> None:
+        if text:
+            self._needle = text
             self._find(1, again=False)
 
     def action_again(self, by: int) -> None:
@@ -356,9 +356,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
         self.app.push_screen(Prompt("open", "a file or folder"), self._typed)
 
-    def _typed(self, typed: str | None) -> None:
-        if typed:
-            self.post_message(PathWanted(os.path.expanduser(typed.strip()), True))
+    def _typed(self, text: str | None) -> None:
+        if text:
+            self.post_message(PathWanted(os.path.expanduser(text.strip()), True))
 
     def action_export(self) -> None:
         """Exports the listed rows."""

@@ -20,79 +20,79 @@ from loop_core.turn.trace import Fidelity
 
 
 def sheet(
-    tuned: TunedGrid, bend: Knee | None, show: str = "outcome", turn: int | None = None, width: int = WIDTH,
+    tuning: TunedGrid, bend: Knee | None, show: str = "outcome", turn: int | None = None, width: int = WIDTH,
     here: int | None = None,
 ) -> list[Line]:
     """The whole sheet, or that of one turn. The map keeps to `width`, other lines are to be wrapped."""
-    lines: list[Line] = [headline(tuned, bend), (), *about(tuned), ()]
-    if not tuned.turns:
+    lines: list[Line] = [headline(tuning, bend), (), *about(tuning), ()]
+    if not tuning.turns:
         return lines
-    lines += [*heat(tuned, show, turn, width, here), (),
-              (Span(key(show, turn is not None or len(tuned.turns) == 1), Tone.DIM),)]
-    if any(tuned.simulated):
+    lines += [*heat(tuning, show, turn, width, here), (),
+              (Span(key(show, turn is not None or len(tuning.turns) == 1), Tone.DIM),)]
+    if any(tuning.simulated):
         lines.append((Span(f"{SIMULATED} stands behind what was simulated", Tone.DIM),))
-    return [*lines, (), *answers(tuned, bend, turn)]
+    return [*lines, (), *answers(tuning, bend, turn)]
 
 
-def answers(tuned: TunedGrid, bend: Knee | None, turn: int | None = None, most: int | None = None) -> list[Line]:
+def answers(tuning: TunedGrid, bend: Knee | None, turn: int | None = None, most: int | None = None) -> list[Line]:
     """The smallest budget of each turn, or of one, and the knee for all; at most `most` turns."""
     lines: list[Line] = [(Span("the smallest budget that completes each turn", Tone.TITLE),),
-                         *_smallest(tuned, turn, most)]
+                         *_smallest(tuning, turn, most)]
     if turn is None and bend is not None:
-        lines += [(), (Span("for all turns", Tone.TITLE),), *_knee(tuned, bend)]
+        lines += [(), (Span("for all turns", Tone.TITLE),), *_knee(tuning, bend)]
     return lines
 
 
-def headline(tuned: TunedGrid, bend: Knee | None) -> Line:
+def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
     """The conclusion in one line."""
-    if not tuned.turns:
+    if not tuning.turns:
         return (Span("NOTHING TO TUNE", Tone.ERROR), Span("  no LLM traffic was found"))
-    every = tuned.every
+    every = tuning.every
     if bend is None:
         what = "completes a turn" if every else "was run"
-        return (Span("NO CELL", Tone.WARN), Span(f"  none of {tuned.grid.size:,} {what}"))
+        return (Span("NO CELL", Tone.WARN), Span(f"  none of {tuning.grid.size:,} {what}"))
     role = Tone.OK if bend.enough.completed == every else Tone.WARN
     return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span("  at most, from "),
-            Span(cell_name(tuned, bend.enough.cell, bend.budget), Tone.STRONG), Span(" on"))
+            Span(cell_name(tuning, bend.enough.cell, bend.budget), Tone.STRONG), Span(" on"))
 
 
-def cell_name(tuned: TunedGrid, cell: int, budget: int | None = None) -> str:
+def cell_name(tuning: TunedGrid, cell: int, budget: int | None = None) -> str:
     """A cell in an operator's words: `attempts=5, max_tokens=512`; with another max_tokens where one is given."""
     shown = {INITIAL: budget} if budget is not None else {}
-    values = zip(tuned.grid.axes, tuned.grid.values(cell), strict=True)
+    values = zip(tuning.grid.axes, tuning.grid.values(cell), strict=True)
     return ", ".join(f"{axis.short}={axis.value_text(shown.get(axis.name, value))}" for axis, value in values)
 
 
-def between(tuned: TunedGrid, cell: int, budget: int | None) -> Line:
+def between(tuning: TunedGrid, cell: int, budget: int | None) -> Line:
     """A note if a max_tokens lies between the values of its axis: the map shows it in the next larger one."""
-    cap = dict(zip(tuned.grid.names, tuned.grid.values(cell), strict=True)).get(INITIAL)
+    cap = dict(zip(tuning.grid.names, tuning.grid.values(cell), strict=True)).get(INITIAL)
     return () if budget is None or cap in (None, budget) else (Span(f" (column {cap:,})", Tone.DIM),)
 
 
-def about(tuned: TunedGrid) -> Iterator[Line]:
+def about(tuning: TunedGrid) -> Iterator[Line]:
     """The parameters of the grid: the axes, the size, and how far the results can be trusted."""
-    grid = tuned.grid
+    grid = tuning.grid
     for number, axis in enumerate(grid.axes):
         values = [axis.value_text(value) for value in axis.values]
         told = " ".join(values) if len(values) <= 12 else f"{' '.join(values[:5])} … {' '.join(values[-3:])}"
         span = Span(f"{axis.short}: {told}")
         yield field("grid", span) if number == 0 else more(span)
     yield field("size", *join_groups([
-        (Span(count_of(grid.size, "cell")),), (Span(count_of(len(tuned.turns), "turn")),),
+        (Span(count_of(grid.size, "cell")),), (Span(count_of(len(tuning.turns), "turn")),),
         (Span(f"policy {grid.base.policy.name}"),)]))
-    yield field("fidelity", *fidelity(tuned))
+    yield field("fidelity", *fidelity(tuning))
     if INITIAL in grid.names and not grid.base.simulate:
         yield more(Span("over a recording, max_tokens changes nothing", Tone.DIM))
-    if tuned.cancelled:
-        yield field("cancelled", Span(f"{tuned.done:,} of {tuned.parts:,} parts were run; the rest is left blank",
+    if tuning.cancelled:
+        yield field("cancelled", Span(f"{tuning.done:,} of {tuning.parts:,} parts were run; the rest is left blank",
                                       Tone.WARN))
 
 
-def fidelity(tuned: TunedGrid) -> Line:
+def fidelity(tuning: TunedGrid) -> Line:
     """How many cells rest on recorded answers, and how many on simulated ones."""
-    run = [cell for cell in range(tuned.grid.size) if tuned.looked_at[cell]]
-    simulated = sum(map(bool, tuned.simulated))
-    ended = sum(map(bool, tuned.unrecorded))
+    run = [cell for cell in range(tuning.grid.size) if tuning.looked_at[cell]]
+    simulated = sum(map(bool, tuning.simulated))
+    ended = sum(map(bool, tuning.unrecorded))
     parts = [(Span(f"{Fidelity.RECORDED} in {count_of(len(run) - simulated, 'cell')}"),)]
     if simulated:
         parts.append((Span(f"{Fidelity.SIMULATED} in {simulated:,}"),))
@@ -104,14 +104,14 @@ def fidelity(tuned: TunedGrid) -> Line:
 # -- smallest --------------------------------------------------------------------------------------------------------
 
 
-def _smallest(tuned: TunedGrid, turn: int | None, most: int | None) -> Iterator[Line]:
-    numbers = range(len(tuned.turns)) if turn is None else (turn,)
-    steady = {number for number in numbers if turn is None and completes(tuned.turns[number])}
+def _smallest(tuning: TunedGrid, turn: int | None, most: int | None) -> Iterator[Line]:
+    numbers = range(len(tuning.turns)) if turn is None else (turn,)
+    steady = {number for number in numbers if turn is None and completes(tuning.turns[number])}
     told = [number for number in numbers if number not in steady][:most]
-    found = [smallest(tuned, number) for number in told]
+    found = [smallest(tuning, number) for number in told]
     for each in found:
         if each is not None:
-            yield from smallest_lines(tuned, each)
+            yield from smallest_lines(tuning, each)
     yield from turn_counts(len(steady), found.count(None), len(numbers) - len(steady) - len(told))
 
 
@@ -120,35 +120,35 @@ def completes(turn: TurnGrid) -> bool:
     return turn.steady and turn.ends[0].complete
 
 
-def turn_counts(steady: int, undone: int, left: int = 0) -> Iterator[Line]:
+def turn_counts(steady: int, undone: int, remaining: int = 0) -> Iterator[Line]:
     """Turns that are only counted: those that complete in every cell, those not run, those left out."""
-    for count, what in ((steady, "complete in every cell"), (undone, "not run"), (left, "more, one at a time")):
+    for count, what in ((steady, "complete in every cell"), (undone, "not run"), (remaining, "more, one at a time")):
         if count:
             yield (Span(f"{count_of(count, 'turn')} {what}", Tone.DIM),)
 
 
-def smallest_lines(tuned: TunedGrid, found: SmallestLimits) -> Iterator[Line]:
+def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     """The smallest budget of one turn, or the reason why there is none."""
-    name = f"turn {found.turn + 1}"
-    glyph, role = STATE[found.end.looks]
-    who = safe(f"  ({tuned.turns[found.turn].id})", Tone.DIM, 24)
-    if found.cell is None:
-        yield field(name, Span(f"{glyph} ", role), Span(why_not(tuned, found.end)), who)
-        known = spent_line(found.end) if found.end.segments else (Span("no answer to its first request is known"),)
+    name = f"turn {limits.turn + 1}"
+    glyph, role = STATE[limits.end.looks]
+    who = safe(f"  ({tuning.turns[limits.turn].id})", Tone.DIM, 24)
+    if limits.cell is None:
+        yield field(name, Span(f"{glyph} ", role), Span(why_not(tuning, limits.end)), who)
+        known = spent_line(limits.end) if limits.end.segments else (Span("no answer to its first request is known"),)
         yield more(Span("in the largest cell: ", Tone.DIM), *known)
         return
-    budget = None if found.edge is None else found.edge.budget
-    yield field(name, Span(f"{glyph} ", role), Span(cell_name(tuned, found.cell, budget), Tone.STRONG), who)
-    yield more(*spent_line(found.at_edge))
-    if len(tuned.grid.axes) > 1:
-        told = zip(tuned.grid.axes, found.by_axis, strict=True)
+    budget = None if limits.edge is None else limits.edge.budget
+    yield field(name, Span(f"{glyph} ", role), Span(cell_name(tuning, limits.cell, budget), Tone.STRONG), who)
+    yield more(*spent_line(limits.at_edge))
+    if len(tuning.grid.axes) > 1:
+        told = zip(tuning.grid.axes, limits.by_axis, strict=True)
         least = ", ".join(f"{axis.short} {axis.value_text(value)}" for axis, value in told)
         yield more(Span("least of each: ", Tone.DIM), Span(least))
-    exact = [f"{SHORT.get(name, name)} {least:,}" for name, least in found.limits.items()]
+    exact = [f"{SHORT.get(name, name)} {least:,}" for name, least in limits.limits.items()]
     if exact:
         yield more(Span("to the unit: ", Tone.DIM), Span(", ".join(exact)))
-    if found.edge is not None:
-        yield more(Span("grain: ", Tone.DIM), *grain(found.edge))
+    if limits.edge is not None:
+        yield more(Span("grain: ", Tone.DIM), *grain(limits.edge))
 
 
 def grain(edge: Edge, named: bool = False) -> Line:
@@ -178,42 +178,42 @@ def spent_line(end: End) -> Line:
 # -- all turns -------------------------------------------------------------------------------------------------------
 
 
-def _knee(tuned: TunedGrid, bend: Knee) -> Iterator[Line]:
+def _knee(tuning: TunedGrid, bend: Knee) -> Iterator[Line]:
     completed, edge = bend.enough.completed, bend.edge
     tokens = bend.enough.tokens if edge is None else cost(edge.ends)[0]
-    yield field("enough", *_point_words(tuned, bend.enough.cell, completed, tokens, bend.budget))
+    yield field("enough", *_point_words(tuning, bend.enough.cell, completed, tokens, bend.budget))
     yield more(Span("no cell of the grid completes more", Tone.DIM))
     if edge is not None:
         yield more(Span("grain: ", Tone.DIM), *grain(edge, len(edge.turns) > 1))
     if bend.knee != bend.enough:
-        yield field("knee", *_point_words(tuned, bend.knee.cell, bend.knee.completed, bend.knee.tokens))
+        yield field("knee", *_point_words(tuning, bend.knee.cell, bend.knee.completed, bend.knee.tokens))
         rest, more_tokens = completed - bend.knee.completed, tokens - bend.knee.tokens
         yield more(Span(f"{count_of(rest, 'further turn')} for {more_tokens:,} output tokens more", Tone.DIM))
 
 
-def _point_words(tuned: TunedGrid, cell: int, completed: int, tokens: int, budget: int | None = None) -> Line:
-    return (Span(cell_name(tuned, cell, budget), Tone.STRONG), Span("  "), *join_groups([
-        (Span(f"{completed:,} of {tuned.every:,} complete"),), (Span(count_of(tokens, "output token")),)]))
+def _point_words(tuning: TunedGrid, cell: int, completed: int, tokens: int, budget: int | None = None) -> Line:
+    return (Span(cell_name(tuning, cell, budget), Tone.STRONG), Span("  "), *join_groups([
+        (Span(f"{completed:,} of {tuning.every:,} complete"),), (Span(count_of(tokens, "output token")),)]))
 
 
 # -- One cell of a grid as lines -------------------------------------------------------------------------------------
 # What it does for all turns together, then how each ends in it; or all about one turn.
 
 
-def cell_sheet(tuned: TunedGrid, cell: int, turn: int | None = None, most: int | None = None) -> list[Line]:
+def cell_sheet(tuning: TunedGrid, cell: int, turn: int | None = None, most: int | None = None) -> list[Line]:
     """All details of a cell; at most `most` turns."""
-    title: Line = (Span(cell_name(tuned, cell), Tone.TITLE),)
-    if turn is not None or len(tuned.turns) == 1:
-        return [title, *_cell_of_one(tuned, cell, turn or 0)]
-    if not tuned.looked_at[cell]:
+    title: Line = (Span(cell_name(tuning, cell), Tone.TITLE),)
+    if turn is not None or len(tuning.turns) == 1:
+        return [title, *_cell_of_one(tuning, cell, turn or 0)]
+    if not tuning.looked_at[cell]:
         return [title, (Span("not run", Tone.WARN),)]
-    return [title, *_cell_of_all(tuned, cell), (), *cell_lines(tuned, cell, most)]
+    return [title, *_cell_of_all(tuning, cell), (), *cell_lines(tuning, cell, most)]
 
 
-def cell_lines(tuned: TunedGrid, cell: int, most: int | None = None) -> Iterator[Line]:
+def cell_lines(tuning: TunedGrid, cell: int, most: int | None = None) -> Iterator[Line]:
     """The end of each turn in a cell; turns that complete in every cell are only counted."""
-    steady = sum(map(completes, tuned.turns))
-    told = [(number, turn.end(cell)) for number, turn in enumerate(tuned.turns, 1) if not completes(turn)]
+    steady = sum(map(completes, tuning.turns))
+    told = [(number, turn.end(cell)) for number, turn in enumerate(tuning.turns, 1) if not completes(turn)]
     ends = [(number, end) for number, end in told if end is not None]
     for number, end in ends[:most]:
         glyph, role = STATE[end.looks]
@@ -221,23 +221,23 @@ def cell_lines(tuned: TunedGrid, cell: int, most: int | None = None) -> Iterator
     yield from turn_counts(steady, len(told) - len(ends), len(ends) - len(ends[:most]))
 
 
-def _cell_of_all(tuned: TunedGrid, cell: int) -> Iterator[Line]:
-    run, done = tuned.looked_at[cell], tuned.completed[cell]
+def _cell_of_all(tuning: TunedGrid, cell: int) -> Iterator[Line]:
+    run, done = tuning.looked_at[cell], tuning.completed[cell]
     yield field("complete", Span(f"{done:,} of {count_of(run, 'turn')}", Tone.OK if done == run else Tone.WARN))
-    if run < len(tuned.turns):
-        yield more(Span(f"{count_of(len(tuned.turns) - run, 'further turn')} not run", Tone.WARN))
+    if run < len(tuning.turns):
+        yield more(Span(f"{count_of(len(tuning.turns) - run, 'further turn')} not run", Tone.WARN))
     yield field("spent", *join_groups([
-        (Span(count_of(tuned.segments[cell], "segment")),), (Span(count_of(tuned.tokens[cell], "output token")),),
-        (Span(count_of(tuned.requests[cell], "request")),)]))
-    simulated = tuned.simulated[cell]
+        (Span(count_of(tuning.segments[cell], "segment")),), (Span(count_of(tuning.tokens[cell], "output token")),),
+        (Span(count_of(tuning.requests[cell], "request")),)]))
+    simulated = tuning.simulated[cell]
     recorded = run - simulated
     yield field("fidelity", *join_groups([
         (Span(f"{name} in {count_of(count, 'turn')}"),)
         for name, count in ((Fidelity.RECORDED, recorded), (Fidelity.SIMULATED, simulated)) if count]))
 
 
-def _cell_of_one(tuned: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
-    seen = tuned.turns[turn]
+def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
+    seen = tuning.turns[turn]
     yield field(f"turn {turn + 1}", safe(seen.id, width=80))
     end = seen.end(cell)
     if end is None:

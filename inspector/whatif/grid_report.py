@@ -26,16 +26,16 @@ from loop_core.errors import CallerError
 SCHEMA = "loop-inspector/tune/2"
 
 
-def text(tuned: TunedGrid, show: str = "outcome", ascii_only: bool = False, paths: Sequence[str] = ()) -> str:
+def text(tuning: TunedGrid, show: str = "outcome", ascii_only: bool = False, paths: Sequence[str] = ()) -> str:
     """The sheet as linear text in 80 columns, ending with the command line of the best cell."""
-    bend = knee(tuned)
-    lines = [ascii_line(line) if ascii_only else line for line in sheet(tuned, bend, show)]
+    bend = knee(tuning)
+    lines = [ascii_line(line) if ascii_only else line for line in sheet(tuning, bend, show)]
     told = plain([row for line in lines for row in wrap_line(line, WIDTH)]) + "\n"
     if bend is None or not paths:
         return told
-    best = tuned.grid.settings(bend.enough.cell)
+    best = tuning.grid.settings(bend.enough.cell)
     run = one_line(command(paths, best if bend.budget is None else settings_of({INITIAL: str(bend.budget)}, best)))
-    if tuned.grid.base.simulate and not run.endswith("--simulate"):
+    if tuning.grid.base.simulate and not run.endswith("--simulate"):
         run += " --simulate"  # another max_tokens says as much; whoever reads the line shall see it
     return f"{told}\n{ascii_text(run) if ascii_only else run}\n"
 
@@ -71,17 +71,17 @@ class TurnInCell(NamedTuple):
     """The smallest for all turns, in the cell that is enough for them."""
 
 
-def rows_of(tuned: TunedGrid) -> Iterator[TurnInCell]:
+def rows_of(tuning: TunedGrid) -> Iterator[TurnInCell]:
     """Each turn in each cell that was run."""
-    bend = knee(tuned)
-    edges = {(found.cell, number): found.edge for number in range(len(tuned.turns))
-             if (found := smallest(tuned, number)) is not None and found.edge is not None}
-    for cell in range(tuned.grid.size):
+    bend = knee(tuning)
+    edges = {(found.cell, number): found.edge for number in range(len(tuning.turns))
+             if (found := smallest(tuning, number)) is not None and found.edge is not None}
+    for cell in range(tuning.grid.size):
         enough = bend.edge if bend is not None and bend.enough.cell == cell else None
-        for number, turn in enumerate(tuned.turns):
+        for number, turn in enumerate(tuning.turns):
             end = turn.end(cell)
             if end is not None:
-                yield TurnInCell(tuned.grid.values(cell), number + 1, turn, end, edges.get((cell, number)), enough)
+                yield TurnInCell(tuning.grid.values(cell), number + 1, turn, end, edges.get((cell, number)), enough)
 
 
 def csv_table(names: Sequence[str]) -> Table[TurnInCell]:
@@ -103,9 +103,9 @@ def _axis(name: str, place: int) -> Column[TurnInCell]:
     return Column(name, lambda row: row.values[place])
 
 
-def as_csv(tuned: TunedGrid) -> str:
+def as_csv(tuning: TunedGrid) -> str:
     """One row for each turn in each cell that was run; `none` stands for an unlimited value."""
-    return csv_table(tuned.grid.names).csv(rows_of(tuned))
+    return csv_table(tuning.grid.names).csv(rows_of(tuning))
 
 
 NO_FILE = (None, "-")
@@ -149,17 +149,17 @@ def save(path: str | None, content: Callable[[], str], option: str = "--csv") ->
 # -- JSON ------------------------------------------------------------------------------------------------------------
 
 
-def document(tuned: TunedGrid) -> dict[str, Any]:
+def document(tuning: TunedGrid) -> dict[str, Any]:
     """The grid as plain values, ready for `json.dumps`; cells that were not run are null."""
-    bend = knee(tuned)
+    bend = knee(tuning)
     return {
         "schema": SCHEMA,
-        "policy": tuned.grid.base.policy.name,
-        "simulate": tuned.grid.base.simulate,
-        "cancelled": tuned.cancelled,
-        "axes": [{"name": axis.name, "values": list(axis.values)} for axis in tuned.grid.axes],
-        "cells": [_cell(tuned, cell) for cell in range(tuned.grid.size)],
-        "turns": [_turn(tuned, number) for number in range(len(tuned.turns))],
+        "policy": tuning.grid.base.policy.name,
+        "simulate": tuning.grid.base.simulate,
+        "cancelled": tuning.cancelled,
+        "axes": [{"name": axis.name, "values": list(axis.values)} for axis in tuning.grid.axes],
+        "cells": [_cell(tuning, cell) for cell in range(tuning.grid.size)],
+        "turns": [_turn(tuning, number) for number in range(len(tuning.turns))],
         "enough": None if bend is None else {**_point(bend.enough), "edge": bend.edge and _edge(bend.edge)},
         "knee": None if bend is None else _point(bend.knee),
     }
@@ -169,16 +169,16 @@ _SUMS = {"completed": "completed", "unrecorded": "unrecorded", "simulated": "sim
          "requests": "requests", "segments": "segments"}
 
 
-def _cell(tuned: TunedGrid, cell: int) -> dict[str, Any]:
-    told: dict[str, Any] = {"values": list(tuned.grid.values(cell)), "turns": tuned.looked_at[cell]}
+def _cell(tuning: TunedGrid, cell: int) -> dict[str, Any]:
+    told: dict[str, Any] = {"values": list(tuning.grid.values(cell)), "turns": tuning.looked_at[cell]}
     for name, of in _SUMS.items():
-        told[name] = getattr(tuned, of)[cell] if tuned.looked_at[cell] else None
+        told[name] = getattr(tuning, of)[cell] if tuning.looked_at[cell] else None
     return told
 
 
-def _turn(tuned: TunedGrid, number: int) -> dict[str, Any]:
-    turn = tuned.turns[number]
-    found = smallest(tuned, number)
+def _turn(tuning: TunedGrid, number: int) -> dict[str, Any]:
+    turn = tuning.turns[number]
+    found = smallest(tuning, number)
     return {
         "id": turn.id,
         "path": turn.path,
@@ -186,23 +186,23 @@ def _turn(tuned: TunedGrid, number: int) -> dict[str, Any]:
         "cells": [None if turn.end(cell) is None else code for cell, code in enumerate(turn.codes)],
         "smallest": None if found is None or found.cell is None else {
             "cell": found.cell,
-            "by_axis": dict(zip(tuned.grid.names, found.by_axis, strict=True)),
+            "by_axis": dict(zip(tuning.grid.names, found.by_axis, strict=True)),
             "limits": found.limits,
             "grain": None if found.edge is None else found.edge.grain,
             "below": ENDS.values(found.edge.below[0]) if found.edge is not None and found.edge.below else None,
         },
-        "why_not": why_not(tuned, found.end) if found is not None and found.cell is None else None,
+        "why_not": why_not(tuning, found.end) if found is not None and found.cell is None else None,
     }
 
 
-def _edge(found: Edge) -> dict[str, Any]:
+def _edge(edge: Edge) -> dict[str, Any]:
     """The smallest max_tokens for all turns; `worse` are those, counted from one, that one token less would hurt."""
     return {
-        INITIAL: found.budget,
-        "grain": found.grain,
-        **_sums(found.ends),
-        "below": {**_sums(found.below), "worse": [found.turns[place] + 1 for place in found.worse]}
-        if found.below else None,
+        INITIAL: edge.budget,
+        "grain": edge.grain,
+        **_sums(edge.ends),
+        "below": {**_sums(edge.below), "worse": [edge.turns[place] + 1 for place in edge.worse]}
+        if edge.below else None,
     }
 
 
@@ -226,20 +226,20 @@ PAGE_STYLE = (
 )
 
 
-def page(tuned: TunedGrid) -> str:
+def page(tuning: TunedGrid) -> str:
     """The HTML page: the number of complete turns in each cell, by colour and number, with the smallest cell framed."""
-    grid, bend = tuned.grid, knee(tuned)
+    grid, bend = tuning.grid, knee(tuning)
     best = bend.enough.cell if bend is not None else None
-    turns = count_of(len(tuned.turns), "turn")
+    turns = count_of(len(tuning.turns), "turn")
     told = [f"<h1>Limits and what they complete</h1><p>{turns}, policy {escape(grid.base.policy.name)}"
-            f"{', cancelled before all was run' if tuned.cancelled else ''}.</p>"]
+            f"{', cancelled before all was run' if tuning.cancelled else ''}.</p>"]
     if best is not None:
-        done = f"{tuned.completed[best]:,} of {turns} complete for {tuned.tokens[best]:,} output tokens"
+        done = f"{tuning.completed[best]:,} of {turns} complete for {tuning.tokens[best]:,} output tokens"
         told.append(f"<p>The smallest cell that completes as many as any: "
                     f"<strong>{escape(_assigned_values(grid.names, grid.values(best)))}</strong>; {done}.</p>")
     rows, columns = grid.axes[0], grid.axes[-1] if len(grid.axes) > 1 else None
     for others in product(*(axis.values for axis in grid.axes[1:-1])):
-        heat = _page_table(tuned, rows.values, columns.values if columns else (), others, best)
+        heat = _page_table(tuning, rows.values, columns.values if columns else (), others, best)
         told.append(f'<div class="wide">{heat}</div>')  # on a narrow screen the table moves by itself
     told.append("<p>~ is simulated: what the recording does not hold was cut again. A number is the turns that are "
                 "complete; the greener, the more.</p>")
@@ -258,29 +258,29 @@ def _value_text(value: Value) -> str:
 
 
 def _page_table(
-    tuned: TunedGrid, rows: Sequence[Value], columns: Sequence[Value], others: Sequence[Value], best: int | None
+    tuning: TunedGrid, rows: Sequence[Value], columns: Sequence[Value], others: Sequence[Value], best: int | None
 ) -> str:
-    names = tuned.grid.names
+    names = tuning.grid.names
     caption = f"<caption>{escape(_assigned_values(names[1:-1], others))}</caption>" if others else ""
     corner = f"{names[0]} \\ {names[-1]}" if columns else names[0]
     head = "".join(f"<th>{escape(_value_text(value))}</th>" for value in columns) or "<th>turns</th>"
     body = []
     for row in rows:
-        cells = [tuned.grid.cell((row, *others, column)) for column in columns] or [tuned.grid.cell((row,))]
-        marks = "".join(_page_cell(tuned, cell, cell == best) for cell in cells)
+        cells = [tuning.grid.cell((row, *others, column)) for column in columns] or [tuning.grid.cell((row,))]
+        marks = "".join(_page_cell(tuning, cell, cell == best) for cell in cells)
         body.append(f"<tr><th>{escape(_value_text(row))}</th>{marks}</tr>")
     return f"<table>{caption}<tr><th>{escape(corner)}</th>{head}</tr>{''.join(body)}</table>"
 
 
-def _page_cell(tuned: TunedGrid, cell: int, best: bool) -> str:
-    if not tuned.whole(cell):
+def _page_cell(tuning: TunedGrid, cell: int, best: bool) -> str:
+    if not tuning.whole(cell):
         return "<td>not run</td>"
-    done, every = tuned.completed[cell], max(1, tuned.every)
-    single = tuned.turns[0].end(cell) if len(tuned.turns) == 1 else None
+    done, every = tuning.completed[cell], max(1, tuning.every)
+    single = tuning.turns[0].end(cell) if len(tuning.turns) == 1 else None
     shown = word(single) if single is not None else f"{done:,} of {every:,}"
-    mark = "~" if tuned.simulated[cell] else ""
+    mark = "~" if tuning.simulated[cell] else ""
     green = 0.12 + 0.55 * done / every if done else 0
     colour = f"rgba(47,133,90,{green:.2f})" if done else "rgba(197,48,48,.16)"
     frame = " class=best" if best else ""
-    return (f'<td{frame} style="background:{colour}" title="{tuned.tokens[cell]:,} output tokens">'
+    return (f'<td{frame} style="background:{colour}" title="{tuning.tokens[cell]:,} output tokens">'
             f"{escape(shown)}{mark}</td>")

@@ -222,10 +222,10 @@ def word(end: End) -> str:
     return WORDS.get(told, told)
 
 
-def _outcome(tuned: TunedGrid, cell: int, short: bool) -> Span:
+def _outcome(tuning: TunedGrid, cell: int, short: bool) -> Span:
     """All turns together: how many are complete, and the gravest state of the others."""
-    done, all_turns = tuned.completed[cell], tuned.every
-    state = State.ABORT_PARTIAL if tuned.incomplete[cell] else State.UNRECORDED if done < all_turns else State.COMPLETE
+    done, all_turns = tuning.completed[cell], tuning.every
+    state = State.ABORT_PARTIAL if tuning.incomplete[cell] else State.UNRECORDED if done < all_turns else State.COMPLETE
     glyph, role = STATE[state]
     return Span(f"{glyph} {done}" if short else f"{glyph} {done}/{all_turns}", role)
 
@@ -255,28 +255,28 @@ SHOWS: Mapping[str, _Shown] = {
 """What a map may show."""
 
 
-def marks(tuned: TunedGrid, show: str, turn: int | None = None, *, short: bool = False) -> list[Span]:
+def marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: bool = False) -> list[Span]:
     """The mark of each cell: for all turns together, or for one; `short` leaves out how many turns there are."""
-    if turn is None and len(tuned.turns) == 1:
+    if turn is None and len(tuning.turns) == 1:
         turn = 0
-    return _all(tuned, show, short) if turn is None else _one(tuned, show, turn)
+    return _all(tuning, show, short) if turn is None else _one(tuning, show, turn)
 
 
-def _all(tuned: TunedGrid, show: str, short: bool) -> list[Span]:
-    values = SHOWS[show].total(tuned)
+def _all(tuning: TunedGrid, show: str, short: bool) -> list[Span]:
+    values = SHOWS[show].total(tuning)
     most = max(values, default=0)
     found: list[Span] = []
     for cell, value in enumerate(values):
-        if not tuned.whole(cell):
+        if not tuning.whole(cell):
             found.append(Span("", Tone.AHEAD))
             continue
-        mark = _outcome(tuned, cell, short) if show == "outcome" else _shaded(value, most)
-        found.append(mark if not tuned.simulated[cell] else Span(mark.text + SIMULATED, mark.role))
+        mark = _outcome(tuning, cell, short) if show == "outcome" else _shaded(value, most)
+        found.append(mark if not tuning.simulated[cell] else Span(mark.text + SIMULATED, mark.role))
     return found
 
 
-def _one(tuned: TunedGrid, show: str, turn: int) -> list[Span]:
-    seen = tuned.turns[turn]
+def _one(tuning: TunedGrid, show: str, turn: int) -> list[Span]:
+    seen = tuning.turns[turn]
     most = max((SHOWS[show].single(end) for end in seen.ends), default=0)
     by_code = {UNDONE: Span("", Tone.AHEAD)}
     for code, end in enumerate(seen.ends):
@@ -303,11 +303,11 @@ def key(show: str, single: bool) -> str:
 
 
 def heat(
-    tuned: TunedGrid, show: str, turn: int | None = None, width: int = WIDTH, here: int | None = None
+    tuning: TunedGrid, show: str, turn: int | None = None, width: int = WIDTH, here: int | None = None
 ) -> list[Line]:
     """The map, at most `width` columns wide; cell `here` is marked."""
-    spans = marks(tuned, show, turn)
-    if plane(tuned.grid.axes, spans, None).width > width:
-        spans = marks(tuned, show, turn, short=True)
-    made = plane(tuned.grid.axes, spans, width)
+    spans = marks(tuning, show, turn)
+    if plane(tuning.grid.axes, spans, None).width > width:
+        spans = marks(tuning, show, turn, short=True)
+    made = plane(tuning.grid.axes, spans, width)
     return [made.line(y, spans, here) for y in range(made.height)]

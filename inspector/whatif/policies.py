@@ -266,13 +266,13 @@ def matrix(case: Case, settings: Settings | None = None, policies: Sequence[Poli
     return Matrix(replays, rows)
 
 
-def _cells(replays: Sequence[Replay], row: int, noted: Sequence[ReportedFinding]) -> Iterator[Cell]:
+def _cells(replays: Sequence[Replay], row: int, findings: Sequence[ReportedFinding]) -> Iterator[Cell]:
     strict = replays[0]
-    complete = verdict_word(judged_turn_of(strict, strict.turns[row], noted))[1]
+    complete = verdict_word(judged_turn_of(strict, strict.turns[row], findings))[1]
     for made in replays:
         cell = _cell(made, strict, row)
         if cell.step is not None:  # else it goes as under strict, and has its verdict
-            yield cell._replace(complete=verdict_word(judged_turn_of(made, made.turns[row], noted))[1])
+            yield cell._replace(complete=verdict_word(judged_turn_of(made, made.turns[row], findings))[1])
         else:
             yield cell._replace(complete=complete)
 

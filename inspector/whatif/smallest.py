@@ -90,16 +90,16 @@ def as_good(candidate: Sequence[End], ends: Sequence[End]) -> bool:
 
 
 def edge(
-    tuned: TunedGrid, turns: Sequence[int], values: Sequence[Value], worse: int, ends: Sequence[End]
+    tuning: TunedGrid, turns: Sequence[int], values: Sequence[Value], worse: int, ends: Sequence[End]
 ) -> Edge | None:
     """The edge between `worse`, with which the turns do worse, and the budget of a cell in which they end as given.
 
     None if the cell has no max_tokens of its own.
     """
-    high = dict(zip(tuned.grid.names, values, strict=True)).get(INITIAL)
-    if high is None or tuned.case is None:
+    high = dict(zip(tuning.grid.names, values, strict=True)).get(INITIAL)
+    if high is None or tuning.case is None:
         return None
-    runs = _Runs(tuned, tuned.case, turns, values)
+    runs = _Runs(tuning, tuning.case, turns, values)
     # A turn that ends the same at both sides is not asked in between; what is found is asked of all of them.
     few = [place for place, end in enumerate(ends) if not worse or runs.at(place, worse) != end]
     budget = _between(runs, few, worse, high, ends)
@@ -123,12 +123,12 @@ def _between(runs: _Runs, places: Sequence[int], worse: int, high: int, ends: Se
 class _Runs:
     """Turns under any max_tokens, all other limits as in one cell; each is run once for a budget."""
 
-    def __init__(self, tuned: TunedGrid, case: Case, turns: Sequence[int], values: Sequence[Value]) -> None:
-        grid = tuned.grid
+    def __init__(self, tuning: TunedGrid, case: Case, turns: Sequence[int], values: Sequence[Value]) -> None:
+        grid = tuning.grid
         self.case, self.values = case, dict(zip(grid.names, values, strict=True))
         self.grid = Grid(tuple(Axis(name, (value,)) for name, value in self.values.items()), grid.base)
         self.records = [case.loaded.turns[turn] for turn in turns]
-        self.sweeps = [Sweep(case, record, self.grid, tuned.findings[turn])
+        self.sweeps = [Sweep(case, record, self.grid, tuning.findings[turn])
                        for turn, record in zip(turns, self.records, strict=True)]
         self.ends: dict[tuple[int, int], End] = {}
 
@@ -197,9 +197,9 @@ class SmallestLimits:
         return self.cell is not None
 
 
-def smallest(tuned: TunedGrid, turn: int) -> SmallestLimits | None:
+def smallest(tuning: TunedGrid, turn: int) -> SmallestLimits | None:
     """The smallest budget of one turn; None if no cell of it was run."""
-    seen = tuned.turns[turn]
+    seen = tuning.turns[turn]
     if not seen.ends:
         return None
     ranks = {code: rank(end) for code, end in enumerate(seen.ends) if end.complete}
@@ -209,13 +209,13 @@ def smallest(tuned: TunedGrid, turn: int) -> SmallestLimits | None:
     cheapest = {code for code, spent in ranks.items() if spent == least}
     cell = next(cell for cell, code in enumerate(seen.codes) if code in cheapest)
     end = seen.ends[seen.codes[cell]]
-    return SmallestLimits(turn, cell, end, _by_axis(tuned, seen, frozenset(ranks)), _edge(tuned, [turn], cell))
+    return SmallestLimits(turn, cell, end, _by_axis(tuning, seen, frozenset(ranks)), _edge(tuning, [turn], cell))
 
 
-def _edge(tuned: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
+def _edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
     """The smallest max_tokens of turns, between that of their best cell and the next smaller one of the grid."""
-    grid, seen = tuned.grid, [tuned.turns[turn] for turn in turns]
-    if tuned.case is None or INITIAL not in grid.names:
+    grid, seen = tuning.grid, [tuning.turns[turn] for turn in turns]
+    if tuning.case is None or INITIAL not in grid.names:
         return None
     place, values = grid.names.index(INITIAL), grid.values(cell)
     ends = [end for turn in seen if (end := turn.end(cell)) is not None]
@@ -227,17 +227,17 @@ def _edge(tuned: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
         made = [end for turn in seen if (end := turn.end(other)) is not None]
         if len(made) == len(ends) == len(turns) and not as_good(made, ends):
             worse = value
-    return edge(tuned, turns, values, worse, ends) if len(ends) == len(turns) else None
+    return edge(tuning, turns, values, worse, ends) if len(ends) == len(turns) else None
 
 
 def _last(turn: TurnGrid) -> End:
     return turn.ends[next(code for code in reversed(turn.codes) if code != UNDONE)]
 
 
-def _by_axis(tuned: TunedGrid, turn: TurnGrid, completed: frozenset[int]) -> tuple[Value, ...]:
+def _by_axis(tuning: TunedGrid, turn: TurnGrid, completed: frozenset[int]) -> tuple[Value, ...]:
     found: list[Value] = []
-    stride = tuned.grid.size
-    for axis in tuned.grid.axes:
+    stride = tuning.grid.size
+    for axis in tuning.grid.axes:
         count, block = len(axis.values), stride
         stride //= count
         found.append(next(
@@ -248,11 +248,11 @@ def _by_axis(tuned: TunedGrid, turn: TurnGrid, completed: frozenset[int]) -> tup
     return tuple(found)
 
 
-def why_not(tuned: TunedGrid, end: End) -> str:
+def why_not(tuning: TunedGrid, end: End) -> str:
     """Why no cell completes a turn, by its end in the most generous one."""
     if end.state is State.UNRECORDED:
         return "the recording ends first: what would be asked next was never recorded"
-    if end.limit in tuned.grid.names:
+    if end.limit in tuning.grid.names:
         return f"the grid's largest {end.limit} is not enough"
     if end.limit:
         return f"{end.limit} stops it, which this grid does not vary"
@@ -288,22 +288,22 @@ class Knee:
         return None if self.edge is None else self.edge.budget
 
 
-def knee(tuned: TunedGrid) -> Knee | None:
+def knee(tuning: TunedGrid) -> Knee | None:
     """The knee for all turns; None if nothing was run, or nothing completes anywhere."""
-    cells = [cell for cell in range(tuned.grid.size) if tuned.whole(cell)]
-    curve = tuple(_unbeaten(tuned, cells))
+    cells = [cell for cell in range(tuning.grid.size) if tuning.whole(cell)]
+    curve = tuple(_unbeaten(tuning, cells))
     if not curve or curve[-1].completed == 0:
         return None
     enough = curve[-1]
-    turns = [number for number, turn in enumerate(tuned.turns) if turn.end(enough.cell) is not None]
-    found, bend = _edge(tuned, turns, enough.cell), _bend(curve)
+    turns = [number for number, turn in enumerate(tuning.turns) if turn.end(enough.cell) is not None]
+    found, bend = _edge(tuning, turns, enough.cell), _bend(curve)
     beaten = found is not None and cost(found.ends)[0] <= bend.tokens
     return Knee(curve, enough, enough if beaten else bend, found)
 
 
-def _unbeaten(tuned: TunedGrid, cells: Iterable[int]) -> Iterable[BudgetPoint]:
+def _unbeaten(tuning: TunedGrid, cells: Iterable[int]) -> Iterable[BudgetPoint]:
     best = -1
-    tokens, requests, completed = tuned.tokens, tuned.requests, tuned.completed
+    tokens, requests, completed = tuning.tokens, tuning.requests, tuning.completed
     for cell in sorted(cells, key=lambda cell: (tokens[cell], -completed[cell], requests[cell], cell)):
         if completed[cell] > best:
             best = completed[cell]

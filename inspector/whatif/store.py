@@ -135,7 +135,7 @@ ACTS: Mapping[str, tuple[Callable[[StoredActs, Act], None], Mapping[str, tuple[t
 """Act -> what it does, and what its fields hold. Steps are counted from 1, as everywhere outside the program."""
 
 
-def session_hash(loaded: Loaded, stdin: bytes | None = None) -> str:
+def session_hash(recording: Loaded, stdin: bytes | None = None) -> str:
     """The hash of the bytes of all files that were read, in order, because steps are numbered in that order.
 
     Raises:
@@ -144,7 +144,7 @@ def session_hash(loaded: Loaded, stdin: bytes | None = None) -> str:
     from hashlib import sha256
 
     whole = sha256()
-    for given in loaded.inputs:
+    for given in recording.inputs:
         if given.format == "folder" or (given.error and not given.responses):
             continue
         if given.path != "-" and not stat.S_ISREG(os.stat(given.path).st_mode):
@@ -335,7 +335,7 @@ def _fold(acts: StoredActs, act: Act) -> None:
     ACTS[act["act"]][0](acts, act)
 
 
-def open_store(loaded: Loaded, environment: Mapping[str, str], stdin: bytes | None = None) -> Store:
+def open_store(recording: Loaded, environment: Mapping[str, str], stdin: bytes | None = None) -> Store:
     """The store of a recording.
 
     Raises:
@@ -343,7 +343,7 @@ def open_store(loaded: Loaded, environment: Mapping[str, str], stdin: bytes | No
         CallerError: what was read can no longer be read.
     """
     try:
-        name = session_hash(loaded, stdin)
+        name = session_hash(recording, stdin)
     except OSError as why:
         raise CallerError(f"{why.filename}: cannot be read again: {why.strerror or why}") from None
     return Store(data_folder(environment) / FOLDER / f"{name}.jsonl")

@@ -212,24 +212,24 @@ class Tree:
         for number, child in enumerate(children):
             yield from self._below(child, (*follows, number < len(children) - 1))
 
-    def find(self, wanted: str) -> Node:
+    def find(self, name: str) -> Node:
         """The run with this key, abbreviated key, path or name.
 
         Raises:
             CallerError: there is none, or more than one.
         """
         for fits in (
-            [each for each in self.every if wanted in (each.key, each.path)],
-            [each for each in self.every if each.name == wanted],
-            [each for each in self.every if len(wanted) >= 4 and each.key.startswith(wanted)],
+            [each for each in self.every if name in (each.key, each.path)],
+            [each for each in self.every if each.name == name],
+            [each for each in self.every if len(name) >= 4 and each.key.startswith(name)],
         ):
             if len(fits) == 1:
                 return fits[0]
             if fits:
-                raise CallerError(f"run {wanted!r}: {len(fits)} have that name; their keys are "
+                raise CallerError(f"run {name!r}: {len(fits)} have that name; their keys are "
                                   + ", ".join(each.key for each in fits))
         known = ", ".join(each.path for each in self.every)
-        raise CallerError(f"run {wanted!r}: there is none; the runs are {known}")
+        raise CallerError(f"run {name!r}: there is none; the runs are {known}")
 
 
 def tree_prefix(follows: tuple[bool, ...]) -> str:

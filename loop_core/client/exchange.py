@@ -239,16 +239,16 @@ class ResponseReader:
         return decoder(self._server.api, http_status=self._status, headers=self._headers, n=asked.n,
                        background=asked.background, words=self._speaker.profile.words)
 
-    def _decoded(self, chosen: ProfileChoice, body: bytes, end: TransportEnd) -> ChatResponse:
+    def _decoded(self, choice: ProfileChoice, body: bytes, end: TransportEnd) -> ChatResponse:
         asked = self.ask.request
         try:
             if self._problem is not None:
                 raise self._problem
-            if chosen.profile.words == self._speaker.profile.words:
+            if choice.profile.words == self._speaker.profile.words:
                 response: ChatResponse = self._decoder.close(end)
                 return response
             return decode_response(self._server.api, body, http_status=self._status, headers=self._headers, n=asked.n,
-                          background=asked.background, words=chosen.profile.words, end=end)
+                          background=asked.background, words=choice.profile.words, end=end)
         except DecodeError as why:
             error = ProviderError(f"no {self._server.api} response: {why.message}", UNREADABLE)
             stop = StopReason(Stop.ERROR, None, "fatal")

@@ -70,14 +70,14 @@ class PendingSeam:
         joined, _ = self.at(text)
         return joined.text if not self._before or self._settled is not None else None
 
-    def _wrapped(self, joined: JoinedText) -> bool:
+    def _wrapped(self, text: JoinedText) -> bool:
         """Whether more than the bare words was quoted: what closes it may come at the segment's very end."""
         anchor = self._coming.anchor
-        return bool(anchor and joined.seams) and joined.seams[-1].cut != anchor
+        return bool(anchor and text.seams) and text.seams[-1].cut != anchor
 
 
-def _added(joined: JoinedText, before: Sequence[Segment]) -> str:
-    return joined.text[joined.seams[-1].at :] if before and joined.seams else joined.text
+def _added(text: JoinedText, before: Sequence[Segment]) -> str:
+    return text.text[text.seams[-1].at :] if before and text.seams else text.text
 
 
 class ShownText(Observer):

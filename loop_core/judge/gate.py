@@ -58,7 +58,7 @@ WHY_REASON: dict[Stop, str] = {
 """Why a reason does not authorise a call, for every word but `tool_call`."""
 
 
-def admit(call: ToolCall, judged: Judgement, tool: Tool | None = None, declared: Collection[str] = ()) -> Verdict:
+def admit(call: ToolCall, judgement: Judgement, tool: Tool | None = None, declared: Collection[str] = ()) -> Verdict:
     """The verdict on one call, without regard to its siblings; `admit_all` adds the rule of the batch.
 
     `declared` are the names of the request's tools, empty if they are not known.
@@ -68,9 +68,9 @@ def admit(call: ToolCall, judged: Judgement, tool: Tool | None = None, declared:
     if call.other_arguments is not None:
         return Verdict(call, Admission.HELD, "gate.contradiction",
                        "the provider sent two different texts of its arguments, and nothing shows which is meant")
-    reason = Stop.MAX_TOKENS if judged.cap_reached else judged.stop.normalized  # seed 001: a budget cut without a word
+    reason = Stop.MAX_TOKENS if judgement.cap_reached else judgement.stop.normalized  # seed 001: a cut without a word
     reading = parse_call(call)
-    shape_problem = _incomplete(call, reading, tool, judged.stop)
+    shape_problem = _incomplete(call, reading, tool, judgement.stop)
     if shape_problem is not None:
         why = f"{shape_problem}; {REMEDY}" if reason is Stop.MAX_TOKENS else shape_problem
         return Verdict(call, Admission.HELD, "gate.incomplete", why)
@@ -115,12 +115,12 @@ def declared_names(tools: Sequence[Tool]) -> frozenset[str]:
     return frozenset(tool.name for tool in tools if tool.kind is not CallKind.SERVER)
 
 
-def admit_all(calls: Sequence[ToolCall], judged: Judgement, tools: Sequence[Tool] = ()) -> tuple[Verdict, ...]:
+def admit_all(calls: Sequence[ToolCall], judgement: Judgement, tools: Sequence[Tool] = ()) -> tuple[Verdict, ...]:
     """The verdicts on a batch: one held call holds its siblings; a rejected one does not."""
     if not calls:
         return ()
     known, declared = {tool.name: tool for tool in tools}, declared_names(tools)
-    verdicts = [admit(call, judged, known.get(call.name), declared) for call in calls]
+    verdicts = [admit(call, judgement, known.get(call.name), declared) for call in calls]
     blocking = next((v for v in verdicts if v.admission is Admission.HELD and v.rule != "gate.phantom"), None)
     if blocking is None:
         return tuple(verdicts)

@@ -98,13 +98,13 @@ def _all(text: str, tools: Collection[str] | None) -> Iterator[Leak]:
                     break
 
 
-def _names(mark: CallMark, opened: re.Match[str], text: str) -> Iterator[tuple[str, int]]:
+def _names(mark: CallMark, match: re.Match[str], text: str) -> Iterator[tuple[str, int]]:
     if mark.name_pattern is None:
-        yield opened["name"], opened.end("name")
+        yield match["name"], match.end("name")
         return
-    limit = text.find(mark.until, opened.end()) if mark.until else -1
-    end = min(opened.end() + _NEAR, len(text) if limit < 0 else limit)
-    for found in re.compile(mark.name_pattern).finditer(text, opened.end(), end):
+    limit = text.find(mark.until, match.end()) if mark.until else -1
+    end = min(match.end() + _NEAR, len(text) if limit < 0 else limit)
+    for found in re.compile(mark.name_pattern).finditer(text, match.end(), end):
         yield found[1], found.end(1)
 
 

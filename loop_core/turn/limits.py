@@ -178,8 +178,8 @@ def token_stop(cap: int | None, request: Request, lacks: Container[str] = frozen
     return cap if cap is None or "room" in lacks else cap - least_cap(request) + 1
 
 
-def _no_room(limits: Limits, spent: Spend, cap: int | None) -> bool:
-    return cap is not None and spent.continuation_tokens >= cap
+def _no_room(limits: Limits, spend: Spend, cap: int | None) -> bool:
+    return cap is not None and spend.continuation_tokens >= cap
 
 
 _NO_ROOM = (
@@ -226,12 +226,12 @@ GUARDS: tuple[Guard, ...] = (
 
 
 def exceeded_guard(
-    place: str, limits: Limits, spent: Spend, stop: int | None, lacks: Container[str] = frozenset()
+    place: str, limits: Limits, spend: Spend, stop: int | None, lacks: Container[str] = frozenset()
 ) -> Guard | None:
     """The first guard of `place` that stops the turn; guards that the loop does not have are skipped. None if all
     hold."""
     for guard in GUARDS:
-        if guard.place == place and guard.name not in lacks and guard.exceeded(limits, spent, stop):
+        if guard.place == place and guard.name not in lacks and guard.exceeded(limits, spend, stop):
             return guard
     return None
 
@@ -249,12 +249,12 @@ def _number(name: str, value: str | int | None) -> int | str | None:
     return int(text)
 
 
-def bound_result(part: ToolResultPart, limits: Limits, used: int) -> ToolResultPart:
+def bound_result(part: ToolResultPart, limits: Limits, amount: int) -> ToolResultPart:
     """The result, cut to `max_tool_result_chars` and the rest of `context_guard_chars`, with a note about the cut.
 
-    `used` is how many characters the results of the turn hold so far.
+    `amount` is how many characters the results of the turn hold so far.
     """
-    room = limits.context_guard_chars - used
+    room = limits.context_guard_chars - amount
     if room <= 0:
         text = f"Left out: {part.size:,} characters; the tool results of this turn have filled their share."
         return ToolResultPart(part.call_id, part.name, text, part.is_error)

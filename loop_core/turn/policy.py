@@ -187,28 +187,28 @@ STRICT = Policy(
 # -- reading a policy ------------------------------------------------------------------------------------------------
 
 
-def word_of(policy: Policy, response: ChatResponse, judged: Judgement, provider: str = "") -> Stop:
+def word_of(policy: Policy, response: ChatResponse, judgement: Judgement, provider: str = "") -> Stop:
     """The stop word that a policy follows; `provider` is the profile's name."""
     if policy.reads is ReasonSource.EFFECTIVE:
-        read = judged.stop.normalized
+        read = judgement.stop.normalized
         return policy.reason_map.get(read, read)
-    word = _own_word(policy, response, judged)
+    word = _own_word(policy, response, judgement)
     for row in policy.promotions:
         if row.word is word and row.api in ("*", response.api) and row.but != provider and _fits(row, response):
             return Stop.TOOL_CALL
     return word
 
 
-def policy_ending(policy: Policy, judged: Judgement) -> Ending | None:
+def policy_ending(policy: Policy, judgement: Judgement) -> Ending | None:
     """How the answer ended if it only looks finished, as a policy reads it. A policy that follows the provider's words
     does not look, and an empty answer may be what was asked for."""
-    if policy.reads is not ReasonSource.EFFECTIVE or (policy.allow_silence and judged.ending in SILENT):
+    if policy.reads is not ReasonSource.EFFECTIVE or (policy.allow_silence and judgement.ending in SILENT):
         return None
-    return judged.ending
+    return judgement.ending
 
 
-def _own_word(policy: Policy, response: ChatResponse, judged: Judgement) -> Stop:
-    mapped, raw = judged.mapped.normalized, judged.mapped.raw
+def _own_word(policy: Policy, response: ChatResponse, judgement: Judgement) -> Stop:
+    mapped, raw = judgement.mapped.normalized, judgement.mapped.raw
     if response.error is not None:
         return mapped
     if raw is not None and not raw.isdecimal():  # an enum sent as its number is read as we read it

@@ -200,14 +200,14 @@ def _pointer(path: tuple[str | int, ...]) -> str:
     return pointer(*path)
 
 
-def text_of(written: bytes) -> str:
+def text_of(raw: bytes) -> str:
     """The characters of a JSON string, as the decoders read it; any other JSON verbatim."""
-    if not written.startswith(b'"'):
-        return written.decode("utf-8", "replace")
+    if not raw.startswith(b'"'):
+        return raw.decode("utf-8", "replace")
     try:
-        return str(from_json(written))
+        return str(from_json(raw))
     except ValueError:
-        return str(json.loads(written.decode("utf-8", "replace"), strict=False))
+        return str(json.loads(raw.decode("utf-8", "replace"), strict=False))
 
 
 def _left_out(row: FactRow, event: Any, indices: Sequence[int]) -> bool:

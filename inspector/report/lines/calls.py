@@ -70,10 +70,11 @@ _HOLDS: Mapping[State, str] = {
 
 
 def opinions(
-    exchange: Exchange, judged: Judgement, verdicts: Sequence[Verdict], verdict: Verdict, among: Iterable[Policy] = ()
+    exchange: Exchange, judgement: Judgement, verdicts: Sequence[Verdict], verdict: Verdict,
+    among: Iterable[Policy] = (),
 ) -> tuple[Opinion, ...]:
     """What the policies `among` would do with one call of `verdicts`; by default all presets."""
-    return opinions_of(stances(exchange, judged, verdicts, among), verdict)
+    return opinions_of(stances(exchange, judgement, verdicts, among), verdict)
 
 
 class Stance(NamedTuple):
@@ -86,24 +87,24 @@ class Stance(NamedTuple):
 
 
 def stances(
-    exchange: Exchange, judged: Judgement, verdicts: Sequence[Verdict], among: Iterable[Policy] = ()
+    exchange: Exchange, judgement: Judgement, verdicts: Sequence[Verdict], among: Iterable[Policy] = ()
 ) -> tuple[Stance, ...]:
     """What each policy makes of a response, computed once for all of its calls."""
-    return tuple(_stance(policy, exchange, judged, tuple(verdicts)) for policy in (among or POLICIES.values()))
+    return tuple(_stance(policy, exchange, judgement, tuple(verdicts)) for policy in (among or POLICIES.values()))
 
 
-def _stance(policy: Policy, exchange: Exchange, judged: Judgement, verdicts: tuple[Verdict, ...]) -> Stance:
+def _stance(policy: Policy, exchange: Exchange, judgement: Judgement, verdicts: tuple[Verdict, ...]) -> Stance:
     request = exchange.request or Request(exchange.api)
     turn, _ = begin("stance", request, policy=policy, provider=exchange.profile.name)
-    turn, _ = step(turn, ProviderResponse(exchange.response, judged, verdicts=verdicts))
+    turn, _ = step(turn, ProviderResponse(exchange.response, judgement, verdicts=verdicts))
     turn, effects = step(turn, Tick())
     runs = turn.would_run if any(isinstance(effect, RunTools) for effect in effects) else ()
     return Stance(policy, turn, frozenset([id(each.call) for each in runs]))
 
 
-def opinions_of(taken: Sequence[Stance], verdict: Verdict) -> tuple[Opinion, ...]:
+def opinions_of(stances: Sequence[Stance], verdict: Verdict) -> tuple[Opinion, ...]:
     """What each policy would do with one call of a response, given the stances on the response."""
-    return tuple([_opinion(stance, verdict) for stance in taken])
+    return tuple([_opinion(stance, verdict) for stance in stances])
 
 
 def _opinion(stance: Stance, verdict: Verdict) -> Opinion:
@@ -307,10 +308,10 @@ def _literal(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _policies(verdict: Verdict, taken: Sequence[Stance]) -> list[Line]:
+def _policies(verdict: Verdict, stances: Sequence[Stance]) -> list[Line]:
     unsafe = {Fate.RUN, Fate.STUCK} if verdict.admission is Admission.HELD else {Fate.STUCK}
     lines: list[Line] = []
-    for fate, names in names_by_fate(opinions_of(taken, verdict)):
+    for fate, names in names_by_fate(opinions_of(stances, verdict)):
         role = Tone.ERROR if fate in unsafe else Tone.PLAIN
         shown = (Span(f"{SAYS[fate]}: ", Tone.DIM), Span(", ".join(names), role))
         lines.append(more(*shown) if lines else field("policies", *shown))

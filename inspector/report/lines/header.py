@@ -165,34 +165,34 @@ def spent_title(view: View, turn: TurnFacts) -> Line:
     return title, Span("  "), safe(f"{least}{view.prices.amount_text(cost.amount)}")
 
 
-def output(spent: Spend) -> str:
+def output(spend: Spend) -> str:
     """The turn's output tokens in words, with what is uncertain about them."""
-    told = count_of(spent.output_tokens, "output token")
-    doubt = ", ".join(doubts(spent))
+    told = count_of(spend.output_tokens, "output token")
+    doubt = ", ".join(doubts(spend))
     return f"{told} ({doubt})" if doubt else told
 
 
-def doubts(spent: Spend) -> list[str]:
+def doubts(spend: Spend) -> list[str]:
     """Why the count of output tokens is uncertain."""
-    found = [f"{spent.tokens_assumed:,} assumed"] if spent.tokens_assumed else []
-    if spent.uncounted:
-        found.append(f"{count_of(spent.uncounted, 'response')} not counted")
+    found = [f"{spend.tokens_assumed:,} assumed"] if spend.tokens_assumed else []
+    if spend.uncounted:
+        found.append(f"{count_of(spend.uncounted, 'response')} not counted")
     return found
 
 
-def _filled(used: int, limit: int | None) -> tuple[int, int]:
+def _filled(amount: int, limit: int | None) -> tuple[int, int]:
     """Full and empty cells; a small limit is drawn cell by cell."""
     if limit is None or limit == 0:
         return 0, GAUGE if limit is None else 0
     size = min(limit, GAUGE)
-    filled = min(size, used * size // limit)
+    filled = min(size, amount * size // limit)
     return filled, size - filled
 
 
-def _role(used: int, limit: int | None) -> Tone:
-    if limit is None or used == 0:
+def _role(amount: int, limit: int | None) -> Tone:
+    if limit is None or amount == 0:
         return Tone.PLAIN
-    return Tone.ERROR if used >= limit else Tone.WARN if used * 4 >= limit * 3 else Tone.PLAIN
+    return Tone.ERROR if amount >= limit else Tone.WARN if amount * 4 >= limit * 3 else Tone.PLAIN
 
 
 def short(turn: Turn, tight: bool = False) -> Line:

@@ -95,9 +95,9 @@ def _changes(segments: Sequence[Segment], old: JoinedText, new: JoinedText) -> I
             yield Change(place, True, gone, come)
 
 
-def change_counts(found: Sequence[Change]) -> tuple[int, int]:
+def change_counts(changes: Sequence[Change]) -> tuple[int, int]:
     """The numbers of characters added and removed."""
-    return sum(len(change.added) for change in found), sum(len(change.removed) for change in found)
+    return sum(len(change.added) for change in changes), sum(len(change.removed) for change in changes)
 
 
 # -- in lines --------------------------------------------------------------------------------------------------------
@@ -126,23 +126,23 @@ def change_lines(change: Change, rule: SeamRule) -> list[Line]:
     return lines
 
 
-def tried_lines(rule: SeamRule, trial: SeamRule, found: Sequence[Change]) -> list[Line]:
+def tried_lines(rule: SeamRule, trial: SeamRule, changes: Sequence[Change]) -> list[Line]:
     """The effect of trying another rule, as lines before the text."""
-    added, removed = change_counts(found)
+    added, removed = change_counts(changes)
     same = f"no character differs from {rule.value}, the rule in force"
-    told = f"+{added:,} −{removed:,} characters beside {rule.value}, the rule in force" if found else same
+    told = f"+{added:,} −{removed:,} characters beside {rule.value}, the rule in force" if changes else same
     return [
-        (Span(f"seam rule {trial.value}, tried: ", Tone.STRONG), Span(told, Tone.MARK if found else Tone.PLAIN)),
+        (Span(f"seam rule {trial.value}, tried: ", Tone.STRONG), Span(told, Tone.MARK if changes else Tone.PLAIN)),
         (Span("s ", Tone.PRESS), Span("tries the next rule; ", Tone.DIM), Span(f"--set seam={trial.value}", Tone.KEY),
          Span(" makes it a branch, whose requests follow it too", Tone.DIM)), (),
     ]
 
 
-def tried_note(rule: SeamRule, trial: SeamRule, found: Sequence[Change]) -> str:
+def tried_note(rule: SeamRule, trial: SeamRule, changes: Sequence[Change]) -> str:
     """The effect of trying another rule, as one short line."""
     if trial is rule:
         return f"seam rule {rule.value}: the rule in force"
-    size = sum(change_counts(found))
+    size = sum(change_counts(changes))
     return f"seam {trial.value}: {size:,} characters differ from {rule.value} · branch: --set seam={trial.value}"
 
 
@@ -167,10 +167,10 @@ class MergedSheet(Listed):
     """The sheet of one run of a turn; `here` is the segment that the cursor has reached."""
 
     def __init__(
-        self, entries: Sequence[SegmentLine], reached: Sequence[tuple[int, int]], here: int, text: str
+        self, entries: Sequence[SegmentLine], ranges: Sequence[tuple[int, int]], here: int, text: str
     ) -> None:
-        super().__init__([entry.line for entry in entries], copied=lambda: text)
-        self.laid, self.reached, self.here, self.text = entries, reached, here, text
+        super().__init__([entry.line for entry in entries], copy_text=lambda: text)
+        self.laid, self.reached, self.here, self.text = entries, ranges, here, text
         self.shape: object = entries
         """The same for every sheet of one run: they differ in no line's height."""
         self.others: dict[int, MergedSheet] = {here: self}

@@ -57,7 +57,7 @@ class ResponseSheet(Listed):
     """The sheet of a response; each line knows its fact, by the name that provenance uses."""
 
     def __init__(self, lines: Sequence[Line], facts: Sequence[str | None], text: str) -> None:
-        super().__init__(lines, copied=lambda: text)
+        super().__init__(lines, copy_text=lambda: text)
         self.facts = facts
 
 

@@ -78,15 +78,15 @@ class Bytes:
         self._read: Sequence[Range] = ()
         self._picked: Range = (0, 0)
 
-    def picking(self, line: Line, read: Sequence[Range], picked: Range | None) -> Self:
+    def picking(self, line: Line, read: Sequence[Range], selection: Range | None) -> Self:
         """The sheet with the bytes of a fact marked, opened at them."""
         other = copy(self)
         if self.told is not None:
             other.head = [*self.head[: self.told], line, *self.head[self.told + 1 :]]
         other._read = sorted(read)
-        if picked is not None:
-            other._picked = picked
-            other.focus = self.line_of(picked[0])
+        if selection is not None:
+            other._picked = selection
+            other.focus = self.line_of(selection[0])
         return other
 
     def line_of(self, offset: int) -> int:
@@ -185,14 +185,14 @@ class Slices(Bytes):
             return self.head[index]
         return self.tail if position >= len(self.slices) else self._line(self.slices[position])
 
-    def _line(self, piece: Slice, known: Iterable[RoleRange] = ()) -> Line:
+    def _line(self, piece: Slice, ranges: Iterable[RoleRange] = ()) -> Line:
         label = (Span(f"{piece.label} ", Tone.KEY),) if piece.label else ()
         indent = (Span(" " * piece.indent),) if piece.indent else ()
-        return (Span(f"{piece.start:>{OFFSET},} ", Tone.DIM), *label, *indent, *self._spans(piece, known))
+        return (Span(f"{piece.start:>{OFFSET},} ", Tone.DIM), *label, *indent, *self._spans(piece, ranges))
 
-    def _spans(self, piece: Slice, known: Iterable[RoleRange]) -> Iterator[Span]:
+    def _spans(self, piece: Slice, ranges: Iterable[RoleRange]) -> Iterator[Span]:
         """The bytes of a slice in the roles that are known, the marks over them."""
-        marks = [*known, *self.roles(piece.start, piece.end)]
+        marks = [*ranges, *self.roles(piece.start, piece.end)]
         if not marks:
             yield Span(text_of_bytes(self.body[piece.start : piece.end]))
             return

@@ -365,10 +365,10 @@ class Sheet(Protocol):
 class Listed:
     """A sheet over a list of lines."""
 
-    def __init__(self, lines: Sequence[Line], focus: int = 0, copied: Callable[[], str] | None = None) -> None:
+    def __init__(self, lines: Sequence[Line], focus: int = 0, copy_text: Callable[[], str] | None = None) -> None:
         self.lines = lines
         self.focus = focus
-        self._copied = copied
+        self._copied = copy_text
 
     def __len__(self) -> int:
         return len(self.lines)

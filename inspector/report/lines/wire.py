@@ -151,57 +151,57 @@ class FactChoice(NamedTuple):
     reading: int = 0
 
 
-def next_fact(found: Provenance, picked: FactChoice | None, by: int) -> FactChoice | None:
+def next_fact(provenance: Provenance, choice: FactChoice | None, by: int) -> FactChoice | None:
     """The next or previous fact, wrapping around; None if there is none."""
-    facts = found.facts
+    facts = provenance.facts
     if not facts:
         return None
-    if picked is None or picked.fact not in facts:
+    if choice is None or choice.fact not in facts:
         return FactChoice(facts[0 if by > 0 else -1])
-    return FactChoice(facts[(facts.index(picked.fact) + by) % len(facts)])
+    return FactChoice(facts[(facts.index(choice.fact) + by) % len(facts)])
 
 
-def next_reading(found: Provenance, picked: FactChoice, by: int) -> FactChoice:
+def next_reading(provenance: Provenance, choice: FactChoice, by: int) -> FactChoice:
     """The next or previous reading of the same fact, wrapping around."""
-    return FactChoice(picked.fact, (picked.reading + by) % len(found.by_fact[picked.fact]))
+    return FactChoice(choice.fact, (choice.reading + by) % len(provenance.by_fact[choice.fact]))
 
 
-def readings_in(found: Provenance, start: int, end: int) -> list[FactRead]:
+def readings_in(provenance: Provenance, start: int, end: int) -> list[FactRead]:
     """The facts read from the bytes `start` to `end`, in the order of the bytes."""
-    last = bisect_left(found.by_start, end, key=lambda read: read.start)
+    last = bisect_left(provenance.by_start, end, key=lambda read: read.start)
     inside: list[FactRead] = []
     index = last - 1
-    while index >= 0 and found.reach[index] > start:
-        if found.by_start[index].end > start:
-            inside.append(found.by_start[index])
+    while index >= 0 and provenance.reach[index] > start:
+        if provenance.by_start[index].end > start:
+            inside.append(provenance.by_start[index])
         index -= 1
     return inside[::-1]
 
 
-def picked_of(found: Provenance, read: FactRead) -> FactChoice:
+def picked_of(provenance: Provenance, read: FactRead) -> FactChoice:
     """A reading as a selection."""
-    return FactChoice(read.fact, found.by_fact[read.fact].index(read))
+    return FactChoice(read.fact, provenance.by_fact[read.fact].index(read))
 
 
-def next_of(found: Provenance, reads: Sequence[FactRead], picked: FactChoice | None) -> FactChoice:
+def next_of(provenance: Provenance, reads: Sequence[FactRead], choice: FactChoice | None) -> FactChoice:
     """The reading after the selected one, wrapping around; the first if none of them is selected."""
-    every = [picked_of(found, read) for read in reads]
-    return every[(every.index(picked) + 1) % len(every)] if picked in every else every[0]
+    every = [picked_of(provenance, read) for read in reads]
+    return every[(every.index(choice) + 1) % len(every)] if choice in every else every[0]
 
 
 # -- in lines --------------------------------------------------------------------------------------------------------
 
 
-def fact_line(found: Provenance, picked: FactChoice, response: ChatResponse) -> Line:
+def fact_line(provenance: Provenance, choice: FactChoice, response: ChatResponse) -> Line:
     """The selected fact: its value, and the place of its reading."""
-    facts, reads = found.facts, found.by_fact[picked.fact]
-    read = reads[picked.reading]
-    number = f"{picked.reading + 1:,} of {count_of(len(reads), 'slice')}"
+    facts, reads = provenance.facts, provenance.by_fact[choice.fact]
+    read = reads[choice.reading]
+    number = f"{choice.reading + 1:,} of {count_of(len(reads), 'slice')}"
     again = [(Span("said again", Tone.WARN),)] if read.again else []
-    value = value_of(response, picked.fact)
+    value = value_of(response, choice.fact)
     shown = () if value is None else (Span(" = ", Tone.DIM), safe(value, Tone.STRONG, VALUE_SHOWN))
     return join_groups([
-        (Span(f"fact {facts.index(picked.fact) + 1} of {len(facts)}: ", Tone.DIM), safe(picked.fact, Tone.KEY), *shown),
+        (Span(f"fact {facts.index(choice.fact) + 1} of {len(facts)}: ", Tone.DIM), safe(choice.fact, Tone.KEY), *shown),
         (Span(f"bytes {read.start:,}–{read.end:,}"),), (Span(number),), *again,
     ])
 

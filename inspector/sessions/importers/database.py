@@ -121,9 +121,9 @@ def _schema(path: str, state: tuple[tuple[int, int], ...]) -> Schema:
         return {}
 
 
-def has(found: Schema, table: str, *columns: str) -> bool:
+def has(schema: Schema, table: str, *columns: str) -> bool:
     """Whether a table with these columns exists."""
-    return table in found and found[table].issuperset(columns)
+    return table in schema and schema[table].issuperset(columns)
 
 
 # -- Databases with the tables `sessions` and `messages` (Hermes, Goose, Crush), each with different columns ---------

@@ -340,15 +340,15 @@ def _kept_less(raw: RawExchange, content: Mapping[str, Any], received: Any) -> b
     return isinstance(comment, str) and _SHORTENED.search(comment) is not None
 
 
-def _headers(found: Any) -> Headers:
-    if not isinstance(found, list):
+def _headers(headers: Any) -> Headers:
+    if not isinstance(headers, list):
         return []
     try:
-        pairs = [(header["name"], header["value"]) for header in found]
+        pairs = [(header["name"], header["value"]) for header in headers]
         for pair in pairs:
             "".join(pair)  # both must be text
     except (KeyError, TypeError):
-        return [(str(each.get("name")), str(each.get("value", ""))) for each in found if isinstance(each, dict)]
+        return [(str(each.get("name")), str(each.get("value", ""))) for each in headers if isinstance(each, dict)]
     return pairs
 
 

@@ -91,16 +91,16 @@ def refusal(head: bytes, path: str) -> str:
     return f"{_kind(head, path)}: {told}it has no mark of {others} other formats (`inspector formats` lists them)"
 
 
-def _marked(marked: bytes) -> list[FileFormat]:
+def _marked(data: bytes) -> list[FileFormat]:
     """The formats that have one of their marks in a text."""
     return [row for name, row in IMPORTERS.items()
-            if name not in _LAST and row.marks and any(mark in marked for mark in row.marks)]
+            if name not in _LAST and row.marks and any(mark in data for mark in row.marks)]
 
 
-def _expected(tried: list[FileFormat]) -> str:
+def _expected(formats: list[FileFormat]) -> str:
     """The formats and what each expects; of many, the first."""
-    named = "; ".join(f"{row.title} (expects {row.expects})" for row in tried[:_TRIED])
-    return named + (f"; {len(tried) - _TRIED} more" if len(tried) > _TRIED else "")
+    named = "; ".join(f"{row.title} (expects {row.expects})" for row in formats[:_TRIED])
+    return named + (f"; {len(formats) - _TRIED} more" if len(formats) > _TRIED else "")
 
 
 def _kind(head: bytes, path: str) -> str:

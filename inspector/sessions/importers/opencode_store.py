@@ -22,22 +22,22 @@ from loop_core.wire.json_values import byte_span
 # -- The database ------------------------------------------------------------------------------------------------------
 
 
-def is_database(found: Schema) -> bool:
+def is_database(schema: Schema) -> bool:
     """Whether the tables are those of opencode."""
-    first = has(found, "message", "id", "session_id", "data") and has(found, "part", "id", "message_id", "data")
-    second = has(found, "session_message", "id", "session_id", "type", "data")
-    return has(found, "session", "id") and (first or second)
+    first = has(schema, "message", "id", "session_id", "data") and has(schema, "part", "id", "message_id", "data")
+    second = has(schema, "session_message", "id", "session_id", "type", "data")
+    return has(schema, "session", "id") and (first or second)
 
 
-def rows_of(path: str, found: Schema) -> Iterator[bytes]:
+def rows_of(path: str, schema: Schema) -> Iterator[bytes]:
     """The sessions of a database, each with its messages and their parts, and the sessions that it started after it."""
     with snapshot(path) as database:
         every = sorted(map(dict, database.execute("SELECT * FROM session")), key=in_order)
         for row in in_tree(every, "parent_id"):
             key = str(row["id"])
             yield _session(row)
-            messages = [*_messages(database, key, found)]
-            yield from messages or _second(database, key, found)
+            messages = [*_messages(database, key, schema)]
+            yield from messages or _second(database, key, schema)
 
 
 def _session(row: dict[str, Any]) -> bytes:
@@ -50,8 +50,8 @@ def _session(row: dict[str, Any]) -> bytes:
     return compact_json({"projectID": "", **kept, **({"revert": revert} if isinstance(revert, dict) else {})})
 
 
-def _messages(database: sqlite3.Connection, session: str, found: Schema) -> Iterator[bytes]:
-    if not has(found, "message", "session_id", "data") or not has(found, "part", "message_id", "data"):
+def _messages(database: sqlite3.Connection, session: str, schema: Schema) -> Iterator[bytes]:
+    if not has(schema, "message", "session_id", "data") or not has(schema, "part", "message_id", "data"):
         return
     rows = database.execute("SELECT * FROM message WHERE session_id = ?", (session,))
     for row in sorted(map(dict, rows), key=in_order):
@@ -61,9 +61,9 @@ def _messages(database: sqlite3.Connection, session: str, found: Schema) -> Iter
             yield with_ids(part["data"], id=part["id"], sessionID=session, messageID=row["id"])
 
 
-def _second(database: sqlite3.Connection, session: str, found: Schema) -> Iterator[bytes]:
+def _second(database: sqlite3.Connection, session: str, schema: Schema) -> Iterator[bytes]:
     """The records of the second version, which are read where the first has none: both were written for a while."""
-    if not has(found, "session_message", "session_id", "type", "data"):
+    if not has(schema, "session_message", "session_id", "type", "data"):
         return
     rows = database.execute("SELECT * FROM session_message WHERE session_id = ?", (session,))
     for row in sorted(map(dict, rows), key=in_order):

@@ -275,19 +275,19 @@ def readings(exchange: Exchange) -> Provenance | None:
 _readings = lru_cache(maxsize=8)(readings)  # several rules may speak of one response, one after the other
 
 
-def evidence(exchange: Exchange, seen: Iterable[Evidence]) -> tuple[Evidence, ...]:
+def evidence(exchange: Exchange, evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
     """The same evidence, with places added for the rules whose bytes are known."""
     return tuple([
-        each if each.at is not None else each._replace(at=_place(exchange, each.rule, each.quote)) for each in seen
+        each if each.at is not None else each._replace(at=_place(exchange, each.rule, each.quote)) for each in evidence
     ])
 
 
-def finding(exchange: Exchange, found: Finding) -> Finding:
+def finding(exchange: Exchange, finding: Finding) -> Finding:
     """The same finding, with its place added if its bytes are known."""
-    if found.at is not None:
-        return found
-    at = _place(exchange, found.rule, found.quote)
-    return found if at is None else found._replace(at=at)
+    if finding.at is not None:
+        return finding
+    at = _place(exchange, finding.rule, finding.quote)
+    return finding if at is None else finding._replace(at=at)
 
 
 def _place(exchange: Exchange, rule: str, quote: FactQuote | None) -> At | None:
@@ -329,9 +329,9 @@ def _member(name: str) -> re.Pattern[bytes]:
     return re.compile(rb'(?<!\\)"%s"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}\]]+)' % re.escape(name.encode()))
 
 
-def _value(written: bytes) -> str | None:
+def _value(raw: bytes) -> str | None:
     try:
-        value = json.loads(written)
+        value = json.loads(raw)
     except ValueError:
         return None
     return value if isinstance(value, str) else json.dumps(value)

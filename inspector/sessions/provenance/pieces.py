@@ -71,20 +71,20 @@ class Supply:
             self._groups[key] = self._left[key] = _Group()
         self._groups[key].pieces.append(piece)
 
-    def take(self, wanted: FactText) -> list[TextPiece]:
+    def take(self, fact: FactText) -> list[TextPiece]:
         """The pieces that form the text, which are then used up; empty if no pieces form it."""
         found: list[TextPiece] = []
         empty = []
         for key, group in self._left.items():
             if group.used_up:
                 empty.append(key)
-            elif found := group.run(wanted):
+            elif found := group.run(fact):
                 break
         for key in empty:
             del self._left[key]
         if not found and self._tries:
             self._tries -= 1
-            found = _picked(self._all, wanted, gaps=True) or (_beginning(self._all, wanted) if wanted.cut else [])
+            found = _picked(self._all, fact, gaps=True) or (_beginning(self._all, fact) if fact.cut else [])
         for piece in found:
             piece.used = True
         return found
@@ -128,29 +128,29 @@ class _Group:
             self.head += 1
         return self.head == len(self.pieces)
 
-    def run(self, wanted: FactText) -> list[TextPiece]:
+    def run(self, fact: FactText) -> list[TextPiece]:
         """Unused pieces in a row that make the text."""
         pieces = self.pieces
         tries = _TRIES
         for first in range(self.head, len(pieces)):
             piece = pieces[first]
-            fits = wanted.text.startswith(piece.text) if piece.text else not wanted.text
-            if piece.used or piece.start < wanted.after or not fits:
+            fits = fact.text.startswith(piece.text) if piece.text else not fact.text
+            if piece.used or piece.start < fact.after or not fits:
                 continue
-            found = _picked(islice(pieces, first, None), wanted, gaps=False)
+            found = _picked(islice(pieces, first, None), fact, gaps=False)
             tries -= 1
             if found or not tries:
                 return found
         return []
 
 
-def _picked(pieces: Iterable[TextPiece], wanted: FactText, *, gaps: bool) -> list[TextPiece]:
+def _picked(pieces: Iterable[TextPiece], fact: FactText, *, gaps: bool) -> list[TextPiece]:
     """Unused pieces that make the text, each taken where it fits; without `gaps` none may be passed over."""
-    text, joint = wanted.text, wanted.joint
+    text, joint = fact.text, fact.joint
     found: list[TextPiece] = []
     at = 0
     for piece in pieces:
-        if piece.used or piece.start < wanted.after:
+        if piece.used or piece.start < fact.after:
             continue
         if text.startswith(piece.text, at):
             step = 0
@@ -168,12 +168,12 @@ def _picked(pieces: Iterable[TextPiece], wanted: FactText, *, gaps: bool) -> lis
     return []
 
 
-def _beginning(pieces: Iterable[TextPiece], wanted: FactText) -> list[TextPiece]:
+def _beginning(pieces: Iterable[TextPiece], fact: FactText) -> list[TextPiece]:
     """The JSON value that the text is the beginning of, so far as it goes."""
     for piece in pieces:
-        usable = not (piece.used or piece.string) and piece.start >= wanted.after
-        if usable and wanted.text and piece.text.startswith(wanted.text):
-            piece.end = piece.start + len(wanted.text.encode("utf-8", "surrogatepass"))
+        usable = not (piece.used or piece.string) and piece.start >= fact.after
+        if usable and fact.text and piece.text.startswith(fact.text):
+            piece.end = piece.start + len(fact.text.encode("utf-8", "surrogatepass"))
             return [piece]
     return []
 

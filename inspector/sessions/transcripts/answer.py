@@ -178,7 +178,7 @@ class TranscriptAnswer:
     # -- as an exchange --------------------------------------------------------------------------------------------
 
     def exchange(
-        self, path: str, recorder: str, profile: Profile, chosen: tuple[Evidence, ...], steered: bool = False
+        self, path: str, recorder: str, profile: Profile, evidence: tuple[Evidence, ...], steered: bool = False
     ) -> Exchange:
         """The decoded exchange; `stop` must be known by now. `steered`: words beside results are said within a turn."""
         stop = self.stop or unrecorded_reason(self.word_at)
@@ -189,7 +189,7 @@ class TranscriptAnswer:
             error=self.error, native=_NOTHING, saw_stop_reason=stop.raw is not None, findings=findings, size=self.size,
         )
         return Exchange(
-            path, self.line - 1, self.api, "", profile, chosen, self._request(), None, response, self._content(),
+            path, self.line - 1, self.api, "", profile, evidence, self._request(), None, response, self._content(),
             started=self.started, recorder=recorder, lines=tuple(self.lines),
             recorded_place=self.recorded_place or (TurnPlace.REQUEST if self._opens(steered) else None),
             refusals=self._refused(), session=self.session,

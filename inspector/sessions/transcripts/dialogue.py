@@ -80,11 +80,11 @@ class DialogueReader(TranscriptReader):
         return self.say(InterimRow(number, text, own=own, unit=self.unit))
 
     def answer_of(
-        self, line: TranscriptLine, name: str, api: str | None, model: Any, started: Any = None
+        self, line: TranscriptLine, name: str, api: str | None, model: Any, begin: Any = None
     ) -> TranscriptAnswer:
         """Adds an answer after the last record."""
         answer = self.add(self.begin(name, api or self.options.api or ASSUMED, model, self.here, line))
-        answer.started = moment_text(started) or answer.started
+        answer.started = moment_text(begin) or answer.started
         answer.session = self.session
         self.ends[self.session] = TreePlace(answer)
         return answer

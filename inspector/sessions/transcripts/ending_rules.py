@@ -203,12 +203,12 @@ def _result(answer: TranscriptAnswer, key: str | None) -> ToolResultPart | None:
     return alone[0] if len(alone) == 1 and len(answer.calls) == 1 else None
 
 
-def _count(answer: TranscriptAnswer, used: int) -> At:
+def _count(answer: TranscriptAnswer, amount: int) -> At:
     """Where the count of output tokens stands: the number in its last row that has it, else that row."""
     end = answer.size
     for row in reversed(answer.rows):
         start = end - row_size(row)
-        found = re.search(rb'"output_tokens"\s*:\s*(%d)\b' % used, row_bytes(row))
+        found = re.search(rb'"output_tokens"\s*:\s*(%d)\b' % amount, row_bytes(row))
         if found is not None:
             return At(ExchangePart.BODY, start + found.start(1), start + found.end(1), "/message/usage/output_tokens")
         end = start - 1  # the line break between two rows

@@ -220,9 +220,9 @@ class _Run:
 
     __slots__ = ("chunks", "signature", "thought")
 
-    def __init__(self, thought: bool) -> None:
+    def __init__(self, thinking: bool) -> None:
         self.chunks: list[str] = []
-        self.thought = thought
+        self.thought = thinking
         self.signature: str | None = None
 
     def part(self) -> TextPart | ReasoningPart:
@@ -305,22 +305,22 @@ class Parts:
         """The parts of the response."""
         return tuple(item if isinstance(item, OpaquePart) else item.part() for item in self._items)
 
-    def _run(self, text: str, thought: bool, signature: str | None) -> None:
+    def _run(self, text: str, thinking: bool, signature: str | None) -> None:
         last = self._items[-1] if self._items else None
-        run = last if isinstance(last, _Run) and last.thought is thought and not last.signature else None
-        if text or (thought and signature):
-            run = run or self._begin_run(thought)
+        run = last if isinstance(last, _Run) and last.thought is thinking and not last.signature else None
+        if text or (thinking and signature):
+            run = run or self._begin_run(thinking)
             run.chunks.append(text)
         if signature:
             # What signs an answer comes in a part of its own, as Gemini 3 streams it: empty text and the signature.
-            run = run if run and thought else self._begin_run(True)
+            run = run if run and thinking else self._begin_run(True)
             run.signature = signature
             self.append = None  # what follows is no longer what was signed
 
-    def _begin_run(self, thought: bool) -> _Run:
-        run = _Run(thought)
+    def _begin_run(self, thinking: bool) -> _Run:
+        run = _Run(thinking)
         self._items.append(run)
-        self.append, self.width, self.path = run.chunks.append, 2 if thought else 1, None
+        self.append, self.width, self.path = run.chunks.append, 2 if thinking else 1, None
         return run
 
     def _call(self, wire_call: Mapping[str, Any], signature: str | None, path: tuple[str | int, ...]) -> None:

@@ -165,10 +165,10 @@ def _pairs(body: Body) -> RequestError | None:
     return _unanswered(left, "messages") if left else None
 
 
-def _unanswered(left: Iterable[str], param: str) -> RequestError:
+def _unanswered(pending: Iterable[str], param: str) -> RequestError:
     return RequestError(
         "messages of the role tool must follow a message with 'tool_calls', one for each 'tool_call_id'; there are "
-        f"none for {first_ids(left)}", param=param)
+        f"none for {first_ids(pending)}", param=param)
 
 
 def _choice(body: Body) -> RequestError | None:

@@ -93,7 +93,7 @@ def closes(value: Mapping[str, Any], ended: bool) -> bool:
     return value.get("type") in CLIENT_ITEMS or (isinstance(caller, dict) and caller.get("type") == "program")
 
 
-def read(item: GrowingItem, ended: bool, answered: frozenset[str]) -> ItemReading:
+def read(item: GrowingItem, ended: bool, result_ids: frozenset[str]) -> ItemReading:
     """The parts of one item."""
     kind = str(item.value.get("type"))
     if kind == "message" or (kind == "None" and "content" in item.value):
@@ -104,7 +104,7 @@ def read(item: GrowingItem, ended: bool, answered: frozenset[str]) -> ItemReadin
         return _custom(item, ended)
     if kind == "reasoning":
         return ItemReading((_reasoning(item),))
-    if kind in SERVER_ITEMS or (kind in CLIENT_ITEMS and runs_itself(item.value, answered)):
+    if kind in SERVER_ITEMS or (kind in CLIENT_ITEMS and runs_itself(item.value, result_ids)):
         name = item.value.get("name")
         own = name if isinstance(name, str) and name else SERVER_ITEMS.get(kind) or CLIENT_ITEMS[kind]
         return ItemReading((_whole(item, own, CallKind.SERVER, ended),))

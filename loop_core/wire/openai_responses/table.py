@@ -129,11 +129,11 @@ def is_chained(request: Request) -> bool:
     return stored or request.background or request.previous_id is not None
 
 
-def runs_itself(item: Mapping[str, Any], answered: frozenset[str]) -> bool:
-    """Whether the provider ran an item of a type that the client can run too; `answered` are the call ids with an
+def runs_itself(item: Mapping[str, Any], result_ids: frozenset[str]) -> bool:
+    """Whether the provider ran an item of a type that the client can run too; `result_ids` are the call ids with an
     output."""
     call_id = item.get("call_id")
-    if call_id and isinstance(call_id, str) and call_id in answered:
+    if call_id and isinstance(call_id, str) and call_id in result_ids:
         return True
     if item.get("execution") == "server":
         return True
