@@ -136,6 +136,6 @@ def hold(
         recut = told.recut
         found.append(Held(
             budget, recut.basis if recut else "recorded", first(told),
-            First(seen.judged[0].stop.normalized, seen.loaded.exchanges[0].response.text or ""),
+            First(seen.judgements[0].stop.normalized, seen.recording.exchanges[0].response.text or ""),
             recut.apart if recut else None))
     return found

@@ -320,7 +320,7 @@ def test_what_if_nothing_changes(opened: Opened) -> None:
     made = branch(opened.view, Settings())
     assert made.difference is None
     assert [step_key(step) for step in made.view.steps] == [step_key(step) for step in opened.view.steps]
-    assert made.changed == ()
+    assert made.changed_turns == ()
 
 
 @pytest.mark.parametrize(
@@ -335,9 +335,9 @@ def test_what_if_nothing_changes(opened: Opened) -> None:
 def test_a_higher_limit_never_shortens_a_turn(opened: Opened, assignment: dict[str, str]) -> None:
     made = branch(opened.view, settings_of(assignment, Settings()))
     for then, now in zip(opened.view.turns, made.view.turns, strict=True):
-        if now.ended.spend.tokens_assumed and not then.ended.spend.tokens_assumed:
+        if now.final_turn.spend.tokens_assumed and not then.final_turn.spend.tokens_assumed:
             continue  # an answer without counts, cut without a cap: a budget that is set may have been spent on it
-        assert now.ended.spend.requests >= then.ended.spend.requests, then.id
+        assert now.final_turn.spend.requests >= then.final_turn.spend.requests, then.id
 
 
 def test_it_costs_a_second_or_two_beyond_reading(opened: Opened) -> None:

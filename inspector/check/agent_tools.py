@@ -221,7 +221,7 @@ def what_if(
 
 
 def _differs(old: TurnFacts, new: TurnFacts) -> bool:
-    return (old.verdict.sentence, old.merged.text) != (new.verdict.sentence, new.merged.text)
+    return (old.verdict.sentence, old.joined_text.text) != (new.verdict.sentence, new.joined_text.text)
 
 
 def _outcome(branch: Branch, at: int) -> dict[str, Any]:
@@ -316,7 +316,7 @@ def _view(path: str) -> View:
 
 
 def _reason(facts: ResponseFacts) -> dict[str, Any]:
-    stop = facts.judged.stop
+    stop = facts.judgement.stop
     raw = _line(stop.raw) if isinstance(stop.raw, str) else stop.raw
     return {"raw": raw, "stop_reason": stop.normalized.value, "detail": stop.detail and _line(stop.detail)}
 

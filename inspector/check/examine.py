@@ -257,7 +257,7 @@ def _ended(view: View, turn: TurnFacts) -> TurnEnd:
     start = moment(times.started) if times is not None else None
     return TurnEnd(
         turn.verdict.word, turn.verdict.severity.value, turn.verdict.complete, facts.exchange.model or "" if facts
-        else "", facts.agent if facts else "", _day(start), facts.judged.stop.normalized.value if facts else "",
+        else "", facts.agent if facts else "", _day(start), facts.judgement.stop.normalized.value if facts else "",
         sum(count for count in counts if count is not None), counts.count(None))
 
 

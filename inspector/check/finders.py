@@ -60,7 +60,7 @@ def _suspected(view: View, reported_finding: ReportedFinding) -> bool:
     """Whether a finding is about a call of whole arguments of which nothing but a spent budget says that it is cut."""
     if reported_finding.call is None or reported_finding.response is None:
         return False
-    found = view.responses[reported_finding.response].judged.findings
+    found = view.responses[reported_finding.response].judgement.findings
     spent = any(seen.rule == "judge.usage_at_cap" and seen.severity is Severity.WARNING for seen in found)
     return spent and parse(reported_finding.call.call.arguments).shape is ArgumentShape.COMPLETE
 
@@ -95,7 +95,7 @@ def _may_lack_arguments(facts: ResponseFacts) -> bool:
     requires: the model may have left out what is optional."""
     tools = {tool.name: tool for tool in facts.exchange.request.tools} if facts.exchange.request else {}
     held = [verdict.call for verdict in held_calls(facts.verdicts)]
-    return any(seen.rule == "judge.empty_arguments" for seen in facts.judged.findings) and all(
+    return any(seen.rule == "judge.empty_arguments" for seen in facts.judgement.findings) and all(
         parse(call.arguments).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT)
         and is_usable(tool := tools.get(call.name or "")) and not schema_problems(tool, {}) for call in held)
 
@@ -133,7 +133,7 @@ def responses_of(view: View, turn: TurnFacts) -> Sequence[ResponseFacts]:
 
 
 def _cut(facts: ResponseFacts) -> bool:
-    return facts.judged.stop.normalized in CUT_WORDS or facts.judged.cap_reached
+    return facts.judgement.stop.normalized in CUT_WORDS or facts.judgement.cap_reached
 
 
 # -- What no single answer shows ---------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     lost = not turn.verdict.complete
     for facts in responses_of(view, turn):
         response, usage = facts.exchange.response, facts.exchange.response.usage
-        if facts.judged.stop.normalized is not Stop.MAX_TOKENS:
+        if facts.judgement.stop.normalized is not Stop.MAX_TOKENS:
             continue
         spent, thought = (usage.output_tokens, usage.reasoning_tokens) if usage else (None, None)
         if spent and thought is not None and thought <= spent and thought * 10 >= spent * 9:
@@ -220,7 +220,7 @@ def small_default_cap(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 def _unchosen_cap(facts: ResponseFacts) -> str:
     """Why the cap at which an answer was cut may be nobody's choice; empty if it was chosen, or nothing was cut."""
     exchange = facts.exchange
-    if facts.judged.stop.normalized is not Stop.MAX_TOKENS or exchange.request is None:
+    if facts.judgement.stop.normalized is not Stop.MAX_TOKENS or exchange.request is None:
         return ""
     cap, usage = exchange.request.max_tokens, exchange.response.usage
     spent = usage.output_tokens if usage else None
@@ -235,7 +235,7 @@ def _unchosen_cap(facts: ResponseFacts) -> str:
 def pause_as_end(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     """Finds a pause after which the client sent the user's next message in place of the paused response."""
     every = responses_of(view, turn)
-    if not every or every[-1].judged.stop.normalized is not Stop.PAUSED:
+    if not every or every[-1].judgement.stop.normalized is not Stop.PAUSED:
         return
     last = every[-1]
     if any(link.parent == last.index and link.place is TurnPlace.REQUEST
@@ -247,7 +247,7 @@ def context_as_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     """Finds a full context after which the client asked for the rest, which cannot fit."""
     before: ResponseFacts | None = None
     for facts in responses_of(view, turn):
-        full = before is not None and before.judged.stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
+        full = before is not None and before.judgement.stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
         if full and facts.link.place in (TurnPlace.CONTINUATION, TurnPlace.REPAIR):
             yield RuleHit(f"the context was full, and a {facts.link.place.value} was sent as after a cut by max_tokens",
                           facts.index)
@@ -301,14 +301,14 @@ def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
             yield RuleHit("the continuation begins the answer anew instead of going on", after.index)
     cut = [facts for facts, after in pairwise(pieces) if after.link.place is TurnPlace.CONTINUATION]
     # Looking through all later turns is for the few that were continued: 3,000 turns of one file took 4.8 s.
-    taken = request_changes.text_after(view, turn) if cut or turn.merged.seams else None
+    taken = request_changes.text_after(view, turn) if cut or turn.joined_text.seams else None
     if taken is None:
         return
     gone = [facts for facts in cut if request_changes.is_lost(facts.exchange.response.text or "", taken)]
     if gone:
         yield RuleHit("the agent's history went on without the text before the cut" + (
             f", of {len(gone):,} answers" if len(gone) > 1 else ""), gone[0].index)
-    for seam in turn.merged.seams:
+    for seam in turn.joined_text.seams:
         doubled = request_changes.doubled_text(seam.cut, taken)
         if doubled is not None:
             yield RuleHit(f"the agent's history holds the overlap of two segments twice: {doubled!r}",

@@ -78,7 +78,7 @@ def explain(
 
         followed = FollowedView(commands.located_all(paths), api, profile, settings)
         shown = followed.read()
-        loaded = shown.replay.case.loaded
+        loaded = shown.replay.case.recording
     else:
         loaded, shown = commands.open_view(paths, api, profile, settings)
     only = None if found is None else filters.responses(found, shown)

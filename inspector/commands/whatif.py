@@ -78,7 +78,7 @@ def replay(
     other = tree.find(against) if against else start  # looked up before anybody is asked
     code = 0
     if edits:
-        first = tree.tried(start, [each for each in stretches if each[0] is None])
+        first = tree.try_settings(start, [each for each in stretches if each[0] is None])
         stretches = _with_edits(stretches, edit_stretches(first.view.replay, edits, from_step))
     if live and store is not None:
         way = Way(base_url, model, key_env, tools, insecure_http)
@@ -86,7 +86,7 @@ def replay(
     else:
         if store is not None and named:
             commands.say(_recalled(original, stretches, store))
-        node = tree.tried(start, stretches)
+        node = tree.try_settings(start, stretches)
     if store is not None and save:
         from inspector.whatif.branch_report import keep
 
@@ -289,7 +289,7 @@ def run_live_branch(
     start.view.replay.case.live_runs[name] = heard
     node, _ = tree.add(start, settings, since)
     ended = node.view.turns[look.turn]
-    commands.say(filter(None, [ended.ended.notice]))
+    commands.say(filter(None, [ended.final_turn.notice]))
     end = ended.terminal
     return node, EXITS[end]
 

@@ -69,7 +69,7 @@ def fixture(facts: ResponseFacts) -> str:
     Raises:
         CallerError: the body was not recorded, or holds an agent's rows.
     """
-    exchange, stop = facts.exchange, facts.judged.mapped
+    exchange, stop = facts.exchange, facts.judgement.mapped
     _of_provider(exchange)
     if not exchange.recorded:
         raise CallerError(f"{facts.name}: its body was not recorded")

@@ -224,7 +224,7 @@ def server(url: str) -> tuple[str | None, int | None]:
 
 def error_type(facts: ResponseFacts) -> str | None:
     """The error type of an answer: the provider's own type or code, else the HTTP status, else how the bytes ended."""
-    response, word = facts.exchange.response, facts.judged.stop.normalized
+    response, word = facts.exchange.response, facts.judgement.stop.normalized
     if word not in FAILED:
         return None
     if response.error is not None and word is Stop.ERROR:
@@ -250,7 +250,7 @@ def _model(exchange: Exchange) -> str | None:
 
 
 def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -> OtelSpan:
-    exchange, stop = facts.exchange, facts.judged.stop
+    exchange, stop = facts.exchange, facts.judgement.stop
     response, asked, usage = exchange.response, exchange.request, exchange.response.usage
     error = error_type(facts)
     first = first_chunk(facts)
@@ -270,7 +270,7 @@ def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -
         f"{OURS}api": exchange.api, f"{OURS}profile": exchange.profile.name,
         f"{OURS}response.index": facts.index, f"{OURS}response.place": facts.link.place.value,
         f"{OURS}stop.normalized": stop.normalized.value, f"{OURS}stop.detail": stop.detail,
-        f"{OURS}stop.mapped": facts.judged.mapped.normalized.value,
+        f"{OURS}stop.mapped": facts.judgement.mapped.normalized.value,
         f"{OURS}stop.rules": tuple(dict.fromkeys(seen.rule for seen in stop.evidence)),
         f"{OURS}state": facts.state.value if facts.state else None,
         f"{OURS}transport.end": response.transport_end.value, f"{OURS}transport.saw_done": response.saw_done,

@@ -104,8 +104,8 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
         yield Paragraph(f"What to change: {verdict.advice.text}")
     path = [step.state.value for step in view.steps[turn.run.first : turn.run.decided + 1]]
     yield Paragraph(f"Our machine: {' → '.join(path)}; ends in {turn.final_state.value}, {turn.terminal}")
-    if turn.ended.notice:
-        yield Paragraph(turn.ended.notice, Severity.WARNING)
+    if turn.final_turn.notice:
+        yield Paragraph(turn.final_turn.notice, Severity.WARNING)
     times, cost = turn_times(view, turn), turn_cost(view, turn)
     told = [took_phrase(times) if times is not None else "", f"cost {cost_text(cost, view.prices)}" if cost else ""]
     if any(told):
@@ -119,7 +119,7 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     for index in turn.responses:
         yield from _calls(view.responses[index])
     yield from _deciding_bytes(view, turn)
-    if turn.merged.text:
+    if turn.joined_text.text:
         yield Heading(3, "Merged text")
         yield from _merged(turn)
     found = [f"{note.finding.severity.value}: {note.finding.message} [{note.finding.rule}]"
@@ -130,14 +130,14 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
 
 
 def _response(facts: ResponseFacts) -> tuple[str, ...]:
-    stop, response = facts.judged.stop, facts.exchange.response
+    stop, response = facts.judgement.stop, facts.exchange.response
     used = response.usage.output_tokens if response.usage else None
     cap = facts.exchange.request.max_tokens if facts.exchange.request else None
     tokens = "not reported" if used is None else f"{used:,}"
     return (
         f"{facts.index} ({facts.exchange.api}, {facts.exchange.profile.name})",
         "absent" if stop.raw is None else f'"{stop.raw}"',
-        facts.judged.mapped.normalized.value,
+        facts.judgement.mapped.normalized.value,
         stop.normalized.value + (f" ({stop.detail})" if stop.detail else ""),
         tokens + (f" of {cap:,}" if cap is not None else ""),
         "; ".join(f"{seen.rule} at {place(seen.at)}" for seen in facts.evidence) or "none",
@@ -164,7 +164,7 @@ def _deciding_bytes(view: View, turn: TurnFacts) -> Iterator[Block]:
 
 
 def _merged(turn: TurnFacts) -> Iterator[Block]:
-    text, seams = turn.merged.text, turn.merged.seams
+    text, seams = turn.joined_text.text, turn.joined_text.seams
     starts = [0, *(seam.at for seam in seams), len(text)]
     if redact.text(text) != text:  # a key that lies across a seam: masked in the whole, which has no parts then
         yield Quote(redact.text(text), f"{len(seams) + 1} segments")

@@ -68,7 +68,7 @@ def _of_answer(facts: ResponseFacts) -> Iterator[OtelPoint]:
         yield OtelPoint(conventions.DURATION, took / 1e9, compact(common))
     if first is not None:
         yield OtelPoint(conventions.TIME_TO_FIRST_CHUNK, first, counted)
-    normalized = facts.judged.stop.normalized.value
+    normalized = facts.judgement.stop.normalized.value
     yield OtelPoint(conventions.RESPONSES, 1, {**compact(common), f"{OURS}stop.normalized": normalized})
     for verdict in facts.verdicts:
         yield OtelPoint(conventions.CALLS, 1, {**counted, f"{OURS}call.admission": verdict.admission.value,

@@ -35,7 +35,7 @@ CallKey = tuple[str, str]
 class TurnResults:
     """The results for the calls of a live run."""
 
-    recorded: Mapping[CallKey, Sequence[ToolResultPart]]
+    results: Mapping[CallKey, Sequence[ToolResultPart]]
     """The results that were recorded for each call, in order."""
     toolbox: Toolbox | None = None
     """Tools that the operator gave: a call of one of them is run."""
@@ -45,12 +45,12 @@ class TurnResults:
     @property
     def any(self) -> bool:
         """Whether any call could be answered."""
-        return bool(self.recorded) or bool(self.toolbox and self.toolbox.tools)
+        return bool(self.results) or bool(self.toolbox and self.toolbox.tools)
 
     @property
     def chars(self) -> int:
         """The number of characters of all recorded results."""
-        return sum(len(part.text) for parts in self.recorded.values() for part in parts)
+        return sum(len(part.text) for parts in self.results.values() for part in parts)
 
     def run(self, effect: RunTools, turn: Turn) -> Event:
         """A result for every released call; ends the turn if a call has none."""
@@ -71,7 +71,7 @@ class TurnResults:
         if self.toolbox is not None and call.name in self.toolbox.tools:
             return self.toolbox.run_call(verdict)
         asked = _asked(call)
-        parts = self.recorded.get(asked, ())
+        parts = self.results.get(asked, ())
         number = uses.get(asked, 0)
         uses[asked] = number + 1
         if number >= len(parts):
@@ -285,13 +285,13 @@ class Answers:
         """The possible sources of a call's result, the default first; none if the gate did not release the call."""
         return self._ways(effect.batch[place], [verdict.call for verdict in effect.batch[:place]])
 
-    def planned(self, effect: RunTools, place: int) -> CallDecision | None:
+    def plan(self, effect: RunTools, place: int) -> CallDecision | None:
         """The source that will be used for a call unless the operator changes it; None if the operator has to decide.
         """
         before = [verdict.call for verdict in effect.batch[:place]]
         return self.decisions.get(place) or self._by_itself(effect.batch[place], before)
 
-    def recorded(self, effect: RunTools, place: int) -> tuple[ToolResultPart, str] | None:
+    def recorded_result(self, effect: RunTools, place: int) -> tuple[ToolResultPart, str] | None:
         """The recorded result for a call, and the reason for the choice."""
         before = [verdict.call for verdict in effect.batch[:place]]
         return None if self.results is None else self.results.result_for(effect.batch[place].call, before)

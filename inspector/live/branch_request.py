@@ -63,7 +63,7 @@ def branch_request(
         LoopError: it cannot be asked again; the text says why.
     """
     start = start_of(parent, since)
-    opening = parent.case.loaded.exchanges[start.opening.index]
+    opening = parent.case.recording.exchanges[start.opening.index]
     target = target_of(opening, environment, base=base, model=model, variable=variable,
                        insecure_http=insecure_http)
     can = ability(target.profile, opening.api)
@@ -78,7 +78,7 @@ def branch_request(
     body = body_of(request, target.profile)  # what cannot be sent is told before anything is
     refuse_secrets(body, target.server)
     record = start.turn.record
-    exchanges = (parent.case.loaded.exchanges[link.index] for link in (*record.links, *record.remainder))
+    exchanges = (parent.case.recording.exchanges[link.index] for link in (*record.links, *record.remainder))
     of_turn = [replace(each, request=edited_request(each.request, edits)) for each in exchanges if each.request]
     opened = len(opening.request.messages) if opening.request else 0
     results = TurnResults(recorded_results(of_turn, opened), toolbox, opened)
@@ -133,7 +133,7 @@ def _counted(parent: Replay, start: BranchStart, target: Target, model: str | No
     """The input tokens that the provider counted for the request that is asked again."""
     if start.prefix or model or base:
         return None  # another request than the recorded one, or another tokenizer
-    usage = parent.case.loaded.exchanges[start.opening.index].response.usage
+    usage = parent.case.recording.exchanges[start.opening.index].response.usage
     if usage is None or usage.input_tokens is None:
         return None
     beside = wire(target.server.api).cached_apart
@@ -175,7 +175,7 @@ def cost_lines(request: BranchRequest) -> list[str]:
 
 def tools_line(request: BranchRequest) -> str:
     """Who answers the tool calls, in one line."""
-    given, recorded = request.results.toolbox, request.results.recorded
+    given, recorded = request.results.toolbox, request.results.results
     parts = []
     if given is not None and given.tools:
         parts.append(f"run here: {', '.join(one_line(name) for name in given.tools)}")

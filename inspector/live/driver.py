@@ -65,12 +65,12 @@ class Acts:
         if self.recorder is not None:
             self.recorder.limits(self._settings)
 
-    def edited(self, number: int, what: Sequence[str]) -> None:
+    def note_edit(self, number: int, what: Sequence[str]) -> None:
         """Records that the operator changed the request before it was sent."""
         if what and self.recorder is not None:
             self.recorder.note(f"edited by the operator: {' and '.join(what)}", number)
 
-    def answered(self, number: int, results: Sequence[tuple[Verdict, str]]) -> None:
+    def note_results(self, number: int, results: Sequence[tuple[Verdict, str]]) -> None:
         """Records the results of calls, and their sources."""
         if self.recorder is None:
             return
@@ -257,7 +257,7 @@ class Driver(Observer):
             refuse_secrets(request.body, self.start.server)
             source, heard = self._connected(), live.responses[-1]
             self.acts.begin()  # when nothing is in the way
-            count, self._edited = len(heard), live.stepper.edited
+            count, self._edited = len(heard), live.stepper.edits
             self._to(Phase.ASKING)
             event = await source.respond(send, live.stepper.last.turn, request)
         except LoopError as why:  # a proxy that is not an address, credentials that are not there, a file that is
@@ -289,7 +289,7 @@ class Driver(Observer):
         self._to(Phase.RUNNING)
         event = await source.run_tools(effect, self.stepper.last.turn)
         if isinstance(event, ToolResults):
-            self.acts.answered(self._sent - 1, self.answers.last_batch)
+            self.acts.note_results(self._sent - 1, self.answers.last_batch)
         else:
             await self._disconnected()
             self.acts.cancelled(self._sent - 1, answered=True)
@@ -325,7 +325,7 @@ class Driver(Observer):
     def on_request(self, ask: LiveRequest) -> None:
         """A request is sent."""
         self.acts.told.on_request(ask)
-        self.acts.edited(ask.number, self._edited)
+        self.acts.note_edit(ask.number, self._edited)
         self.live.flow = Flow(ask.request.api, ask.number, self.start.server.secrets)
         self._to(Phase.ASKING)
 
@@ -333,7 +333,7 @@ class Driver(Observer):
         """The head of its answer arrived."""
         self.acts.told.on_head(number, status, headers)
         if self.live.flow is not None:
-            self.live.flow.begun(status, headers)
+            self.live.flow.take_head(status, headers)
         self._to(Phase.STREAMING)
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:

@@ -70,11 +70,11 @@ class Growing(Listed):
         self._made += [EMPTY, title]
         self._settled, self._tail, self._begun = len(self._made), "", False
 
-    def laid(self) -> None:
+    def note_layout(self) -> None:
         """Notes that the sheet was laid out in its current form."""
         self.stable = len(self._made)
 
-    def copied(self) -> str:
+    def copy_text(self) -> str:
         """The text as received."""
         return self.text
 

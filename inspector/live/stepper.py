@@ -54,7 +54,7 @@ class Flow:
         self._broken = False
         self._kinds = {kind: MaskedText(secrets) for kind in ("text", "thinking", "call")}
 
-    def begun(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
+    def take_head(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """Notes that the head of the answer arrived."""
         self.status, self.headers = status, headers
         self._decoder, self._found = stream_reader(self._api, headers)
@@ -112,7 +112,7 @@ class Stepper:
     """The steps of the turns before."""
     request: LiveRequest | None = None
     """The request that waits to be sent; None if none does."""
-    edited: tuple[str, ...] = ()
+    edits: tuple[str, ...] = ()
     """What the operator changed of it."""
     unsendable: str = ""
     """Why the request that waits cannot be sent in this format; empty if it can."""
@@ -169,7 +169,7 @@ class Stepper:
         request = next_turn_request(self.opening, self.last.turn, (said,))
         name = f"t{len(self.turns) + 1}"  # as it is called when the recording is read
         begun_ = first_step(name, request, self.plan)
-        return _settled(replace(self, opening=request, steps=(begun_,), past=self.turns, edited=()), count)
+        return _settled(replace(self, opening=request, steps=(begun_,), past=self.turns, edits=()), count)
 
     # -- what the operator changes -------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class Stepper:
             return self
         request = replace(asked.request, max_tokens=cap)
         body = body_of(request, expected_speaker(self.server, request.model).profile, send.method)
-        if "body" in self.edited and self._body(asked.request, send) != asked.body:
+        if "body" in self.edits and self._body(asked.request, send) != asked.body:
             raise CallerError("max_tokens: the body was edited by hand; change it there")
         return self._changed(send._replace(max_tokens=cap), asked, request, body, "max_tokens")
 
@@ -242,7 +242,7 @@ class Stepper:
         self, send: Send, live_request: LiveRequest, request: Request, body: Mapping[str, Any], what: str
     ) -> Stepper:
         """The turn with another request; what it adds to the history is what it says."""
-        edited = tuple(dict.fromkeys((*self.edited, what)))
+        edited = tuple(dict.fromkeys((*self.edits, what)))
         step, opening, turn = self.last, self.opening, self.last.turn
         if len(self.steps) == 1:
             opening = request
@@ -256,7 +256,7 @@ class Stepper:
             history = turn.history if kept and send.place is not RequestPlace.REQUEST else request.messages
             turn = turn._replace(last_send=send, history=history)
             step = step._replace(turn=turn, effects=(send,))
-        return replace(self, opening=opening, steps=(*self.steps[:-1], step), edited=edited,
+        return replace(self, opening=opening, steps=(*self.steps[:-1], step), edits=edited,
                        request=replace(live_request, request=request, body=body))
 
 
@@ -289,14 +289,14 @@ def _settled(stepper: Stepper, count: int | None, request: LiveRequest | None = 
         steps.append(next_step(steps[-1], Tick()))
     send = steps[-1].effects[0]
     if not isinstance(send, Send):
-        return replace(stepper, steps=tuple(steps), request=None, edited=(), unsendable="")
+        return replace(stepper, steps=tuple(steps), request=None, edits=(), unsendable="")
     if count is None:
         return replace(stepper, steps=tuple(steps), request=request)
     try:
         request, why_not = live_request_for(stepper.server, send, steps[-1].turn, count), ""
     except LoopError as why:
         request, why_not = None, str(why)
-    return replace(stepper, steps=tuple(steps), request=request, edited=(), unsendable=why_not)
+    return replace(stepper, steps=tuple(steps), request=request, edits=(), unsendable=why_not)
 
 
 # -- What is under way -----------------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def _waits(driver: Driver, key: Keys) -> Line:
                 *_keys(key, ("live.do", "sends"), ("live.edit", "budget, limits"), ("live.body", "body"),
                        ("live.run", "runs to the end")))
     if isinstance(doing, RunTools):
-        open_ = sum(driver.answers.planned(doing, place) is None and bool(driver.answers.ways(doing, place))
+        open_ = sum(driver.answers.plan(doing, place) is None and bool(driver.answers.ways(doing, place))
                     for place in range(len(doing.batch)))
         left = Span(f", {open_} without an answer" if open_ else "", Tone.WARN)
         calls = count_of(len(doing.batch), "call")
@@ -179,7 +179,7 @@ def _which(send: Send, driver: Driver) -> str:
 
 
 def _edited(driver: Driver) -> Line:
-    edited = driver.stepper.edited
+    edited = driver.stepper.edits
     return (Span(f", {' and '.join(edited)} edited", Tone.MARK),) if edited else ()
 
 
@@ -206,7 +206,7 @@ def waiting(driver: Driver) -> list[Line]:
 def _next(driver: Driver) -> list[Line]:
     effect, asked = driver.live.pending, driver.stepper.request
     if isinstance(effect, Send):
-        return request_lines(asked, driver.stepper.edited) if asked is not None else []
+        return request_lines(asked, driver.stepper.edits) if asked is not None else []
     if isinstance(effect, RunTools):
         return call_lines(effect, driver.answers)
     return end_lines(effect)
@@ -253,7 +253,7 @@ def call_of(effect: RunTools, place: int, answers: Answers) -> list[Line]:
 def _answer(effect: RunTools, place: int, verdict: Verdict, answers: Answers) -> list[Line]:
     if verdict.admission is not Admission.READY:
         return [field("answer", safe(f"not run: {verdict.why}", Tone.WARN))]
-    decision = answers.planned(effect, place)
+    decision = answers.plan(effect, place)
     if decision is None:
         return [field("answer", Span("none yet: the model would be told that there is no such tool", Tone.WARN))]
     if decision.how is How.RUN:
@@ -262,7 +262,7 @@ def _answer(effect: RunTools, place: int, verdict: Verdict, answers: Answers) ->
         return [field("answer", Span("refused: the model is told so", Tone.WARN))]
     text, is_error, whence = decision.text, decision.is_error, "typed by you"
     if decision.how is How.RECORDED:
-        found = answers.recorded(effect, place)
+        found = answers.recorded_result(effect, place)
         if found is not None:
             text, is_error, whence = found[0].text, found[0].is_error, f"recorded: {found[1]}"
     lines: list[Line] = [field("answer", safe(whence), Span(", an error" if is_error else "", Tone.WARN))]

@@ -269,7 +269,7 @@ class _Served:
         if self._seen is None and self._told is None:
             return
         seen = AnsweredRequest(api, public_path(http.raw_path), public_headers(http.headers), body, request, story,
-                               reply.status, reply.place, reply.segment, reply.tokens, reply.ended, reply.faults, error)
+                               reply.status, reply.place, reply.segment, reply.tokens, reply.end, reply.faults, error)
         if self._seen is not None:
             self._seen.append(seen)
         if self._told is not None:

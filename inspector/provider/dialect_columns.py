@@ -143,7 +143,7 @@ def sheet(row: TableRow, like: Sequence[TableRow] = ()) -> Listed:
     """All details of one row; `like` are those that say the same."""
     dialect = row.dialect
     lines: list[Line] = [
-        (Span(row.name, Tone.TITLE), Span(f"  {row.played.scenario.name}, budget {row.played.budget:,} tokens",
+        (Span(row.name, Tone.TITLE), Span(f"  {row.play.scenario.name}, budget {row.play.budget:,} tokens",
                                           Tone.DIM)),
         field("what it does", safe(dialect.title or "speaks as its format says")),
     ]
@@ -156,7 +156,7 @@ def sheet(row: TableRow, like: Sequence[TableRow] = ()) -> Listed:
 
 
 def _words(row: DialectRow) -> list[Line]:
-    judged, response = row.judged, row.exchange.response
+    judged, response = row.judgement, row.exchange.response
     lines = [field("raw word", *word(row)),
              field("mapped", Span(judged.mapped.normalized.value, Tone.NORMALIZED)),
              field("effective", *cells(row)[3])]
@@ -164,7 +164,7 @@ def _words(row: DialectRow) -> list[Line]:
     usage = response.usage
     if usage is not None and usage.output_tokens is not None:
         thinking = f", {usage.reasoning_tokens:,} of them thinking" if usage.reasoning_tokens else ""
-        lines.append(field("tokens", Span(f"{usage.output_tokens:,} of {row.played.budget:,}{thinking}")))
+        lines.append(field("tokens", Span(f"{usage.output_tokens:,} of {row.play.budget:,}{thinking}")))
     else:
         lines.append(field("tokens", Span("not told", Tone.DIM)))
     notes = [finding.message for finding in (*response.findings, *judged.findings)]

@@ -41,10 +41,10 @@ def cells(row: TableRow) -> tuple[Line, ...]:
     name: Line = (safe(row.name, Tone.STRONG),)
     if isinstance(row, SilentRow):
         return name, (Span(row.why, Tone.DIM),), (), (), (), (), (), ()
-    mapped, stop = row.judged.mapped.normalized, row.judged.stop.normalized
+    mapped, stop = row.judgement.mapped.normalized, row.judgement.stop.normalized
     role = STOP[stop][1]
     tightened = Span(" ⚠", Tone.WARN) if mapped is not stop else Span("")
-    cap = Span(", cap", Tone.WARN) if row.judged.cap_reached else Span("")
+    cap = Span(", cap", Tone.WARN) if row.judgement.cap_reached else Span("")
     return (
         name,
         word(row),
@@ -73,7 +73,7 @@ def word(row: DialectRow) -> Line:
 
 def deciding_rules(row: DialectRow) -> str:
     """The rules that led to the effective reason, the deciding one last."""
-    rules = [seen.rule.rpartition(".")[2] for seen in row.judged.stop.evidence]
+    rules = [seen.rule.rpartition(".")[2] for seen in row.judgement.stop.evidence]
     return ", ".join(rule.replace("_", " ") for rule in rules if rule != "stop_reasons") or "stop reasons"
 
 
@@ -175,7 +175,7 @@ def _by_api(entries: Sequence[TableEntry], width: int) -> list[Line]:
 def reason(row: TableRow) -> Line:
     """The mapped reason and, if it differs, the effective one."""
     _, _, mapped, effective, *_ = cells(row)
-    if isinstance(row, DialectRow) and row.judged.mapped.normalized is not row.judged.stop.normalized:
+    if isinstance(row, DialectRow) and row.judgement.mapped.normalized is not row.judgement.stop.normalized:
         return (*mapped, Span(" → ", Tone.DIM), *effective[:2])
     return effective
 
@@ -208,7 +208,7 @@ def heading(rows: Sequence[TableRow], policy: str) -> list[Line]:
     """The question, its result, and which libraries misread it."""
     if not rows:
         return [(Span("no dialect was asked for", Tone.WARN),)]
-    played = rows[0].played
+    played = rows[0].play
     asked = f"the same answer under a budget of {played.budget:,} tokens (ESTIMATED, {CHARACTERS} characters each)"
     return [
         (Span(f"{played.scenario.name}: {played.scenario.title}", Tone.TITLE),),
@@ -226,9 +226,9 @@ def outcome(table_rows: Sequence[TableRow], policy: str) -> list[Line]:
         decided = Counter(row.decision for row in rows)
         counts = " · ".join(f"{word} {count}" for word, count in decided.items())
         lines.append((Span(f"{policy} decides: ", Tone.KEY), Span(counts)))
-    unfinished = [row for row in rows if row.played.moment not in COMPLETE]
-    by_word = sum(row.judged.mapped.normalized in FINISHED for row in unfinished)
-    after = sum(row.judged.stop.normalized in FINISHED for row in unfinished)
+    unfinished = [row for row in rows if row.play.moment not in COMPLETE]
+    by_word = sum(row.judgement.mapped.normalized in FINISHED for row in unfinished)
+    after = sum(row.judgement.stop.normalized in FINISHED for row in unfinished)
     if by_word:
         said_so = Span(f"{by_word} by their own word, {after} after judging", Tone.WARN if after else Tone.PLAIN)
         lines.append((Span("finished, it seems: ", Tone.KEY), said_so))

@@ -52,7 +52,7 @@ def document(rows: Sequence[TableRow], scenario: Scenario, policy: Policy) -> di
     return {
         "schema": SCHEMA,
         "scenario": {"name": scenario.name, "title": scenario.title,
-                     "budget": rows[0].played.budget if rows else scenario.budget,
+                     "budget": rows[0].play.budget if rows else scenario.budget,
                      "tokens": f"ESTIMATED: {CHARACTERS} characters each"},
         "policy": policy.name,
         "fidelity": Fidelity.SIMULATED.value,
@@ -64,12 +64,12 @@ def document(rows: Sequence[TableRow], scenario: Scenario, policy: Policy) -> di
 def _row(row: TableRow) -> dict[str, Any]:
     dialect = row.dialect
     head = {"dialect": dialect.name, "api": dialect.api, "profile": dialect.profile, "habit": dialect.habit or None,
-            "does": dialect.title or None, "source": dialect.source, "moment": row.played.moment.value}
+            "does": dialect.title or None, "source": dialect.source, "moment": row.play.moment.value}
     return {**head, "told": True, **_told(row)} if isinstance(row, DialectRow) else {**head, "told": False}
 
 
 def _told(row: DialectRow) -> dict[str, Any]:
-    response, judged = row.exchange.response, row.judged
+    response, judged = row.exchange.response, row.judgement
     usage = response.usage
     return {
         "streaming": response.streaming,
@@ -105,7 +105,7 @@ PROVENANCE = "made from an intended answer and encoded in the provider's wire fo
 
 def file_name(row: DialectRow) -> str:
     """The name of the row's file, unique among the rows of one scenario."""
-    return f"{row.played.scenario.name}.{row.name.replace('/', '.')}.session.jsonl"
+    return f"{row.play.scenario.name}.{row.name.replace('/', '.')}.session.jsonl"
 
 
 def save_all(table_rows: Sequence[TableRow], folder: str | Path) -> list[Path]:
@@ -129,13 +129,13 @@ def save_all(table_rows: Sequence[TableRow], folder: str | Path) -> list[Path]:
 
 def records(row: DialectRow) -> Iterator[dict[str, Any]]:
     """The records of a row's session file."""
-    exchange, played, dialect = row.exchange, row.played, row.dialect
+    exchange, played, dialect = row.exchange, row.play, row.dialect
     yield {
         "loop_inspector_session": 1,
         "title": f"{dialect.name}: {played.scenario.title}",
         "story": dialect.title or "speaks as its format says",
         "provenance": f"{PROVENANCE}; {dialect.source}",
-        "end_state": f"{row.judged.stop.normalized.value}: {row.decision}",
+        "end_state": f"{row.judgement.stop.normalized.value}: {row.decision}",
     }
     yield {
         "type": "request", "id": "r1", "api": dialect.api, "profile": dialect.profile, "method": "POST",

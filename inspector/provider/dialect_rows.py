@@ -106,7 +106,7 @@ class DialectRow:
     """One dialect under one scenario."""
 
     dialect: Dialect
-    played: PlayedScenario
+    play: PlayedScenario
     run: Replay
     pieces: tuple[bytes, ...]
     """The body, in the pieces in which it was sent."""
@@ -127,12 +127,12 @@ class DialectRow:
     @property
     def exchange(self) -> Exchange:
         """The one exchange."""
-        return self.run.case.loaded.exchanges[0]
+        return self.run.case.recording.exchanges[0]
 
     @property
-    def judged(self) -> Judgement:
+    def judgement(self) -> Judgement:
         """The judgement of its response."""
-        return self.run.case.judged[0]
+        return self.run.case.judgements[0]
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -142,9 +142,9 @@ class DialectRow:
     @property
     def blind(self) -> str:
         """Why the bytes look the same as those of a finished answer; empty if they do not."""
-        judged = self.judged
+        judged = self.judgement
         unseen = judged.stop.normalized in FINISHED and judged.ending is None
-        return self.dialect.blind.get(self.played.moment, "") if unseen else ""
+        return self.dialect.blind.get(self.play.moment, "") if unseen else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class SilentRow:
     """A dialect that cannot express this ending."""
 
     dialect: Dialect
-    played: PlayedScenario
+    play: PlayedScenario
     why: str = "nothing is known of how it says so"
 
     @property
@@ -190,7 +190,7 @@ def _told(dialect: Dialect, play: PlayedScenario, settings: Settings) -> TableRo
         return SilentRow(dialect, play)
     sent = tuple(response_pieces(dialect, spelling, play))
     case = _case(dialect, spelling, play, sent)
-    exchange, judged = case.loaded.exchanges[0], case.judged[0]
+    exchange, judged = case.recording.exchanges[0], case.judgements[0]
     run = replay(case, settings)
     decision, runs_cut = _decision(run, play)
     response = exchange.response
@@ -203,13 +203,13 @@ def _told(dialect: Dialect, play: PlayedScenario, settings: Settings) -> TableRo
 def story_of_row(row: DialectRow) -> Story:
     """A scenario for the scripted provider: first the row's own bytes, then the intended answer, in the row's dialect.
     """
-    parts, exchange = row.played.scenario.parts, row.exchange
+    parts, exchange = row.play.scenario.parts, row.exchange
     answer = Intent("".join(_texts(parts, ReasoningPart)), "".join(_texts(parts, TextPart)), tuple(_calls(parts)))
     kind = next((value for name, value in exchange.headers if name == "content-type"), "application/json")
-    scenario = row.played.scenario
+    scenario = row.play.scenario
     return Story(
         row.dialect.model, scenario.title, (answer, *((Intent(text=AFTERWARDS),) if answer.calls else ())),
-        tuple(DeclaredTool(tool) for tool in TOOLS), prompt=scenario.prompt, max_tokens=row.played.budget,
+        tuple(DeclaredTool(tool) for tool in TOOLS), prompt=scenario.prompt, max_tokens=row.play.budget,
         first=FirstAnswer(exchange.response.http_status or 200, kind, row.pieces),
     )
 

@@ -245,9 +245,9 @@ def _gone(holder: dict[str, Any], key: str) -> None:
 
 def _as_quirk(quirk: frames.Quirk) -> Change:
     def each(draft: Draft, value: Any) -> Draft:
-        if draft.played is None:
+        if draft.play is None:
             return draft
-        return replace(draft, frames=tuple(apply_quirks(list(draft.frames), (quirk,), draft.played)))
+        return replace(draft, frames=tuple(apply_quirks(list(draft.frames), (quirk,), draft.play)))
 
     return each
 

@@ -371,7 +371,7 @@ class Draft:
     event: Moment | None = None
     """What else ends the answer, after `at` tokens; None: at its end."""
     at: int | None = None
-    played: PlayedScenario | None = None
+    play: PlayedScenario | None = None
     """How far it came."""
     spelling: Spelling | None = None
     """What is said about the end."""

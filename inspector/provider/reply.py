@@ -60,7 +60,7 @@ class Reply:
     refusal: Reply | None = None
     place: StoryPlace = field(default_factory=StoryPlace)
     segment: int = 0
-    ended: Moment | None = None
+    end: Moment | None = None
     """How the answer truly ended; None for an error."""
     tokens: int = 0
     faults: tuple[str, ...] = ()
@@ -238,7 +238,7 @@ def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
     if string is not None and played.moment is Moment.ENDED and spelling is not None and says.stop_string_word:
         native = {says.stopped_field: string} if says.stopped_field else {}
         spelling = replace(spelling, raw=says.stop_string_word, native=native)
-    return replace(draft, played=played, spelling=spelling, manner=manner)
+    return replace(draft, play=played, spelling=spelling, manner=manner)
 
 
 def _mark(story: Story, draft: Draft, play: PlayedScenario, number: int) -> PlaceMark:
@@ -260,7 +260,7 @@ def request_tokens(request: Request) -> int:
 
 
 def _written(draft: Draft) -> Draft:
-    played, spelling = draft.played, draft.spelling
+    played, spelling = draft.play, draft.spelling
     if played is None:
         return draft
     if spelling is None and played.moment is Moment.FAILED:
@@ -280,7 +280,7 @@ def _reply(draft: Draft, number: int, faults: tuple[PlacedFault, ...]) -> Reply:
     headers = {"content-type": wire(draft.api).stream_type if draft.streams else frames.JSON, **draft.headers}
     made = Reply(
         draft.status, headers, draft.frames, draft.sending, place=draft.place, segment=number,
-        ended=draft.played.moment if draft.played else None, tokens=draft.played.cut.tokens if draft.played else 0,
+        end=draft.play.moment if draft.play else None, tokens=draft.play.cut.tokens if draft.play else 0,
         faults=tuple(fault.name for fault in faults),
     )
     if draft.refusal is None:

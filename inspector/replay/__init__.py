@@ -98,7 +98,7 @@ class Replay:
         policy = settings.belief
         if settings.limits is step.turn.limits and policy is step.turn.policy:
             return step
-        path = self.case.loaded.exchanges[self.turns[self.turn_at(index)].record.links[0].index].path
+        path = self.case.recording.exchanges[self.turns[self.turn_at(index)].record.links[0].index].path
         limits = limits_for(self.case, path, settings)
         return step._replace(turn=step.turn._replace(limits=limits, policy=policy))
 
@@ -113,11 +113,11 @@ def replay(case: Case, settings: Settings | None = None, before: Replay | None =
     case = case_as_profile(case, settings.profile)
     turns: list[TurnRun] = []
     first = 0
-    again = any(exchange.again for exchange in case.loaded.exchanges)
+    again = any(exchange.again for exchange in case.recording.exchanges)
     if before is not None and before.settings == settings:
         turns += before.turns[: _same_turns(before, case)]
         first = turns[-1].end if turns else 0
-    for record in case.loaded.turns[len(turns) :]:
+    for record in case.recording.turns[len(turns) :]:
         links = seen_by_loop(case, record) if again else record.links
         turns.append(place_steps(record, tuple(play_runs(case, record, links, settings)), first))
         first = turns[-1].end
@@ -127,19 +127,19 @@ def replay(case: Case, settings: Settings | None = None, before: Replay | None =
 def _same_turns(before: Replay, case: Case) -> int:
     """How many turns at the beginning are the same as in another case: their answers, how they were judged."""
     old = before.case
-    exchanges = case.loaded.exchanges
-    same = common_beginning(old.loaded.exchanges, exchanges)
-    if (old.brought, old.end_causes) != (case.brought, case.end_causes):
+    exchanges = case.recording.exchanges
+    same = common_beginning(old.recording.exchanges, exchanges)
+    if (old.limits_by_path, old.end_causes) != (case.limits_by_path, case.end_causes):
         return 0
     cancels = {place for place, _ in old.cancels.items() ^ case.cancels.items()}
     changed: set[int] = set()
-    if cancels or old.judged[:same] != case.judged[:same]:
+    if cancels or old.judgements[:same] != case.judgements[:same]:
         changed = {number for number, each in enumerate(exchanges[:same])
-                   if old.judged[number] != case.judged[number] or (each.path, each.entry) in cancels}
-    for number, (turn, record) in enumerate(zip(before.turns, case.loaded.turns, strict=False)):
+                   if old.judgements[number] != case.judgements[number] or (each.path, each.entry) in cancels}
+    for number, (turn, record) in enumerate(zip(before.turns, case.recording.turns, strict=False)):
         if turn.record != record or any(link.index >= same or link.index in changed for link in record.links):
             return number
-    return min(len(before.turns), len(case.loaded.turns))
+    return min(len(before.turns), len(case.recording.turns))
 
 
 def join_runs(
@@ -183,7 +183,7 @@ def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[St
 def count_used(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, steps: Sequence[Step]) -> int:
     """The number of recorded answers that a run over `links` used; at least one, so that replays end."""
     if _recuts(steps[-1]):
-        return reach(case, links, max(1, _simulated(case, record, links, settings).reached(steps[-1].turn)))
+        return reach(case, links, max(1, _simulated(case, record, links, settings).answers_used(steps[-1].turn)))
     return reach(case, links, max(1, sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in steps])))
 
 
@@ -198,7 +198,7 @@ def plan_of(
 ) -> tuple[Request, Plan]:
     """The first request and the plan of run `number` of a turn, which begins with this exchange. `live`: it is about to
     be asked."""
-    opening = case.loaded.exchanges[link.index]
+    opening = case.recording.exchanges[link.index]
     request = opening.request or Request(opening.api, model=opening.response.model)
     wanted, bound_by = settings.max_tokens, None
     live = live or record.live_run is not None
@@ -269,7 +269,7 @@ def resume_step(step: Step, request: Request, plan: Plan) -> Step:
 
 def first_cap(case: Case, record: TurnRecord) -> int | None:
     """The recorded output cap of a turn's first request."""
-    request = case.loaded.exchanges[record.links[0].index].request
+    request = case.recording.exchanges[record.links[0].index].request
     return request.max_tokens if request else None
 
 
@@ -283,4 +283,4 @@ def _simulated(case: Case, record: TurnRecord, links: Sequence[Link], settings: 
 
     changed = budget_changed(case, record, settings)
     recorded = source_of(case, record, links)
-    return simulated_source(recorded, case.loaded.exchanges, case.measures, judge_response, changed)
+    return simulated_source(recorded, case.recording.exchanges, case.measures, judge_response, changed)

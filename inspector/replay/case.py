@@ -53,11 +53,11 @@ class BranchAnswers:
 class Case:
     """A recording with each response judged; all replays share it."""
 
-    loaded: Loaded
-    judged: tuple[Judgement, ...]
+    recording: Loaded
+    judgements: tuple[Judgement, ...]
     verdicts: tuple[tuple[Verdict, ...], ...]
     """The gate's verdicts on the calls of each response, under the strict reading."""
-    brought: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    limits_by_path: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Limits that session files were recorded under, by path."""
     measures: dict[int, TokenMeasure] = field(default_factory=dict)
     """The tokens of responses that a simulation had to cut, by index: they are the same for every budget."""
@@ -88,8 +88,9 @@ def open_case(recording: Loaded, before: Case | None = None) -> Case:
     cancels = {(given.path, act.entry): act.value
                for given in recording.inputs for act in given.acts if act.kind == "cancel"}
     known = before if before is not None and _given_up(before.cancels) == _given_up(cancels) else None
-    same = common_beginning(known.loaded.exchanges, recording.exchanges) if known else 0
-    judged = (*(known.judged[:same] if known else ()), *(_judged(each, cancels) for each in recording.exchanges[same:]))
+    same = common_beginning(known.recording.exchanges, recording.exchanges) if known else 0
+    judged = (*(known.judgements[:same] if known else ()),
+              *(_judged(each, cancels) for each in recording.exchanges[same:]))
     verdicts = (*(known.verdicts[:same] if known else ()),
                 *map(gate_exchange, recording.exchanges[same:], judged[same:]))
     unasked = {given.path: why for given in recording.inputs if (why := _unasked(given))}
@@ -125,9 +126,10 @@ def limits_for(case: Case, path: str, settings: Settings) -> Limits:
     Raises:
         CallerError: the session file holds a limit that does not exist or is out of range.
     """
-    if path not in case.brought:
+    if path not in case.limits_by_path:
         return settings.limits
-    return settings.limits.with_values({n: v for n, v in case.brought[path].items() if n not in settings.explicit})
+    recorded = case.limits_by_path[path]
+    return settings.limits.with_values({n: v for n, v in recorded.items() if n not in settings.explicit})
 
 
 def judge_exchange(exchange: Exchange) -> Judgement:
@@ -166,7 +168,7 @@ def case_as_profile(case: Case, profile: str | None) -> Case:
         return root
     made = root.by_profile.get(profile)
     if made is None:
-        exchanges = tuple(spoken_by(exchange, profile) for exchange in root.loaded.exchanges)
+        exchanges = tuple(spoken_by(exchange, profile) for exchange in root.recording.exchanges)
         made = _beside(root, exchanges)
         root.by_profile[profile] = made
     return made
@@ -174,13 +176,13 @@ def case_as_profile(case: Case, profile: str | None) -> Case:
 
 def _beside(root: Case, exchanges: tuple[Exchange, ...]) -> Case:
     """The case with other exchanges in the same places; those that are the same are not judged again."""
-    judged, verdicts = list(root.judged), list(root.verdicts)
-    for index, (old, new) in enumerate(zip(root.loaded.exchanges, exchanges, strict=True)):
+    judged, verdicts = list(root.judgements), list(root.verdicts)
+    for index, (old, new) in enumerate(zip(root.recording.exchanges, exchanges, strict=True)):
         if old is not new:
             judged[index] = _judged(new, root.cancels)
             verdicts[index] = gate_exchange(new, judged[index])
-    loaded = replace(root.loaded, exchanges=exchanges)
-    return Case(loaded, tuple(judged), tuple(verdicts), root.brought, root=root, live_runs=root.live_runs,
+    loaded = replace(root.recording, exchanges=exchanges)
+    return Case(loaded, tuple(judged), tuple(verdicts), root.limits_by_path, root=root, live_runs=root.live_runs,
                 silent=root.silent, cancels=root.cancels)
 
 
@@ -201,7 +203,7 @@ TURN_PLACES: Mapping[RequestPlace, TurnPlace] = {place: act for act, place in RE
 
 def seen_by_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
     """The exchanges of a turn as its loop saw them: of a repeated request only the last attempt."""
-    exchanges = case.loaded.exchanges
+    exchanges = case.recording.exchanges
     found: list[Link] = []
     for link in record.links:
         if found and exchanges[link.index].again:
@@ -250,7 +252,7 @@ def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
         if position:
             counts[place] += 1
         if link.place is TurnPlace.TOOL_RESULT and position:
-            results[counts[RequestPlace.REQUEST] - 1] = results_in(case.loaded.exchanges[link.index])
+            results[counts[RequestPlace.REQUEST] - 1] = results_in(case.recording.exchanges[link.index])
         answers.append((place, counts[place], _answer(case, link, position)))
     if record.live_run is None:
         cancelled = bool(case.cancels) and _cancelled_after(case, last)
@@ -267,26 +269,26 @@ LIVE = "asked live"
 
 def _after(case: Case, link: Link) -> NotRecorded:
     """What follows the last exchange of a file: nothing, for the reason that its recorder gave."""
-    last = case.loaded.exchanges[link.index]
+    last = case.recording.exchanges[link.index]
     why = case.end_causes.get(last.path, "")
-    if why and any(each.path == last.path and each.entry > last.entry for each in case.loaded.exchanges):
+    if why and any(each.path == last.path and each.entry > last.entry for each in case.recording.exchanges):
         why = ""
     return NotRecorded(why)
 
 
 def _cancelled_after(case: Case, link: Link) -> bool:
-    last = case.loaded.exchanges[link.index]
+    last = case.recording.exchanges[link.index]
     return case.cancels.get((last.path, last.entry)) is True
 
 
 def _answer(case: Case, link: Link, position: int) -> ProviderResponse:
     answer = _as_asked(case, link, position)
-    return replace(answer, synthetic=True) if case.loaded.exchanges[link.index].simulated else answer
+    return replace(answer, synthetic=True) if case.recording.exchanges[link.index].simulated else answer
 
 
 def _as_asked(case: Case, link: Link, position: int) -> ProviderResponse:
-    exchange = case.loaded.exchanges[link.index]
-    judged = case.judged[link.index]
+    exchange = case.recording.exchanges[link.index]
+    judged = case.judgements[link.index]
     if link.why == LIVE:
         return ProviderResponse(exchange.response, judged, link.index, verdicts=case.verdicts[link.index], live=True)
     if position == 0 or link.place not in _ASKED_ON:
@@ -311,7 +313,7 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
     """The recorded agent's method of continuation, and the white space that it stripped from a prefill."""
     if link.place is TurnPlace.REPAIR:
         return Method.REPAIR, ""
-    exchange = case.loaded.exchanges[link.index]
+    exchange = case.recording.exchanges[link.index]
     if link.place is TurnPlace.RESUME:
         fetched = exchange.request_json is None and wire(exchange.api).polls
         return Method.POLL if fetched else Method.ECHO, ""
@@ -322,7 +324,7 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
         return Method.NUDGE, ""
     if last.role is not Role.ASSISTANT or link.parent is None:
         return Method.HINT, ""
-    before = case.loaded.exchanges[link.parent].response.text or ""
+    before = case.recording.exchanges[link.parent].response.text or ""
     sent = last.text
     kept = before[len(before.rstrip()) :]
     return Method.PREFILL, kept if kept and sent == sent.rstrip() else ""
@@ -330,12 +332,12 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
 
 def _last_message(case: Case, link: Link) -> Message:
     """The message that ends a request; of a prompt what stands behind the answer before, or that answer itself."""
-    exchange = case.loaded.exchanges[link.index]
+    exchange = case.recording.exchanges[link.index]
     messages = exchange.request.messages if exchange.request else ()
     last = messages[-1] if messages else Message(Role.USER, ())
     if link.parent is None or wire(exchange.api).history != "prompt":
         return last
-    said = (case.loaded.exchanges[link.parent].response.text or "").rstrip()
+    said = (case.recording.exchanges[link.parent].response.text or "").rstrip()
     if not said or said not in last.text:
         return last
     behind = last.text.rpartition(said)[2].strip()

@@ -48,7 +48,7 @@ def turn_inputs(case: Case, record: TurnRecord) -> list[TurnInput]:
     """All inputs of a turn, in order: the texts of its first request, then the results of its calls."""
     found: list[TurnInput] = []
     for position, link in enumerate(seen_by_loop(case, record)):
-        request = case.loaded.exchanges[link.index].request
+        request = case.recording.exchanges[link.index].request
         if request is None or (position and link.place is not TurnPlace.TOOL_RESULT):
             continue
         names = {call.id: call.name for message in request.messages for call in message.tool_calls}
@@ -170,7 +170,7 @@ def round_of(links: Sequence[Link], exchange: int) -> int | None:
 
 def _among_results(case: Case, change: TurnInput) -> int:
     """The place of a result among all results of its request."""
-    request = case.loaded.exchanges[change.exchange].request
+    request = case.recording.exchanges[change.exchange].request
     messages = request.messages if request is not None else ()
     before = [part for message in messages[_fresh(messages) : change.message] for part in message.results]
     own = messages[change.message].parts[: change.place]

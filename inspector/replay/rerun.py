@@ -150,7 +150,7 @@ def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -
     if not heard.exchanges:
         raise CallerError(f"live={settings.live}: its recording holds no request")
     start = start_of(parent, since)
-    offset = len(case.loaded.exchanges)
+    offset = len(case.recording.exchanges)
     links = tuple(_links(heard, offset, start))
     record = start.turn.record
     kept = (*start.earlier, *start.prefix)
@@ -176,14 +176,14 @@ def _with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: str |
     exchanges = answers.exchanges if profile is None else tuple(spoken_by(each, profile) for each in answers.exchanges)
     judged = tuple(judge_exchange(each) for each in exchanges)
     verdicts = tuple(gate_exchange(each, reading) for each, reading in zip(exchanges, judged, strict=True))
-    offset = len(case.loaded.exchanges)
+    offset = len(case.recording.exchanges)
     links = (*record.remainder, *record.links)
-    opened = case.loaded.exchanges[links[0].index].path if links else ""
-    brought = {exchanges[0].path: case.brought[opened]} if opened in case.brought else {}
+    opened = case.recording.exchanges[links[0].index].path if links else ""
+    brought = {exchanges[0].path: case.limits_by_path[opened]} if opened in case.limits_by_path else {}
     return Case(
-        replace(case.loaded, exchanges=(*case.loaded.exchanges, *exchanges), conversations=tuple(
-            _changed(each, record) for each in case.loaded.conversations)),
-        (*case.judged, *judged), (*case.verdicts, *verdicts), {**case.brought, **brought}, case.measures,
+        replace(case.recording, exchanges=(*case.recording.exchanges, *exchanges), conversations=tuple(
+            _changed(each, record) for each in case.recording.conversations)),
+        (*case.judgements, *judged), (*case.verdicts, *verdicts), {**case.limits_by_path, **brought}, case.measures,
         None if root is None else _with(root, answers, record, None), {}, case.live_runs,
         case.silent | {offset + position for position in answers.silent},
     )
@@ -252,12 +252,12 @@ def case_since(parent: Replay, profile: str | None, since: int) -> Case:
         return parent.case
     old = parent.case
     earlier = {step.response for step in parent.trace.steps[:since]}
-    kept = [index in earlier for index in range(len(case.judged))]
+    kept = [index in earlier for index in range(len(case.judgements))]
     return Case(
-        replace(case.loaded, exchanges=_either(kept, old.loaded.exchanges, case.loaded.exchanges)),
-        _either(kept, old.judged, case.judged),
+        replace(case.recording, exchanges=_either(kept, old.recording.exchanges, case.recording.exchanges)),
+        _either(kept, old.judgements, case.judgements),
         _either(kept, old.verdicts, case.verdicts),
-        case.brought,
+        case.limits_by_path,
         root=case.root or case,
         live_runs=case.live_runs,
         silent=case.silent,

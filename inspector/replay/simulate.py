@@ -57,7 +57,7 @@ RULE = "simulated.recut"
 class SimulatedTurn:
     """A recorded turn as a source that answers at other budgets. Its recorded answers carry their index."""
 
-    recorded: RecordedSource
+    source: RecordedSource
     measure: Callable[[int], TokenMeasure]
     """The tokens of the recorded answer at a position; asked only for answers that a budget changes."""
     judge: Callable[[ChatResponse, Request], Judgement]
@@ -81,14 +81,14 @@ class SimulatedTurn:
             if first is None:
                 return NotRecorded()
             if send.place in FRESH and self._stands(first, send.max_tokens):
-                return self.recorded.answers[first][2]
+                return self.source.answers[first][2]
             return self._simulated(send, turn, self._of(first))
-        answer = self.recorded.respond(send, turn)
+        answer = self.source.respond(send, turn)
         position = turn.spend.requests - 1
         if isinstance(answer, ProviderResponse):
             if self._stands(position, send.max_tokens):
                 return answer
-            return self._simulated(send, turn, self._of(opening(self.recorded.answers, position)))
+            return self._simulated(send, turn, self._of(opening(self.source.answers, position)))
         first = self._by_key(turn)
         if first is None:
             return answer
@@ -99,13 +99,13 @@ class SimulatedTurn:
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results recorded for this round: the calls are those of the recording."""
-        return self.recorded.run_tools(effect, turn)
+        return self.source.run_tools(effect, turn)
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: the next recorded turn is a turn of its own."""
         return ()
 
-    def reached(self, turn: Turn) -> int:
+    def answers_used(self, turn: Turn) -> int:
         """How many recorded answers a run with this end has used, unchanged or cut again."""
         keys = self._keys()
         return sum(key <= (turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries) for key in keys)
@@ -116,7 +116,7 @@ class SimulatedTurn:
         """For every recorded answer, the rounds of tools, the resumptions and the retries of nothing before it."""
         found: list[tuple[int, int, int]] = []
         rounds = resumes = nudges = 0
-        for place, ordinal, _ in self.recorded.answers:
+        for place, ordinal, _ in self.source.answers:
             rounds = ordinal if place is RequestPlace.REQUEST else rounds
             resumes = ordinal if place is RequestPlace.RESUME else resumes
             nudges = ordinal if place is RequestPlace.NUDGE else nudges
@@ -130,7 +130,7 @@ class SimulatedTurn:
 
     def _of(self, first: int) -> KnownOutput:
         if first not in self._known:
-            known = known_output(self.recorded.answers, first, self.measure)
+            known = known_output(self.source.answers, first, self.measure)
             last = first + len(known.after) - 1
             self._known[first] = replace(known, whole=known.whole and not self._surely_cut(last))
         return self._known[first]
@@ -139,7 +139,7 @@ class SimulatedTurn:
         """Whether an answer is as it was under this cap."""
         if not self.budget_changed:
             return True
-        answer = self.recorded.answers[position][2]
+        answer = self.source.answers[position][2]
         believed = answer.response.usage if impossible(answer.response) is None else None
         used = under_cap(believed, self.thinking_counts)
         if is_cut(answer) or self._surely_cut(position):
@@ -150,7 +150,7 @@ class SimulatedTurn:
 
     def _said(self, turn: Turn, output: KnownOutput) -> int:
         """Characters of the known text that this turn has already."""
-        positions = {answer[2].index: place for place, answer in enumerate(self.recorded.answers)}
+        positions = {answer[2].index: place for place, answer in enumerate(self.source.answers)}
         text, said = output.text, 0
         for segment in _round(turn):
             if segment.response is None:
@@ -170,7 +170,7 @@ class SimulatedTurn:
         if taken is None:
             return NotRecorded()
         parts = _asked(taken.parts, _prefix(output.text, said, send), quotes=bool(send.anchor) and taken.ended)
-        usage = _usage(output, taken, self.recorded.answers[output.first][2].response if fresh else None)
+        usage = _usage(output, taken, self.source.answers[output.first][2].response if fresh else None)
         made = self._encoded(output.last, parts, taken.ended, usage)
         if made is None:
             return NotRecorded()
@@ -211,21 +211,21 @@ class SimulatedTurn:
     def _cut(self, api: str) -> StopReason:
         """How a budget cut is told: as this recording has it, also by no word at all, or by one that says that the
         answer is finished; as the server is known to tell it; else by the format's first word."""
-        own = [place for place, answer in enumerate(self.recorded.answers) if answer[2].response.api == api]
+        own = [place for place, answer in enumerate(self.source.answers) if answer[2].response.api == api]
         for place in own:
-            answer = self.recorded.answers[place][2]
+            answer = self.source.answers[place][2]
             stop = answer.response.stop_reason
             if stop.normalized is Stop.MAX_TOKENS and stop.raw and stop.detail is None:
                 return StopReason(Stop.MAX_TOKENS, stop.raw)
             if answer.judgement.cap_reached and not stop.raw:
                 return INTERRUPTED
-        lies = (self.recorded.answers[place][2].response.stop_reason.raw for place in own if self._ends_at_cap(place))
+        lies = (self.source.answers[place][2].response.stop_reason.raw for place in own if self._ends_at_cap(place))
         word = next(lies, self.word_at_cap)
         return StopReason(Stop.MAX_TOKENS, cut_word(api)) if word is None else StopReason(Stop.END_TURN, word)
 
     def _ends_at_cap(self, position: int) -> bool:
         """Whether a recorded answer took exactly the tokens of its cap and ends with an end-of-turn word."""
-        response = self.recorded.answers[position][2].response
+        response = self.source.answers[position][2].response
         if response.stop_reason.normalized is not Stop.END_TURN or not response.stop_reason.raw:
             return False
         believed = None if response.other_choices or impossible(response) is not None else response.usage
@@ -234,7 +234,7 @@ class SimulatedTurn:
 
     def _surely_cut(self, position: int) -> bool:
         """Whether it is known of the server that an answer which ends so was cut."""
-        word = self.recorded.answers[position][2].response.stop_reason.raw
+        word = self.source.answers[position][2].response.stop_reason.raw
         return self.word_at_cap is not None and word == self.word_at_cap and self._ends_at_cap(position)
 
 

@@ -156,10 +156,10 @@ def _turn(
         if how:
             yield f"  {'run it' if verdict.advice.set is not None else 'ask live'}: {one_line(how)}"
     yield f"  our machine: {' > '.join(_path(view, turn))}"
-    spent = turn.ended.spend
+    spent = turn.final_turn.spend
     yield f"  ends in {turn.final_state.value}, {turn.terminal}; continuations {spent.continuations}; {output(spent)}"
-    if turn.ended.notice:
-        yield f"  notice: {one_line(turn.ended.notice)}"
+    if turn.final_turn.notice:
+        yield f"  notice: {one_line(turn.final_turn.notice)}"
     times = turn_times(view, turn)
     took = "" if times is None else took_phrase(times)
     if took:
@@ -173,13 +173,13 @@ def _turn(
     for index in indices:
         for where, words in view.responses[index].handovers:
             yield f"  seam inside response {index} at character {where}: fallback, {one_line(words)}"
-    for seam in turn.merged.seams:
+    for seam in turn.joined_text.seams:
         left_out = [text for text in (seam.cut, *(text for _, text in seam.removals)) if text]
         cut = f", left out {' and '.join(repr(one_line(text, 60)) for text in left_out)}" if left_out else ""
         yield f"  seam before segment {seam.index + 1} at character {seam.at}: {seam.why}{cut}"
-    if turn.merged.text:
+    if turn.joined_text.text:
         yield "  merged text:"
-        yield from (f"    {line}" for line in inert(turn.merged.text).split("\n"))
+        yield from (f"    {line}" for line in inert(turn.joined_text.text).split("\n"))
 
 
 def _deciding_bytes(view: View, turn: TurnFacts) -> Iterator[str]:
@@ -198,10 +198,10 @@ def _path(view: View, turn: TurnFacts) -> list[str]:
 
 
 def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator[str]:
-    exchange, stop = facts.exchange, facts.judged.stop
+    exchange, stop = facts.exchange, facts.judgement.stop
     raw = "absent" if stop.raw is None else f'"{one_line(stop.raw)}"'
     detail = f" ({one_line(stop.detail)})" if stop.detail else ""
-    mapped = facts.judged.mapped.normalized.value
+    mapped = facts.judgement.mapped.normalized.value
     way = stop.normalized.value if mapped == stop.normalized.value else f"{mapped} > {stop.normalized.value}"
     where = f"{one_line(exchange.path)} entry {exchange.entry}"
     yield f"  {facts.name} ({where}): {exchange.api}, raw {raw} > {way}{detail}"
@@ -225,7 +225,7 @@ def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator
         yield f"    call {name}: {verdict.admission.value.upper()}, {one_line(verdict.why)}"
         if verdict.admission is not Admission.READY:
             yield f"      received: {received}"
-            taken = taken or stances(facts.exchange, facts.judged, facts.verdicts)
+            taken = taken or stances(facts.exchange, facts.judgement, facts.verdicts)
             said = names_by_fate(opinions_of(taken, verdict))
             yield "      policies: " + "; ".join(f"{SAYS[fate]}: {', '.join(names)}" for fate, names in said)
     state = facts.state.value if facts.state else "not reached"

@@ -71,7 +71,7 @@ def _made(facts: ResponseFacts) -> dict[str, Any]:
 
 
 def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]:
-    exchange, response, stop = facts.exchange, facts.exchange.response, facts.judged.stop
+    exchange, response, stop = facts.exchange, facts.exchange.response, facts.judgement.stop
     usage = response.usage
     return {
         "path": exchange.path,
@@ -83,7 +83,7 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
         "streaming": response.streaming,
         "http_status": response.http_status,
         "raw_stop_reason": response.raw_stop_reason,
-        "mapped_stop_reason": facts.judged.mapped.normalized.value,
+        "mapped_stop_reason": facts.judgement.mapped.normalized.value,
         "stop_reason": stop.normalized.value,
         "stop_detail": stop.detail,
         "evidence": [_evidence(seen) for seen in (*exchange.profile_evidence, *facts.evidence)],
@@ -157,12 +157,12 @@ def _turn_values(view: View, turn: TurnFacts) -> dict[str, Any]:
         "responses": list(turn.responses),
         "final_state": turn.final_state.value,
         "terminal_reason": turn.terminal,
-        "merged_text": turn.merged.text,
-        "continuations": turn.ended.spend.continuations,
-        "requests": turn.ended.spend.requests,
-        "output_tokens": turn.ended.spend.output_tokens,
-        "continuation_tokens": turn.ended.spend.continuation_tokens,
-        "notice": turn.ended.notice,
+        "merged_text": turn.joined_text.text,
+        "continuations": turn.final_turn.spend.continuations,
+        "requests": turn.final_turn.spend.requests,
+        "output_tokens": turn.final_turn.spend.output_tokens,
+        "continuation_tokens": turn.final_turn.spend.continuation_tokens,
+        "notice": turn.final_turn.notice,
         "verdict": _verdict(turn.verdict),
         **({"times": {name: value for name, value in known.items() if value is not None}} if known else {}),
         **_cost_of(turn_cost(view, turn), view.prices),

@@ -36,7 +36,7 @@ class ResponseFacts:
 
     index: int
     exchange: Exchange
-    judged: Judgement
+    judgement: Judgement
     verdicts: tuple[Verdict, ...]
     link: Link
     turn: str
@@ -56,7 +56,7 @@ class ResponseFacts:
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The evidence of the effective reason, each rule with its bytes, if known."""
-        return provenance.evidence(self.exchange, self.judged.stop.evidence)
+        return provenance.evidence(self.exchange, self.judgement.stop.evidence)
 
     @property
     def handovers(self) -> Sequence[tuple[int, str]]:
@@ -103,11 +103,11 @@ class TurnFacts:
     run: TurnRun
     conversation: str
     responses: tuple[int, ...]
-    ended: Turn
+    final_turn: Turn
     """The turn as our machine left it."""
     final_state: State
     """Where it was decided (`Turn.outcome`)."""
-    merged: JoinedText
+    joined_text: JoinedText
     verdict: TurnVerdict
     findings: tuple[ReportedFinding, ...] = ()
     """The findings of this turn."""
@@ -120,12 +120,12 @@ class TurnFacts:
     @property
     def terminal(self) -> str:
         """The terminal reason of the turn."""
-        return self.ended.terminal or ""
+        return self.final_turn.terminal or ""
 
     @property
     def segments(self) -> int:
         """The number of responses in the turn's answers."""
-        return sum(len(answer) for answer in self.ended.answers)
+        return sum(len(answer) for answer in self.final_turn.answers)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -232,7 +232,7 @@ def _same_turns(replay: Replay, before: View) -> int:
 
 def _view(replay: Replay, responses: tuple[ResponseFacts, ...], turns: Sequence[TurnFacts]) -> View:
     noted = tuple(chain.from_iterable([turn.findings for turn in turns]))
-    return View(replay, replay.case.loaded.inputs, responses, tuple(turns), noted)
+    return View(replay, replay.case.recording.inputs, responses, tuple(turns), noted)
 
 
 def _parents(replay: Replay) -> set[int | None]:
@@ -296,8 +296,9 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
         after = steps[index + 1] if index + 1 < run.end else steps[index]
         segments = steps[index].turn.answers[-1]
         found[link.index] = ResponseFacts(
-            link.index, case.loaded.exchanges[link.index], case.judged[link.index], case.verdicts[link.index], link,
-            run.record.id, max(1, len(segments)), after.state if after.previous_state is State.EVALUATE_STOP else None,
+            link.index, case.recording.exchanges[link.index], case.judgements[link.index],
+            case.verdicts[link.index], link, run.record.id, max(1, len(segments)),
+            after.state if after.previous_state is State.EVALUATE_STOP else None,
             NEVER if link.why == LIVE else _next(links, links.index(link), last, case.verdicts[link.index]), index,
             live=link.why == LIVE,
         )
@@ -380,7 +381,7 @@ def _simulated(view: View, at: int) -> ResponseFacts:
     assert before is not None  # noqa: S101 - and something was asked before it
     turn = view.turn_of(at)
     after = view.steps[at + 1] if at + 1 < turn.run.end else step
-    opening = view.replay.case.loaded.exchanges[turn.responses[0]]
+    opening = view.replay.case.recording.exchanges[turn.responses[0]]
     link = Link(UNRECORDED, place_of(before), before.last_send.ordinal if before.last_send else 0, why_of(event.recut))
     return ResponseFacts(
         UNRECORDED, exchange_of(opening, event, before), seen.judgement, seen.verdicts, link, turn.id,

@@ -85,7 +85,7 @@ def recorded_findings(
     case: Case, findings: Sequence[Sequence[ReportedFinding]] = (),
 ) -> list[tuple[ReportedFinding, ...]]:
     """The findings of the recording for the turns after those already examined, in order."""
-    exchanges, records = case.loaded.exchanges, case.loaded.turns[len(findings) :]
+    exchanges, records = case.recording.exchanges, case.recording.turns[len(findings) :]
     unknown = {_unknown_word(exchanges[each.response]) for noted in findings for each in noted
                if each.finding.rule == UNKNOWN_WORD and each.response is not None}
     children = _followers(records)
@@ -95,7 +95,7 @@ def recorded_findings(
         noted: list[ReportedFinding] = []
         for link in record.links:
             noted.extend(_of_response(case, link, record.id, unknown))
-            exchange = case.loaded.exchanges[link.index]
+            exchange = case.recording.exchanges[link.index]
             after = late.get((exchange.path, exchange.entry), ())
             noted.extend(_ran(case, link.index, children.get(link.index, ()), after, record.id))
         noted.extend(_taken(case, record, children))
@@ -105,7 +105,7 @@ def recorded_findings(
 
 def touched_since(old: Case, new: Case) -> set[int]:
     """The responses that a later reading may have changed: by a new request, or by a tool's result."""
-    before, after = old.loaded.turns, new.loaded.turns
+    before, after = old.recording.turns, new.recording.turns
     pairs = zip(before, after, strict=False)
     same = next((number for number, (one, other) in enumerate(pairs) if one != other), min(len(before), len(after)))
     others = (link.parent for turn in (*before[same:], *after[same:]) for link in turn.links)
@@ -113,7 +113,7 @@ def touched_since(old: Case, new: Case) -> set[int]:
     results = _late_answers(old), _late_answers(new)
     late = {place for place in {*results[0], *results[1]} if results[0].get(place) != results[1].get(place)}
     if late:
-        found.update(index for index, each in enumerate(new.loaded.exchanges) if (each.path, each.entry) in late)
+        found.update(index for index, each in enumerate(new.recording.exchanges) if (each.path, each.entry) in late)
     return found
 
 
@@ -136,7 +136,7 @@ def _unknown_word(exchange: Exchange) -> tuple[str, str, str]:
 
 
 def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str, str]]) -> Iterable[ReportedFinding]:
-    exchange, judged = case.loaded.exchanges[link.index], case.judged[link.index]
+    exchange, judged = case.recording.exchanges[link.index], case.judgements[link.index]
     for finding in (*exchange.response.findings, *judged.findings):
         if finding.rule == UNKNOWN_WORD:
             word = _unknown_word(exchange)
@@ -172,7 +172,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
 def _late_answers(case: Case) -> dict[tuple[str, int | None], list[ToolResultPart]]:
     """Exchange -> the results that were recorded by themselves, beside any request that carried them."""
     found: dict[tuple[str, int | None], list[ToolResultPart]] = {}
-    for given in case.loaded.inputs:
+    for given in case.recording.inputs:
         for answer in given.answers:
             found.setdefault((given.path, answer.entry), []).append(answer.result)
     return found
@@ -182,7 +182,7 @@ def _ran(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart], turn: str
 ) -> Iterable[ReportedFinding]:
     """What the recorded agent made of a held call: it ran it where a result that is not an error answers it."""
-    stop = case.judged[index].stop
+    stop = case.judgements[index].stop
     for verdict, answer, child in _answered(case, index, children, late):
         where = f"request of response {child}" if child is not None else "recording"
         name = verdict.call.name or "without a name"
@@ -195,7 +195,7 @@ def _ran(
         elif is_unrecorded(stop):
             message = f"the recorded agent ran {name} ({where}); how the answer ended was not recorded"
             finding = Finding("agent.ran_call_of_unseen_end", Severity.WARNING, message, At(ExchangePart.REQUEST))
-        elif not shows_cut(case.judged[index], verdict):
+        elif not shows_cut(case.judgements[index], verdict):
             message = f"the recorded agent ran {name} ({where}), which is held here: {verdict.why}; nothing shows a cut"
             finding = Finding(RAN_UNPROVEN, Severity.WARNING, message, At(ExchangePart.REQUEST))
         else:
@@ -223,7 +223,7 @@ def _answered(
     waiting = list(enumerate(held_calls(case.verdicts[index])))
     found: list[tuple[int, Verdict, ToolResultPart, int | None]] = []
     for child in children:
-        results = results_in(case.loaded.exchanges[child.index]) if waiting and _goes_on(case, index, child) else ()
+        results = results_in(case.recording.exchanges[child.index]) if waiting and _goes_on(case, index, child) else ()
         if not results:
             continue
         for position, verdict in list(waiting):
@@ -240,7 +240,7 @@ def _answered(
 
 def _goes_on(case: Case, index: int, child: Link) -> bool:
     """Whether a request says more than the one that was answered: the results in the same one again are older."""
-    before, after = case.loaded.exchanges[index].request, case.loaded.exchanges[child.index].request
+    before, after = case.recording.exchanges[index].request, case.recording.exchanges[child.index].request
     if before is None or after is None:
         return False
     return bool(after.previous_id) or _said(after) > _said(before)
@@ -277,7 +277,7 @@ def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPar
 
 def _taken(case: Case, record: TurnRecord, children: Mapping[int, Sequence[Link]]) -> Iterable[ReportedFinding]:
     last = record.links[-1].index
-    word = case.judged[last].stop.normalized
+    word = case.judgements[last].stop.normalized
     after = [child for child in children.get(last, ()) if child.place is TurnPlace.REQUEST]
     if word in CUT_WORDS and after and not any(_asks_again(case, child) for child in after):
         message = f"the answer was {word.value} and the conversation went on without the rest of it"
@@ -294,7 +294,7 @@ _AGAIN = re.compile(
 
 def _asks_again(case: Case, child: Link) -> bool:
     """Whether a new message may ask for the rest, or for the answer once more, in words of its own."""
-    request = case.loaded.exchanges[child.index].request
+    request = case.recording.exchanges[child.index].request
     said = request.messages[-1].text[:_AT_ONCE] if request is not None and request.messages else ""
     return known_hint(said) is not None or _AGAIN.search(said) is not None
 

@@ -70,7 +70,7 @@ class TurnAnswer(NamedTuple):
     """One response of a turn: recorded, or simulated."""
 
     exchange: Exchange
-    judged: Judgement
+    judgement: Judgement
     verdicts: tuple[Verdict, ...]
     place: TurnPlace
     cut_unseen: bool = False
@@ -79,20 +79,20 @@ class TurnAnswer(NamedTuple):
     @property
     def word(self) -> Stop:
         """The effective stop reason."""
-        return self.judged.stop.normalized
+        return self.judgement.stop.normalized
 
 
 class JudgedTurn(NamedTuple):
     """One turn, as the rows of the verdict table test it."""
 
-    ended: Turn
+    final_turn: Turn
     """The turn as our machine left it."""
     answers: tuple[TurnAnswer, ...]
     """What was recorded of the turn; where our machine was answered by a simulation or live, what it was answered."""
     simulated: bool
     """Whether our machine was answered so, and what the recorded agent did is beside the point."""
     rules: frozenset[str]
-    held: tuple[tuple[int, Verdict], ...]
+    held_calls: tuple[tuple[int, Verdict], ...]
     """Every held call of the turn with the position of its response; where the agent ran some, only those."""
     worst: int
     """The position of the response that decides: the last whose effective reason is not a clean end, else the last."""
@@ -111,9 +111,9 @@ class JudgedTurn(NamedTuple):
         return self.answers[self.worst].exchange
 
     @property
-    def judged(self) -> Judgement:
+    def judgement(self) -> Judgement:
         """The deciding response's stop reason."""
-        return self.answers[self.worst].judged
+        return self.answers[self.worst].judgement
 
     @property
     def words(self) -> frozenset[Stop]:
@@ -123,7 +123,7 @@ class JudgedTurn(NamedTuple):
     @property
     def cut_call(self) -> Verdict | None:
         """The last held call of the deciding response; None if it holds none."""
-        return next((verdict for index, verdict in reversed(self.held) if index == self.worst), None)
+        return next((verdict for index, verdict in reversed(self.held_calls) if index == self.worst), None)
 
     @property
     def last_word(self) -> Stop:
@@ -133,30 +133,30 @@ class JudgedTurn(NamedTuple):
     @property
     def over(self) -> bool:
         """Whether our machine has looked at the turn's last response."""
-        seen = self.ended.evaluation
+        seen = self.final_turn.evaluation
         return seen is not None and seen.response is self.answers[-1].exchange.response
 
     @property
     def unseen(self) -> bool:
         """Whether the end of the deciding response is not in the file, although the response is."""
-        return is_unrecorded(self.judged.stop)
+        return is_unrecorded(self.judgement.stop)
 
     @property
     def inferred(self) -> Evidence | None:
         """How the end of the turn's last response was inferred, if no stop word was recorded and it looks whole."""
-        stop = self.answers[-1].judged.stop
+        stop = self.answers[-1].judgement.stop
         return inference_of(stop) if stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL) else None
 
     @property
     def ending(self) -> Ending | None:
         """How the deciding response ended if it only looks finished; an intended silence does not count."""
-        return _ending(self.judged, self.ended)
+        return _ending(self.judgement, self.final_turn)
 
     @property
     def cut(self) -> bool:
         """Whether a budget cut the deciding response, with or without a stop word for it."""
         wordless = self.word in (Stop.INTERRUPTED, Stop.UNKNOWN)
-        return self.word is Stop.MAX_TOKENS or (wordless and self.judged.cap_reached)
+        return self.word is Stop.MAX_TOKENS or (wordless and self.judgement.cap_reached)
 
     @property
     def rejected(self) -> tuple[Verdict, ...]:
@@ -166,8 +166,8 @@ class JudgedTurn(NamedTuple):
     @property
     def repaired(self) -> bool:
         """Whether the turn ended with a response that ended cleanly, whatever the policy made of it."""
-        by = self.ended.evaluation.judgement if self.ended.evaluation else None
-        return self.ended.terminal == "completed" and by is not None and _clean(by, self.ended)
+        by = self.final_turn.evaluation.judgement if self.final_turn.evaluation else None
+        return self.final_turn.terminal == "completed" and by is not None and _clean(by, self.final_turn)
 
 
 def judged_turn_of(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding]) -> JudgedTurn:
@@ -232,12 +232,12 @@ def _recorded(case: Case, record: TurnRecord) -> Iterator[TurnAnswer]:
     """Every response that was recorded of a turn."""
     for link in record.links:
         index = link.index
-        yield TurnAnswer(case.loaded.exchanges[index], case.judged[index], case.verdicts[index], link.place)
+        yield TurnAnswer(case.recording.exchanges[index], case.judgements[index], case.verdicts[index], link.place)
 
 
 def _answered(case: Case, record: TurnRecord, steps: Sequence[Step]) -> Iterator[TurnAnswer]:
     """Every response that our machine got in these steps."""
-    exchanges = case.loaded.exchanges
+    exchanges = case.recording.exchanges
     for step in steps:
         event, seen = step.event, step.turn.evaluation
         if isinstance(event, ProviderResponse) and seen is not None and step.before is not None:
@@ -258,11 +258,11 @@ def _clean(judgement: Judgement, turn: Turn) -> bool:
 
 def _deciding(answers: Sequence[TurnAnswer], turn: Turn) -> int:
     last = len(answers) - 1
-    if not _clean(answers[last].judged, turn):
+    if not _clean(answers[last].judgement, turn):
         return last
     # What the agent sent again was its own affair, once the answer came.
     retried = {place for place, (_, after) in enumerate(pairwise(answers)) if after.place is TurnPlace.RETRY}
     # And of an answer that it went on from, an end that was not recorded says nothing of the turn.
-    retried |= {place for place in range(last) if is_unrecorded(answers[place].judged.stop)}
-    troubled = (i for i in reversed(range(last)) if not _clean(answers[i].judged, turn) and i not in retried)
+    retried |= {place for place in range(last) if is_unrecorded(answers[place].judgement.stop)}
+    troubled = (i for i in reversed(range(last)) if not _clean(answers[i].judgement, turn) and i not in retried)
     return next(troubled, last)

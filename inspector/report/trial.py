@@ -61,7 +61,7 @@ def _answerable(replay: Replay, turn: TurnRun, look: JudgedTurn, name: str) -> b
         return turn.runs > 1  # else nothing was recorded behind what this run has used
     case = replay.case
     more = (TurnPlace.CONTINUATION, TurnPlace.REPAIR)
-    return any(case.judged[link.index].stop.normalized in FINISHED and (look.simulated or link.place in more)
+    return any(case.judgements[link.index].stop.normalized in FINISHED and (look.simulated or link.place in more)
                for link in turn.record.links)
 
 

@@ -150,7 +150,7 @@ def _row(
     answers = [view.responses[index] for index in turn.responses]
     index = view.steps[step].response
     facts = view.responses[index] if index is not None else answers[-1]
-    exchange, stop, request = facts.exchange, facts.judged.stop, facts.exchange.request
+    exchange, stop, request = facts.exchange, facts.judgement.stop, facts.exchange.request
     usage = exchange.response.usage
     times = turn_times(view, turn) or TurnTimes(ClockSource.WIRE)
     start = moment(times.started)
@@ -159,8 +159,8 @@ def _row(
     name = session_name(exchange.session, name_of(exchange.path, view.inputs, firsts.get(exchange.path, "")))
     about = next((given.about for given in view.inputs if given.path == exchange.path and given.about), SessionAbout())
     model = exchange.model or ""
-    said = (message, turn.merged.text, *_arguments(answers), name, exchange.path, model, facts.agent, stop.raw or "",
-            stop.normalized.value, verdict.word, verdict.advice.text if verdict.advice else "")
+    said = (message, turn.joined_text.text, *_arguments(answers), name, exchange.path, model, facts.agent,
+            stop.raw or "", stop.normalized.value, verdict.word, verdict.advice.text if verdict.advice else "")
     return TurnRow(
         paths or (exchange.path,), exchange.path, name, number, len(view.turns), step, verdict,
         agent=facts.agent, model=model, raw=stop.raw, effective=stop.normalized.value,

@@ -238,12 +238,12 @@ class SeatedExchange:
     cut: bool
     """It did not end cleanly, a call in it is not a complete JSON, or its budget was spent."""
     failed: bool
-    joined: str = ""
+    chain_text: str = ""
     """The text of the chain of continuations that it ends."""
     base: int = 0
     """The node before that chain."""
     turn: int = -1
-    followed: int | None = None
+    next_index: int | None = None
     """The exchange that goes on from this one in the same turn."""
     identity: tuple[object, ...] = ()
     """What must be equal in a request that is sent again, beside its history."""

@@ -50,7 +50,7 @@ class FileGroup(NamedTuple):
     """Files of one session, or one unreadable file; opened together they give the same result again."""
 
     paths: tuple[str, ...]
-    loaded: Loaded
+    recording: Loaded
     done: int
     """How many files were looked at so far, of `total`."""
     total: int

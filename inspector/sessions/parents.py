@@ -84,8 +84,8 @@ class Index:
             self._answers[history.node].append((one.text, one))
             if history.items and history.items[-1].kind is ItemKind.ASSISTANT:
                 self._answers[history.nodes[-2]].append((history.items[-1].text + one.text, one))
-            if one.joined != one.text:
-                self._answers[one.base].append((one.joined, one))
+            if one.chain_text != one.text:
+                self._answers[one.base].append((one.chain_text, one))
                 self._chains[one.base].append(one)
         if one.calls:
             names = tuple([call.id for call in one.calls])
@@ -215,7 +215,7 @@ class Index:
         if len(said) < _TELLING_TEXT or node not in self._answers:
             return None
         for one in reversed(self._chains.get(node, [])):  # joined by the client, its overlaps removed
-            joined, last = squeeze(one.joined), squeeze(one.text)
+            joined, last = squeeze(one.chain_text), squeeze(one.text)
             if said.startswith(joined[:_TELLING_TEXT]) and said.endswith(last[-_TELLING_TEXT:]):
                 return [one], "the history repeats its request, and the answers up to its own as one text"
         for one in self._beginnings.get((node, said[:_TELLING_TEXT]), ()):
@@ -330,7 +330,7 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
         return PlaceEvidence(TurnPlace.CONTINUATION, "a hint of ours that asks for the last words once more")
     if parent is not None and (parent.cut or parent.paused) and not parent.lost:
         hint = known_hint(said, parent.call_cut)
-        if hint is None and quotes_end(said, parent.joined):
+        if hint is None and quotes_end(said, parent.chain_text):
             hint = "it repeats the end of the cut text"
         elif hint is not None:
             hint = f"a known hint ({hint})"

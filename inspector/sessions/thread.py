@@ -58,7 +58,7 @@ class _Turn:
 class _Step(NamedTuple):
     """Where an exchange goes: its place, the exchange that it follows, or those that it might follow."""
 
-    placed: PlaceEvidence
+    place: PlaceEvidence
     parent: SeatedExchange | None = None
     direct: bool = True
     """False where exchanges between the two were not recorded."""
@@ -148,8 +148,8 @@ class _Threader:
         if not turn.links:
             self.turns.pop()
         for parent in self.index.ids.get(one.exchange.request.previous_id or "", []) if one.exchange.request else []:
-            if parent.followed == one.index:
-                parent.followed = None
+            if parent.next_index == one.index:
+                parent.next_index = None
 
     # -- finding -------------------------------------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class _Threader:
     # -- seating -------------------------------------------------------------------------------------------------
 
     def _seat(self, one: SeatedExchange, step: _Step) -> None:
-        parent, placed = step.parent, step.placed
+        parent, placed = step.parent, step.place
         why = placed.why
         new = placed.place is TurnPlace.REQUEST
         if parent is None:
@@ -237,14 +237,14 @@ class _Threader:
             turn = self._beyond_gap(one, parent, new)
         elif new:
             turn = self._open(one, self.turns[parent.turn].conversation, new)
-        elif parent.followed is not None and placed.place is not TurnPlace.RETRY:
+        elif parent.next_index is not None and placed.place is not TurnPlace.RETRY:
             turn = self._open(one, self.turns[parent.turn].conversation, new)
             why += "; a branch, because another exchange already goes on from there"
         else:
             turn = parent.turn
-            parent.followed = one.index
+            parent.next_index = one.index
         if placed.place is TurnPlace.CONTINUATION and parent is not None:
-            one.base, one.joined = parent.base, parent.joined + one.text
+            one.base, one.chain_text = parent.base, parent.chain_text + one.text
         one.turn = turn
         self.seats.append(one)
         self.seated[one.exchange.path, one.exchange.entry] = one

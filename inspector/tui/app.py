@@ -260,7 +260,7 @@ class LoopInspector(EarlyKeysApp):
 
     def _table_or_session(self, read: OpenSession) -> Screen[Any]:
         """The table of turns, where there are several and no step of one was asked for."""
-        if self._begins is not None or read.followed is not None or len(read.original.view.turns) < 2:
+        if self._begins is not None or read.following is not None or len(read.original.view.turns) < 2:
             return self._session(read)
         from inspector.tui.turns_screen import TurnsScreen
 
@@ -322,10 +322,10 @@ class LoopInspector(EarlyKeysApp):
     def _session(self, read: OpenSession) -> SessionScreen:
         self.errors = read.errors
         begins, self._begins = self._begins, None
-        if read.followed is not None:
+        if read.following is not None:
             from inspector.tui.followed_screen import FollowedScreen
 
-            return FollowedScreen(read, read.followed, begins)
+            return FollowedScreen(read, read.following, begins)
         from inspector.tui.session_screen import SessionScreen  # a table of turns is shown 20 ms sooner without it
 
         return SessionScreen(read, begins)

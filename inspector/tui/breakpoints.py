@@ -68,9 +68,9 @@ def suggestions_at(look: StepContext) -> list[str]:
     step, response = look.step, look.response
     found = [f"state:{step.state.value}"]
     if response is not None:
-        found.append(f"stop:{response.judged.stop.normalized.value}")
-        if response.judged.ending is not None:
-            found.append(f"ending:{response.judged.ending.value}")
+        found.append(f"stop:{response.judgement.stop.normalized.value}")
+        if response.judgement.ending is not None:
+            found.append(f"ending:{response.judgement.ending.value}")
         if any(verdict.admission is Admission.HELD for verdict in response.verdicts):
             found.append("held")
         found += [f"tool:{verdict.call.name}" for verdict in response.verdicts[:1] if verdict.call.name.isidentifier()]

@@ -104,4 +104,4 @@ def _about(view: View, turn: TurnFacts) -> str:
 
 def _file(view: View, turn: TurnFacts) -> str:
     """The name of the file that a turn was read from."""
-    return view.replay.case.loaded.exchanges[turn.responses[0]].path.rsplit("/", 1)[-1]
+    return view.replay.case.recording.exchanges[turn.responses[0]].path.rsplit("/", 1)[-1]

@@ -70,7 +70,7 @@ class HeatMap(ScrollView, can_focus=True):
     def action_move(self, across: int, down: int) -> None:
         """Moves the cursor by cells."""
         if self._plane is not None:
-            self.cell = self._plane.moved(self.cell, across, down)
+            self.cell = self._plane.neighbour(self.cell, across, down)
 
     def action_page(self, by: int) -> None:
         """Moves the cursor by pages."""

@@ -363,7 +363,7 @@ def live_refusal(run: Run, step: int, whole: bool) -> str | None:
 
     replay = run.view.replay
     since = replay.turns[replay.turn_at(step)].first if whole else step
-    return why_not(replay.case.loaded.exchanges[start_of(replay, since).opening.index])
+    return why_not(replay.case.recording.exchanges[start_of(replay, since).opening.index])
 
 
 def would_ask(refused: str | None) -> Line:

@@ -56,7 +56,7 @@ class Calls(RowList):
         head = (mark, Span(f"{glyph} {verdict.admission.value:<8} ", role), name)
         if not self.answers.ways(self.effect, index):
             return (*head, safe(f"not run: {verdict.why}", Tone.WARN))
-        decision = self.answers.planned(self.effect, index)
+        decision = self.answers.plan(self.effect, index)
         return (*head, Span(WORDS[decision.how]) if decision is not None else Span("no answer yet", Tone.WARN))
 
 
@@ -113,7 +113,7 @@ class CallsForm(ModalScreen[None]):
         if How.TYPED not in self._answers.ways(self._effect, place):
             self._decide(CallDecision(How.TYPED))  # which says why it cannot be
             return
-        planned = self._answers.planned(self._effect, place)
+        planned = self._answers.plan(self._effect, place)
         self.app.push_screen(ResultEditor(planned or CallDecision(How.TYPED)), self._typed)
 
     def _typed(self, decision: CallDecision | None) -> None:

@@ -193,7 +193,7 @@ class LiveScreen(SessionScreen):
             self.sheet = grown
         elif self.sheet is grown:
             self.query_one(TextView).grown()
-        grown.laid()
+        grown.note_layout()
 
     def _count_down(self) -> None:
         """The seconds until a request is sent again, once a second."""
@@ -239,8 +239,8 @@ class LiveScreen(SessionScreen):
         text = self.panes.sheets.at(self.panes.viewpoint)
         lines = [text.line(at) for at in range(len(text))]
         if view.steps[-1].turn.ended:
-            return Listed(lines, len(lines) - 1, text.copied)  # its last lines tell of the end
-        return Listed([*lines, EMPTY, *waits], len(lines) + 1, text.copied)
+            return Listed(lines, len(lines) - 1, text.copy_text)  # its last lines tell of the end
+        return Listed([*lines, EMPTY, *waits], len(lines) + 1, text.copy_text)
 
     # -- the end -------------------------------------------------------------------------------------------------
 

@@ -310,6 +310,6 @@ class ProvidersScreen(TableScreen):
         row = self._selected_row()
         if row is None or self._answered is None:
             return
-        title = f"no provider was asked: {row.played.scenario.name}, {row.name.replace('/', ' ')}"
+        title = f"no provider was asked: {row.play.scenario.name}, {row.name.replace('/', ' ')}"
         self.post_message(SessionWanted(OpenSession(
             (path_of(row),), row.run.case, run_of("original", row_view(row)), title, self._answered.command_for(row))))

@@ -86,7 +86,7 @@ class RemarkBook(SessionPart):
 
         in_app = self.stage.app.call_from_thread
         try:
-            store = open_store(self.stage.opened.case.loaded, os.environ)
+            store = open_store(self.stage.opened.case.recording, os.environ)
             tree, notices = restore_tree(self.stage.opened.original.view, store)
         except LoopError as why:
             in_app(self._nothing_kept, str(why))
@@ -118,7 +118,7 @@ class RemarkBook(SessionPart):
         for act in store.lost:  # what was done meanwhile and cannot be kept
             if isinstance(act.get("step"), int):
                 mine = self._by_run.get(act["run"], NO_REMARKS)
-                self._by_run[act["run"]] = replace(mine, lost=mine.lost | {act["step"] - 1})
+                self._by_run[act["run"]] = replace(mine, unsaved=mine.unsaved | {act["step"] - 1})
         self.show()
         if store.lost or notices:
             self.stage.note = store.failure or notices[0]
@@ -134,9 +134,9 @@ class RemarkBook(SessionPart):
         """Keeps what was put on a step; the step says so where that fails."""
         run = self.stage.runs.node.key
         why = self._keep(lambda store: act(store, run))
-        lost = self._here.lost | {step} if why else self._here.lost - {step}
-        if lost != self._here.lost:
-            self._here = replace(self._here, lost=lost)
+        lost = self._here.unsaved | {step} if why else self._here.unsaved - {step}
+        if lost != self._here.unsaved:
+            self._here = replace(self._here, unsaved=lost)
         return why
 
     # -- filter --------------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class RemarkBook(SessionPart):
         narrowed = FilteredOutline(stage.run.outline, kept)
         self._expression, stage.filtered, stage.listed = text, f"{text}: {len(kept):,} steps", narrowed
         if stage.step not in set(kept):
-            stage.step = narrowed.moved(stage.step, 1)
+            stage.step = narrowed.neighbour(stage.step, 1)
         return count
 
     def close_open(self) -> bool:

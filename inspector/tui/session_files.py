@@ -53,7 +53,7 @@ class OpenSession:
     """What it is called, where it is not a file."""
     before: str = ""
     """The command line that writes it to its path, where it is not a file."""
-    followed: FollowedView | None = None
+    following: FollowedView | None = None
     """What reads on where its files grow; None if they are not followed."""
 
     @property
@@ -64,7 +64,7 @@ class OpenSession:
     @property
     def errors(self) -> tuple[str, ...]:
         """The inputs that could not be read, one line each."""
-        return tuple(given.error for given in self.case.loaded.inputs if given.error)
+        return tuple(given.error for given in self.case.recording.inputs if given.error)
 
 
 class ReadingOptions(NamedTuple):
@@ -112,7 +112,7 @@ def load_followed(paths: Sequence[str], view: FollowedView) -> OpenSession:
         LoopError: an API, profile, policy or limit that does not exist.
     """
     seen = view.read()
-    return OpenSession(tuple(paths), seen.replay.case, run_of("original", seen), followed=view)
+    return OpenSession(tuple(paths), seen.replay.case, run_of("original", seen), following=view)
 
 
 BEGINNING = 1 << 19

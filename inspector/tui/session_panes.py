@@ -255,7 +255,7 @@ class Panes(SessionPart):
 
     def action_copy(self) -> None:
         """Copies the content of the focused pane."""
-        text = self._steps.copy_text() if self._steps.has_focus else self.stage.sheet.copied()
+        text = self._steps.copy_text() if self._steps.has_focus else self.stage.sheet.copy_text()
         self.stage.note = copy_text(self.stage.app, text)
 
 

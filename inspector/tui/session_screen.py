@@ -64,17 +64,17 @@ class Stepping(SessionPart):
 
     def action_step(self, by: int) -> None:
         """Steps forward or back."""
-        target = self.moved(by)
+        target = self.target(by)
         edge = f"this is the {'last' if by > 0 else 'first'} step"
         self.stage.go(None if target == self.stage.step else target, f"{edge}{self.stage.rows.within}")
 
-    def moved(self, by: int) -> int:
+    def target(self, by: int) -> int:
         """The target of a move among the listed steps; a held key moves further."""
         now, (before, at) = monotonic(), self._struck
         self._streak = self._streak + 1 if before == by and now - at < REPEAT else 0
         self._struck = (by, now)
         most = max(1, len(self.stage.run.view.steps) // SHARE)
-        return self.stage.rows.moved(self.stage.step, by * min(2 ** (self._streak // LATER), most))
+        return self.stage.rows.neighbour(self.stage.step, by * min(2 ** (self._streak // LATER), most))
 
     def action_event(self, by: int) -> None:
         """Goes to the next or previous event worth stopping at."""
@@ -92,7 +92,7 @@ class Stepping(SessionPart):
             lifted = "; the filter is removed" if filtered and not self.stage.filtered else ""
             self.stage.note = f"breakpoint: {found[1]}{lifted}"
             return
-        self.stage.step = self.stage.rows.moved(self.stage.step, by * len(self.stage.run.view.steps))
+        self.stage.step = self.stage.rows.neighbour(self.stage.step, by * len(self.stage.run.view.steps))
         where = f"the {'last' if by > 0 else 'first'} step{self.stage.rows.within}"
         enabled = any(each.enabled for each in self.remarks.breakpoints)
         self.stage.note = f"no breakpoint on the way: {where}" + ("" if enabled else "; b sets breakpoints")

@@ -227,7 +227,7 @@ class TuneScreen(Screen[int | None]):
 
     def action_turn(self, by: int) -> None:
         """Switches between all turns and a single one."""
-        count = len(self.table.case.loaded.turns)
+        count = len(self.table.case.recording.turns)
         if count < 2:
             self.note = "there is one turn" if count else "there is no turn"
             return
@@ -236,13 +236,13 @@ class TuneScreen(Screen[int | None]):
 
     def action_jump(self) -> None:
         """Asks for a turn."""
-        count = len(self.table.case.loaded.turns)
+        count = len(self.table.case.recording.turns)
         self.app.push_screen(Prompt("turn", f"1 to {count:,}; 0 for all of them"), self._jump)
 
     def _jump(self, text: str | None) -> None:
         if text is None:
             return
-        count, plain = len(self.table.case.loaded.turns), text.strip().replace(",", "")
+        count, plain = len(self.table.case.recording.turns), text.strip().replace(",", "")
         if not plain.isdecimal() or int(plain) > count:
             self.note = f"{text!r} is not a turn: 1 to {count:,}, or 0 for all of them"
             return

@@ -155,7 +155,7 @@ class TuningTable:
         budget, end = None if found.edge is None else found.edge.budget, found.at_edge
         return (Span("COMPLETES", Tone.OK), Span(f"  {end.fidelity}", Tone.DIM), Span("  from "),
                 Span(cell_name(self.tuned, found.cell, budget), Tone.STRONG), *between(self.tuned, found.cell, budget),
-                Span(f" on, for {output(end.spent)}"))
+                Span(f" on, for {output(end.spend)}"))
 
     def _told(self, turn: int) -> tuple[SmallestLimits | None, list[Line]]:
         """What one turn needs, worked out once."""

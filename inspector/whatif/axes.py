@@ -158,14 +158,14 @@ def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
     Over a recording max_tokens changes nothing, so the total is varied itself. Where no request names a cap, its
     place is taken by the longest response. Where not all name the same, what each was recorded with stands beside.
     """
-    asked = max((_continuations(turn.links) for turn in case.loaded.turns), default=0)
+    asked = max((_continuations(turn.links) for turn in case.recording.turns), default=0)
     attempts = Axis(ATTEMPTS, tuple(range(max(6, asked) + 1)))
     caps = Counter(
-        each.request.max_tokens for each in case.loaded.exchanges
+        each.request.max_tokens for each in case.recording.exchanges
         if each.request is not None and (each.request.max_tokens or 0) > 0
     )
     usual = caps.most_common(1)[0][0] if caps else max(
-        (each.response.usage.output_tokens or 0 for each in case.loaded.exchanges
+        (each.response.usage.output_tokens or 0 for each in case.recording.exchanges
          if each.response.usage and impossible(each.response) is None), default=0
     )
     if not usual:
@@ -174,7 +174,7 @@ def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
     if usual // 4 > MOST:
         return (attempts,)  # no budget that anybody could set
     if simulate:
-        recorded = () if len(caps) == 1 and caps.total() == len(case.loaded.exchanges) else (None,)
+        recorded = () if len(caps) == 1 and caps.total() == len(case.recording.exchanges) else (None,)
         return attempts, Axis(INITIAL, (*(value for value in around if value <= MOST), *recorded))
     return attempts, Axis(TOKENS, tuple(usual * by for by in (1, 2, 4, 8, 16) if usual * by <= MOST))
 

@@ -55,8 +55,8 @@ def _lines(branch: Branch) -> Iterator[str]:
         yield f"{which}: {_became(_end(then), _end(now)) or f'{_end(now)}, as before'}"
         yield f"  segments: {_became(then.segments, now.segments) or now.segments}"
         yield f"  spent: {spend(branch.view.end_of(now))}"
-        if now.ended.notice:
-            yield f"  notice: {one_line(now.ended.notice)}"
+        if now.final_turn.notice:
+            yield f"  notice: {one_line(now.final_turn.notice)}"
         yield from (f"  {line}" for line in merged_diff(then, now))
     if alike:
         yield ""
@@ -71,11 +71,11 @@ def summary(branch: Branch) -> str:
     """The effect of the change, in one sentence."""
     if branch.difference is None:
         return "nothing changes"
-    if not branch.changed:
+    if not branch.changed_turns:
         return "steps change, but every turn ends as before"
-    first = min(branch.changed, key=lambda turn: branch.original.turns[branch.view.number(turn) - 1].verdict.rank)
+    first = min(branch.changed_turns, key=lambda turn: branch.original.turns[branch.view.number(turn) - 1].verdict.rank)
     return f"turn {branch.view.number(first)} ends in {_end(first)}" + (
-        f" (and {len(branch.changed) - 1} more turns end otherwise)" if len(branch.changed) > 1 else ""
+        f" (and {len(branch.changed_turns) - 1} more turns end otherwise)" if len(branch.changed_turns) > 1 else ""
     )
 
 
@@ -168,7 +168,7 @@ def spend(turn: Turn) -> str:
 
 def merged_diff(then: TurnFacts, now: TurnFacts) -> list[str]:
     """The merged texts as a unified diff without control characters; empty if they are equal."""
-    before, after = inert(then.merged.text).split("\n"), inert(now.merged.text).split("\n")
+    before, after = inert(then.joined_text.text).split("\n"), inert(now.joined_text.text).split("\n")
     return list(unified_diff(before, after, "original", "branch", lineterm=""))
 
 
@@ -194,8 +194,9 @@ def values(branch: Branch) -> dict[str, Any]:
                 "id": now.id,
                 "before": {"final_state": then.final_state.value, "terminal_reason": then.terminal},
                 "after": {"final_state": now.final_state.value, "terminal_reason": now.terminal},
-                "spent": {"requests": now.ended.spend.requests, "output_tokens": now.ended.spend.output_tokens,
-                          **{short: spent for _, short, spent, _ in limit_usage(now.ended)}},
+                "spent": {"requests": now.final_turn.spend.requests,
+                          "output_tokens": now.final_turn.spend.output_tokens,
+                          **{short: spent for _, short, spent, _ in limit_usage(now.final_turn)}},
                 "limits": {short: limit for _, short, _, limit in limit_usage(branch.view.end_of(now))},
                 "unrecorded": now in branch.unrecorded,
                 "fidelity": branch.view.steps[now.run.decided].fidelity.value,

@@ -45,7 +45,7 @@ class End:
     limit: str
     """The limit that stopped it; empty if none did."""
     segments: int
-    spent: Spend
+    spend: Spend
     fidelity: str
     needs: tuple[tuple[str, int], ...] = ()
     """Where no guard stopped the turn: the smallest value of each limit that lets it get here, to the unit."""

@@ -164,15 +164,15 @@ def grain(edge: Edge, named: bool = False) -> Line:
 
 
 def _does(end: End) -> str:
-    spent = f"{count_of(end.spent.output_tokens, 'output token')} in {count_of(end.spent.requests, 'request')}"
+    spent = f"{count_of(end.spend.output_tokens, 'output token')} in {count_of(end.spend.requests, 'request')}"
     return f"completes for {spent}" if end.complete else f"ends as {word(end)} after {spent}"
 
 
 def spent_line(end: End) -> Line:
     """The spend of a turn, and how far it can be trusted."""
     return join_groups([
-        (Span(count_of(end.segments, "segment")),), (Span(output(end.spent)),),
-        (Span(count_of(end.spent.requests, "request")),), (Span(end.fidelity),)])
+        (Span(count_of(end.segments, "segment")),), (Span(output(end.spend)),),
+        (Span(count_of(end.spend.requests, "request")),), (Span(end.fidelity),)])
 
 
 # -- all turns -------------------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
 
 
 def _spent(end: End) -> Iterator[Line]:
-    spent = end.spent
+    spent = end.spend
     yield field("segments", Span(f"{end.segments:,}"))
     yield field("output", Span(f"{count_of(spent.output_tokens, 'token')}, {spent.output_chars:,} characters"),
                 *(Span(f"  {doubt}", Tone.DIM) for doubt in doubts(spent)))

@@ -50,7 +50,7 @@ ENDS: Table[End] = Table((
     Column("limit", lambda end: end.limit or None),
     Column("cut_unseen", lambda end: end.cut_unseen, in_csv=False),
     Column("segments", lambda end: end.segments),
-    *attributes(_SPENT, lambda end: end.spent),
+    *attributes(_SPENT, lambda end: end.spend),
     Column("fidelity", lambda end: end.fidelity),
     Column("verdict", lambda end: identifier(end.verdict)),
     Column("complete", lambda end: end.complete),

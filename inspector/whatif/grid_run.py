@@ -238,7 +238,7 @@ def tune(
         CallerError: a session file holds a limit that does not exist or is out of range.
     """
     stop = cancelled or (lambda: False)
-    records = case.loaded.turns
+    records = case.recording.turns
     groups = grid.groups
     # Simulated cells with another max_tokens share nothing, so each group is a part; else a whole turn is.
     each = [range(number, number + 1) for number in range(len(groups))] if grid.base.simulate else [range(len(groups))]
@@ -270,7 +270,7 @@ def tune(
     for taken in turns:
         taken.codes = alike.setdefault((len(taken.places), taken.codes.tobytes()), taken.codes or none)
     found = tuple(
-        TurnGrid(record.id, case.loaded.exchanges[record.links[0].index].path, tuple(turn.places), turn.codes)
+        TurnGrid(record.id, case.recording.exchanges[record.links[0].index].path, tuple(turn.places), turn.codes)
         for record, turn in zip(records, turns, strict=True)
     )
     return TunedGrid(grid, found, done, parts, case, noted)
@@ -329,7 +329,7 @@ class _Collected:
 
 
 def _plain(end: End) -> tuple[Any, ...]:
-    return (end.state.value, end.terminal, end.limit, end.segments, tuple(end.spent), end.fidelity, end.needs,
+    return (end.state.value, end.terminal, end.limit, end.segments, tuple(end.spend), end.fidelity, end.needs,
             end.cut_unseen, end.verdict, end.complete)
 
 

@@ -119,7 +119,7 @@ class Plane:
             return None
         return self._first(block, row) + chunk * self.many + column
 
-    def moved(self, cell: int, across: int, down: int) -> int:
+    def neighbour(self, cell: int, across: int, down: int) -> int:
         """The cell this many columns and rows away, clamped to the grid; blocks follow one another."""
         row, column = divmod(cell, self.across)
         column = min(max(column + across, 0), self.across - 1)
@@ -247,7 +247,7 @@ class _Shown(NamedTuple):
 
 SHOWS: Mapping[str, _Shown] = {
     "outcome": _Shown(lambda tuned: tuned.completed, lambda end: end.complete, "turns that complete"),
-    "spend": _Shown(lambda tuned: tuned.tokens, lambda end: end.spent.output_tokens,
+    "spend": _Shown(lambda tuned: tuned.tokens, lambda end: end.spend.output_tokens,
                     "output tokens of all responses"),
     "segments": _Shown(lambda tuned: tuned.segments, lambda end: end.segments,
                        "responses that the answers are made of"),

@@ -59,7 +59,7 @@ class PolicyRun:
         return [v for seen in self.evaluated for v in held_calls(seen.verdicts) if id(v.call) not in ran]
 
     @cached_property
-    def lost(self) -> list[Verdict]:
+    def lost_calls(self) -> list[Verdict]:
         """The calls that could have run and that the loop never ran."""
         ran = {id(v.call) for step in self.steps if _begins_batch(step) for v in step.turn.would_run}
         ready = [v for seen in self.evaluated for v in seen.verdicts if v.admission is not Admission.HELD]
@@ -186,8 +186,9 @@ DECISIONS: tuple[Decision, ...] = (
              lambda look: look.completed and (look.last in _UNFINISHED or look.lost_characters > 0),
              _lost),
     Decision("lost a call", "lost call", Severity.ERROR,
-             lambda look: look.completed and bool(look.lost),
-             lambda look: f"{_name(look.lost[0])} is whole and authorised; the turn is taken for finished without it"),
+             lambda look: look.completed and bool(look.lost_calls),
+             lambda look: f"{_name(look.lost_calls[0])} is whole and authorised; "
+                          "the turn is taken for finished without it"),
     Decision("missed the reason", "missed", Severity.ERROR,
              lambda look: look.completed and look.last not in _CLEAN,
              _taken),
@@ -252,7 +253,7 @@ class Matrix:
     def fidelity(self) -> Fidelity:
         """The lowest fidelity of its cells."""
         first = self.replays[0]
-        made = any(exchange.simulated for exchange in first.case.loaded.exchanges)
+        made = any(exchange.simulated for exchange in first.case.recording.exchanges)
         return Fidelity.SIMULATED if made or first.settings.simulate else Fidelity.RECORDED
 
 

@@ -72,14 +72,14 @@ class Edge:
 
 def rank(end: End) -> tuple[int, int]:
     """The cost of a turn: its output tokens, then its requests."""
-    return end.spent.output_tokens, end.spent.requests
+    return end.spend.output_tokens, end.spend.requests
 
 
 def cost(ends: Iterable[End]) -> tuple[int, int]:
     """The cost of several turns together."""
     tokens, requests = 0, 0
     for end in ends:
-        tokens, requests = tokens + end.spent.output_tokens, requests + end.spent.requests
+        tokens, requests = tokens + end.spend.output_tokens, requests + end.spend.requests
     return tokens, requests
 
 
@@ -127,7 +127,7 @@ class _Runs:
         grid = tuning.grid
         self.case, self.values = case, dict(zip(grid.names, values, strict=True))
         self.grid = Grid(tuple(Axis(name, (value,)) for name, value in self.values.items()), grid.base)
-        self.records = [case.loaded.turns[turn] for turn in turns]
+        self.records = [case.recording.turns[turn] for turn in turns]
         self.sweeps = [Sweep(case, record, self.grid, tuning.findings[turn])
                        for turn, record in zip(turns, self.records, strict=True)]
         self.ends: dict[tuple[int, int], End] = {}
@@ -156,7 +156,7 @@ class _Runs:
         return ESTIMATED if doubt else EXACT
 
     def _counted(self, place: int) -> bool:
-        usages = [self.case.loaded.exchanges[link.index].response.usage for link in self.records[place].links]
+        usages = [self.case.recording.exchanges[link.index].response.usage for link in self.records[place].links]
         return all(usage is not None and usage.output_tokens is not None for usage in usages)
 
     def _estimated(self, place: int, budget: int) -> bool:

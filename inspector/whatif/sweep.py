@@ -58,7 +58,7 @@ class GuardCheck(NamedTuple):
 
     place: str
     state: State
-    spent: Spend
+    spend: Spend
     segments: int
     fidelity: str
     step: int
@@ -91,7 +91,7 @@ def stem(steps: Sequence[Step], simulated: bool = False) -> Stem:
     lacks = turn.policy.lacks
     limit, last = "", len(looks) * len(GUARDS)
     if looks:
-        guard = exceeded_guard(looks[-1].place, turn.limits, looks[-1].spent, turn.token_stop, lacks)
+        guard = exceeded_guard(looks[-1].place, turn.limits, looks[-1].spend, turn.token_stop, lacks)
         if guard is not None:
             limit = "" if looks[-1].ended else guard.limit
             last = _rank(len(looks) - 1, GUARDS.index(guard))
@@ -134,7 +134,7 @@ def _needs(looks: Sequence[GuardCheck], lacks: Container[str], more: int) -> tup
     needs: dict[str, int] = {}
     for guard in GUARDS:
         if guard.name in LEAST and guard.name not in lacks:
-            least = [LEAST[guard.name](look.spent) for look in looks if look.place == guard.place]
+            least = [LEAST[guard.name](look.spend) for look in looks if look.place == guard.place]
             if least:
                 room = more if guard.limit == TOKENS else 0
                 needs[guard.limit] = max(*least, needs.get(guard.limit, 0), max(least) + room)
@@ -159,7 +159,7 @@ def stops(stem: Stem, limit: str, values: Sequence[int | None]) -> list[int]:
         highest: list[int] = []
         for index, look in enumerate(stem.looks):
             if look.place == guard.place:
-                least = LEAST[guard.name](look.spent)
+                least = LEAST[guard.name](look.spend)
                 at.append(_rank(index, number))
                 highest.append(max(least, highest[-1]) if highest else least)
         at.append(stem.last)
@@ -187,9 +187,9 @@ def end_at(stem: Stem, rank: int) -> End:
     index, number = divmod(rank, len(GUARDS))
     look, guard = stem.looks[index], GUARDS[number]
     if look.ended:
-        return End(State.COMPLETE, "completed", "", look.segments, look.spent, look.fidelity)
+        return End(State.COMPLETE, "completed", "", look.segments, look.spend, look.fidelity)
     state = _LEADS[look.state, guard.terminal]
-    return End(state, guard.terminal, guard.limit, look.segments, look.spent, look.fidelity)
+    return End(state, guard.terminal, guard.limit, look.segments, look.spend, look.fidelity)
 
 Swept: TypeAlias = tuple[tuple[End, ...], bytes]
 """The distinct ends, and which of them each cell has, group after group, as an array of unsigned ints."""
@@ -256,7 +256,7 @@ class Sweep:
     @cached_property
     def limits(self) -> Limits:
         """The limits in force for everything that no axis sets: the operator's, the file's, the defaults."""
-        opening = self.case.loaded.exchanges[self.record.links[0].index]
+        opening = self.case.recording.exchanges[self.record.links[0].index]
         base = self.grid.base
         return limits_for(self.case, opening.path, replace(base, explicit=base.explicit | set(self.grid.names)))
 
@@ -266,7 +266,7 @@ class Sweep:
 
     @cached_property
     def _request(self) -> Request:
-        opening = self.case.loaded.exchanges[self.record.links[0].index]
+        opening = self.case.recording.exchanges[self.record.links[0].index]
         return opening.request or Request(opening.api)
 
     @property
@@ -336,7 +336,7 @@ class Sweep:
     @cached_property
     def _recorded_budgets(self) -> frozenset[Value]:
         """The budgets under which answers may stand as they were recorded: those asked for, and those spent."""
-        exchanges = [self.case.loaded.exchanges[link.index] for link in self.record.links]
+        exchanges = [self.case.recording.exchanges[link.index] for link in self.record.links]
         asked = {each.request.max_tokens for each in exchanges if each.request is not None}
         usages = [each.response.usage for each in exchanges if each.response.usage is not None]
         return frozenset({None, *asked, *(usage.output_tokens for usage in usages),

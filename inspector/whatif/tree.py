@@ -41,7 +41,7 @@ class Branch:
     view: View
     difference: int | None
     """The first step that differs; None if nothing does."""
-    changed: tuple[TurnFacts, ...]
+    changed_turns: tuple[TurnFacts, ...]
     """The turns that end otherwise, as the branch sees them."""
     unrecorded: tuple[TurnFacts, ...]
     """The turns in which the branch asks for more than was recorded."""
@@ -76,7 +76,7 @@ def compare(left: View, right: View, name: str = "", beside: str = ORIGINAL) -> 
 
 
 def _end(turn: TurnFacts) -> tuple[State, str, str]:
-    return (turn.final_state, turn.terminal, turn.merged.text)
+    return (turn.final_state, turn.terminal, turn.joined_text.text)
 
 
 class Preview(NamedTuple):
@@ -174,7 +174,7 @@ class Tree:
         self.every.append(node)
         return node, True
 
-    def tried(self, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]]) -> Node:
+    def try_settings(self, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]]) -> Node:
         """The branch in which these assignments hold from these steps, one after another.
 
         Raises:

@@ -95,7 +95,7 @@ class TurnPair:
 
     def texts(self) -> list[Line]:
         """The differences of the merged texts."""
-        return text_diff(self.left.turn.merged.text, self.right.turn.merged.text)
+        return text_diff(self.left.turn.joined_text.text, self.right.turn.joined_text.text)
 
     def lines(self, width: int, measure: Measure = cells) -> list[Line]:
         """The whole comparison, with equal steps folded."""
@@ -167,11 +167,11 @@ def _stop(side: TurnSide) -> Line:
     facts = answer_at(side.view, side.view.deciding_step(side.turn))
     if facts is None:
         return (Span("no answer", Tone.DIM),)
-    return reason(facts.exchange.response.raw_stop_reason, facts.judged.stop)
+    return reason(facts.exchange.response.raw_stop_reason, facts.judgement.stop)
 
 
 def _cap(side: TurnSide) -> Line:
-    cap = side.turn.ended.request.max_tokens
+    cap = side.turn.final_turn.request.max_tokens
     return (Span("not set" if cap is None else f"{cap:,}"),)
 
 
@@ -191,11 +191,11 @@ FACTS = (
     ("verdict", _verdict),
     ("stop", _stop),
     ("segments", lambda side: _count(side.turn.segments)),
-    ("tokens out", lambda side: _count(side.turn.ended.spend.output_tokens)),
+    ("tokens out", lambda side: _count(side.turn.final_turn.spend.output_tokens)),
     ("max_tokens", _cap),
-    ("requests", lambda side: _count(side.turn.ended.spend.requests)),
+    ("requests", lambda side: _count(side.turn.final_turn.spend.requests)),
     ("calls", _calls),
-    ("text", lambda side: (Span(f"{len(side.turn.merged.text):,} characters"),)),
+    ("text", lambda side: (Span(f"{len(side.turn.joined_text.text):,} characters"),)),
 )
 """What is said of both turns, what changed first: its name, and how it is told."""
 
@@ -211,8 +211,8 @@ def pair_values(pair: TurnPair, paths: Sequence[str]) -> dict[str, Any]:
         {"path": path, "turn": side.view.number(side.turn), "id": side.turn.id, "verdict": side.turn.verdict.word,
          "sentence": side.turn.verdict.sentence, "final_state": side.turn.final_state.value,
          "terminal_reason": side.turn.terminal, "segments": side.turn.segments,
-         "output_tokens": side.turn.ended.spend.output_tokens, "requests": side.turn.ended.spend.requests,
-         "max_tokens": side.turn.ended.request.max_tokens, "merged_text": side.turn.merged.text}
+         "output_tokens": side.turn.final_turn.spend.output_tokens, "requests": side.turn.final_turn.spend.requests,
+         "max_tokens": side.turn.final_turn.request.max_tokens, "merged_text": side.turn.joined_text.text}
         for path, side in zip(paths, (pair.left, pair.right), strict=True)
     ]
     return {

@@ -161,11 +161,11 @@ class ShowingSource:
     """A source that reports every request to `shown` before sending it."""
 
     source: AsyncTurnSource
-    shown: ShownText
+    shown_text: ShownText
 
     async def respond(self, send: Send, turn: Turn) -> Event:
         """The answer of the wrapped source."""
-        self.shown.begin(turn, send)
+        self.shown_text.begin(turn, send)
         return await self.source.respond(send, turn)
 
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:

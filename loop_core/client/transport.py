@@ -130,7 +130,7 @@ class _Source:
         try:
             yield reading
         except _RAISED as why:
-            if reading.heard is None:
+            if reading.response is None:
                 reading.failed(why, request.url)
         except (KeyboardInterrupt, asyncio.CancelledError):
             reading.close(TransportEnd.ABORTED, "cancelled")
@@ -168,16 +168,16 @@ class _Source:
 
 @dataclass(slots=True)
 class _Reading:
-    """One answer while it is read, with the time; `heard` once it is over."""
+    """One answer while it is read, with the time; `response` once it is over."""
 
     hearing: ResponseReader
     timeouts: Timeouts
-    started: float
-    heard: LiveResponse | None = None
+    start: float
+    response: LiveResponse | None = None
 
     @property
     def ms(self) -> float:
-        return round((time.monotonic() - self.started) * 1000, 3)
+        return round((time.monotonic() - self.start) * 1000, 3)
 
     def take(self, data: bytes) -> bool:
         """Takes a piece of the body; False if no more is to be read."""
@@ -186,17 +186,17 @@ class _Reading:
             return False
         if ms > self.timeouts.whole * 1000:
             self.close(TransportEnd.TIMEOUT, f"no end after {self.timeouts.whole:g} s")
-        return self.heard is None
+        return self.response is None
 
     def close(self, end: TransportEnd, problem: str = "", left: bool = True) -> None:
-        self.heard = self.hearing.close(end, self.ms, problem, left)
+        self.response = self.hearing.close(end, self.ms, problem, left)
 
     def answer(self) -> LiveResponse:
         """The answer; where nothing else ended it, it came to its end."""
-        if self.heard is None:
+        if self.response is None:
             self.close(TransportEnd.EOF)
-        assert self.heard is not None  # noqa: S101  (closed one line above)
-        return self.heard
+        assert self.response is not None  # noqa: S101  (closed one line above)
+        return self.response
 
     def failed(self, why: httpx.HTTPError | httpx.InvalidURL | httpx.StreamError, url: str) -> None:
         """Ends the answer by what httpx raised. Its own words may hold a proxy's address: ours do not."""

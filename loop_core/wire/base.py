@@ -205,7 +205,7 @@ class Decoder:
         if all((f.rule, f.message) != (rule, message) for f in self.findings):
             self.findings.append(finding)
 
-    def mapped(self, raw: str | None, at: At | None, *, rule: str | None = None) -> StopReason:
+    def map_word(self, raw: str | None, at: At | None, *, rule: str | None = None) -> StopReason:
         """The table's meaning of a native word; an absent or empty word is `interrupted`, an unknown one `unknown`."""
         if not raw:
             where = At(ExchangePart.BODY, self.size, self.size)

@@ -58,7 +58,7 @@ def report() -> Report:
         return
     case = open_case(open_paths(paths))
     sent = [(each.api, each.body, each.response.http_status, each.headers)
-            for each in case.loaded.exchanges if each.recorded]
+            for each in case.recording.exchanges if each.recorded]
 
     def decoded() -> None:
         for api, body, status, headers in sent:
@@ -68,7 +68,7 @@ def report() -> Report:
         case.sources.clear()  # what is put together once for a case is paid for by its first replay
         replay(case)
 
-    took = best({"replay": replayed, "decode": decoded, "judge": lambda: open_case(case.loaded)}, ROUNDS)
+    took = best({"replay": replayed, "decode": decoded, "judge": lambda: open_case(case.recording)}, ROUNDS)
     yield Line(f"machine replay ÷ decoding, {len(sent):,} recorded exchanges", took["replay"] / took["decode"],
                most=0.3, note=milliseconds(took["replay"], took["decode"]))
     yield Line("judging ÷ decoding", took["judge"] / took["decode"], note=milliseconds(took["judge"], took["decode"]))

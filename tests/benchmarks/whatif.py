@@ -91,7 +91,7 @@ def report() -> Report:
 
 
 def _over_the_corpus(case: Case) -> Report:
-    recorded = sum(each.recorded for each in case.loaded.exchanges)
+    recorded = sum(each.recorded for each in case.recording.exchanges)
     took = best(_branches(case, LIMITS), ROUNDS)
     for title, seconds in took.items():
         yield Line(f"{recorded:,} recorded exchanges: {title}", seconds * 1000, unit=" ms", most=MOST_MS)
@@ -99,7 +99,7 @@ def _over_the_corpus(case: Case) -> Report:
 
 def _against_decoding(name: str, case: Case) -> Report:
     sent = [(each.api, each.body, each.response.http_status, each.headers)
-            for each in case.loaded.exchanges if each.recorded]
+            for each in case.recording.exchanges if each.recorded]
 
     def decoded() -> None:
         for api, body, status, headers in sent:

@@ -205,11 +205,11 @@ def test_every_role_of_a_chat_may_be_asked(role: str, read_as: Role) -> None:
 
 
 @pytest.mark.parametrize(("prompt", "why"), [
-    ("", "there is nothing to ask"),
-    ([], "there is nothing to ask"),
-    ([{"role": "user", "content": ""}], "there is nothing to ask"),
+    ("", "there is nothing to send"),
+    ([], "there is nothing to send"),
+    ([{"role": "user", "content": ""}], "there is nothing to send"),
     ([{"rol": "user", "content": "hi"}], "expected a mapping whose role is one of assistant, developer"),
-    (["hi"], "no message"),
+    (["hi"], "not a message"),
     (Request("ollama_chat"), "a request of ollama_chat was given for a server of openai_chat"),
 ])
 def test_what_is_no_question_is_refused(prompt: Any, why: str) -> None:

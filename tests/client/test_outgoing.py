@@ -213,7 +213,7 @@ def test_results_of_a_free_form_tool_are_told_by_its_declaration() -> None:
 
 def test_a_token_that_never_came_cannot_be_sent() -> None:
     turn = started("gemini_generate", Ability())
-    with pytest.raises(CallerError, match="brought none"):
+    with pytest.raises(CallerError, match="held none"):
         outgoing(turn, Send(RequestPlace.RESUME, 1, Method.TOKEN))
 
 

@@ -144,7 +144,7 @@ def test_a_grid_is_not_written_over_a_file_unless_it_is_said(tmp_path: Path, mon
     monkeypatch.undo()
     assert run(*args, "--force") == 0
     assert target.read_text().startswith("continuation_max_attempts,turn,")
-    with pytest.raises(CallerError, match="it stays as it is"):
+    with pytest.raises(CallerError, match="this session was read"):
         cli.main([*args[:-1], SAMPLE, "--force"], standalone_mode=False)
 
 

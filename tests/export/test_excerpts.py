@@ -53,8 +53,8 @@ def with_exchange(view, **changes):
 def reading(view, at):
     """The excerpt of one place, as if the verdict had been read there."""
     facts = view.responses[0]
-    stop = facts.judged.stop._replace(evidence=(Evidence("rule.of_test", at),))
-    changed = replace(facts, judged=facts.judged._replace(stop=stop), verdicts=())
+    stop = facts.judgement.stop._replace(evidence=(Evidence("rule.of_test", at),))
+    changed = replace(facts, judgement=facts.judgement._replace(stop=stop), verdicts=())
     return of(replace(view, responses=(changed, *view.responses[1:])))
 
 
@@ -116,8 +116,8 @@ def test_rules_that_read_the_same_bytes_share_an_excerpt():
     at = At(ExchangePart.BODY, 2, 6)
     view = shown(CUT_TEXT)
     facts = view.responses[0]
-    stop = facts.judged.stop._replace(evidence=(Evidence("rule.one", at, "so"), Evidence("rule.two", at)))
-    view = replace(view, responses=(replace(facts, judged=facts.judged._replace(stop=stop)),))
+    stop = facts.judgement.stop._replace(evidence=(Evidence("rule.one", at, "so"), Evidence("rule.two", at)))
+    view = replace(view, responses=(replace(facts, judgement=facts.judgement._replace(stop=stop)),))
     assert [each.title for each in of(view)] == ["rule.one (so); rule.two"]
 
 
@@ -245,8 +245,8 @@ def test_a_credential_that_a_live_run_heard_in_pieces_is_masked():
     body = "".join(f"data: {json.dumps(delta)}\n\n" for delta in deltas).encode()
     view = with_exchange(VIEW, content=body, response=decode_response("openai_chat", [body]))  # as it came, unmasked
     facts = view.responses[0]
-    stop = facts.judged.stop._replace(evidence=facts.exchange.response.stop_reason.evidence)
-    view = replace(view, responses=(replace(facts, judged=facts.judged._replace(stop=stop)),))
+    stop = facts.judgement.stop._replace(evidence=facts.exchange.response.stop_reason.evidence)
+    view = replace(view, responses=(replace(facts, judgement=facts.judgement._replace(stop=stop)),))
     (found,) = of(view)
     text = "".join(row.text for row in found.rows)
     assert '"length"' in [row.text for row in found.rows if row.deciding]

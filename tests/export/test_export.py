@@ -138,7 +138,7 @@ def test_a_key_split_over_deltas_is_masked_in_documents():
     found = shown(asked(ASKS, chat(f"the key {first}", "length")), asked([
         *ASKS, {"role": "assistant", "content": f"the key {first}"}], chat(f"{second} is it")))
     assert found.inputs[0].masked == {"Anthropic API key": 1}
-    assert KEY not in found.turns[0].merged.text
+    assert KEY not in found.turns[0].joined_text.text
     for name in ("html", "md", "text", "json", "session", "bug"):
         for content in form_files(found, name).values():
             assert first not in content
@@ -149,8 +149,8 @@ def test_a_password_whose_name_stands_before_a_seam_is_masked_behind_it():
     first, second = "log in with DB_PASSWORD=", "hunter2hunter2 and go on"
     found = shown(asked(ASKS, chat(first, "length")), asked([
         *ASKS, {"role": "assistant", "content": first}], chat(second)))
-    assert "hunter2" not in found.turns[0].merged.text
-    assert found.turns[0].merged.text.endswith(" and go on")
+    assert "hunter2" not in found.turns[0].joined_text.text
+    assert found.turns[0].joined_text.text.endswith(" and go on")
     for name in ("html", "md", "text", "json", "session", "bug"):
         for content in form_files(found, name).values():
             assert "hunter2" not in content
@@ -319,7 +319,7 @@ def test_the_command_line(tmp_path, capsys):
     assert code == 0
     assert out.strip() == str(tmp_path / "new" / "my-session-har-jsonl.html")
     assert (tmp_path / "new" / "my-session-har-jsonl.html").read_text("utf-8").startswith("<!doctype html>")
-    with pytest.raises(CallerError, match="is there already"):
+    with pytest.raises(CallerError, match="exists; --force overwrites it"):
         run("--to", "html", "--out", str(tmp_path / "new"))
     assert run("--to", "html", "--out", str(tmp_path / "new"), "--force")[0] == 0
     assert run("--to", "md", "--turn", "1", "--out", "-")[1].startswith("# Loop Inspector report")

@@ -69,7 +69,7 @@ def test_an_answer_has_the_providers_word_and_ours_beside_it(ran: View) -> None:
         conventions.OUTPUT_TOKENS: 40}
     assert first.attributes["loop_inspector.stop.normalized"] == "max_tokens"
     assert set(first.attributes["loop_inspector.stop.rules"]) == {  # type: ignore[arg-type]
-        seen.rule for seen in ran.responses[0].judged.stop.evidence}
+        seen.rule for seen in ran.responses[0].judgement.stop.evidence}
 
 
 def test_a_cut_call_that_ran_is_an_error_of_the_turn_and_of_the_tool(ran: View) -> None:
@@ -251,7 +251,7 @@ def test_metrics_of_a_turn_that_was_continued() -> None:
     assert [point.value for point in by[conventions.CONTINUATIONS]] == [attempts]
     assert [point.value for point in by[conventions.ATTEMPTS]] == [attempts]
     assert [point.attributes["loop_inspector.stop.normalized"] for point in by[conventions.RESPONSES]] == [
-        facts.judged.stop.normalized.value for facts in seen.responses]
+        facts.judgement.stop.normalized.value for facts in seen.responses]
     assert [point.attributes["loop_inspector.turn.terminal_reason"] for point in by[conventions.TURNS]] == ["completed"]
     outputs = [point.value for point in by[conventions.TOKEN_USAGE]
                if point.attributes[conventions.TOKEN_TYPE] == "output"]

@@ -354,7 +354,7 @@ def test_what_is_heard_again_from_the_file_is_what_was_heard(api: str, since: in
         made.append(node.view)
         assert node.view.steps[:since] == fresh.trace.steps[:since]
     assert list(map(step_key, made[0].steps)) == list(map(step_key, made[1].steps))
-    assert [facts.judged for facts in made[0].responses] == [facts.judged for facts in made[1].responses]
+    assert [facts.judgement for facts in made[0].responses] == [facts.judgement for facts in made[1].responses]
     assert (heard.ability, heard.provider, heard.places, heard.silent) == (
         again.ability, again.provider, again.places, again.silent)
     left = made[0].replay.trace.departure
@@ -378,7 +378,7 @@ def test_two_live_runs_of_one_step_are_two_branches(fake: Fake, tmp_path: Path) 
     assert one.key != other.key
     made = tree.beside(other, one)
     assert made.difference == 1
-    assert [turn.merged.text for turn in made.view.turns] == ["Uno.", "Done."]
+    assert [turn.joined_text.text for turn in made.view.turns] == ["Uno.", "Done."]
     assert tree.beside(one, tree.original).difference == 1
 
 
@@ -395,7 +395,7 @@ def test_a_live_run_goes_on_from_a_live_run(fake: Fake, tmp_path: Path) -> None:
     since = 4
     parent.case.live_runs[other], _ = run_branch(looked(node.view.replay, since), other, tmp_path / "data", PATIENT)
     child, _ = tree.add(node, replace(node.view.replay.settings, live=other), since)
-    assert child.view.turns[0].merged.text == "Eins, due."
+    assert child.view.turns[0].joined_text.text == "Eins, due."
     assert child.view.steps[:since] == node.view.steps[:since]
     assert len(child.view.responses) == 3 + 2 + 1
     assert values(tree.beside(child, node))["first_difference"] == since + 1
@@ -407,7 +407,7 @@ def test_a_live_run_goes_on_from_a_live_run(fake: Fake, tmp_path: Path) -> None:
 ])
 def test_what_a_request_was_sent_for_is_its_place_in_the_turn(place: RequestPlace, shown: str, tmp_path: Path) -> None:
     parent = read(cut_twice("http://127.0.0.1:9", tmp_path / "s.har"))
-    exchange = parent.case.loaded.exchanges[0]
+    exchange = parent.case.recording.exchanges[0]
     parent.case.live_runs[NAME] = BranchAnswers(NAME, (exchange, exchange), ((RequestPlace.REQUEST, 0), (place, 1)))
     tree = Tree(view(parent))
     node, _ = tree.add(tree.original, replace(parent.settings, live=NAME), 0)
@@ -454,7 +454,7 @@ def test_a_run_that_is_given_up_is_kept_as_cancelled(answers: int, fake: Fake, t
         tree = Tree(view(fresh))
         node, _ = tree.add(tree.original, replace(fresh.settings, live=NAME), 0)
         assert node.view.turns[0].terminal == "cancelled"
-        assert node.view.turns[0].merged.text == "Eins, " * answers
+        assert node.view.turns[0].joined_text.text == "Eins, " * answers
         assert node.view.steps[node.view.turns[0].run.decided].fidelity is Fidelity.LIVE
         assert each.problem == ""
         assert node.view.turns[0].verdict.word == "CANCELLED"

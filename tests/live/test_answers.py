@@ -116,7 +116,7 @@ def test_what_is_shown_before_is_what_is_done(tmp_path: Path) -> None:
     path = session(tmp_path, ("weather", {"city": "Oslo"}, "rain", False), ("weather", {"city": "Oslo"}, "snow", False))
     answers = Answers(results=results_of(path))
     effect = RunTools((call("weather", {"city": "Oslo"}), call("weather", {"city": "Oslo"})))
-    shown = [answers.recorded(effect, place) for place in range(2)]
+    shown = [answers.recorded_result(effect, place) for place in range(2)]
     assert [found[0].text for found in shown if found] == ["rain", "snow"]
     assert [part.text for part in answers.run(effect, TURN).results] == ["rain", "snow"]
 

@@ -47,12 +47,12 @@ def ran(
 
 
 def ids(done: LiveResult) -> list[str | None]:
-    return [exchange.response.id for exchange in done.replay.case.loaded.exchanges]
+    return [exchange.response.id for exchange in done.replay.case.recording.exchanges]
 
 
 def same_when_read(done: LiveResult, path: Path) -> None:
     live, again = view(done.replay), view(replay(open_case(open_paths([str(path)]))))
-    assert [turn.merged.text for turn in again.turns] == [turn.merged.text for turn in live.turns]
+    assert [turn.joined_text.text for turn in again.turns] == [turn.joined_text.text for turn in live.turns]
     assert [turn.terminal for turn in again.turns] == [turn.terminal for turn in live.turns]
 
 
@@ -62,7 +62,7 @@ def test_a_continuation_goes_on_from_the_last_id_and_sends_nothing_again(
 ) -> None:
     done, (first, second, *more) = ran(provider, CUT_TEXT, tmp_path / "s.jsonl", stream=stream, extra={"store": True})
     assert (done.terminal, more) == ("completed", [])
-    assert view(done.replay).turns[0].merged.text == TEXT
+    assert view(done.replay).turns[0].joined_text.text == TEXT
     assert "previous_response_id" not in first.body
     assert second.body["previous_response_id"] == ids(done)[0]
     assert second.body["instructions"] == "Be brief.", "instructions do not carry over"
@@ -79,14 +79,14 @@ def test_a_repair_answers_the_calls_that_the_server_keeps_and_asks_for_them(
 ) -> None:
     done, (_, second, third) = ran(provider, story, tmp_path / "s.jsonl", stream=stream, extra={"store": True})
     assert done.terminal == "completed"
-    first = done.replay.case.loaded.exchanges[0].response
+    first = done.replay.case.recording.exchanges[0].response
     assert second.body["previous_response_id"] == first.id
     *outputs, asks = second.body["input"]
     assert [(item["type"], item["call_id"]) for item in outputs] == [
         ("function_call_output", call.id) for call in first.tool_calls]
     assert all(item["output"].startswith("Not run: ") for item in outputs)
     assert asks["role"] == "system"
-    repaired = done.replay.case.loaded.exchanges[1].response
+    repaired = done.replay.case.recording.exchanges[1].response
     assert third.body["previous_response_id"] == repaired.id
     assert third.body["input"] == [
         {"type": "function_call_output", "call_id": call.id, "output": "done"} for call in repaired.tool_calls]
@@ -119,5 +119,5 @@ def test_a_chain_that_is_not_stored_ends_with_a_notice(provider: Provider, story
     ended = done.replay.trace.steps[-1].turn
     assert done.exit != 0
     assert "store: false" in (ended.notice or "")
-    assert done.replay.case.loaded.exchanges[0].response.text, "what came is kept"
+    assert done.replay.case.recording.exchanges[0].response.text, "what came is kept"
     same_when_read(done, tmp_path / "s.jsonl")

@@ -121,7 +121,7 @@ def test_a_disk_that_is_full_at_any_write(fake: Fake, tmp_path: Path, monkeypatc
             assert shows_the_cut(again), takes
             path.write_bytes(kept[: kept.rfind(b"\n") + 1])  # a disk that took nothing of the last record
             assert shows_the_cut(opened_again(path)), takes
-        for facts, heard in zip(again.responses, ran.replay.case.loaded.exchanges, strict=False):
+        for facts, heard in zip(again.responses, ran.replay.case.recording.exchanges, strict=False):
             assert heard.body.startswith(facts.exchange.body), takes
 
 

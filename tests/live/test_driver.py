@@ -77,7 +77,7 @@ def same(driver: Driver, folder: Path) -> None:
         for each in (live, file))
     assert here == there
     assert [turn.terminal for turn in live.turns] == [turn.terminal for turn in file.turns]
-    assert [turn.merged for turn in live.turns] == [turn.merged for turn in file.turns]
+    assert [turn.joined_text for turn in live.turns] == [turn.joined_text for turn in file.turns]
 
 
 async def until(met: Callable[[], bool]) -> None:
@@ -116,7 +116,7 @@ def test_a_cut_answer_is_stepped_to_its_end(fake: Fake, tmp_path: Path) -> None:
     assert seen_ == ["Send", "Send", "Finish"]
     assert driver.live.phase is Phase.OVER
     assert [got.json["max_tokens"] for got in fake.got] == [20, 20]
-    assert live_view(driver).turns[0].merged.text == "One, two, three."
+    assert live_view(driver).turns[0].joined_text.text == "One, two, three."
     assert records(tmp_path, "about")[-1]["end_state"] == "completed"
     same(driver, tmp_path)
 
@@ -263,7 +263,7 @@ def test_a_retried_continuation_reads_as_one_request(fake: Fake, tmp_path: Path)
     assert [record.get("retries") for record in records(tmp_path, "request")] == [None, None, "r1", "r2"]
     file = again(tmp_path)
     assert len(file.responses) == 4
-    assert file.turns[0].merged.text == "One, two, three."
+    assert file.turns[0].joined_text.text == "One, two, three."
     assert (file.turns[0].run.runs, file.turns[0].verdict.word) == (1, "CUT, COMPLETED")
     told = [text_of(step_line(file, index, 0)) for index in range(len(file.steps))]
     assert [line.split()[-3:] for line in told if "EvaluateStop" in line] == [
@@ -289,7 +289,7 @@ def test_an_answer_that_was_none_can_be_sent_again(fake: Fake, tmp_path: Path) -
         await driver.run()
 
     driver = played(fake, tmp_path, play)
-    assert live_view(driver).turns[0].merged.text == "One, two, three."
+    assert live_view(driver).turns[0].joined_text.text == "One, two, three."
     same(driver, tmp_path)
 
 
@@ -374,7 +374,7 @@ def test_a_message_after_the_end_is_another_turn_of_the_recording(fake: Fake, tm
     fake.answers = [END]
 
     async def play(driver: Driver) -> None:
-        with pytest.raises(CallerError, match="once the turn has ended"):
+        with pytest.raises(CallerError, match="after the turn has ended"):
             driver.say("too early")
         await driver.act()
         driver.say("And then?")

@@ -157,7 +157,7 @@ def test_a_network_that_is_cut_anywhere_interrupts_and_releases_no_call(api: str
             assert ran == [{"city": "Oslo", "days": 12}], where
         again = opened(tmp_path / f"{at}.jsonl")
         assert [given.error for given in again.inputs] == [None], where
-        assert [facts.judged for facts in again.responses] == [heard.judgement for heard in seen.heard], where
+        assert [facts.judgement for facts in again.responses] == [heard.judgement for heard in seen.heard], where
         assert [facts.exchange.body for facts in again.responses] == [heard.body for heard in seen.heard], where
         assert [facts.exchange.response.transport_end for facts in again.responses] == [
             heard.response.transport_end for heard in seen.heard], where
@@ -203,7 +203,7 @@ def test_a_whole_answer_that_is_cut_anywhere_interrupts_and_releases_no_call(
                 assert (turn.terminal, ran, heard.body) == ("interrupted", [], body[:at]), where
                 assert heard.response.transport_end is (TransportEnd.RESET if chunked else TransportEnd.EOF), where
                 again = opened(tmp_path / f"{at}.jsonl")
-                assert [facts.judged for facts in again.responses] == [heard.judgement], where
+                assert [facts.judgement for facts in again.responses] == [heard.judgement], where
                 assert again.turns[0].terminal == "interrupted", where
 
     asyncio.run(all_of_them())
@@ -245,7 +245,7 @@ def test_a_cancel_at_every_frame_is_a_cancel(api: str, tmp_path: Path) -> None:
         again = opened(tmp_path / f"{count}.jsonl")
         assert [given.error for given in again.inputs] == [None], where
         (facts,) = again.responses
-        assert facts.judged == heard.judgement, where
+        assert facts.judgement == heard.judgement, where
         assert facts.exchange.response.transport_end is TransportEnd.ABORTED, where
 
     async def all_of_them() -> None:
@@ -337,7 +337,7 @@ def test_whatever_a_server_sends_is_an_end_and_no_crash(tmp_path: Path) -> None:
                 assert bool(heard.problem) is bool(said), name
                 again = opened(tmp_path / f"{number}.jsonl")
                 assert [given.error for given in again.inputs] == [None], name
-                assert [facts.judged for facts in again.responses] == [heard.judgement], name
+                assert [facts.judgement for facts in again.responses] == [heard.judgement], name
 
     asyncio.run(all_of_them())
 

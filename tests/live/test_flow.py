@@ -27,7 +27,7 @@ def test_what_has_come_is_what_the_decoder_reads(api: str, size: int) -> None:
         ToolCall("call_1", "weather", '{"city":"Oslo"}', closed=True),)
     body = b"".join(answer(api, TEXT, Stop.TOOL_CALL if calls else Stop.END_TURN, *calls))
     flow = Flow(api, 0)
-    flow.begun(200, ())
+    flow.take_head(200, ())
     seen = ""
     for at in range(0, len(body), size):
         flow.came(body[at : at + size], float(at))
@@ -106,13 +106,13 @@ def test_a_text_that_grows_is_laid_out_as_one_that_is_whole(pieces: list[str], e
         lines = [text_of(sheet.line(at)) for at in range(len(sheet))]
         assert lines[: sheet.stable] == shown[: sheet.stable], "what is said to be stable is as it was"
         if number % every == 0:
-            sheet.laid()
+            sheet.note_layout()
             shown = lines
     text = "".join(pieces)
     if text and "\t" not in text:
         whole = [text_of(line) for line in paragraphs(text)]
         assert [text_of(sheet.line(at)) for at in range(1, len(sheet) - 1)] == whole
-    assert sheet.copied() == text
+    assert sheet.copy_text() == text
 
 
 def test_a_long_paragraph_without_an_end_is_broken_as_it_will_be() -> None:

@@ -89,7 +89,7 @@ def said_alike(story: Story, provider: Provider, tmp_path: Path) -> None:
 def test_a_response_that_is_fetched_again_is_one_response_and_one_turn(provider: Provider, tmp_path: Path) -> None:
     story, path = all_stories()["paused"], tmp_path / "s.jsonl"
     done = played(provider, story, asked("openai_responses", "paused", stream=False), path)
-    first, second = (exchange.response for exchange in done.replay.case.loaded.exchanges)
+    first, second = (exchange.response for exchange in done.replay.case.recording.exchanges)
     assert first.id == second.id is not None
     ran, read = both(done, path)
     assert (ran["turns"], len(ran["responses"])) == (read["turns"], 2)

@@ -28,10 +28,10 @@ def ready(*calls: ToolCall) -> RunTools:
 
 def test_the_results_of_a_turn_each_once(tmp_path) -> None:
     case = read(with_a_call("http://127.0.0.1:1", tmp_path / "s.har")).case
-    found = recorded_results(case.loaded.exchanges, 1)
+    found = recorded_results(case.recording.exchanges, 1)
     assert {name: [part.text for part in parts] for name, parts in found.items()} == {
         ("weather", '{"city": "Oslo"}'): ["snow"]}
-    assert recorded_results(case.loaded.exchanges, 3) == {}
+    assert recorded_results(case.recording.exchanges, 3) == {}
 
 
 def test_equal_arguments_whatever_their_spelling_and_as_often_as_recorded() -> None:

@@ -64,7 +64,7 @@ def test_a_cut_answer_is_continued_recorded_and_reported(ran: Ran, fake: Fake, t
     assert sent == {"model": "m", "messages": [{"role": "user", "content": "Count."}], "max_tokens": 20,
                     "stream": True, "stream_options": {"include_usage": True}}
     again = view(replay(open_case(open_paths([str(record)]))))
-    assert [turn.merged.text for turn in again.turns] == ["One, two, three."]
+    assert [turn.joined_text.text for turn in again.turns] == ["One, two, three."]
     assert [turn.terminal for turn in again.turns] == ["completed"]
 
 
@@ -81,10 +81,10 @@ def test_a_recording_read_again_says_what_was_seen_live(api: str, fake: Fake, tm
     seen, again = view(live.replay), view(replay(open_case(open_paths([str(path)]))))
     assert {step.fidelity for step in seen.steps} == {Fidelity.LIVE}
     assert [facts.index for facts in seen.responses] == [0, 1, 2, 3]
-    assert seen.turns[0].merged.text == "It is sunny, and warm."
+    assert seen.turns[0].joined_text.text == "It is sunny, and warm."
     assert "HTTP 429; sent again after 0 s" in " ".join(seen.inputs[0].notices)
     for one, other in zip(seen.responses, again.responses, strict=True):
-        assert one.judged == other.judged
+        assert one.judgement == other.judgement
         assert one.exchange.body == other.exchange.body
         assert one.exchange.request_json == other.exchange.request_json
         assert [chunk.end for chunk in one.exchange.chunks] == [chunk.end for chunk in other.exchange.chunks]
@@ -171,7 +171,7 @@ def test_a_recording_is_never_written_over(ran: Ran, fake: Fake, tmp_path: Path)
     record.write_text("mine\n")
     done = ran(*chat(fake, record, "--prompt", "x"))
     assert done.returncode == 2
-    assert "is there already" in done.stderr
+    assert "the file exists" in done.stderr
     assert record.read_text() == "mine\n"
 
 
@@ -474,13 +474,13 @@ def test_a_real_model_is_cut_and_continued(api: str, stream: bool, tmp_path: Pat
     done = run_live(asked, Server(api, MODEL), settings, Toolbox(), str(tmp_path / "s.jsonl"))
     seen = view(done.replay)
     assert len(seen.responses) == 2
-    assert seen.responses[0].judged.stop.normalized is Stop.MAX_TOKENS
+    assert seen.responses[0].judgement.stop.normalized is Stop.MAX_TOKENS
     assert done.terminal in ("completed", "retry_limit")
     again = view(replay(open_case(open_paths([str(tmp_path / "s.jsonl")]))))
     # That server says `completed` over a cut Responses answer, so that a reader cannot know that the next one goes on.
-    assert [facts.judged for facts in again.responses] == [facts.judged for facts in seen.responses]
+    assert [facts.judgement for facts in again.responses] == [facts.judgement for facts in seen.responses]
     if api != "openai_responses":
-        assert again.turns[0].merged.text == seen.turns[0].merged.text
+        assert again.turns[0].joined_text.text == seen.turns[0].joined_text.text
 
 
 def test_a_recorder_refuses_a_folder(tmp_path: Path) -> None:
@@ -499,7 +499,7 @@ def test_words_that_were_quoted_are_cut_in_the_recording_too(fake: Fake, tmp_pat
     path = str(tmp_path / "s.jsonl")
     live = run_live(request("openai_chat"), Server("openai_chat", fake.url), Settings(), Toolbox(), path, QUICK)
     again = view(replay(open_case(open_paths([path]))))
-    assert view(live.replay).turns[0].merged.text == again.turns[0].merged.text == "One, two, three."
+    assert view(live.replay).turns[0].joined_text.text == again.turns[0].joined_text.text == "One, two, three."
 
 
 def test_results_of_a_recording_answer_the_calls(ran: Ran, fake: Fake, tmp_path: Path) -> None:

@@ -44,14 +44,14 @@ def listens(url: str) -> bool:
 @pytest.mark.parametrize("name", ["call-cut", "call-then-text", "paused", "malformed-call", "stream-breaks"])
 def test_a_row_that_is_played_live_is_the_row(name: str) -> None:
     """One dialect of each outcome: what comes over the wire is read, judged and gated as in the table."""
-    chosen = {(row.exchange.response.raw_stop_reason, row.judged.stop.normalized, row.decision, row.dialect.api): row
+    chosen = {(row.exchange.response.raw_stop_reason, row.judgement.stop.normalized, row.decision, row.dialect.api): row
               for row in table_rows(name) if isinstance(row, DialectRow)}
     for row in chosen.values():
         made = played(row_turn(row, Settings()))
         case = made.case
-        first = case.loaded.exchanges[0]
+        first = case.recording.exchanges[0]
         assert first.response.raw_stop_reason == row.exchange.response.raw_stop_reason, row.name
-        assert case.judged[0].stop.normalized is row.judged.stop.normalized, row.name
+        assert case.judgements[0].stop.normalized is row.judgement.stop.normalized, row.name
         assert [verdict.admission for verdict in case.verdicts[0]] == [
             verdict.admission for verdict in row.verdicts], row.name
         assert first.response.text == row.exchange.response.text, row.name
@@ -112,7 +112,7 @@ def test_every_scenario_of_the_form_ends_as_it_says(name: str) -> None:
 @pytest.mark.parametrize("profile", ["vllm", "cohere"])
 def test_it_behaves_as_a_server_whether_or_not_a_habit_of_it_is_known(profile: str) -> None:
     made = played(scenario_turn(all_stories()["cut-call"], LiveOptions("openai_chat", "", profile=profile), Settings()))
-    first = made.case.loaded.exchanges[0].response.raw_stop_reason
+    first = made.case.recording.exchanges[0].response.raw_stop_reason
     assert first == ("tool_calls" if profile == "vllm" else "length")
     assert made.trace.steps[-1].turn.terminal == "completed"
 

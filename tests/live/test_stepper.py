@@ -116,10 +116,10 @@ def test_another_budget_of_the_first_request_is_the_turns() -> None:
     turn = stepper().with_cap(40)
     assert turn.request is not None
     assert turn.request.body is not None
-    assert (turn.request.body["max_tokens"], turn.edited) == (40, ("max_tokens",))
+    assert (turn.request.body["max_tokens"], turn.edits) == (40, ("max_tokens",))
     assert turn.last.turn.token_cap == 160
     turn = answered(turn, said("One, ", Stop.MAX_TOKENS))
-    assert turn.edited == ()
+    assert turn.edits == ()
     assert turn.request is not None
     assert turn.request.request.max_tokens == 40
 
@@ -209,7 +209,7 @@ def test_a_message_after_the_end_begins_the_next_turn() -> None:
     assert len(again.turns) == 2
     with pytest.raises(CallerError, match=r"max_follow_ups \(1\) is reached"):
         again.following("More.", 2)
-    with pytest.raises(CallerError, match="an empty message"):
+    with pytest.raises(CallerError, match="the message is empty"):
         again.following("  ", 2)
 
 

@@ -61,8 +61,8 @@ def test_a_model_that_a_url_spells_otherwise() -> None:
 
 
 @pytest.mark.parametrize(("url", "why"), [
-    ("", "does not say where it was asked; --base-url says it"),
-    ("https://x.example/elsewhere", "is not an address of openai_chat; --base-url sets the one to use"),
+    ("", "does not hold the address of the server; --base-url sets it"),
+    ("https://x.example/elsewhere", "is not one of openai_chat; --base-url sets the one to use"),
     ("https://x.example/chat/completions", "has no version; --base-url sets the address to use"),
 ])
 def test_an_address_that_leads_nowhere_is_told(url: str, why: str) -> None:

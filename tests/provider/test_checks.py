@@ -250,7 +250,7 @@ def test_a_text_that_is_the_json_that_is_asked_for_is_sent(api: str) -> None:
     body = {**BODIES[api], **SHAPED[api]}
     looked_at(api, body, '{"team": "platform"}')
     looked_at(api, body, "")  # an answer of calls alone
-    for text, why in (('{"crew": 1}', "that the schema does not permit"), ('{"team": "plat', "no JSON")):
+    for text, why in (('{"crew": 1}', "that the schema does not permit"), ('{"team": "plat', "not JSON")):
         with pytest.raises(RequestError, match=why):
             looked_at(api, body, text)
 

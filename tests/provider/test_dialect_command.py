@@ -137,7 +137,7 @@ def test_what_is_saved_is_read_as_the_row(tmp_path: Path, scenario: str) -> None
             exchange.request is not None and row.exchange.request is not None
             and exchange.request.messages == row.exchange.request.messages
             and exchange.request.max_tokens == row.exchange.request.max_tokens)
-        assert case.judged[0] == row.judged
+        assert case.judgements[0] == row.judgement
         assert case.verdicts[0] == row.verdicts
 
 

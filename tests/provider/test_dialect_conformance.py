@@ -32,12 +32,12 @@ def rows_of(scenario: str, budget: int | None = None) -> list[DialectRow]:
 
 def meant(row: DialectRow) -> list[str | None]:
     """The arguments of the calls that were intended, in order."""
-    return [part.arguments for part in row.played.scenario.parts if isinstance(part, ToolCall)]
+    return [part.arguments for part in row.play.scenario.parts if isinstance(part, ToolCall)]
 
 
 def check(row: DialectRow) -> None:
     """What holds of every row under `strict`."""
-    response, stop = row.exchange.response, row.judged.stop.normalized
+    response, stop = row.exchange.response, row.judgement.stop.normalized
     broken = [finding.rule for finding in response.findings if finding.rule.startswith(("frame.", "body."))]
     assert not broken, (row.name, broken)
     assert row.exchange.profile.name == row.dialect.profile
@@ -46,9 +46,9 @@ def check(row: DialectRow) -> None:
         if verdict.admission is Admission.READY:  # then it is one of those that were intended, as it was intended
             assert parse(verdict.call.arguments).value in [parse(arguments).value for arguments in meant(row)]
             assert parse(verdict.call.arguments).shape is ArgumentShape.COMPLETE
-            assert row.played.moment in COMPLETE or row.blind, row.name
-    if row.played.moment not in COMPLETE and not row.blind:
-        assert stop not in FINISHED or row.judged.ending is not None, row.name
+            assert row.play.moment in COMPLETE or row.blind, row.name
+    if row.play.moment not in COMPLETE and not row.blind:
+        assert stop not in FINISHED or row.judgement.ending is not None, row.name
         assert row.decision not in (LOST, "finish", "run calls"), row.name
 
 
@@ -63,7 +63,7 @@ def test_nothing_that_is_cut_is_finished_or_run(scenario: str) -> None:
 def test_wherever_the_budget_ends(scenario: str, budget: int) -> None:
     for row in rows_of(scenario, budget):
         check(row)
-        text_meant = "".join(getattr(part, "text", "") for part in row.played.scenario.parts)
+        text_meant = "".join(getattr(part, "text", "") for part in row.play.scenario.parts)
         said = (row.exchange.response.text or "").partition("\n<tool_call>")[0]
         assert said in text_meant
 
@@ -74,12 +74,12 @@ def test_what_is_called_blind_is_blind() -> None:
     for scenario in SCENARIOS:
         for row in rows_of(scenario):
             if row.blind:
-                shown.add((row.name, row.played.moment))
-                assert row.judged.stop.normalized in FINISHED, row.name
+                shown.add((row.name, row.play.moment))
+                assert row.judgement.stop.normalized in FINISHED, row.name
                 assert row.decision in (LOST, "run calls", "ask once more"), row.name
-                if row.played.moment in CUTS:
+                if row.play.moment in CUTS:
                     # Even then the operator is told: the count stands at the cap, or the text holds half a call.
-                    assert {"judge.usage_at_cap"} & {finding.rule for finding in row.judged.findings}, row.name
+                    assert {"judge.usage_at_cap"} & {finding.rule for finding in row.judgement.findings}, row.name
     assert shown == {(dialect.name, moment) for dialect in DIALECTS for moment in dialect.blind}
 
 
@@ -102,10 +102,10 @@ def test_the_address_gives_the_server_away_where_it_has_one() -> None:
 def test_a_row_opens_as_a_session(scenario: str) -> None:
     for row in rows_of(scenario):
         view = row_view(row)
-        assert [facts.judged.stop for facts in view.responses] == [row.judged.stop]
+        assert [facts.judgement.stop for facts in view.responses] == [row.judgement.stop]
         assert len(view.turns) == 1
         assert row.exchange.request is not None
-        assert row.exchange.request.max_tokens == row.played.budget
+        assert row.exchange.request.max_tokens == row.play.budget
         tools = [] if wire(row.dialect.api).no_tools else ["write_file", "page_oncall"]
         assert [tool.name for tool in row.exchange.request.tools] == tools
 

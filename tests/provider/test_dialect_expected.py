@@ -121,7 +121,7 @@ def row_of(scenario: str) -> dict[str, DialectRow]:
 
 
 def outcome(row: DialectRow) -> Outcome:
-    judged = row.judged
+    judged = row.judgement
     return (row.exchange.response.raw_stop_reason, judged.mapped.normalized.value, judged.stop.normalized.value,
             row.call.value, row.decision)
 
@@ -136,7 +136,7 @@ def test_every_dialect_tells_of_a_cut_as_its_server_does(scenario: str, expected
 
 def test_an_answer_without_a_reason_is_known_to_be_at_its_cap() -> None:
     cut = row_of("call-cut")
-    at_cap = [name for name, row in cut.items() if row.judged.cap_reached]
+    at_cap = [name for name, row in cut.items() if row.judgement.cap_reached]
     assert at_cap == ["openai_chat/mimo", "openai_responses/generic+bare"]
 
 
@@ -148,7 +148,7 @@ def test_an_answer_without_a_reason_is_known_to_be_at_its_cap() -> None:
     ("openai_responses/llama_cpp", "judge.cut_arguments"),
 ])
 def test_the_evidence_says_what_gave_the_lie_away(name: str, rule: str) -> None:
-    assert row_of("call-cut")[name].judged.stop.evidence[-1].rule == rule
+    assert row_of("call-cut")[name].judgement.stop.evidence[-1].rule == rule
 
 
 FINISHES_CALLS_WITH = {
@@ -165,7 +165,7 @@ def test_a_complete_call_runs_whichever_word_its_server_has() -> None:
     for name, row in told.items():
         word = "stop" if name in STOP_OVER_CALLS else FINISHES_CALLS_WITH[row.dialect.api]
         assert row.exchange.response.raw_stop_reason == word, name
-        assert (row.judged.stop.normalized, row.decision) == (Stop.TOOL_CALL, "run calls"), name
+        assert (row.judgement.stop.normalized, row.decision) == (Stop.TOOL_CALL, "run calls"), name
         assert [verdict.admission for verdict in row.verdicts] == [Admission.READY], name
         assert row.losses == (), name
 
@@ -193,7 +193,7 @@ def test_thinking_that_does_not_count_leaves_the_budget_to_the_answer() -> None:
 
 
 def words_of(scenario: str) -> dict[str, tuple[str | None, str, str]]:
-    return {name: (row.exchange.response.raw_stop_reason, row.judged.stop.normalized.value, row.decision)
+    return {name: (row.exchange.response.raw_stop_reason, row.judgement.stop.normalized.value, row.decision)
             for name, row in row_of(scenario).items()}
 
 
@@ -399,4 +399,4 @@ def test_what_the_libraries_say(scenario: str, name: str) -> None:
 def test_what_their_words_mean(scenario: str, name: str, means: set[str]) -> None:
     told = row_of(scenario)[name]
     assert {peer.means.value for peer in told.peers} == means
-    assert {peer.means.value for peer in told.peers if peer.agrees} == means & {told.judged.stop.normalized.value}
+    assert {peer.means.value for peer in told.peers if peer.agrees} == means & {told.judgement.stop.normalized.value}

@@ -60,7 +60,7 @@ def test_every_view_says_so(tmp_path: Path) -> None:
 
 
 def test_what_is_exported_of_it_goes_on_saying_so(tmp_path: Path) -> None:
-    written = session_bytes(records(saved(tmp_path, "text-cut").replay.case.loaded.exchanges))
+    written = session_bytes(records(saved(tmp_path, "text-cut").replay.case.recording.exchanges))
     answers = [line for line in map(json.loads, written.splitlines()) if line.get("type") == "response"]
     assert [answer["simulated"] for answer in answers] == [True] * len(answers)
     assert answers

@@ -96,7 +96,7 @@ def test_every_dialect_speaks_under_every_budget(dialect: object, stream: bool) 
         for verdict in admit_all(response.tool_calls, judge(response, request), request.tools):
             if verdict.admission is Admission.READY:
                 assert parse(verdict.call.arguments).value == MEANT[verdict.call.name]
-        if came.ended is Moment.CALLED:
+        if came.end is Moment.CALLED:
             assert [call.name for call in response.tool_calls] == ["page_team", "write_file"]
             assert response.text == STORY.answers[0].text
 

@@ -91,7 +91,7 @@ def objections(story: Story, api: str, stream: bool) -> dict[str, str]:
         if reply.refusal is not None:
             said += refusal_complaints(api, reply.refusal.status, b"".join(reply.refusal.frames))
         for each in said:
-            found.setdefault(each, f"answer {reply.place.answer}, {reply.place.kind}, {reply.ended}")
+            found.setdefault(each, f"answer {reply.place.answer}, {reply.place.kind}, {reply.end}")
     return found
 
 

@@ -93,7 +93,7 @@ def test_with_one_scenario_any_model_will_do() -> None:
      b"one answer is given, and several are asked for"),
     ("/v1/embeddings", {}, 404, b"nothing is served under /v1/embeddings"),
     ("/v1/responses/resp_1", None, 404, b"nothing is served under /v1/responses/resp_1"),
-    ("/v1/messages", b"\xff", 400, b"no JSON"),
+    ("/v1/messages", b"\xff", 400, b"not JSON"),
     ("/favicon.ico", None, 404, b"nothing is served under /favicon.ico"),
 ])
 def test_what_cannot_be_answered_is_an_error_of_the_format(path: str, body: object, status: int, said: bytes) -> None:
@@ -184,7 +184,7 @@ def test_it_listens_on_this_machine_alone_and_says_when_a_port_is_taken() -> Non
     with serving("text") as provider:
         assert provider.url.startswith("http://127.0.0.1:")
         port = int(provider.url.rpartition(":")[2])
-        taken = pytest.raises(CallerError, match=rf"127\.0\.0\.1:{port}: cannot be listened on")
+        taken = pytest.raises(CallerError, match=rf"127\.0\.0\.1:{port}: cannot listen there")
         with taken, serving("text", port=port):
             pass
     with pytest.raises(OSError, match="refused"):
@@ -246,4 +246,5 @@ def test_a_recording_against_it_reads_as_the_run(api: str, scenario: str, tmp_pa
                         max_tokens=8 if scenario == "thinking" else 64, stream=True)
         ran = run_live(asked, Server(api, provider.url), Settings(), Toolbox(), path)
     (live,), (read,) = view(ran.replay).turns, view(replay(open_case(open_paths([path])))).turns
-    assert (read.terminal, read.verdict.word, read.merged.text) == (live.terminal, live.verdict.word, live.merged.text)
+    ends = [(turn.terminal, turn.verdict.word, turn.joined_text.text) for turn in (read, live)]
+    assert ends[0] == ends[1]

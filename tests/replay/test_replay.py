@@ -132,7 +132,7 @@ def test_a_retry_begins_a_run_of_its_own():
 def test_every_response_is_looked_at_once_and_in_order():
     played = replay(case_of(*continued(*PARTS), *ran_cut_call(), *repaired_call(), asked([user("last")], chat("yes"))))
     looked = [step.response for step in played.trace.steps if step.state is State.EVALUATE_STOP]
-    assert sorted(looked) == list(range(len(played.case.loaded.exchanges)))
+    assert sorted(looked) == list(range(len(played.case.recording.exchanges)))
     for turn in played.turns:
         within = [s.response for s in played.trace.steps[turn.first : turn.end] if s.state is State.EVALUATE_STOP]
         assert within == [link.index for link in turn.record.links]
@@ -165,7 +165,7 @@ def test_nothing_at_all_is_no_error():
 
 def method_of(*exchanges):
     case = case_of(*exchanges)
-    (turn,) = case.loaded.turns
+    (turn,) = case.recording.turns
     return asked_by(case, turn.links[1])
 
 
@@ -229,7 +229,7 @@ def test_the_first_cap_is_what_the_budget_is_derived_from():
     assert ended(raised).token_cap == 400
     assert ended(raised).terminal == "completed"
     assert ended(replay(case, Settings(max_tokens=5, simulate=True))).token_cap == 80, "never tighter for that"
-    assert case.loaded.exchanges[0].request.max_tokens == 20
+    assert case.recording.exchanges[0].request.max_tokens == 20
 
 
 def test_a_simulated_budget_brings_no_bound_where_none_was_recorded():
@@ -296,15 +296,15 @@ def test_a_routers_native_word_is_read_through_all_tables():
     body = chat("The first", "stop")
     body["choices"][0]["native_finish_reason"] = "MAX_TOKENS"
     case = case_of(asked(ASKS, body, url="https://openrouter.ai/api/v1/chat/completions"))
-    assert case.judged[0].stop.normalized is Stop.MAX_TOKENS
-    assert case.judged[0].stop.raw == "stop"
+    assert case.judgements[0].stop.normalized is Stop.MAX_TOKENS
+    assert case.judgements[0].stop.raw == "stop"
 
 
 def test_a_native_word_that_nobody_knows_changes_nothing():
     body = chat("The first", "stop")
     body["choices"][0]["native_finish_reason"] = "entropy"
     case = case_of(asked(ASKS, body, url="https://openrouter.ai/api/v1/chat/completions"))
-    assert case.judged[0].stop.normalized is Stop.END_TURN
+    assert case.judgements[0].stop.normalized is Stop.END_TURN
 
 
 def test_a_turn_sends_what_the_repair_needs_and_no_smaller_cap():

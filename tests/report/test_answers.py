@@ -72,7 +72,7 @@ def test_response_wire_and_calls_show_a_simulated_answer_loudly():
         shown_bytes = said_by(wire.wire(facts, mode))
         assert "SIMULATED response of step 2" in shown_bytes
         assert '"finish_reason":"length"' in shown_bytes.replace(" ", "")
-    assert wire.wire(facts, "raw").copied() == body
+    assert wire.wire(facts, "raw").copy_text() == body
     asked_for = said_by(wire.wire(facts, "request"))
     assert "SIMULATED: what our machine sends, max_tokens 5, 1 messages" in asked_for
     assert "user write the plan" in asked_for
@@ -86,9 +86,9 @@ def test_the_merged_text_of_a_simulation_names_where_each_segment_came_from():
     block = Outline(seen).blocks[0]
     sheet = merged_sheet(seen, block, block.end - 1)
     told = said_by(sheet)
-    assert sheet.copied() == "".join(PARTS[:2])
+    assert sheet.copy_text() == "".join(PARTS[:2])
     assert 'segment 1 · 6 tokens · "length" → max_tokens · SIMULATED response of step 2' in told
-    assert told.count("SIMULATED response of step") == len(seen.turns[0].ended.answers[-1])
+    assert told.count("SIMULATED response of step") == len(seen.turns[0].final_turn.answers[-1])
 
 
 def test_answers_that_stand_as_recorded_keep_their_names():
@@ -135,7 +135,7 @@ def test_what_the_recorded_agent_ran_is_not_held_against_the_branch():
 
 def test_a_branch_that_asks_for_what_was_never_recorded_says_so():
     seen = simulated(5, asked(ASKS, chat("a" * 40, "length", tokens=10), max_tokens=10))
-    assert seen.turns[0].ended.outcome == "Unrecorded"
+    assert seen.turns[0].final_turn.outcome == "Unrecorded"
     assert seen.turns[0].verdict.sentence.endswith("; what it asks for next was never recorded")
 
 

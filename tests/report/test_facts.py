@@ -37,14 +37,14 @@ from tests.scenes.recordings import (
 def test_the_segments_of_an_answer_are_counted_from_one():
     found = shown(*continued(*PARTS[:3]))
     assert [facts.segment for facts in found.responses] == [1, 2, 3]
-    assert found.turns[0].merged.text == "".join(PARTS[:3])
-    assert [seam.at for seam in found.turns[0].merged.seams] == [len(PARTS[0]), len(PARTS[0] + PARTS[1])]
+    assert found.turns[0].joined_text.text == "".join(PARTS[:3])
+    assert [seam.at for seam in found.turns[0].joined_text.seams] == [len(PARTS[0]), len(PARTS[0] + PARTS[1])]
 
 
 def test_a_run_of_tools_begins_a_new_answer():
     found = shown(*repaired_call())
     assert [facts.segment for facts in found.responses] == [1, 2, 1]
-    assert found.turns[0].merged.text == "It is written."
+    assert found.turns[0].joined_text.text == "It is written."
 
 
 def test_what_the_machine_decides_and_what_the_agent_did_stand_side_by_side():
@@ -97,7 +97,7 @@ def test_a_whole_body_without_a_reason_is_no_stream():
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "One, two"}]},
         {"type": "function_call", "name": "a", "call_id": "c", "arguments": "{}"}]}
     (turn,) = (found := shown(exchange({"model": "gpt-5", "input": "hi"}, body, url=RESPONSES))).turns
-    said = f"{turn.ended.notice} {turn.verdict.sentence} {found.responses[0].verdicts[0].why}"
+    said = f"{turn.final_turn.notice} {turn.verdict.sentence} {found.responses[0].verdicts[0].why}"
     assert "ended without a stop reason" in said
     assert "stream" not in said
 
@@ -172,4 +172,4 @@ def test_rounds_of_tools_go_on_to_the_end(count):
     exchanges.append(asked(history, chat("All written."), tools=TOOLS))
     found = shown(*exchanges)
     assert [facts.state for facts in found.responses] == [State.EXECUTE_TOOLS] * count + [State.COMPLETE]
-    assert found.turns[0].ended.spend.tool_steps == count
+    assert found.turns[0].final_turn.spend.tool_steps == count

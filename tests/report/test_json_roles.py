@@ -144,7 +144,7 @@ def test_a_request_has_roles() -> None:
     assert Span("7", Tone.NUMBER) in spans
     assert Span("false", Tone.NUMBER) in spans
     assert Span('"hi"', Tone.STRING) in spans
-    assert json.loads(found.copied()) == facts.exchange.request_json
+    assert json.loads(found.copy_text()) == facts.exchange.request_json
 
 
 @given(st.text(max_size=40), st.integers(8, 50))

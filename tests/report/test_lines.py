@@ -228,7 +228,7 @@ def test_merged_text_is_laid_out_whole_with_its_seams(seen: View) -> None:
     assert "ends in AbortPartial, retry_limit" in lines
     gutters = {line[0] for line in lines if line[1:2] == " " and "segment" in line}
     assert gutters == {"│", "┃", "┆"}
-    assert sheet.copied() == "".join(PARTS[:4])
+    assert sheet.copy_text() == "".join(PARTS[:4])
 
 
 def test_stepping_moves_no_line_of_the_merged_text(seen: View) -> None:
@@ -281,7 +281,7 @@ def test_the_bytes_of_the_stop_reason_are_marked_in_every_form(seen: View, mode:
     found = marked(lines, Tone.MARK)
     pairs = "".join(text for text in found if len(text) == 2)
     assert pairs == b'"length"'.hex() if mode == "hex" else "".join(found) == '"length"'
-    start, end = wire.evidence_ranges(facts.exchange, facts.judged.stop.evidence)[0]
+    start, end = wire.evidence_ranges(facts.exchange, facts.judgement.stop.evidence)[0]
     assert facts.exchange.body[start:end] == b'"length"'
     assert any(span.role is Tone.MARK for span in sheet.line(sheet.focus))
 
@@ -392,7 +392,7 @@ def test_a_held_call_is_an_object_in_its_own_right(seen: View) -> None:
                    "the recorded agent ran the held call write_file",
                    "raise the output limit"):
         assert wanted in shown, wanted
-    assert sheet.copied() == CUT_ARGUMENTS
+    assert sheet.copy_text() == CUT_ARGUMENTS
 
 
 def test_a_step_before_an_answer_does_not_show_its_calls(seen: View) -> None:
@@ -448,7 +448,7 @@ def test_events_of_the_turn_are_listed_with_their_steps(seen: View) -> None:
     assert sum("stop_reason_observed" in line for line in lines) == 4
     assert sum("continuation_attempt" in line for line in lines) == 3
     assert sum("continuation_terminated" in line for line in lines) == 1
-    records = [json.loads(line) for line in sheet.copied().split("\n")]
+    records = [json.loads(line) for line in sheet.copy_text().split("\n")]
     assert records == [record for step in seen.steps[:14] for record in step.records]
     assert lines[sheet.focus].startswith("▶ continuation_attempt")
 

@@ -106,7 +106,7 @@ def test_what_was_cut_stands_opposite_the_same_words():
         ('segment 1 "length" → max_tokens', 'segment 2 "stop" → end_turn'),
         (f"1 {FIRST[:-40]}", ""), (f"1 {AGAIN}", f"2 − {AGAIN}"), ("", f"2 {REST}"),
     ]
-    assert sheet.copied() == FIRST + REST
+    assert sheet.copy_text() == FIRST + REST
 
 
 def test_the_sides_are_beside_each_other_where_there_is_room():

@@ -75,7 +75,7 @@ def test_the_first_sample_completes_when_the_attempts_are_raised() -> None:
     made = branch(shown, settings_of({"continuation_max_attempts": "5"}, Settings()))
     assert (made.view.turns[0].final_state.value, made.view.turns[0].terminal) == ("Complete", "completed")
     assert {step.fidelity.value for step in made.view.steps} == {"RECORDED"}
-    before, after = shown.turns[0].merged.text, made.view.turns[0].merged.text
+    before, after = shown.turns[0].joined_text.text, made.view.turns[0].joined_text.text
     assert after.startswith(before)
     assert after.endswith("only after two people have said so.")
 
@@ -102,7 +102,7 @@ def test_the_first_response_of_a_story(number: str) -> None:
     (path,) = (path for path in FILES if path.name.startswith(number))
     facts = opened(path).responses[0]
     stop, raw, verdict = WORDS[number]
-    assert (facts.judged.stop.normalized, facts.exchange.response.raw_stop_reason) == (Stop(stop), raw)
+    assert (facts.judgement.stop.normalized, facts.exchange.response.raw_stop_reason) == (Stop(stop), raw)
     assert {v.admission.value for v in facts.verdicts} == ({verdict} if verdict else set())
 
 

@@ -46,7 +46,7 @@ def test_claude_codes_story():
     assert [turn.verdict.word for turn in seen.turns] == ["END INFERRED", "CUT CALL RUN", "COMPLETE"]
     places = [[link.place.value for link in turn.run.record.links] for turn in seen.turns]
     assert places == [["request", "repair", "tool_result"], ["request", "tool_result"], ["request"]]
-    read = [facts.judged.stop.evidence[-1].rule.removeprefix("transcript.inferred.") for facts in seen.responses[:4]]
+    read = [facts.judgement.stop.evidence[-1].rule.removeprefix("transcript.inferred.") for facts in seen.responses[:4]]
     assert read == ["error_row", "calls_answered", "turn_ended", "tokens_at_cap"]
     assert [facts.exchange.request.max_tokens for facts in seen.responses] == [32_000, None, None, None, None, None]
     held = seen.responses[3].exchange.response.tool_calls[0]
@@ -57,4 +57,4 @@ def test_pis_story():
     seen = opened("19-pi-length-and-a-call-that-ran.jsonl")
     assert [turn.verdict.word for turn in seen.turns] == ["CUT CALL RUN", "CUT, COMPLETED"]
     assert all(facts.exchange.response.raw_stop_reason is None for facts in seen.responses)
-    assert seen.turns[1].merged.text.endswith("The latch holds it shut when the wind is up.")
+    assert seen.turns[1].joined_text.text.endswith("The latch holds it shut when the wind is up.")

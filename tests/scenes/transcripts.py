@@ -139,12 +139,12 @@ def viewed(path: Path, settings: Settings | None = None) -> View:
 
 def stops(seen: View) -> list[str]:
     """The effective reasons of all responses."""
-    return [facts.judged.stop.normalized.value for facts in seen.responses]
+    return [facts.judgement.stop.normalized.value for facts in seen.responses]
 
 
 def rules(seen: View, index: int = 0) -> list[str]:
     """The rules that read the reason of one response."""
-    return [each.rule for each in seen.responses[index].judged.stop.evidence]
+    return [each.rule for each in seen.responses[index].judgement.stop.evidence]
 
 
 def words(seen: View) -> list[str]:

@@ -160,7 +160,7 @@ def test_the_body_is_the_rows_and_the_wire_view_names_their_lines(tmp_path):
     exchange = facts.exchange
     assert exchange.body == lines[1] + b"\n" + lines[2]
     assert (exchange.recorder, exchange.lines, exchange.entry) == ("claude-code", (2, 3), 1)
-    at = facts.judged.stop.evidence[0].at
+    at = facts.judgement.stop.evidence[0].at
     assert exchange.body[at.start : at.end] == lines[2]
     sheet = wire(facts, "events")
     drawn = ["".join(span.text for span in sheet.line(index)) for index in range(len(sheet))]
@@ -328,7 +328,7 @@ def test_a_new_message_after_a_text_infers_an_end_and_no_green_tick(tmp_path):
 def test_where_nothing_shows_the_end_it_stays_unknown(tmp_path, follows):
     seen = shown(claude(prompt("hi"), block(text("Hello.")), *follows), tmp_path)
     assert (stops(seen), rules(seen)) == (["unknown"], ["transcript.absent"])
-    assert seen.responses[0].judged.stop.detail == "not_recorded"
+    assert seen.responses[0].judgement.stop.detail == "not_recorded"
     assert words(seen) == ["END NOT RECORDED"]
     assert len(said(seen, "transcript.not_recorded")) == 1
 
@@ -340,12 +340,12 @@ def test_the_agents_own_row_tells_of_the_output_cap(tmp_path):
     facts = seen.responses[0]
     assert facts.exchange.request.max_tokens == 32_000
     assert facts.exchange.lines == (2, 3)
-    at = facts.judged.stop.evidence[1].at
+    at = facts.judgement.stop.evidence[1].at
     assert CAP.encode()[:60] in facts.exchange.body[at.start : at.end]
     assert b"I will write it" not in facts.exchange.body[at.start : at.end]
     assert places(seen) == [["request", "continuation"]]
     assert words(seen) == ["CUT, COMPLETED"]
-    assert seen.turns[0].merged.text == "I will write it now."
+    assert seen.turns[0].joined_text.text == "I will write it now."
 
 
 def test_a_cap_row_of_which_nothing_is_left_is_an_answer_of_its_own(tmp_path):
@@ -550,7 +550,7 @@ OVERLOADED = 'API Error: 529 {"type":"error","error":{"type":"overloaded_error",
 def test_a_failure_is_an_answer_that_failed(tmp_path, row, stop, detail, status):
     seen = shown(claude(prompt("hi"), row), tmp_path)
     (facts,) = seen.responses
-    assert (facts.judged.stop.normalized, facts.judged.stop.detail) == (stop, detail)
+    assert (facts.judgement.stop.normalized, facts.judgement.stop.detail) == (stop, detail)
     assert facts.exchange.response.http_status == status
     assert facts.exchange.response.raw_stop_reason is None
     assert rules(seen)[0] == "transcript.recorder"
@@ -619,12 +619,12 @@ def test_without_a_cap_no_bound_on_tokens_follows_until_one_is_set(tmp_path):
     # Reached after two answers of 32.
     bounded = shown(cut_three_times(), tmp_path, Settings(Limits(continuation_max_total_completion_tokens=64)))
     assert (bounded.turns[0].final_state.value, bounded.turns[0].terminal) == ("AbortPartial", "budget_exhausted")
-    assert bounded.turns[0].merged.text == "part 0 part 1 "
+    assert bounded.turns[0].joined_text.text == "part 0 part 1 "
 
 
 def test_fewer_attempts_end_earlier_over_the_recorded_text(tmp_path):
     seen = shown(cut_three_times(), tmp_path, Settings(Limits(continuation_max_attempts=1)))
-    assert (seen.turns[0].terminal, seen.turns[0].merged.text) == ("retry_limit", "part 0 part 1 ")
+    assert (seen.turns[0].terminal, seen.turns[0].joined_text.text) == ("retry_limit", "part 0 part 1 ")
     assert {step.fidelity.value for step in seen.steps} == {"RECORDED"}
 
 

@@ -133,8 +133,8 @@ def test_an_error_is_read_in_each_of_its_places(tmp_path, place, text, info, sto
             assert facts.exchange.response.http_status == 502
             assert words(seen) == ["ERROR"]
         else:
-            assert facts.judged.stop.normalized is stop
-            assert facts.judged.stop.evidence[-1].rule.endswith("error_row")
+            assert facts.judgement.stop.normalized is stop
+            assert facts.judgement.stop.evidence[-1].rule.endswith("error_row")
             assert words(seen)[0] in ("TRUNCATED", "CONTEXT FULL")
 
 

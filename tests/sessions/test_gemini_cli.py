@@ -80,7 +80,7 @@ def test_what_the_screen_said_before_an_answer_is_its_end(told, stop, tmp_path):
     assert stops(seen) == [stop]
     assert rules(seen)[:2] == ["transcript.recorder", "gemini_cli.stop_reasons"]
     assert seen.responses[0].exchange.response.raw_stop_reason is None
-    assert seen.responses[0].judged.stop.evidence[0].note == told
+    assert seen.responses[0].judgement.stop.evidence[0].note == told
     assert stops(shown(chat(GO, said("g1", "Hel"), note, row("u2", "user", "on")), tmp_path)) == [stop]
 
 

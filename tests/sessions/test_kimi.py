@@ -64,7 +64,7 @@ def test_the_providers_own_word_comes_first(tmp_path):
     assert facts.exchange.response.usage == (42, 12, None, 30)
     assert facts.exchange.started == "2026-08-01T19:33:32.829+00:00"
     assert words(seen) == ["TRUNCATED"]
-    at = facts.judged.stop.evidence[0].at
+    at = facts.judgement.stop.evidence[0].at
     assert at.pointer == "/event/rawFinishReason"
 
 

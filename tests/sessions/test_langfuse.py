@@ -62,7 +62,7 @@ def test_a_dump_of_the_providers_own_object_has_its_word(tmp_path, made, api, st
     for output in (made, json.dumps(made), json.dumps(json.dumps(made))):
         (facts,) = shown(trace(generation("a", 1, "hi", output)), tmp_path).responses
         assert (facts.exchange.api, facts.exchange.response.text) == (api, "x")
-        assert facts.judged.stop.normalized == stop
+        assert facts.judgement.stop.normalized == stop
         assert facts.exchange.response.raw_stop_reason is not None
 
 

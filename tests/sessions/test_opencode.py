@@ -150,7 +150,7 @@ def test_another_error_is_read_by_what_it_holds(tmp_path):
     error = {"name": "APIError", "data": {"message": "Overloaded", "statusCode": 529, "isRetryable": True}}
     seen = exported(tmp_path, asked(), said(error=error))
     assert stops(seen) == ["error"]
-    assert seen.responses[0].judged.stop.detail == "retryable"
+    assert seen.responses[0].judgement.stop.detail == "retryable"
 
 
 def test_a_retry_is_a_failed_attempt_and_the_answer_follows_it(tmp_path):
@@ -175,7 +175,7 @@ def test_the_newest_records_have_the_providers_word_too(base, tmp_path):
     ])
     (facts,) = look(base, tmp_path).responses
     assert facts.exchange.response.raw_stop_reason == "max_tokens"
-    assert facts.judged.stop.evidence[0].rule == "transcript.provider"
+    assert facts.judgement.stop.evidence[0].rule == "transcript.provider"
 
 
 # -- steps and calls ---------------------------------------------------------------------------------------------------

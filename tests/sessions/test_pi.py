@@ -48,11 +48,11 @@ def said(seen, rule: str) -> list[str]:
 def test_the_words_are_the_recorders_and_the_providers_is_absent(tmp_path, word, stop, detail):
     seen = shown(pi(pi_user("hi"), pi_said(text("Hello."), stop=word)), tmp_path)
     (facts,) = seen.responses
-    assert (facts.judged.stop.normalized, facts.judged.stop.detail) == (stop, detail)
+    assert (facts.judgement.stop.normalized, facts.judgement.stop.detail) == (stop, detail)
     assert facts.exchange.response.raw_stop_reason is None
     assert rules(seen)[0] == "transcript.recorder"
-    assert facts.judged.stop.evidence[0].note == word
-    at = facts.judged.stop.evidence[0].at
+    assert facts.judgement.stop.evidence[0].note == word
+    at = facts.judgement.stop.evidence[0].at
     assert facts.exchange.body[at.start : at.end] == facts.exchange.body
     (message,) = said(seen, "transcript.normalized")
     assert f"the recorder says {word!r}" in message
@@ -132,7 +132,7 @@ def test_labels_compaction_and_changes_are_passed_through_and_told(tmp_path):
 def test_an_error_that_was_sent_again_is_a_retry(tmp_path):
     wrong = pi_said(stop="error", message={"errorMessage": "529 overloaded_error: Overloaded"})
     seen = shown(pi(pi_user("hi"), wrong, pi_said(text("Hello."))), tmp_path)
-    assert (stops(seen), seen.responses[0].judged.stop.detail) == (["error", "end_turn"], "retryable")
+    assert (stops(seen), seen.responses[0].judgement.stop.detail) == (["error", "end_turn"], "retryable")
     assert places(seen) == [["request", "retry"]]
     assert words(seen) == ["RETRIED"]
 
@@ -146,11 +146,11 @@ def test_a_cut_text_that_was_continued_is_merged(tmp_path):
     seen = shown(pi(pi_user("tell"), pi_said(text("Once upon"), stop="length"), pi_user("continue"),
                     pi_said(text(" a time."))), tmp_path)
     assert places(seen) == [["request", "continuation"]]
-    assert seen.turns[0].merged.text == "Once upon a time."
+    assert seen.turns[0].joined_text.text == "Once upon a time."
     assert words(seen) == ["CUT, COMPLETED"]
     shorter = shown(pi(pi_user("tell"), pi_said(text("Once upon"), stop="length"), pi_user("continue"),
                        pi_said(text(" a time."))), tmp_path, Settings(Limits(continuation_max_attempts=0)))
-    assert (shorter.turns[0].terminal, shorter.turns[0].merged.text) == ("retry_limit", "Once upon")
+    assert (shorter.turns[0].terminal, shorter.turns[0].joined_text.text) == ("retry_limit", "Once upon")
 
 
 def test_version_1_is_a_line(tmp_path):

@@ -126,7 +126,7 @@ def test_requests_by_order_where_messages_have_no_times(tmp_path):
     assert seen.responses[0].exchange.response.usage.output_tokens == 4
     seen = task(tmp_path, bare, [request(**DONE), request(950, **DONE)], name="claude_messages.json")
     assert seen.responses[0].exchange.response.usage is None
-    assert "cannot be assigned" in notices(seen)
+    assert "cannot be matched" in notices(seen)
 
 
 def test_models_and_counts_of_cline(tmp_path):

@@ -112,7 +112,7 @@ def test_botnexus_crash_summary_and_folded_rows(tmp_path):
                     entry("system", "crash", is_crash_sentinel=1), entry("assistant", "half"))
     assert stops(seen) == ["unknown", "interrupted"]
     assert "transcript.inferred.crash_sentinel" in rules(seen, 1)
-    assert "folded away" in notices(seen)
+    assert "taken out of what the model sees" in notices(seen)
 
 
 def test_botnexus_crash_before_an_answer(tmp_path):

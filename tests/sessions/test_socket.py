@@ -245,7 +245,7 @@ def test_an_answer_cut_by_its_budget_is_judged_and_shown_with_its_frames():
     found = shown(data=source)
     assert only(found).verdict.id == "truncated"
     facts = found.responses[0]
-    (seen,) = facts.judged.stop.evidence
+    (seen,) = facts.judgement.stop.evidence
     frame = facts.exchange.body[seen.at.start : seen.at.end]
     assert json.loads(frame)["type"] == "response.incomplete"
     sheet = wire_sheet(facts, "events")

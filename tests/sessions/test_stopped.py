@@ -393,7 +393,7 @@ def test_a_lost_connection_is_sent_again(tmp_path, message):
     assert connection_lost(message)
     row = pi_said(text("Editing:"), stop="error", message={"errorMessage": message})
     seen = shown(pi(pi_user("edit"), row), tmp_path)
-    assert (stops(seen), seen.responses[0].judged.stop.detail) == (["error"], "retryable")
+    assert (stops(seen), seen.responses[0].judgement.stop.detail) == (["error"], "retryable")
     assert words(seen) == ["ERROR"]
 
 

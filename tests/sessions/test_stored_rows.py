@@ -114,7 +114,7 @@ def test_a_view_of_a_file_that_was_changed_says_so_in_its_place(tmp_path):
     view = viewed(path)
     path.unlink()
     sheet = Sheets().at(Viewpoint("wire", Outline(view), len(view.steps) - 1))
-    assert "was changed or removed" in sheet.copied()
+    assert "was changed or removed" in sheet.copy_text()
 
 
 def test_two_results_with_the_same_text_are_known_as_the_same(tmp_path):

@@ -124,7 +124,7 @@ async def test_another_budget_from_this_step_on(made: Made, fake: Fake) -> None:
         await pilot.pause()
         view = session(pilot).run.view
         assert view.replay.trace.departure == 4
-        assert view.turns[0].merged.text == "One, two, drei."
+        assert view.turns[0].joined_text.text == "One, two, drei."
         assert fake.got[0].json["max_tokens"] == 7
 
 
@@ -167,7 +167,7 @@ async def test_a_run_under_way_is_told_and_can_be_given_up(made: Made, fake: Fak
         await pilot.pause()
         run = session(pilot).runs.every[1]
         assert run.view.turns[0].terminal == "cancelled"
-        assert run.view.turns[0].merged.text == "Eins, "
+        assert run.view.turns[0].joined_text.text == "Eins, "
         await pilot.press("A")
         assert len(session(pilot).runs.every) == 2
 
@@ -196,7 +196,7 @@ async def test_it_is_there_again_and_nobody_is_asked(made: Made, fake: Fake, tmp
         await until(pilot, lambda: len(session(pilot).runs.every) == 2)
         again = session(pilot).runs.tree.every[1]
         assert (again.key, again.name) == (before.key, before.name)
-        assert again.view.turns[0].merged.text == "Eins."
+        assert again.view.turns[0].joined_text.text == "Eins."
         assert {step.fidelity.value for step in again.view.steps[1:again.view.turns[0].run.end]} == {"LIVE"}
         await pilot.press("R", "down", "enter", "u")
         await pilot.app.workers.wait_for_complete()

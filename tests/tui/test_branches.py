@@ -89,7 +89,7 @@ async def test_from_this_step_on_keeps_what_came_before(app_on: AppOn) -> None:
         before, after = screen.runs.every[0].view.steps, screen.run.view.steps
         assert screen.run.name == "attempts=5 from step 6"
         assert all(old is new for old, new in zip(before[:5], after[:5], strict=True))
-        assert screen.run.view.turns[0].merged.text == "".join(PARTS)
+        assert screen.run.view.turns[0].joined_text.text == "".join(PARTS)
         await pilot.press("Y")
         assert "--from-step 6" in pilot.app.clipboard
 

@@ -129,7 +129,7 @@ async def test_an_edited_result_is_asked_live_from_the_editor(
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, SessionScreen) and len(app.screen.runs.every) == 2)
         view = session(pilot).run.view
-        assert view.turns[0].merged.text == "It rains."
+        assert view.turns[0].joined_text.text == "It rains."
         assert view.turns[0].verdict.word != "EDITED, NOT ASKED"
         assert fake.got[0].json["messages"][-1]["content"] == "rain"
         assert "turn 1, input 2 (result of weather), 4 characters became 4" in told(app)

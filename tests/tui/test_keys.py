@@ -429,11 +429,11 @@ async def test_s_tries_the_seam_rules_and_comes_back(app_on: AppOn) -> None:
         assert session(pilot).panes.seam == "concat"
         assert "seam concat: 40 characters differ from careful · branch: --set seam=concat" in page(pilot.app)
         assert f'++ "{again}" 40 characters more than by careful' in told(pilot.app)
-        assert session(pilot).sheet.copied() == first + again + "And it ends."
+        assert session(pilot).sheet.copy_text() == first + again + "And it ends."
         await pilot.press("s")
         assert session(pilot).panes.seam == "overlap"
         assert "seam overlap: 0 characters differ" in page(pilot.app)
-        assert session(pilot).sheet.copied() == first + "And it ends."
+        assert session(pilot).sheet.copy_text() == first + "And it ends."
         await pilot.press("s")
         assert session(pilot).panes.seam is None
         assert "seam rule careful: the rule in force" in page(pilot.app)

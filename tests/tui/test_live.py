@@ -145,7 +145,7 @@ async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake
         assert "[DONE]" in told(pilot.app)
         await pilot.press("e", *"0", "enter")
         assert len(screen(pilot).runs.every) == 2, "what-ifs work on the recording"
-    assert [turn.merged.text for turn in again(tmp_path).turns] == ["One, two, three."]
+    assert [turn.joined_text.text for turn in again(tmp_path).turns] == ["One, two, three."]
 
 
 async def test_the_wheel_scrolls_the_pane_under_it(fake: Fake, tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ async def test_run_and_pause(fake: Fake, tmp_path: Path) -> None:
         assert len(fake.got) == 2
         await pilot.press("D")
         await until(pilot, over(pilot))
-    assert again(tmp_path).turns[0].merged.text == "One, two, and a half, three."
+    assert again(tmp_path).turns[0].joined_text.text == "One, two, and a half, three."
 
 
 # -- editing ---------------------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ async def test_budget_and_limits_are_edited_before_the_request_leaves(fake: Fake
         await until(pilot, over(pilot))
         assert "att 1/7 tok 18%" in page(pilot.app), "24 tokens of four times 33"
     assert [got.json["max_tokens"] for got in fake.got] == [33, 33]
-    assert again(tmp_path).turns[0].ended.limits.continuation_max_attempts == 7
+    assert again(tmp_path).turns[0].final_turn.limits.continuation_max_attempts == 7
 
 
 async def test_a_body_is_edited_and_a_wrong_one_is_not_sent(fake: Fake, tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ async def test_text_appears_as_it_streams_and_stepping_back_does_not_break_it(fa
         assert screen(pilot).step == at, "whoever looked back still looks back"
         await pilot.press("d")
         await until(pilot, over(pilot))
-    assert again(tmp_path).turns[0].merged.text == "One, two, three, and four."
+    assert again(tmp_path).turns[0].joined_text.text == "One, two, three, and four."
 
 
 async def test_a_long_stream_follows_its_end_until_one_scrolls_away(fake: Fake, tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ async def test_a_cancel_in_the_middle_is_cancelled_and_no_error(fake: Fake, tmp_
         assert "CANCELLED" in page(pilot.app)
         assert screen(pilot).exit_code == 130
     assert again(tmp_path).turns[0].terminal == "cancelled"
-    assert "two" in again(tmp_path).turns[0].merged.text
+    assert "two" in again(tmp_path).turns[0].joined_text.text
 
 
 # -- tools -----------------------------------------------------------------------------------------------------------

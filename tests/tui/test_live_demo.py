@@ -179,7 +179,7 @@ async def test_a_provider_s_row_is_played_live_and_opened_as_simulated() -> None
         await until(pilot, lambda: played.finished)
         first = played.run.view.responses[0]
         assert first.exchange.response.raw_stop_reason == row.exchange.response.raw_stop_reason  # type: ignore[union-attr]
-        assert first.judged.stop.normalized is row.judged.stop.normalized  # type: ignore[union-attr]
+        assert first.judgement.stop.normalized is row.judgement.stop.normalized  # type: ignore[union-attr]
         await until(pilot, lambda: not listens(base))
         await pilot.press("q")
         await pilot.pause()

@@ -145,7 +145,7 @@ async def test_the_budget_is_changed_and_all_run_again() -> None:
             await settled(pilot)
             assert f"{budget} tokens" in seen(pilot.app)[0]
             assert rows.selected is not None
-            assert rows.selected.row.played.budget == budget
+            assert rows.selected.row.play.budget == budget
         # The answer is 53 tokens long: 27 characters of text, and 11 and 170 of the call.
         await pilot.press(":", *"256", "enter")
         await settled(pilot)
@@ -184,7 +184,7 @@ async def test_keys_that_come_faster_than_the_rows_end_with_the_last_one(monkeyp
         answers_may_come.set()
         await settled(pilot)
         assert rows.selected is not None
-        assert rows.selected.row.played.budget == 64
+        assert rows.selected.row.play.budget == 64
         # One at a time: 36 was being worked out, and what was passed over meanwhile was never asked.
         assert asked == [32, 36, 64]
 
@@ -244,7 +244,7 @@ async def test_enter_opens_the_row_as_a_session_and_back_returns(tmp_path: Path)
         assert "HELD" in page(pilot.app)
         assert "SIMULATED" in page(pilot.app)
         assert "RECORDED" not in page(pilot.app)
-        assert screen.opened.case.loaded.exchanges[0].response.raw_stop_reason == "tool_calls"
+        assert screen.opened.case.recording.exchanges[0].response.raw_stop_reason == "tool_calls"
         await pilot.press("Y")
         first, _, second = pilot.app.clipboard.partition(" && ")
         assert first == "inspector providers call-cut --policy strict --only openai_chat/vllm --save rows"

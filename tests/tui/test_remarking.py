@@ -178,13 +178,13 @@ def test_a_held_key_runs_faster_but_never_far(steps: int, most: int, monkeypatch
     strides = []
     for _ in range(80):
         now[0] += 0.03
-        strides.append(part.moved(1))
+        strides.append(part.target(1))
     assert strides[:8] == [1] * 8
     assert max(strides) == min(most, 2**9)
     assert strides == sorted(strides)
     now[0] += 0.2
-    assert part.moved(1) == 1
-    assert part.moved(-1) == -1
+    assert part.target(1) == 1
+    assert part.target(-1) == -1
 
 
 async def test_a_mark_and_a_note_that_cannot_be_kept_say_so_and_are_shown_so(

@@ -51,7 +51,7 @@ async def test_the_branch_stands_beside_the_original(app_on: AppOn) -> None:
         assert screen.runs.every[0].view is before
         # Attempt 4 is where the default of 3 stops: Request, then 3 for each of three continuations, and the guard.
         assert made.branch.difference == 12
-        assert made.view.turns[0].merged.text == "".join(PARTS)
+        assert made.view.turns[0].joined_text.text == "".join(PARTS)
         shown = told(pilot.app)
         assert "step 13 in turn 1: AbortPartial → RequestContinuation" in shown
         assert "AbortPartial, retry_limit → Complete, completed" in shown
@@ -78,7 +78,7 @@ async def test_a_shorter_run_is_a_prefix(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=(120, 40)) as pilot:
         await pilot.press("e", "1", "enter")
         screen = session(pilot)
-        assert screen.run.view.turns[0].merged.text == "".join(PARTS[:2])
+        assert screen.run.view.turns[0].joined_text.text == "".join(PARTS[:2])
         assert "− In the second" in told(pilot.app)
 
 
@@ -130,14 +130,14 @@ async def test_arrows_and_tab_go_between_fields(app_on: AppOn) -> None:
 
 async def test_another_max_tokens_is_answered_by_the_simulation_and_nothing_else_changes(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=(120, 40)) as pilot:
-        before = session(pilot).run.view.turns[0].ended
+        before = session(pilot).run.view.turns[0].final_turn
         await pilot.press("e", *["down"] * 4, *"32")
         assert pilot.app.screen.query_one("#source", Cycle).value == "simulation"
         await pilot.press("enter")
         screen = session(pilot)
         assert screen.run.view.replay.settings.max_tokens == 32
         assert screen.run.view.replay.settings.simulate
-        after = screen.run.view.turns[0].ended
+        after = screen.run.view.turns[0].final_turn
         assert after.token_cap == before.token_cap == 1024, "the bound stays as it was"
         assert "SIMULATED" in page(pilot.app)
 

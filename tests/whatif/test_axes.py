@@ -47,7 +47,7 @@ def test_values_are_typed_as_lists_and_ranges(spec, values):
     ("attempts=0..1001", "from 0 to 1,000"),
     ("attempts=none", "is not a whole number"),
     ("max_tokens=1..999999999", "more than 10,000 values"),
-    ("max_tokens=1..9\x1b[2J", "is not a number"),
+    ("max_tokens=1..9\x1b[2J", "is neither a number"),
 ])
 def test_what_cannot_be_read_is_one_clear_line(given, says):
     with pytest.raises(CallerError, match=says) as raised:

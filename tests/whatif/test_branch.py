@@ -102,7 +102,7 @@ def test_unchanged_settings_give_the_same_steps(exchanges, some):
     made = branch(original, Settings(some))
     assert keys(made.view) == keys(original)
     assert made.difference is None
-    assert made.changed == ()
+    assert made.changed_turns == ()
     assert made.name == "unchanged"
     assert document(made.view) == document(original)
 
@@ -115,7 +115,7 @@ def test_limits_alone_leave_a_common_beginning(exchanges, before, after):
     one, other = keys(original), keys(made.view)
     if made.difference is None:
         assert one == other
-        assert made.changed == ()
+        assert made.changed_turns == ()
         return
     assert one[: made.difference] == other[: made.difference]
     assert one[made.difference : made.difference + 1] != other[made.difference : made.difference + 1]
@@ -143,7 +143,7 @@ def test_raising_one_continuation_limit_never_shortens_a_recorded_turn(exchanges
     now = getattr(before, name)
     original = shown(*exchanges, settings=Settings(before))
     if now is None:  # 4 x the cap, or no bound: there is nothing to raise it from but that
-        now = max((cap for turn in original.turns if (cap := turn.ended.token_cap) is not None), default=10**6)
+        now = max((cap for turn in original.turns if (cap := turn.final_turn.token_cap) is not None), default=10**6)
     made = branch(original, Settings(replace(before, **{name: now + more})))
     for then, now_, turn in zip(consumed(original), consumed(made.view), original.turns, strict=True):
         assert now_ >= then, turn.id
@@ -178,8 +178,8 @@ def test_the_scenes_of_these_properties_do_what_they_are_made_for():
 def test_more_attempts_complete_the_turn():
     made = branch(shown(*continued(*PARTS)), settings_of({"continuation_max_attempts": "5"}, Settings()))
     assert made.name == "attempts=5"
-    assert [turn.id for turn in made.changed] == ["t1"]
-    assert (made.changed[0].final_state, made.changed[0].terminal) == (State.COMPLETE, "completed")
+    assert [turn.id for turn in made.changed_turns] == ["t1"]
+    assert (made.changed_turns[0].final_state, made.changed_turns[0].terminal) == (State.COMPLETE, "completed")
     assert made.unrecorded == ()
 
 
@@ -193,7 +193,7 @@ def test_what_is_asked_beyond_the_recording_is_named():
 def test_only_the_turns_that_end_otherwise_are_changed():
     original = shown(*continued(*PARTS), asked([user("a question")], chat("an answer")))
     made = branch(original, settings_of({"continuation_max_attempts": "5"}, Settings()))
-    assert [turn.id for turn in made.changed] == [original.turns[0].id]
+    assert [turn.id for turn in made.changed_turns] == [original.turns[0].id]
 
 
 def test_a_policy_changes_the_way_and_not_the_verdicts_of_the_gate():
@@ -206,7 +206,7 @@ def test_a_policy_changes_the_way_and_not_the_verdicts_of_the_gate():
 
 def test_no_repair_at_all():
     made = branch(shown(*repaired_call()), settings_of({"continuation_tool_repair_attempts": "0"}, Settings()))
-    assert [turn.terminal for turn in made.changed] == ["repair_failed"]
+    assert [turn.terminal for turn in made.changed_turns] == ["repair_failed"]
 
 
 def test_the_first_difference_may_be_the_end():

@@ -35,7 +35,7 @@ def test_the_smallest_budget_is_as_many_tokens_as_the_answer_has():
     found = smallest(tune(case, grid(4, 64)), 0)
     assert (found.edge.budget, found.edge.grain) == (13, "to the token")
     assert rank(found.at_edge) == (13, 1)
-    assert found.edge.below[0].spent.requests == 1
+    assert found.edge.below[0].spend.requests == 1
     assert not found.edge.below[0].complete, "no attempts"
     assert found.limits[INITIAL] == 13
 
@@ -72,7 +72,7 @@ def test_a_budget_as_recorded_has_no_edge():
 def test_the_edge_costs_no_more_than_the_cell_and_one_token_less_does(exchanges, budgets):
     case = case_of(*exchanges)
     tuned = tune(case, grid(*sorted(budgets)), jobs=1)
-    for number in range(len(case.loaded.turns)):
+    for number in range(len(case.recording.turns)):
         found = smallest(tuned, number)
         if found is None or found.edge is None:
             continue

@@ -47,8 +47,8 @@ def two_rounds():
 def run_with(view, *edits, **others):
     """The run with these edits, each `TURN.INPUT=TEXT`, beside the original."""
     tree = Tree(view)
-    node = tree.tried(tree.original, [(None, others)] if others else [])
-    return tree.tried(node, edit_stretches(node.view.replay, edits, None))
+    node = tree.try_settings(tree.original, [(None, others)] if others else [])
+    return tree.try_settings(node, edit_stretches(node.view.replay, edits, None))
 
 
 def test_the_inputs_of_a_turn_are_its_messages_and_the_results_of_its_calls():
@@ -87,7 +87,7 @@ def test_an_edited_message_is_answered_by_nothing():
     turn = node.view.turns[0]
     assert [step.state.value for step in turn.run.steps] == ["Request", "Unrecorded"]
     assert [message.text for message in turn.ended.history] == ["Do not write it."]
-    assert (node.branch.difference, turn.merged.text, turn.segments) == (0, "", 0)
+    assert (node.branch.difference, turn.joined_text.text, turn.segments) == (0, "", 0)
     assert turn.verdict.word == "EDITED, NOT ASKED"
 
 
@@ -105,7 +105,7 @@ def test_both_reports_say_what_was_edited_and_where_the_answers_end():
     lines = [text_of(line) for line in against_original(node.branch).lines]
     assert any("turn 1, input 3 (result of write_file)" in line for line in lines)
     tree = Tree(shown(*two_rounds()))
-    plain = values(tree.tried(tree.original, [(None, {"continuation_max_attempts": "5"})]).branch)
+    plain = values(tree.try_settings(tree.original, [(None, {"continuation_max_attempts": "5"})]).branch)
     assert (plain["edited"], plain["recording_stops_at"]) == ([], None)
 
 
@@ -114,7 +114,7 @@ def test_no_simulation_answers_an_edited_request():
     node = run_with(view, "1.2=no", simulate="yes", max_tokens="4")
     turn = node.view.turns[0]
     assert turn.ended.outcome.value == "Unrecorded"
-    assert "Both are written." not in turn.merged.text
+    assert "Both are written." not in turn.joined_text.text
     cut = run_with(shown(*continued(*PARTS)), "1.user=Something else.", simulate="yes", max_tokens="4")
     assert [step.state.value for step in cut.view.steps] == ["Request", "Unrecorded"]
 
@@ -193,4 +193,4 @@ def test_the_command_of_an_edited_run_makes_it_again_and_the_store_keeps_it(tmp_
     tree, notices = restore_tree(view, Store(store.path))
     assert notices == []
     assert [each.key for each in tree.every][-1] == node.key
-    assert tree.every[-1].view.turns[0].ended.notice == EDITED
+    assert tree.every[-1].view.turns[0].final_turn.notice == EDITED

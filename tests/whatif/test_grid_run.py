@@ -116,7 +116,7 @@ def test_progress_is_told_for_every_part_and_a_cancel_keeps_what_was_done(case):
     told = []
     made = tune(case, GRID, jobs=1, progress=lambda done, parts: told.append((done, parts)),
                 cancelled=lambda: len(told) == 4)
-    assert told == [(number, len(case.loaded.turns)) for number in range(1, 5)]
+    assert told == [(number, len(case.recording.turns)) for number in range(1, 5)]
     assert made.cancelled
     assert (made.done, made.parts) == (4, len(made.turns))
     whole = tune(case, GRID, jobs=1)
@@ -130,10 +130,10 @@ def test_sums_are_those_of_the_ends(case):
     for cell in range(GRID.size):
         ends = [turn.end(cell) for turn in made.turns]
         assert made.completed[cell] == sum(end.complete for end in ends)
-        assert made.tokens[cell] == sum(end.spent.output_tokens for end in ends)
+        assert made.tokens[cell] == sum(end.spend.output_tokens for end in ends)
         assert made.segments[cell] == sum(end.segments for end in ends)
         assert made.unrecorded[cell] == sum(end.terminal == "unrecorded" for end in ends)
-        assert made.requests[cell] == sum(end.spent.requests for end in ends)
+        assert made.requests[cell] == sum(end.spend.requests for end in ends)
         assert made.simulated[cell] == 0
         assert made.whole(cell)
 
@@ -146,6 +146,7 @@ def test_nothing_to_read_is_an_empty_grid():
 def test_a_limit_of_a_session_file_that_does_not_exist_is_an_error():
     loaded = open_paths(["-"], stdin=lines(*story(["answer"], 20, [1], False)))
     case = open_case(loaded)
-    broken = type(case)(case.loaded, case.judged, case.verdicts, {case.loaded.exchanges[0].path: {"colour": 3}})
+    path = case.recording.exchanges[0].path
+    broken = type(case)(case.recording, case.judgements, case.verdicts, {path: {"colour": 3}})
     with pytest.raises(CallerError, match="colour"):
         tune(broken, GRID)

@@ -444,6 +444,6 @@ def test_csv_has_a_row_for_each_turn_under_each_policy_and_says_what_json_says(t
     assert target.read_text() == shown.output
     again = CliRunner().invoke(main, ["policies", path, "--csv", str(target)])
     assert again.exit_code != 0
-    assert "is there already" in str(again.exception)
+    assert "exists; --force overwrites it" in str(again.exception)
     assert CliRunner().invoke(main, ["policies", path, "--csv", str(target), "--force"]).exit_code == 0
     assert CliRunner().invoke(main, ["policies", path, "--csv", "-", "--json"]).exit_code == 2

@@ -32,25 +32,25 @@ SAID = chat("The first", "model_length")
 
 def test_the_words_of_the_profile_are_read():
     case = case_of(asked([user("go")], SAID))
-    assert case.judged[0].stop.normalized is Stop.UNKNOWN
+    assert case.judgements[0].stop.normalized is Stop.UNKNOWN
     as_mistral = case_as_profile(case, "mistral")
-    assert as_mistral.judged[0].stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
-    assert as_mistral.loaded.exchanges[0].body is case.loaded.exchanges[0].body
+    assert as_mistral.judgements[0].stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
+    assert as_mistral.recording.exchanges[0].body is case.recording.exchanges[0].body
     made = branch(view(replay(case)), settings_of({"profile": "mistral"}, Settings()))
     assert made.name == "profile=mistral"
     assert made.view.turns[0].terminal == "context_window_exceeded"
-    assert case.judged[0].stop.normalized is Stop.UNKNOWN
+    assert case.judgements[0].stop.normalized is Stop.UNKNOWN
 
 
 def test_calls_at_the_cap_wait_only_where_thinking_counts_under_it():
     """Of text, usage at the cap is one sign of two under every profile."""
     here = "http://localhost:9999/v1/chat/completions"
     called = case_of(asked([user("go")], chat(None, "stop", call(WHOLE), tokens=40), max_tokens=40, url=here))
-    assert called.judged[0].stop.normalized is Stop.TOOL_CALL
-    assert case_as_profile(called, "openai").judged[0].stop.normalized is Stop.MAX_TOKENS
+    assert called.judgements[0].stop.normalized is Stop.TOOL_CALL
+    assert case_as_profile(called, "openai").judgements[0].stop.normalized is Stop.MAX_TOKENS
     told = case_of(asked([user("go")], chat("The first", "stop", tokens=40), max_tokens=40, url=here))
-    assert told.judged[0].stop.normalized is Stop.END_TURN
-    assert case_as_profile(told, "openai").judged[0].stop.normalized is Stop.END_TURN
+    assert told.judgements[0].stop.normalized is Stop.END_TURN
+    assert case_as_profile(told, "openai").judgements[0].stop.normalized is Stop.END_TURN
 
 
 def test_it_is_judged_once_and_only_where_another_speaks():
@@ -58,10 +58,10 @@ def test_it_is_judged_once_and_only_where_another_speaks():
     assert case_as_profile(case, "vllm") is case_as_profile(case, "vllm")
     assert case_as_profile(case_as_profile(case, "vllm"), "mistral") is case_as_profile(case, "mistral")
     assert case_as_profile(case_as_profile(case, "vllm"), None) is case
-    found = case.loaded.exchanges[0].profile.name
+    found = case.recording.exchanges[0].profile.name
     same = case_as_profile(case, found)
-    assert all(one is other for one, other in zip(same.judged, case.judged, strict=True))
-    assert all(one is other for one, other in zip(same.loaded.exchanges, case.loaded.exchanges, strict=True))
+    assert all(one is other for one, other in zip(same.judgements, case.judgements, strict=True))
+    assert all(one is other for one, other in zip(same.recording.exchanges, case.recording.exchanges, strict=True))
     with pytest.raises(CallerError, match="unknown profile 'nobody'"):
         case_as_profile(case, "nobody")
 
@@ -70,17 +70,18 @@ def test_it_is_judged_once_and_only_where_another_speaks():
 def test_it_is_as_if_the_file_had_been_read_so(sample):
     """Each sample as each profile, against reading it with `--profile`."""
     case = open_case(open_paths([str(sample.path)]))
-    if any(each.recorder for each in case.loaded.exchanges):  # a transcript: nothing to decode again
+    if any(each.recorder for each in case.recording.exchanges):  # a transcript: nothing to decode again
         for name in PROFILES:
-            spoke = case_as_profile(case, name).loaded.exchanges
-            assert all(one.response is other.response for one, other in zip(spoke, case.loaded.exchanges, strict=True))
+            spoke = case_as_profile(case, name).recording.exchanges
+            before = case.recording.exchanges
+            assert all(one.response is other.response for one, other in zip(spoke, before, strict=True))
         return
     for name in PROFILES:
         read = open_case(open_paths([str(sample.path)], profile=name))
         made = case_as_profile(case, name)
-        assert [each.stop.normalized for each in made.judged] == [each.stop.normalized for each in read.judged]
+        assert [each.stop.normalized for each in made.judgements] == [each.stop.normalized for each in read.judgements]
         assert admissions(made) == admissions(read)
-        if [turn.links for turn in read.loaded.turns] == [turn.links for turn in case.loaded.turns]:
+        if [turn.links for turn in read.recording.turns] == [turn.links for turn in case.recording.turns]:
             played = replay(case, Settings(profile=name))
             assert [*map(step_key, replay(read).trace.steps)] == [*map(step_key, played.trace.steps)]
 
@@ -91,9 +92,9 @@ def test_from_a_step_on_what_came_before_stays_as_it_was_read():
     original = shown(first, second)
     since = original.turns[1].run.first
     made = branch(original, Settings(profile="mistral"), since)
-    assert [each.stop.normalized for each in made.view.replay.case.judged] == [
+    assert [each.stop.normalized for each in made.view.replay.case.judgements] == [
         Stop.UNKNOWN, Stop.CONTEXT_WINDOW_EXCEEDED]
-    assert [facts.judged.stop.normalized for facts in made.view.responses] == [
+    assert [facts.judgement.stop.normalized for facts in made.view.responses] == [
         Stop.UNKNOWN, Stop.CONTEXT_WINDOW_EXCEEDED]
     assert made.view.replay.turns[0].steps is original.replay.turns[0].steps
     assert [turn.terminal for turn in made.view.turns] == ["error", "context_window_exceeded"]

@@ -40,10 +40,10 @@ def test_a_policy_is_a_setting_like_another():
 def test_another_seam_rule_joins_the_same_segments_otherwise():
     repeated = "and so the third region was left alone, "
     found = shown(*continued(f"First part {repeated}", f"{repeated}which ended it."))
-    assert found.turns[0].merged.text == f"First part {repeated}which ended it."
+    assert found.turns[0].joined_text.text == f"First part {repeated}which ended it."
     made = branch(found, settings_of({"seam": "concat"}, Settings()))
-    assert made.view.turns[0].merged.text == f"First part {repeated}{repeated}which ended it."
-    assert [seam.decision for seam in made.view.turns[0].merged.seams] == [SeamDecision.AS_SENT]
+    assert made.view.turns[0].joined_text.text == f"First part {repeated}{repeated}which ended it."
+    assert [seam.decision for seam in made.view.turns[0].joined_text.seams] == [SeamDecision.AS_SENT]
     assert Settings(seam=SeamRule.CONCAT).belief.seam is SeamRule.CONCAT
 
 

@@ -67,8 +67,8 @@ def test_with_nothing_changed_a_simulation_is_the_recording(path):
     plain, simulated = replay(case), replay(case, Settings(simulate=True))
     assert list(map(step_key, plain.trace.steps)) == list(map(step_key, simulated.trace.steps))
     assert simulated.trace.departure is None
-    for turn in case.loaded.turns:
-        asked_for = case.loaded.exchanges[turn.links[0].index].request
+    for turn in case.recording.turns:
+        asked_for = case.recording.exchanges[turn.links[0].index].request
         again = replay(case, Settings(simulate=True, max_tokens=asked_for.max_tokens))
         own = next(run for run in again.turns if run.record is turn)
         assert {step.fidelity for step in again.trace.steps[own.first : own.end]} == {Fidelity.RECORDED}
@@ -79,7 +79,7 @@ def test_with_nothing_changed_a_simulation_is_the_recording(path):
 def test_every_sample_at_other_budgets_ends_and_runs_no_cut_call(path, budget):
     case = open_case(open_paths([str(path)]))
     played = replay(case, Settings(max_tokens=budget, simulate=True))
-    assert [run.record for run in played.turns] == list(case.loaded.turns)
+    assert [run.record for run in played.turns] == list(case.recording.turns)
     for run in played.turns:
         assert played.trace.steps[run.end - 1].turn.ended
     for step in played.trace.steps:
@@ -148,7 +148,7 @@ def test_a_turn_that_the_budget_leaves_alone_stays_recorded():
     assert {step.fidelity for step in played.trace.steps[first.first : first.end]} == {Fidelity.RECORDED}
     assert played.trace.steps[second.end - 1].fidelity is Fidelity.SIMULATED
     assert played.trace.steps[played.trace.departure].event.recut is not None
-    assert answers(played)[0].response is case.loaded.exchanges[0].response
+    assert answers(played)[0].response is case.recording.exchanges[0].response
 
 
 def test_a_call_that_the_agent_ran_though_it_was_cut_is_not_completed():
@@ -253,7 +253,7 @@ def test_a_tokenizer_cuts_what_chunks_do_not():
     assert "".join(cut("naïve 😀 <|endoftext|>\n" * 9_000)) == "naïve 😀 <|endoftext|>\n" * 9_000
     body = chat("hello world", tokens=2)
     body["model"] = "gpt-4o"
-    told = tokens_of(case_of(asked(ASKS, body, max_tokens=50)).loaded.exchanges[0])
+    told = tokens_of(case_of(asked(ASKS, body, max_tokens=50)).recording.exchanges[0])
     assert (told.basis, [list(each.ends) for each in told.stretches]) == (TokenBasis.TOKENIZER, [[5, 11]])
 
 

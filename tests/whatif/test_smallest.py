@@ -30,7 +30,7 @@ def test_the_first_sample_needs_five_attempts():
     needs = dict(first.end.needs)
     assert needs["continuation_max_attempts"] == 5
     assert needs["continuation_max_total_completion_tokens"] == 5 * 40 + 1, "the guard stops at what is spent"
-    assert (first.end.segments, first.end.spent.output_tokens) == (6, 6 * 40)
+    assert (first.end.segments, first.end.spend.output_tokens) == (6, 6 * 40)
     assert not second.completes
     assert why_not(made, second.end) == "the recording ends first: what would be asked next was never recorded"
     # Turn 2 spends its 40 tokens in every cell.

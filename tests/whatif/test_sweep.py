@@ -278,8 +278,8 @@ def test_what_an_end_needs_is_just_enough_and_one_less_is_not(exchanges, base):
                 if value < low:
                     continue
                 set_ = grid.settings_with({"continuation_max_attempts": 30, "max_tokens": 1000, name: value})
-                now = first_run(case, case.loaded.turns[number], set_)[-1].turn
-                assert ((now.terminal, now.spend) == (end.terminal, end.spent)) is (value == least), name
+                now = first_run(case, case.recording.turns[number], set_)[-1].turn
+                assert ((now.terminal, now.spend) == (end.terminal, end.spend)) is (value == least), name
 
 
 def test_few_runs_serve_many_cells(monkeypatch):

@@ -115,8 +115,8 @@ def test_any_two_runs_are_compared(tree):
     assert (made.original, made.view) == (two.view, three.view)
     assert made.name == "attempts=1 from step 7"
     # One continuation is all that three allows; two has 25 tokens, which three cut answers of 10 use up.
-    assert three.view.turns[0].merged.text == "".join(PARTS[:2])
-    assert two.view.turns[0].merged.text == "".join(PARTS[:3])
+    assert three.view.turns[0].joined_text.text == "".join(PARTS[:2])
+    assert two.view.turns[0].joined_text.text == "".join(PARTS[:3])
     assert made.difference == 0, "25 tokens in all are what the first request may ask for"
     assert tree.beside(two, one) is two.branch
     assert tree.beside(two, two) is two.branch
@@ -182,7 +182,7 @@ def test_a_preview_says_what_the_branch_then_shows(exchanges, before, after, dat
     made = branch(original, after, since)
     assert told.difference == made.difference
     assert told.steps == sum(not row.same for row in aligned(original.replay, made.view.replay))
-    assert [made.view.turns[index] for index in told.turns] == list(made.changed)
+    assert [made.view.turns[index] for index in told.turns] == list(made.changed_turns)
 
 
 @hypothesis_settings(max_examples=50, deadline=None)
@@ -240,7 +240,7 @@ def test_the_command_of_any_run_makes_it_again(exchanges, data):
         since = data.draw(st.none() | st.integers(0, len(node.view.steps) - 1))
         node, _ = tree.add(node, settings, since)
     again = Tree(original)
-    made = again.tried(again.original, typed(command_of(node, ["x.har"])))
+    made = again.try_settings(again.original, typed(command_of(node, ["x.har"])))
     assert list(map(everything, made.view.steps)) == list(map(everything, node.view.steps))
     assert made.view.replay.settings.limits == node.view.replay.settings.limits
 
@@ -284,4 +284,4 @@ def test_two_views_of_one_case_are_compared_whatever_made_them():
     from inspector.report.facts import view
 
     made = compare(original, view(other), "fresh")
-    assert (made.name, made.difference, len(made.changed)) == ("fresh", 6, 1)
+    assert (made.name, made.difference, len(made.changed_turns)) == ("fresh", 6, 1)

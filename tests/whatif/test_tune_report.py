@@ -168,7 +168,7 @@ def test_csv_is_read_back_row_by_row():
         values = (row["continuation_max_attempts"], row["continuation_max_total_completion_tokens"])
         assert values == tuple("" if value is None else str(value) for value in made.grid.values(cell))
         assert (row["turn"], row["terminal_reason"], row["output_tokens"]) == (
-            str(turn + 1), end.terminal, str(end.spent.output_tokens))
+            str(turn + 1), end.terminal, str(end.spend.output_tokens))
         assert row["fidelity"] == "RECORDED"
 
 
@@ -262,7 +262,7 @@ def test_what_is_the_same_in_all_cells_can_be_set(inspector):
     (["--show", "beauty"], "beauty"),
     (["--jobs", "0"], "--jobs"),
     (["--csv", "-", "--json"], "both write to standard output"),
-    (["--csv", FIRST], "it stays as it is"),
+    (["--csv", FIRST], "this session was read"),
     (["--csv", "/nowhere/at/all.csv"], "cannot be written"),
 ])
 def test_bad_usage_is_one_line_and_2(inspector, arguments, says):

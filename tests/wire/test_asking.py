@@ -286,7 +286,7 @@ def test_only_one_answer_can_be_asked_for(api: str) -> None:
 @pytest.mark.parametrize("api", ["anthropic_messages", "bedrock_converse", "gemini_generate", "ollama_chat"])
 def test_arguments_that_are_no_object_are_never_sent(api: str) -> None:
     cut = Message(Role.ASSISTANT, (ToolCall("x", "weather", '{"city": "Os'),))
-    with pytest.raises(EncodeError, match="no JSON object"):
+    with pytest.raises(EncodeError, match="not a JSON object"):
         wire(api).encode_request(replace(story(api), messages=(cut,)))
 
 

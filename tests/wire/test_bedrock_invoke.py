@@ -169,7 +169,7 @@ def test_requests_are_written_for_claude_and_nova() -> None:
     assert wire(API).read_request(body, URL.format("anthropic.claude-x:0")).tools[0].name == "f"
     nova = Request(API, asked.messages, "amazon.nova-lite-v1:0", max_tokens=9)
     assert encode_request(API, nova)["inferenceConfig"] == {"maxTokens": 9}
-    with pytest.raises(EncodeError, match="not written"):
+    with pytest.raises(EncodeError, match="for Claude and Nova only"):
         encode_request(API, Request(API, asked.messages, "meta.llama3"))
 
 

@@ -167,7 +167,7 @@ def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None
         own = here is not None and (facts.index, facts.step) == (here.index, here.step)
         if facts.verdicts and own:
             focus = len(lines)
-        taken = stances(facts.exchange, facts.judged, facts.verdicts) if facts.verdicts else ()
+        taken = stances(facts.exchange, facts.judgement, facts.verdicts) if facts.verdicts else ()
         for verdict in facts.verdicts:
             lines += [*call(view, facts, verdict, own, taken), ()]
             if own or here is None:
@@ -215,7 +215,7 @@ def call(
     if made.kind is not CallKind.CUSTOM and parse(made.arguments).shape is not ArgumentShape.COMPLETE:
         lines.append(field("lenient", *_lenient(verdict)))
         lines.append(more(Span("what a forgiving parser would have run; shown only, never run", Tone.DIM)))
-    lines += _policies(verdict, taken or stances(facts.exchange, facts.judged, facts.verdicts))
+    lines += _policies(verdict, taken or stances(facts.exchange, facts.judgement, facts.verdicts))
     lines.append(field("agent", *_agent(view, facts, verdict)))
     lines.append(field("what to do", Span(advice(verdict), Tone.KEY)))
     return lines

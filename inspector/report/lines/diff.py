@@ -309,7 +309,7 @@ def _heading(place: int, facts: ResponseFacts) -> Line:
     word = "LIVE " if facts.live else "SIMULATED " if facts.simulated else ""
     mark = (Span(word, Tone.WARN),) if word else ()
     raw = facts.exchange.response.raw_stop_reason
-    return (Span(f"segment {place + 1} ", Tone.STRONG), *mark, *reason(raw, facts.judged.stop))
+    return (Span(f"segment {place + 1} ", Tone.STRONG), *mark, *reason(raw, facts.judgement.stop))
 
 
 def _around(segments: Sequence[Segment], whole: JoinedText, place: int) -> Iterator[Pair]:

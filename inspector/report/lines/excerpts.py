@@ -66,7 +66,7 @@ def excerpts(view: View, turn: TurnFacts) -> Iterator[Excerpt]:
         answers.append(deciding)
     for facts in answers:
         held = any(verdict.admission is not Admission.READY for verdict in facts.verdicts)
-        if facts is deciding or held or facts.judged.stop.normalized not in _PLAIN:
+        if facts is deciding or held or facts.judgement.stop.normalized not in _PLAIN:
             yield from _of_evidence(facts)
             yield from _of_calls(facts)
 

@@ -164,6 +164,6 @@ class JsonLines:
                 return index
         return None
 
-    def copied(self) -> str:
+    def copy_text(self) -> str:
         """The whole text."""
         return self._text

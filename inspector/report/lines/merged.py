@@ -301,7 +301,7 @@ def heading(segments: Sequence[Segment], place: int, facts: ResponseFacts) -> Li
     segment, answer = segments[place], facts.exchange.response
     return join_groups([
         (Span(f"segment {place + 1}", Tone.STRONG),), (Span(tokens(answer), Tone.DIM),),
-        reason(answer.raw_stop_reason, facts.judged.stop),
+        reason(answer.raw_stop_reason, facts.judgement.stop),
         (Span(facts.name, Tone.WARN if facts.is_made else Tone.DIM),),
         (Span(f"{len(segment.text):,} chars", Tone.DIM),),
     ])

@@ -112,7 +112,7 @@ class Outline:
         number = max(0, bisect_right(self._rows, row) - 1)
         return row == self._rows[number] and self._heads[number] > 1
 
-    def moved(self, step: int, by: int) -> int:
+    def neighbour(self, step: int, by: int) -> int:
         """The step `by` rows further, clamped to the first and the last."""
         return min(max(step + by, 0), max(0, len(self.view.steps) - 1))
 
@@ -170,7 +170,7 @@ class FilteredOutline(Outline):
     def _step_at(self, place: int) -> int:
         return self.kept[place]
 
-    def moved(self, step: int, by: int) -> int:
+    def neighbour(self, step: int, by: int) -> int:
         """The step `by` kept steps further, clamped to the first and the last."""
         if not self.kept:
             return step
@@ -193,7 +193,7 @@ def _names(paths: Collection[str]) -> Mapping[str, str]:
 
 def _blocks(view: View) -> list[Block]:
     found: list[Block] = []
-    exchanges = view.replay.case.loaded.exchanges
+    exchanges = view.replay.case.recording.exchanges
     for number, facts in enumerate(view.turns):
         run, path = facts.run, exchanges[facts.responses[0]].path if facts.responses else ""
         starts = [run.first]

@@ -114,7 +114,7 @@ def simulation_lines(facts: ResponseFacts) -> list[Line]:
 
 
 def _reason(facts: ResponseFacts) -> list[Line]:
-    judged, answer = facts.judged, facts.exchange.response
+    judged, answer = facts.judgement, facts.exchange.response
     glyph, role = glyphs.of_reason(judged.stop)
     raw = quote(answer.raw_stop_reason) if answer.raw_stop_reason is not None else Span(_no_word(facts), Tone.RAW)
     lines = [
@@ -149,9 +149,9 @@ def _detail(detail: str | None) -> Line:
 
 
 def _tightened(facts: ResponseFacts) -> Line:
-    if facts.judged.promoted:
+    if facts.judgement.promoted:
         return (Span("  promoted: every call is complete", Tone.WARN),)
-    if facts.judged.mapped.normalized is not facts.judged.stop.normalized:
+    if facts.judgement.mapped.normalized is not facts.judgement.stop.normalized:
         return (Span("  tightened", Tone.WARN),)
     return ()
 

@@ -290,7 +290,7 @@ class Slices(Bytes):
             found.append(len(self.head) + self._slice_at(inside))
         return (min(found) if step > 0 else max(found)) if found else None
 
-    def copied(self) -> str:
+    def copy_text(self) -> str:
         """The whole body as text."""
         return self.body.decode("utf-8", "backslashreplace")
 
@@ -392,6 +392,6 @@ class Hex(Bytes):
         at = body.find(wanted, base) if step > 0 else body.rfind(wanted, 0, base + BYTES)
         return None if at < 0 else len(self.head) + at // BYTES
 
-    def copied(self) -> str:
+    def copy_text(self) -> str:
         """The whole body in hexadecimal."""
         return self.body.hex(" ")

@@ -358,7 +358,7 @@ class Sheet(Protocol):
     def find(self, needle: str, start: int, step: int) -> int | None:
         """The next line that contains `needle`, ignoring case, from `start` in steps of 1 or -1."""
 
-    def copied(self) -> str:
+    def copy_text(self) -> str:
         """The text to copy from the view: its value, as received."""
 
 
@@ -395,6 +395,6 @@ class Listed:
         lines = range(start, count if step > 0 else -1, step) if 0 <= start < count else ()
         return next((index for index in lines if wanted in text_of(self.line(index)).lower()), None)
 
-    def copied(self) -> str:
+    def copy_text(self) -> str:
         """The value, or the lines as text."""
         return self._copied() if self._copied is not None else "\n".join(text_of(line) for line in self.lines)

@@ -38,7 +38,7 @@ class Remarks:
 
     marks: frozenset[int] = frozenset()
     notes: Mapping[int, str] = field(default_factory=dict)
-    lost: frozenset[int] = frozenset()
+    unsaved: frozenset[int] = frozenset()
     """Steps whose mark or note is not kept: it holds as long as the program runs."""
 
 
@@ -80,7 +80,7 @@ def step_line(view: View, index: int, here: int, remarks: Remarks = NO_REMARKS) 
     glyph, tone = glyph_of(step)
     name = f"{step.state.value:<{STATE_COLUMNS}}"
     words = Tone.STRONG if index == here else Tone.AHEAD if index > here else Tone.PLAIN
-    lost = (Span("not kept  ", Tone.WARN),) if index in remarks.lost else ()
+    lost = (Span("not kept  ", Tone.WARN),) if index in remarks.unsaved else ()
     noted = (safe(f"{glyphs.NOTE} {remarks.notes[index]}  ", Tone.KEY),) if index in remarks.notes else ()
     return (
         Span(f" {gutter}", role), Span(glyphs.MARKED, Tone.MARK) if index in remarks.marks else Span(" ", Tone.DIM),
@@ -94,7 +94,7 @@ def _took(view: View, index: int) -> Line:
     step = view.steps[index]
     if step.response is None or step.state is not State.EVALUATE_STOP:
         return ()
-    times = times_of(view.replay.case.loaded.exchanges[step.response])
+    times = times_of(view.replay.case.recording.exchanges[step.response])
     if times is None or times.duration_ms is None:
         return ()
     return (Span(f" {duration_text(times.duration_ms)}", Tone.DIM),)
@@ -102,7 +102,7 @@ def _took(view: View, index: int) -> Line:
 
 def _refused(view: View, index: int, step: Step) -> Line:
     """What the server answered before, where the request of this answer was sent again for want of one."""
-    at, exchanges = step.response, view.replay.case.loaded.exchanges
+    at, exchanges = step.response, view.replay.case.recording.exchanges
     if at is None or step.state is not State.EVALUATE_STOP or not exchanges[at].again:
         return ()
     responses = view.turn_of(index).responses

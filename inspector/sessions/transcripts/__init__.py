@@ -138,7 +138,7 @@ class TranscriptRows:
             if len(self._damaged) == before:
                 self._expected.add(types)
 
-    def lost(self, number: int, why: Exception) -> None:
+    def note_unreadable(self, number: int, why: Exception) -> None:
         """Notes an unreadable line."""
         self._damaged.append(f"{self.unit} {number} {unusable(why)}; the rest was read")
 
@@ -291,7 +291,7 @@ class TranscriptReader:
             try:
                 place = self.take(line, lines, place)
             except ODD as why:
-                lines.lost(line.number, why)
+                lines.note_unreadable(line.number, why)
             self.keep(line, place)
 
     def give(self, answer: TranscriptAnswer, reading: FileReading) -> None:

@@ -127,7 +127,7 @@ class Decoder(base.Decoder):
         return ChatResponse(
             api=API,
             parts=(TextPart(text),) if text else (),
-            stop_reason=self.mapped(self.raw, self.raw_at),
+            stop_reason=self.map_word(self.raw, self.raw_at),
             id=self._id,
             model=self._model,
             native=non_null(stop=self._stop),

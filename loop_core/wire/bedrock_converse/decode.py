@@ -252,7 +252,7 @@ class Decoder(base.Decoder):
         return ChatResponse(
             api=API,
             parts=tuple(parts),
-            stop_reason=self.mapped(self.raw, self.raw_at),
+            stop_reason=self.map_word(self.raw, self.raw_at),
             usage=self._usage,
             model=self._model,
             native=self._native,
@@ -347,7 +347,7 @@ class Decoder(base.Decoder):
 
     def _read_content(self, content: list[Any]) -> None:
         text = self.slice_bytes().decode("utf-8", "replace").lstrip("\ufeff")
-        complete = completes(self.mapped(self.raw, None))
+        complete = completes(self.map_word(self.raw, None))
         calls = [i for i, block in enumerate(content) if isinstance(block, dict) and "toolUse" in block]
         for i, block in enumerate(content):
             if not isinstance(block, dict):

@@ -228,7 +228,7 @@ class Decoder(base.Decoder):
         return ChatResponse(
             api=API,
             parts=(*grown, *self._parts),
-            stop_reason=self.mapped(self.raw, self.raw_at),
+            stop_reason=self.map_word(self.raw, self.raw_at),
             usage=self._usage,
             id=self._id,
             saw_stop_reason=bool(self.raw),

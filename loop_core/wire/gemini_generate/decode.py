@@ -178,7 +178,7 @@ class Decoder(base.Decoder):
         token = get(candidate, "continuationToken")
         if isinstance(token, str) and token:
             self._token = token, self.place(*path, key_of(candidate, "continuationToken"))
-        elif self.raw and self.mapped(self.raw, None).normalized is not Stop.PAUSED:
+        elif self.raw and self.map_word(self.raw, None).normalized is not Stop.PAUSED:
             self._token = None  # a checkpoint on the way to an end that needs none
 
     def _reason(self, reason: Any, at: At) -> None:
@@ -199,7 +199,7 @@ class Decoder(base.Decoder):
             self._native[name] = value
 
     def _stop(self) -> StopReason:
-        stop = self.mapped(self.raw, self.raw_at)
+        stop = self.map_word(self.raw, self.raw_at)
         before = stop.evidence if self.raw else ()
         if self._blocked is not None:
             word, at = self._blocked

@@ -352,7 +352,7 @@ class Decoder(base.Decoder):
         return ChatResponse(
             api=API,
             parts=tuple(parts),
-            stop_reason=self.mapped(self.raw, self.raw_at),
+            stop_reason=self.map_word(self.raw, self.raw_at),
             usage=self._usage,
             id=self._id,
             model=self._model,

@@ -146,7 +146,7 @@ class Decoder(base.Decoder):
         return ChatResponse(
             api=API,
             parts=tuple(self._part(item, number) for number, item in enumerate(self._items)),
-            stop_reason=self.mapped(self.raw, at),
+            stop_reason=self.map_word(self.raw, at),
             usage=self._usage,
             model=self._model,
             saw_stop_reason=bool(self.raw),

@@ -344,7 +344,7 @@ class Decoder(Base):
         read = pick(self._choices, self.n)
         if len(read) > 1:
             self._note(f"{API}.choices_merged", "one answer came in several choices and is read as one", read[1].raw_at)
-        stop, earlier = settle(read, self.mapped, self.stop_reasons)
+        stop, earlier = settle(read, self.map_word, self.stop_reasons)
         finished = bool(stop.raw) and all(choice.raw for choice in read)
         parts = [part for choice in read for part in choice.parts(finished)]
         usage = read_usage(self._usage) if self._usage else None

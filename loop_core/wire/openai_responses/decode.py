@@ -266,7 +266,7 @@ class Decoder(BaseDecoder):
         if self.background and raw is not None and raw in BACKGROUND:
             row = BACKGROUND[raw]
             return StopReason(row.stop, raw, row.detail, (Evidence(f"{API}.background", self.raw_at, raw),))
-        stop = self.mapped(raw, self.raw_at)
+        stop = self.map_word(raw, self.raw_at)
         if stop.normalized is not Stop.END_TURN:
             return stop
         word = None
