@@ -49,7 +49,7 @@ def test_no_other_place_has_a_cell(sizes, width):
 
 def test_moving_stops_at_the_edges_and_goes_on_in_the_next_block():
     made, _ = laid([2, 2, 3], 80)  # cells 0 to 5 in the first block, two rows of three; 6 to 11 in the second
-    assert [made.moved(cell, *by) for cell, by in (
+    assert [made.neighbour(cell, *by) for cell, by in (
         (0, (1, 0)), (0, (-1, 0)), (2, (1, 0)), (0, (0, 1)), (4, (0, 1)), (7, (0, -1)), (1, (0, -1)), (10, (0, 5)),
     )] == [1, 0, 2, 3, 7, 4, 1, 10]
 
@@ -58,8 +58,8 @@ def test_one_axis_goes_down():
     made, marks = laid([3], 80)
     assert [text_of(made.line(y, marks)).split() for y in range(made.height)] == [
         ["attempts"], ["1", "c0"], ["2", "c1"], ["3", "c2"]]
-    assert made.moved(0, 1, 0) == 0
-    assert made.moved(0, 0, 1) == 1
+    assert made.neighbour(0, 1, 0) == 0
+    assert made.neighbour(0, 0, 1) == 1
 
 
 def test_a_cell_is_named_by_the_heading_of_its_chunk():
