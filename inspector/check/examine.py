@@ -348,7 +348,7 @@ def examine(task: FileTask) -> FileResult:
     """Checks the files of one task; it runs in a worker process."""
     intake.set_maximum(task.most)
     report = check_paths_together(task.paths, task.ids, api=task.api, profile=task.profile, wanted=task.expression,
-                                  listed=task.listed)
+                                  from_folder=task.listed)
     return FileResult(report, len(task.paths) == 1 and report.spread)
 
 

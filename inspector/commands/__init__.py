@@ -305,13 +305,13 @@ def progress_bar(stream: TextIO) -> Iterator[Callable[[int, int], None]]:
     drawn = time.monotonic()
     length = 0
 
-    def draw(done: int, parts: int) -> None:
+    def draw(count: int, parts: int) -> None:
         nonlocal drawn, length
         if time.monotonic() - drawn < EVERY:
             return
         drawn = time.monotonic()
-        filled = WIDTH * done // parts
-        line = f"[{'#' * filled}{'.' * (WIDTH - filled)}] {done:,} of {parts:,}  Ctrl-C stops"
+        filled = WIDTH * count // parts
+        line = f"[{'#' * filled}{'.' * (WIDTH - filled)}] {count:,} of {parts:,}  Ctrl-C stops"
         length = max(length, len(line))
         stream.write(f"\r{line:<{length}}")
         stream.flush()

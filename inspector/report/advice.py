@@ -73,7 +73,7 @@ def limit_said(look: JudgedTurn) -> str:
     if look.limit is None:
         return ""
     name, value = look.limit
-    spent = f"{COUNTS[name](look.ended.spend):,} of " if name in COUNTS else ""
+    spent = f"{COUNTS[name](look.final_turn.spend):,} of " if name in COUNTS else ""
     return f"{name} ({spent}{value:,}) ended the turn"
 
 
@@ -151,7 +151,7 @@ UNDECLARED = "undeclared tool"
 
 def model_declined(look: JudgedTurn) -> bool:
     """Whether the model itself declined, in text under a clean stop word; no filter was involved."""
-    stop = look.judged.stop
+    stop = look.judgement.stop
     own = stop.detail == "refusal" and stop.raw != "refusal"  # that word is what Anthropic's filter says
     return _blocked(look) and own and look.exchange.response.error is None
 
@@ -188,7 +188,7 @@ SITUATIONS: tuple[Situation, ...] = (
               _said("shorten the request: it does not fit in the context window")),
     Situation("context full", _word(Stop.CONTEXT_WINDOW_EXCEEDED),
               _said("shorten the history; another continuation cannot succeed")),
-    Situation("undeclared tool", lambda look: _malformed(look) and look.judged.stop.detail == UNDECLARED,
+    Situation("undeclared tool", lambda look: _malformed(look) and look.judgement.stop.detail == UNDECLARED,
               _said("declare the tool that the model wants to call, or remove its name from the prompts")),
     Situation("malformed call", _word(Stop.MALFORMED_TOOL_CALL),
               _said("ask for the call again, with a simpler schema")),
@@ -275,7 +275,7 @@ FAILURES: tuple[Failure, ...] = (
 
 def sent_on(look: JudgedTurn) -> bool:
     """Whether the response only redirects to another address."""
-    seen = [each.at for each in look.judged.stop.evidence if each.rule == "error.redirect"]
+    seen = [each.at for each in look.judgement.stop.evidence if each.rule == "error.redirect"]
     return any(at is not None and at.pointer == "location" for at in seen)
 
 
@@ -286,7 +286,7 @@ def about_error(look: JudgedTurn) -> str:
     response = look.exchange.response
     error, status = response.error, response.http_status
     said = " ".join(filter(None, (error.code, error.type, error.message))) if error is not None else ""
-    passing = "retryable" in (look.judged.stop.detail or "")
+    passing = "retryable" in (look.judgement.stop.detail or "")
     for row in FAILURES:
         if row.unanswered and status is not None:
             continue

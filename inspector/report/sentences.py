@@ -26,7 +26,7 @@ def budget(look: JudgedTurn) -> str:
     used = usage.output_tokens if usage else None
     cap = exchange.request.max_tokens if exchange.request else None
     raw = exchange.response.raw_stop_reason
-    judged = look.judged
+    judged = look.judgement
     word = reason_text(exchange.response.stop_reason) if raw is None else f'"{raw}"'
     if raw is not None and judged.stop.normalized in CUT_WORDS and judged.mapped.normalized not in CUT_WORDS:
         word += " though it was cut"
@@ -110,7 +110,7 @@ def _which(look: JudgedTurn, verdict: Verdict) -> str:
 
 def held_call(look: JudgedTurn) -> str:
     """The last held call, and the reason."""
-    position, verdict = look.held[-1]
+    position, verdict = look.held_calls[-1]
     batch = look.answers[position].verdicts
     place = next((place for place, each in enumerate(batch, 1) if each.call is verdict.call), None)
     which = f" (call {place} of {len(batch)})" if place is not None and len(batch) > 1 else ""
@@ -138,12 +138,12 @@ def continuations(look: JudgedTurn) -> int:
 def finding_of(look: JudgedTurn) -> str:
     """The judge's finding about the ending."""
     rule = f"ending.{look.ending.value}" if look.ending is not None else ""
-    return next((found.message for found in look.judged.findings if found.rule == rule), "")
+    return next((found.message for found in look.judgement.findings if found.rule == rule), "")
 
 
 def seam(look: JudgedTurn) -> str:
     """The segment that shows no sign of continuing the text before it."""
-    doubt = look.ended.doubtful_seams[0]
+    doubt = look.final_turn.doubtful_seams[0]
     return f"nothing shows that segment {doubt.index + 1} continues the text before it: {doubt.why}"
 
 
@@ -167,7 +167,7 @@ def wordless(look: JudgedTurn) -> str:
 
 def held_beside(look: JudgedTurn) -> str:
     """The held call beside the other facts; empty if there is none."""
-    return f"; {held_call(look)}" if look.held else ""
+    return f"; {held_call(look)}" if look.held_calls else ""
 
 
 def unreached_reason(response: ChatResponse) -> str:
@@ -193,7 +193,7 @@ def failure(look: JudgedTurn) -> str:
 
 def _worded(look: JudgedTurn) -> str:
     """A failure that only a stop word tells: the word, and what it means."""
-    stop = look.judged.stop
+    stop = look.judgement.stop
     kind, _, said = (stop.detail or "").partition(": ")
     return ", ".join(word for word in (f'"{stop.raw}"' if stop.raw else "", said or kind) if word) or "error"
 
@@ -213,7 +213,7 @@ def filter_explanation(look: JudgedTurn) -> str:
 
 def detail(look: JudgedTurn) -> str:
     """The stop reason's own words."""
-    stop = look.judged.stop
+    stop = look.judgement.stop
     words = [word for word in (stop.raw, stop.detail) if word]
     words = words[:1] if words[:1] == words[1:] else words
     category = look.exchange.response.native.get("stop_details.category")

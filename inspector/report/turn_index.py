@@ -297,7 +297,7 @@ def read_rows(
             yield ReadRows(list(known.items()), len(known), total, index.note)
         states = {path: state_of(path) for path in left} if index is not None else {}
         for group in open_each(left, api=api, profile=profile) if left else ():
-            found = rows_of(view(replay(open_case(group.loaded), settings)), group.paths)
+            found = rows_of(view(replay(open_case(group.recording), settings)), group.paths)
             if index is not None and len(group.paths) == 1 and group.paths[0] in states:
                 index.keep(group.paths[0], states[group.paths[0]], found)
             yield ReadRows([(group.paths[0], found)], len(known) + group.done, len(known) + group.total)

@@ -123,7 +123,7 @@ def _only_looks_finished(ending: Ending, word: str, glyph: str, plain: str, advi
                lambda look: look.ending is ending and not look.repaired,
                lambda look: f"{say.ending_words(look)}, but {say.finding_of(look)}",
                lambda look: advice,
-               lambda look: look.judged.ending_sure)
+               lambda look: look.judgement.ending_sure)
 
 
 ROWS: tuple[VerdictRow, ...] = (
@@ -162,7 +162,7 @@ ROWS: tuple[VerdictRow, ...] = (
         Ending.EMPTY_ANSWER, "EMPTY ANSWER", "╳", "!",
         "send the request again with a short message that asks for an answer; if silence is wanted, set allow_silence"),
     VerdictRow("LIMIT REACHED", "✂", "%", Severity.WARNING,
-        lambda look: (look.ended.terminal in GOING_ON and look.last_word in CLEAN)
+        lambda look: (look.final_turn.terminal in GOING_ON and look.last_word in CLEAN)
         or (look.limit is not None and (look.simulated or (look.over and look.last_word in CLEAN))),
         say.limit_reached, situation, of_end=True),
     VerdictRow("TRUNCATED", "✂", "%", Severity.ERROR,
@@ -191,7 +191,7 @@ ROWS: tuple[VerdictRow, ...] = (
         f"({say.detail(look)}){say.filter_explanation(look)}",
         situation),
     VerdictRow("RECORDING CUT", "∅", "-", Severity.WARNING,
-        lambda look: recording_cut(look.judged.stop) or _cut_behind(look),
+        lambda look: recording_cut(look.judgement.stop) or _cut_behind(look),
         lambda look: f"{say.ending_words(look)}, and the recording ends right after it: "
         "what became of its calls is not known"
         if _cut_behind(look) else
@@ -203,7 +203,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: f"{say.who(look)}: how the answer ended was not recorded, and nothing in the file shows it",
         lambda look: "record the traffic with a proxy, which keeps the end of every answer"),
     VerdictRow("NO STOP REASON", "?", "?", Severity.WARNING,
-        lambda look: look.word is Stop.UNKNOWN and look.judged.stop.detail == NO_WORD,
+        lambda look: look.word is Stop.UNKNOWN and look.judgement.stop.detail == NO_WORD,
         lambda look: f"{say.who(look)} {say.wordless(look)}; nothing shows that the answer is complete"
         f"{say.held_beside(look)}",
         lambda look: "look at the body: it holds no part of an answer in this format" if nothing_read(look) else
@@ -218,17 +218,17 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("PAUSED", "‖", "|", Severity.WARNING,
         lambda look: look.last_word is Stop.PAUSED,
         lambda look: f"{say.who(look)} " + ("has not finished the answer, which has to be fetched by its id"
-                                            if look.answers[-1].judged.stop.detail in ("poll", "server")
+                                            if look.answers[-1].judgement.stop.detail in ("poll", "server")
                                             else "paused and waits to be resumed") + f" ({say.detail(look)})",
-        lambda look: RESUMED.get(look.answers[-1].judged.stop.detail or "", "send the response back as it is"),
+        lambda look: RESUMED.get(look.answers[-1].judgement.stop.detail or "", "send the response back as it is"),
         of_last=True),
     VerdictRow("CANCELLED", "╳", "!", Severity.WARNING,
-        lambda look: look.word is Stop.CANCELLED or look.ended.terminal == "cancelled" or look.stopped,
+        lambda look: look.word is Stop.CANCELLED or look.final_turn.terminal == "cancelled" or look.stopped,
         lambda look: f"{say.who(look)} was cancelled" if look.word is Stop.CANCELLED else
         f"{'the turn was stopped' if look.stopped else 'the operator cancelled the turn'} after {say.budget(look)}",
         lambda look: "nothing to change"),
     VerdictRow("CALL NOT RUN", "▣", "#", Severity.ERROR,
-        lambda look: any(position == len(look.answers) - 1 for position, _ in look.held),
+        lambda look: any(position == len(look.answers) - 1 for position, _ in look.held_calls),
         lambda look: f"{say.who(look)} ended with {say.budget(look)}; {say.held_call(look)}",
         lambda look: "look at the call: it must not run as it is", of_last=True),
     VerdictRow("CALL REJECTED", "▣", "#", Severity.WARNING,
@@ -249,7 +249,7 @@ ROWS: tuple[VerdictRow, ...] = (
         "and nothing that the server sends shows it",
         lambda look: "use a larger max_tokens: no loop can see this cut"),
     VerdictRow("SEAM UNVERIFIED", "≍", "~", Severity.WARNING,
-        lambda look: bool(look.ended.doubtful_seams),
+        lambda look: bool(look.final_turn.doubtful_seams),
         lambda look: f"{say.who(look)} was cut and continued ({say.budget(look)}); {say.seam(look)}",
         lambda look: "read the text around the seam; with a max_tokens that holds the whole answer there is no seam",
         sure=lambda look: False),
@@ -259,7 +259,7 @@ ROWS: tuple[VerdictRow, ...] = (
         f"inferred: {look.inferred.note if look.inferred else ''}",
         lambda look: "", sure=lambda look: False, of_last=True),
     VerdictRow("CALL REPAIRED", "✓", "+", Severity.INFO,
-        lambda look: look.repaired and (bool(look.held) or Stop.MALFORMED_TOOL_CALL in look.words),
+        lambda look: look.repaired and (bool(look.held_calls) or Stop.MALFORMED_TOOL_CALL in look.words),
         lambda look: f"{say.who(look)} sent a call that was held; asked again, it sent the whole call "
         f"({say.budget(look)})",
         lambda look: ""),
@@ -288,7 +288,7 @@ def _unanswered(response: ChatResponse) -> bool:
 def _cut_behind(look: JudgedTurn) -> bool:
     """Whether the turn waits for results of calls, and the file ends before they could be recorded."""
     waits = look.last_word is Stop.TOOL_CALL and look.word is Stop.TOOL_CALL
-    held = any(position == len(look.answers) - 1 for position, _ in look.held)
+    held = any(position == len(look.answers) - 1 for position, _ in look.held_calls)
     return look.answers[-1].exchange.cut_after and waits and not held and not look.simulated
 
 
@@ -302,9 +302,9 @@ def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding
     rank, row = row_of(look)
     said, advice = row.say(look), _advice(replay, turn, findings, look, row.advise(look))
     if look.simulated and not look.edited:
-        end = "; what it asks for next was never recorded" if look.ended.outcome is State.UNRECORDED else ""
+        end = "; what it asks for next was never recorded" if look.final_turn.outcome is State.UNRECORDED else ""
         if end and asked_live(replay, turn):
-            end = f"; {look.ended.notice}"
+            end = f"; {look.final_turn.notice}"
         said = f"{'LIVE' if asked_live(replay, turn) else 'SIMULATED'}: {said}{end}"
     return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, said,
                        advice, row.sure(look), row.answer(look))
@@ -323,7 +323,7 @@ def verdict_word(look: JudgedTurn) -> tuple[str, bool]:
 
 def good(look: JudgedTurn) -> bool:
     """Whether a turn is complete and our machine has finished it too."""
-    return verdict_word(look)[1] and look.ended.terminal == "completed"
+    return verdict_word(look)[1] and look.final_turn.terminal == "completed"
 
 
 def _advice(

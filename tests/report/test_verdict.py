@@ -550,24 +550,24 @@ def test_a_seam_without_the_words_that_were_asked_back_is_unverified():
     assert (seen.word, seen.id, seen.severity, seen.sure) == (
         "SEAM UNVERIFIED", "seam_unverified", Severity.WARNING, False)
     assert "nothing shows that segment 2 continues the text before it" in seen.sentence
-    assert turn.merged.text == FOX + " rest beside the river.", "it is joined as it was sent"
-    assert (turn.terminal, turn.ended.notice is None) == ("completed", False)
+    assert turn.joined_text.text == FOX + " rest beside the river.", "it is joined as it was sent"
+    assert (turn.terminal, turn.final_turn.notice is None) == ("completed", False)
 
 
 def test_a_seam_that_is_quoted_is_no_finding():
     (turn,) = shown(*seamed(f'Sure, here it is: "{FOX[-40:]}" rest.')).turns
-    assert (turn.verdict.word, turn.merged.text) == ("CUT, COMPLETED", FOX + " rest.")
+    assert (turn.verdict.word, turn.joined_text.text) == ("CUT, COMPLETED", FOX + " rest.")
 
 
 def test_a_refusal_that_was_asked_for_once_more_leaves_no_doubt_where_the_words_came():
     found = shown(*seamed("I'm sorry, but I can't.", FOX[-40:] + " rest."))
     (turn,) = found.turns
-    assert (turn.verdict.word, turn.merged.text) == ("CUT, COMPLETED", FOX + " rest.")
-    assert [seam.decision.value for seam in turn.merged.seams] == ["left_out", "anchor"]
-    assert turn.merged.seams[0].cut == "I'm sorry, but I can't."
+    assert (turn.verdict.word, turn.joined_text.text) == ("CUT, COMPLETED", FOX + " rest.")
+    assert [seam.decision.value for seam in turn.joined_text.seams] == ["left_out", "anchor"]
+    assert turn.joined_text.seams[0].cut == "I'm sorry, but I can't."
     (turn,) = shown(*seamed("Sure! It rests beside the river.", "I'm sorry, but I can't.")).turns
     assert turn.verdict.word == "SEAM UNVERIFIED"
-    assert turn.merged.text == FOX + "Sure! It rests beside the river."
+    assert turn.joined_text.text == FOX + "Sure! It rests beside the river."
 
 
 def test_what_another_agent_asked_for_is_no_finding_of_ours():

@@ -70,11 +70,11 @@ def test_the_recording_answers_up_to_the_edited_result_and_no_further():
     assert [step.state.value for step in turn.run.steps] == [
         "Request", "EvaluateStop", "ExecuteTools", "Request", "Unrecorded"]
     assert all(one is other for one, other in zip(view.steps[:3], turn.run.steps, strict=False))
-    assert turn.ended.notice == EDITED
-    assert [part.text for message in turn.ended.history for part in message.results] == ["the disk is full"]
+    assert turn.final_turn.notice == EDITED
+    assert [part.text for message in turn.final_turn.history for part in message.results] == ["the disk is full"]
     assert (turn.verdict.word, turn.verdict.severity.value) == ("EDITED, NOT ASKED", "warning")
     assert "no recorded answer belongs to it" in turn.verdict.sentence
-    said = [segment.text for answer in turn.ended.answers for segment in answer]
+    said = [segment.text for answer in turn.final_turn.answers for segment in answer]
     assert said == ["First."], ("what answered the recorded result is no part of this run")
     assert node.view.turns[1].run.steps is not None
     assert [step.state for step in node.view.turns[1].run.steps] == [step.state for step in view.turns[1].run.steps]
@@ -86,7 +86,7 @@ def test_an_edited_message_is_answered_by_nothing():
     node = run_with(view, "1.user=Do not write it.")
     turn = node.view.turns[0]
     assert [step.state.value for step in turn.run.steps] == ["Request", "Unrecorded"]
-    assert [message.text for message in turn.ended.history] == ["Do not write it."]
+    assert [message.text for message in turn.final_turn.history] == ["Do not write it."]
     assert (node.branch.difference, turn.joined_text.text, turn.segments) == (0, "", 0)
     assert turn.verdict.word == "EDITED, NOT ASKED"
 
@@ -113,7 +113,7 @@ def test_no_simulation_answers_an_edited_request():
     view = shown(*two_rounds())
     node = run_with(view, "1.2=no", simulate="yes", max_tokens="4")
     turn = node.view.turns[0]
-    assert turn.ended.outcome.value == "Unrecorded"
+    assert turn.final_turn.outcome.value == "Unrecorded"
     assert "Both are written." not in turn.joined_text.text
     cut = run_with(shown(*continued(*PARTS)), "1.user=Something else.", simulate="yes", max_tokens="4")
     assert [step.state.value for step in cut.view.steps] == ["Request", "Unrecorded"]
