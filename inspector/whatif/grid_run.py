@@ -200,12 +200,12 @@ class TunedGrid:
     @cached_property
     def tokens(self) -> list[int]:
         """For each cell, the output tokens of all turns."""
-        return self._sum(attrgetter("spent.output_tokens"))
+        return self._sum(attrgetter("spend.output_tokens"))
 
     @cached_property
     def requests(self) -> list[int]:
         """For each cell, the requests of all turns."""
-        return self._sum(attrgetter("spent.requests"))
+        return self._sum(attrgetter("spend.requests"))
 
     @cached_property
     def segments(self) -> list[int]:

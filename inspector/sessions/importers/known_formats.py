@@ -121,7 +121,7 @@ def _shape(value: Any) -> str:
         return f"an object with {_listed(list(value))}" if value else "an empty object"
     if isinstance(value, list):
         return f"a list; its first element is {_shape(value[0])}" if value else "an empty list"
-    return "no object" if value is not None else "no JSON"
+    return "not an object" if value is not None else "not JSON"
 
 
 def _listed(names: list[Any]) -> str:

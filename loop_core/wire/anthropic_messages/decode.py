@@ -195,9 +195,10 @@ class Decoder(base.Decoder):
         elif kind == "message_stop":
             self.saw_done = True
         elif kind == "error" or name == "error" or "error" in event:
+            # It comes under HTTP 200, after the answer began (API docs, Errors).
             error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
             self.fail(error, At(ExchangePart.BODY, start, end, "/error"))
-        elif kind != "ping":
+        elif kind != "ping":  # a ping only keeps the connection open (API docs, Streaming)
             self._quirk("unknown_event", f"an event of type {kind!r} is not known", start, end)
 
     def on_body(self, body: Any) -> None:
@@ -254,6 +255,7 @@ class Decoder(base.Decoder):
             if not isinstance(block, dict):
                 self.find(f"{API}.odd_block", "a content block is not an object", self.body_at(f"/content/{i}"))
                 continue
+            # Nothing in a whole body says that a block ended: under a cut only the last call can be unfinished.
             closed = self.raw is not None and (complete or i != calls[-1] if calls else True)
             at = self.body_at(f"/content/{i}") if block.get("type") in (*KINDS, BLOCK) else At()
             if block.get("type") == BLOCK:
@@ -353,7 +355,7 @@ class Decoder(base.Decoder):
             before = counts.get(name)
             if before == 0 and count and name == "input_tokens":
                 self._quirk("late_input_tokens", "input_tokens was 0 at first, then known", start, end, Severity.INFO)
-            counts[name] = count
+            counts[name] = count  # message_delta counts from the beginning on: the last holds (API docs, Streaming)
         if worth_keeping(usage.get("iterations")):
             self._iterations = usage["iterations"]
             self._native["usage.iterations"] = compact(self._iterations)

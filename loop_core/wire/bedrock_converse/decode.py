@@ -115,6 +115,7 @@ def read_block(
     block: Mapping[str, Any], closed: bool, at: At, slice_at: Callable[..., str | None]
 ) -> list[ResponsePart]:
     """The parts of one block of a whole body; `slice_at` gives the verbatim JSON at a path inside it."""
+    # A block is a union, so one member is set (botocore service-2.json, ContentBlock).
     kind = next((name for name, value in block.items() if isinstance(value, dict)), "")
     value = block.get(kind)
     if isinstance(block.get("text"), str):
@@ -264,7 +265,7 @@ class Decoder(base.Decoder):
         if head.startswith(b"{"):
             if len(head) < _ENOUGH and not final:
                 return None
-            if _LINES.match(head):
+            if _LINES.match(head):  # a recorder wrote the events as lines of JSON, without Amazon's frames
                 self.streaming = True
                 return NDJSON()
         return super()._choose(final)
@@ -305,6 +306,7 @@ class Decoder(base.Decoder):
         if self._tail is None:
             self._tail = start
         if event.get("stopReason") is not None:
+            # A line of JSON names its event by its only key, a frame in a header.
             pointer = "/messageStop/stopReason" if b'"messageStop"' in self.payload else "/stopReason"
             self.raw, self.raw_at = str(event["stopReason"]), At(ExchangePart.BODY, start, end, pointer)
         self._read_fields(event)

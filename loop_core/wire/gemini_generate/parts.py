@@ -112,7 +112,7 @@ class PartialArgs:
         number, flag = get(value, "numberValue"), get(value, "boolValue")
         if isinstance(flag, bool):
             _put(holder, key, flag)
-        elif type(number) in (int, float) and math.isfinite(number):
+        elif type(number) in (int, float) and math.isfinite(number):  # Python reads NaN and Infinity as numbers
             _put(holder, key, number)
         elif "nullValue" in value or "null_value" in value:
             _put(holder, key, None)
@@ -154,7 +154,7 @@ def _steps(path: Any) -> list[str | int]:
             raise _UnplacedError("is not a path")
         steps.append(int(step["index"]) if step["index"] else step["name"] or _unquoted(step["single"], step["double"]))
         position = step.end()
-    if not steps or isinstance(steps[0], int):
+    if not steps or isinstance(steps[0], int):  # arguments are an object: `$[0]` leads nowhere
         raise _UnplacedError("is not a path into an object")
     return steps
 

@@ -65,7 +65,7 @@ class GrowingCall:
     def complete(self) -> bool:
         """Whether the arguments so far are a whole JSON object, so that nothing can follow."""
         text = self.arguments
-        if not text or not text.rstrip().endswith("}"):
+        if not text or not text.rstrip().endswith("}"):  # far cheaper than to parse what nearly always is unfinished
             return False
         try:
             return isinstance(from_json(text.encode()), dict)

@@ -200,7 +200,7 @@ class Decoder(Base):
             self._identity(event)
         if not choices or name is not None or "error" in event:
             self._beside(event, name, start, end)
-            if not choices:
+            if not choices:  # as the chunk with usage is (API reference, stream_options.include_usage)
                 return
         states = self._states
         for i, choice in enumerate(choices):
@@ -268,6 +268,7 @@ class Decoder(Base):
                 self._words[name] = _word(event[name])
         if choice.get(FILTERS):
             self._filters(state, choice, at._replace(pointer=f"{(at.pointer or '').rpartition('/')[0]}/{FILTERS}"))
+        # Groq puts usage into x_groq, Moonshot into the choice (pi-ai openai-completions.js).
         groq = event.get("x_groq")
         usage = event.get("usage") or choice.get("usage") or (groq.get("usage") if type(groq) is dict else None)
         if usage and type(usage) is dict:
@@ -284,6 +285,7 @@ class Decoder(Base):
     def _beside(self, event: Any, name: str | None, start: int, end: int) -> None:
         """An error in the stream, Azure's prompt annotations, words of the server."""
         at = At(ExchangePart.BODY, start, end)
+        # vLLM's error is the object itself: {"object": "error", "message": …}.
         if event.get("error") or event.get("object") == "error" or name == "error":
             self._failure(event, name, at)
         filtered = _filtered(event.get(PROMPT_FILTERS))

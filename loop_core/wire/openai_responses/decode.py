@@ -104,6 +104,7 @@ class Decoder(BaseDecoder):
         old = self._items.get(where) or self._items.get(item_id)
         if old is not None and kind.endswith("added") and (old.done or old.value.get("id") != item_id):
             self.find("openai_responses.index_reused", "two items have the same output_index", at)
+            # What is streamed under this index from here on belongs to the new item.
             for key in [key for key in self._pieces if key[0] == where]:
                 del self._pieces[key]
             old = None
@@ -142,7 +143,7 @@ class Decoder(BaseDecoder):
             if error is not None:
                 self.error, self.error_at = error, At(ExchangePart.BODY, at.start, at.end, "/response/error")
         output = response.get("output")
-        if isinstance(output, list) and output:
+        if isinstance(output, list) and output:  # empty behind chatgpt.com (recorded): the events hold the items
             self._order = self._merged(output, self.payload, ("response", "output"), at)
 
     def _end(self, status: str | None, at: At, prefix: str) -> None:

@@ -96,7 +96,7 @@ def closes(value: Mapping[str, Any], ended: bool) -> bool:
 def read(item: GrowingItem, ended: bool, result_ids: frozenset[str]) -> ItemReading:
     """The parts of one item."""
     kind = str(item.value.get("type"))
-    if kind == "message" or (kind == "None" and "content" in item.value):
+    if kind == "message" or (kind == "None" and "content" in item.value):  # "None": its type was left out
         return _message(item)
     if kind == "function_call":
         return _function(item, ended)
