@@ -129,7 +129,7 @@ def _fifo(path: str) -> bytes:
                 start = os.read(number, PIECE)
             except BlockingIOError:
                 break  # somebody has it open to write, and has written nothing yet
-            if not start:
+            if not start:  # nobody has it open to write
                 if time.monotonic() > ends:
                     raise BoundError(f"a FIFO that nobody writes to (waited {WAIT:g} s)")
                 time.sleep(0.02)
@@ -157,12 +157,13 @@ def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | s
     `room` is what may be unpacked of all bodies together; nothing is kept of one that does not fit.
     """
     if data[:2] == b"\x1f\x8b":
-        pieces = _inflate(data, 31)
+        pieces = _inflate(data, 31)  # 15 bits of history in gzip's wrapper (zlib.h, inflateInit2)
     elif data[:4] == _ZSTD:
         pieces = _zstd(data)
     elif data[:1] in _PLAIN:
         return data  # the recorder has unpacked it and left the header
     elif coding == "deflate":
+        # HTTP means zlib's wrapper, but some servers send the bare stream (RFC 9110, 8.4.1.2).
         pieces = _inflate(data, 15 if data[:1] == b"\x78" else -15)
     elif coding == "br":
         pieces = _brotli(data)

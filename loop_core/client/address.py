@@ -80,6 +80,7 @@ class Server:
         """The key, and all secrets in the base URL and the further headers; none of them may be shown."""
         parts = urlsplit(self.base)
         pairs = [pair.partition("=") for pair in parts.query.split("&")]
+        # As a value stands in the address, and as a server shows it.
         query = [form for name, _, value in pairs if name not in _HARMLESS for form in (value, unquote_plus(value))]
         known = [value for name, value in self.headers if SECRET_NAME.search(name)]
         users = [form for word in (parts.username, parts.password) if word for form in (word, unquote(word))]
@@ -123,6 +124,7 @@ def refuse_plain(server: Server) -> None:
     """
     base = server.base or wire(server.api).home.base
     host = (urlsplit(base).hostname or "").lower()
+    # An IPv6 address may be named with the brackets that it has in a URL.
     allowed = {name.strip().strip("[]").lower() for name in server.insecure_http}
     if is_unencrypted(base) and host not in allowed and _proves(server):
         raise CallerError(f"{host}: a key or another credential would be sent there unencrypted, over http: expected "
@@ -161,6 +163,7 @@ def headers_of(server: Server, profile: str, stream: bool) -> tuple[tuple[str, s
     form = wire(server.api)
     accept = form.stream_type if stream else "application/json"
     given = {name.lower() for name, _ in server.headers}
+    # Nothing compressed: what is recorded is then what was sent.
     own = (("content-type", "application/json"), ("accept", accept), ("accept-encoding", "identity"),
            ("user-agent", "loop-inspector"), *form.home.headers)
     return (*((name, value) for name, value in own if name not in given), *server.headers)

@@ -158,6 +158,7 @@ class ResponseReader:
         self._speaker = expected_speaker(server, request.request.model)
         hidden = tuple((name, self._mask.text(value)) for name, value in request.headers)
         self.ask = replace(request, headers=hidden, body=self._mask.json(request.body))
+        # An observer that does not look spares each piece being masked for it.
         self._came = None if getattr(type(observer), "on_data", None) is Observer.on_data else observer.on_data
         self._body: list[bytes] = []
         self._chunks: list[tuple[int, float]] = []
@@ -191,6 +192,7 @@ class ResponseReader:
             end, problem = TransportEnd.ABORTED, f"more than {MOST_BYTES:,} bytes came"
         body, request = b"".join(self._body), self.ask.request
         chosen = self._speaker
+        # Behind an address that nobody knows the answer itself may show whose server it is.
         if self._server.profile is None and chosen.profile.name == "generic":
             chosen = choose(self._server.api, self.ask.url, self._headers, body, request.model)
         response = self._mask.response(self._decoded(chosen, body, end))
@@ -200,8 +202,7 @@ class ResponseReader:
             response = replace(response, findings=(*response.findings, told))
         judged = judge(response, request, chosen.profile, native_reading(response, chosen.profile))
         heard = LiveResponse(self.ask, response, judged, chosen, self._status, self._headers, body, tuple(self._chunks),
-                             ms,
-                      problem, left)
+                             ms, problem, left)
         self._observer.on_end(heard)
         return heard
 
@@ -216,6 +217,7 @@ class ResponseReader:
             self._came(self.ask.number, self._mask.mask_credentials(data), ms)
         if not self._ending:
             seen = self._last + data if self._last else data
+            # A mark may come in two pieces, but holds no line break.
             self._last = b"" if data[-1] == LINE_END else seen[-LONGEST_MARK:]
             for mark in self._decoder.closing:
                 if mark in seen:

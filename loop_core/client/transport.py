@@ -200,7 +200,7 @@ class _Reading:
 
     def failed(self, why: httpx.HTTPError | httpx.InvalidURL | httpx.StreamError, url: str) -> None:
         """Ends the answer by what httpx raised. Its own words may hold a proxy's address: ours do not."""
-        host = urlsplit(url).netloc.rpartition("@")[2]
+        host = urlsplit(url).netloc.rpartition("@")[2]  # without the name and password that an address may hold
         for kind, end, words in _FAILURES:
             if isinstance(why, kind):
                 left = not isinstance(why, _NEVER_LEFT)
@@ -209,6 +209,7 @@ class _Reading:
         raise why
 
 
+# The particular first: a ConnectTimeout is a TimeoutException too, a ProxyError and a ConnectError are TransportErrors.
 _FAILURES: Sequence[tuple[type[Exception], TransportEnd, str]] = (
     (httpx.ConnectTimeout, TransportEnd.TIMEOUT, "no connection to {host} in time"),
     (httpx.TimeoutException, TransportEnd.TIMEOUT, "{host} was silent for {silence:g} s"),

@@ -250,7 +250,7 @@ def results_for(calls: Sequence[ToolCall], results: Sequence[ToolResultPart]) ->
 
     A result whose id no call has answers by its name: ids that came twice are not sent as they came.
     """
-    left = list(results)
+    left = list(results)  # each result answers one call
     known = {call.id for call in calls}
     found: list[ToolResultPart] = []
     for call in calls:

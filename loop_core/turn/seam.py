@@ -51,6 +51,7 @@ def _joint(text: str, following: str, join_cut: _Cut, index: int) -> tuple[str, 
     text, cut = text[: join_cut.keep], join_cut.cut
     if join_cut.decision is SeamDecision.APART:
         text += APART
+    # A token may end inside a surrogate pair: one segment ends with its first half, the next begins with the second.
     if text and "\ud800" <= text[-1] <= "\udbff" and cut < len(following):
         first = following[cut]
         if "\udc00" <= first <= "\udfff":
@@ -158,6 +159,7 @@ def _again(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment)
     made = _careful(base, segment._replace(method=Method.ANCHOR))
     if made.sure and segment.text:
         return made, out
+    # Neither begins with the words: one without chatter stands before one with it, else the longer one stands.
     bare = find_opening(segment.text) is None and bool(segment.text.strip())
     clean = find_opening(doubted.text) is None
     if bare is clean:
@@ -229,7 +231,7 @@ def _restart(text: str, following: str) -> _Cut | None:
 
 def _alike(one: str, other: str) -> int:
     """How many characters two texts begin alike with."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(one), len(other))  # by halves: slices are compared in C, characters in Python
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
@@ -253,7 +255,7 @@ def _overlap(text: str, following: str) -> int:
     head = following[:OVERLAP_CHARS]
     if len(head) < OVERLAP_CHARS:
         return 0
-    place = text.find(head, max(0, len(text) - len(following)))
+    place = text.find(head, max(0, len(text) - len(following)))  # from the left: the first that fits is the longest
     while place >= 0:
         if following.startswith(text[place:]):
             return len(text) - place if _meaningful(text, text[place:]) else 0
@@ -273,6 +275,7 @@ def _meaningful(text: str, overlap: str) -> bool:
 
 def _border(text: str, following: str) -> int:
     """The length of the longest end of `text` that `following` begins with, in time linear in the two."""
+    # Knuth, Morris and Pratt's search: what was compared is never compared again.
     shorter: list[int] = [0]  # for every beginning of `following`, the longest of its ends that it begins with too
     size = 0
     for char in following[1:]:

@@ -56,7 +56,7 @@ class SSE:
         if pending:
             pending += data
             if (b"\n" not in data and b"\r" not in data) or _BLANK.search(pending, self._scanned) is None:
-                self._scanned = max(0, len(pending) - 3)
+                self._scanned = max(0, len(pending) - 3)  # three bytes of \r\n\r\n may be here already
                 return []
             data = bytes(pending)
         frames: list[Frame] = []
@@ -108,7 +108,7 @@ class SSE:
         return used
 
     def _event(self, block: bytes, start: int, frames: list[Frame], last: bool = False) -> None:
-        if start == 0 and block.startswith(_BOM):
+        if start == 0 and block.startswith(_BOM):  # which may begin a stream (HTML standard, 9.2)
             block, start = block[3:], 3
         # A chunk may end inside a line break, and a body inside a blank line: what is left of it stands at either end.
         stripped = block.lstrip(_BREAKS)
@@ -119,7 +119,7 @@ class SSE:
         data: list[bytes] = []
         error: bytes | None = None
         for line in block.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
-            if line[:6] == b"data: ":
+            if line[:6] == b"data: ":  # one blank behind the colon is no part of the value (HTML standard, 9.2)
                 data.append(line[6:])
             elif line[:5] == b"data:":
                 data.append(line[5:])

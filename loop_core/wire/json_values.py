@@ -69,7 +69,7 @@ def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | Non
 
 @lru_cache(maxsize=2)
 def _text_of(body: bytes) -> str:
-    return body.decode("latin-1")
+    return body.decode("latin-1")  # a byte is a character, so that places in the text are places in the body
 
 
 _SHORT = re.compile(rb'(?:"[^"\\]*"|-?[0-9]+|null|true|false)(?=\s*[,}\]])')
@@ -258,7 +258,7 @@ class JSONArray:
             try:
                 value = from_json(payload)
             except ValueError as why:
-                self._waits = again < 0 and str(why).startswith("EOF")
+                self._waits = again < 0 and str(why).startswith("EOF")  # the parser's word for an early end
                 break
             self._scan = start + len(payload)
             yield payload, value, offset + start, offset + self._scan

@@ -44,6 +44,7 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
         copy = os.path.join(folder, "copy.db")
         _copy(path, copy)
         try:
+            # A log can be read only where its index may be written (sqlite.org/wal.html, Read-Only Databases).
             connection = sqlite3.connect(f"file:{copy}?mode=rw", uri=True)
         except sqlite3.Error as why:
             raise UnreadableError(f"a database that cannot be opened: {why}") from why
@@ -110,6 +111,7 @@ def schema(path: str) -> Schema:
 def _schema(path: str, state: tuple[tuple[int, int], ...]) -> Schema:
     try:
         with snapshot(path) as connection:
+            # The function, since PRAGMA table_info takes no parameter and a name may hold anything.
             names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             return {
                 str(name).lower(): frozenset(

@@ -118,6 +118,7 @@ class _Reader(ChatTableReader):
         if value.get("role") == "assistant":
             self._answer(line, column, blocks)
         elif value.get("role") == "user":
+            # What Goose tells the model in the user's name is not shown to the user.
             hidden = object_of(value.get("metadata_json") or value.get("metadata")).get("userVisible") is False
             results = [_result(block) for _, block in blocks if block.get("type") == "toolResponse"]
             self.results(line.number, *results)
@@ -151,6 +152,7 @@ class _Reader(ChatTableReader):
         """A call; one that Goose could not read holds its error instead."""
         call = object_of(block.get("toolCall"))
         key = block.get("id") if isinstance(block.get("id"), str) else None
+        # A call is {"status", "value"}; where serde wrote it, Rust's own {"Ok": …} or {"Err": …}.
         inner = "value" if isinstance(call.get("value"), dict) else "Ok"
         made = object_of(call.get(inner))
         if made:

@@ -146,7 +146,7 @@ class _Session(KimiReader):
         if kind == "context.append_message" and isinstance(value.get("message"), dict):
             return self._message(line, value["message"], place)
         if kind == "llm.request":
-            if self.asked.get("turnStep") == value.get("turnStep") is not None:
+            if self.asked.get("turnStep") == value.get("turnStep") is not None:  # the same step, and it is named
                 self.remarks["ask for a step once more, whose request before got no answer"] += 1
             self.asked = value
         elif kind == "turn.cancel":
@@ -264,7 +264,7 @@ class _Session(KimiReader):
             place = At(at.part, at.start, at.end, "/event/rawFinishReason")
             answer.stop = provider_reason(raw, place, wire(answer.api).stop_reasons, answer.api)
             return
-        for name in ("providerFinishReason", "finishReason"):
+        for name in ("providerFinishReason", "finishReason"):  # the nearest to the provider's own word first
             word = event.get(name)
             if not isinstance(word, str) or not word:
                 continue

@@ -75,6 +75,7 @@ class _Records(TranscriptLines):
             if b"}{" not in piece:
                 yield at_line, piece, last
                 continue
+            # Bytes that are not UTF-8 leave as they came: the place of a record is counted in them.
             text, at = piece.decode("utf-8", "surrogateescape").strip(), 0
             while at < len(text):
                 try:
@@ -230,5 +231,5 @@ def usage_of(counts: Any) -> Usage | None:
     given, made, thought, cached = (number_of(counts.get(name)) for name in names)
     if made is not None and thought:
         beside = number_of(counts.get("totalTokenCount")) == (given or 0) + made + thought
-        made += thought if beside or thought > made else 0
+        made += thought if beside or thought > made else 0  # a part is never more than the whole
     return Usage(given, made, thought, cached)

@@ -245,6 +245,7 @@ def _block(part: MessagePart) -> dict[str, Any]:
     if type(part) is ReasoningPart:
         if part.data is not None:
             return {"type": "redacted_thinking", "data": part.data}
+        # The signature is required (API reference, Messages: thinking blocks in a request).
         return {"type": "thinking", "thinking": part.text, "signature": part.signature or ""}
     if isinstance(part, ToolResultPart):
         said = part.text if part.json is None else content(part, API)
