@@ -239,7 +239,7 @@ def build(
             response = _decoded(api, body, raw.status, headers, request, chosen.profile, raw.end)
         except DecodeError as why:
             if raw.end is not TransportEnd.CUT:
-                return UnbuiltExchange(f"not a {api} response: {why}", undecodable=True)
+                return UnbuiltExchange(f"not a response of {api}: {why}", undecodable=True)
             raw.recorded, body = False, b""  # too little of it was recorded to tell what it is
             response = _not_recorded(raw, api, headers, request)
         silent = raw.recorded and _says_nothing(response, request) and _may_be_other(raw, response, options)

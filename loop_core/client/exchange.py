@@ -252,7 +252,7 @@ class ResponseReader:
             return decode_response(self._server.api, body, http_status=self._status, headers=self._headers, n=asked.n,
                           background=asked.background, words=choice.profile.words, end=end)
         except DecodeError as why:
-            error = ProviderError(f"no {self._server.api} response: {why.message}", UNREADABLE)
+            error = ProviderError(f"not a response of {self._server.api}: {why.message}", UNREADABLE)
             stop = StopReason(Stop.ERROR, None, "fatal")
             return ChatResponse(self._server.api, stop_reason=stop, http_status=self._status, error=error,
                                 transport_end=end, size=len(body))

@@ -102,7 +102,7 @@ def test_a_body_of_no_known_kind_is_told_at_the_end_however_short_it_is() -> Non
     assert heard.feed(b"<html>not yet</html>", 1.0)
     done = heard.close(TransportEnd.EOF, 2.0)
     assert done.response.error is not None
-    assert done.response.error.message.startswith("no openai_chat response")
+    assert done.response.error.message.startswith("not a response of openai_chat")
 
 
 @pytest.mark.parametrize(("api", "kind"), [

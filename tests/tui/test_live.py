@@ -474,7 +474,7 @@ async def test_an_answer_of_no_format_ends_the_turn_and_the_run_stays_in_sight(f
     async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("D")
         await until(pilot, over(pilot))
-        assert "no openai_chat response" in page(pilot.app).splitlines()[-1]
+        assert "not a response of openai_chat" in page(pilot.app).splitlines()[-1]
         assert "ERROR" in page(pilot.app)
         assert screen(pilot).exit_code == 6
 

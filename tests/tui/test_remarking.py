@@ -170,7 +170,7 @@ async def test_a_note_stands_beside_its_step(app_on: AppOn) -> None:
 def test_a_held_key_runs_faster_but_never_far(steps: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from inspector.tui import session_screen
 
-    listed = SimpleNamespace(moved=lambda step, by: step + by)
+    listed = SimpleNamespace(neighbour=lambda step, by: step + by)
     stage = SimpleNamespace(step=0, rows=listed, run=SimpleNamespace(view=SimpleNamespace(steps=range(steps))))
     now = [0.0]
     monkeypatch.setattr(session_screen, "monotonic", lambda: now[0])
