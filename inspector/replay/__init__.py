@@ -216,7 +216,7 @@ def plan_of(
         limits = live_limits(settings, limits)
         ability, provider = heard.ability, heard.provider if link.why == LIVE else provider
     # Sessions made from a table of dialects were never recorded.
-    fidelity = Fidelity.SIMULATED if case.loaded.exchanges[link.index].simulated else Fidelity.RECORDED
+    fidelity = Fidelity.SIMULATED if case.recording.exchanges[link.index].simulated else Fidelity.RECORDED
     return request, Plan(limits, settings.belief, ability, provider, fidelity, number, bound_by)
 
 

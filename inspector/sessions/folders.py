@@ -130,11 +130,11 @@ def _log_time(path: str) -> float:
 
 
 def _files(
-    folder: str, parts: tuple[str, ...], names: tuple[str, ...], left: list[int]
+    folder: str, parts: tuple[str, ...], names: tuple[str, ...], remaining: list[int]
 ) -> Iterator[os.DirEntry[str]]:
     """The files of these names below a folder; links are followed to files, never to folders."""
     if parts and parts[0] not in ("*", "**"):
-        yield from _files(os.path.join(folder, parts[0]), parts[1:], names, left)
+        yield from _files(os.path.join(folder, parts[0]), parts[1:], names, remaining)
         return
     try:
         with os.scandir(folder) as found:
@@ -142,15 +142,15 @@ def _files(
     except OSError:
         return
     for entry in entries:
-        left[0] -= 1
-        if left[0] < 0:
+        remaining[0] -= 1
+        if remaining[0] < 0:
             return
         try:
             is_folder, is_file = entry.is_dir(follow_symlinks=False), entry.is_file()
         except OSError:
             continue
         if is_folder and parts:
-            yield from _files(entry.path, parts if parts[0] == "**" else parts[1:], names, left)
+            yield from _files(entry.path, parts if parts[0] == "**" else parts[1:], names, remaining)
         elif is_file and parts in ((), ("**",)) and any(fnmatchcase(entry.name, name) for name in names):
             yield entry
 

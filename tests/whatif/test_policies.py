@@ -212,7 +212,7 @@ def test_a_seam_rule_that_was_asked_for_goes_over_every_policys_own() -> None:
 
 def verdict_by_policy(case: Case, response: int, call: int, among: Iterable[Policy] = ()) -> tuple[Opinion, ...]:
     verdicts = case.verdicts[response]
-    return opinions(case.loaded.exchanges[response], case.judged[response], verdicts, verdicts[call], among)
+    return opinions(case.recording.exchanges[response], case.judgements[response], verdicts, verdicts[call], among)
 
 
 def fates(number: str, response: int, index: int = 0) -> dict[str, Fate]:

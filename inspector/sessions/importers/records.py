@@ -62,7 +62,7 @@ def _look(text: bytes) -> FileHead:
 
 
 def partial(text: bytes) -> Any:
-    """The JSON value at the beginning of `text`, even if it is cut; None if it is no JSON."""
+    """The JSON value at the beginning of `text`, even if it is cut; None if it is not JSON."""
     try:
         return from_json_prefix(text)
     except ValueError:
