@@ -84,6 +84,7 @@ class History(NamedTuple):
         return len(self.items), len(last.text) if last is not None and last.kind is ItemKind.ASSISTANT else 0
 
 
+# Clients move these marks to the last messages of each request (Anthropic's cache_control, Bedrock's cachePoint).
 _CACHE_MARK = re.compile(r',?\s*"cache_?(?:control|point)"\s*:\s*\{[^{}]*\}', re.IGNORECASE)
 
 

@@ -262,6 +262,7 @@ def narrow(match: ParentMatch, child: SeatedExchange, ordered: bool) -> list[Sea
     if len(left) == 1:
         return left
     repeated = _tokens(part for message in child.history.items[match.item].messages for part in message.parts)
+    # `identity` is the wire format, the host, the model and the system text, as `seat` puts them.
     tests: list[Callable[[SeatedExchange], bool]] = [
         lambda one: not repeated.isdisjoint(_tokens(one.exchange.response.parts)),
         lambda one: one.identity[:2] == child.identity[:2],

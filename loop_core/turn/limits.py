@@ -244,7 +244,7 @@ def _number(name: str, value: str | int | None) -> int | str | None:
         return value.strip()
     if text.lower() in ("none", "default", "") and name in OPTIONAL:
         return None
-    if re.fullmatch(r"-?[0-9]{1,18}", text) is None:
+    if re.fullmatch(r"-?[0-9]{1,18}", text) is None:  # int() has words of its own for thousands of digits
         raise CallerError(f"{name}: {value!r} is not a whole number")
     return int(text)
 

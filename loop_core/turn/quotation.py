@@ -47,6 +47,7 @@ PAIRS: tuple[tuple[str, str], ...] = (
 )
 """What opens and closes a quotation, once or more often; an ellipsis is closed by nothing."""
 
+# Each stands right before the words: an opening tag with its attributes, an opening fence with its language.
 _TAG = re.compile(r"<([A-Za-z][\w.:-]{0,40})(?:\s[^<>]{0,80})?>\s*\Z")
 _FENCE = re.compile(r"(`{3,}|~{3,})[^\S\r\n]*[\w+#.-]{0,30}[^\S\r\n]*(?:\r?\n\s*)?\Z")
 _SPACE = re.compile(r"\s*")
@@ -238,7 +239,7 @@ def _late(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int
         odd = len(_FENCES.findall(segment, end)) % 2 == 1
         return (shut.start(), len(segment)) if shut is not None and odd else None
     closer = next(pair[1] for pair in PAIRS if pair[0] == wrapper.opener)
-    if wrapper.opener == closer:
+    if wrapper.opener == closer:  # apostrophes, backticks and stars stand alone in prose and code, a " hardly does
         odd = closer == '"' and segment.count(closer, end) % 2 == 1 and text.count(closer) % 2 == 0
     else:
         whole = text + segment[end:]
