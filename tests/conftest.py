@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,13 @@ settings.load_profile("ci")
 
 
 def pytest_configure() -> None:
-    """A shell that starts the tests behind itself lets them ignore interrupts, and with them what they start."""
+    """What a shell may have set for its programs holds neither for the tests nor for the programs that they start.
+
+    A shell that starts the tests behind itself lets them ignore interrupts. One that forbids compiled modules would let
+    each of hundreds of programs compile the project again: the tests of commands then take twice their time.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
