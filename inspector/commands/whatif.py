@@ -192,8 +192,7 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
          force: bool, as_json: bool, jobs: int | None, plain: bool) -> None:
     """Runs every turn under a grid of limits: the smallest budget that completes each, and the knee for all."""
     from inspector.config.settings import parse_assignments, settings_of
-    from inspector.whatif.axes import parse_axes
-    from inspector.whatif.grid import GridRequest
+    from inspector.whatif.grid import GridRequest, parse_axes
     from inspector.whatif.grid_report import as_csv, check, document, page, save, text
     from inspector.whatif.grid_run import tune as run_grid
 

@@ -20,7 +20,7 @@ from textual.strip import Strip
 from inspector.report.lines.spans import Span
 from inspector.tui.messages import RowOpened
 from inspector.tui.paint import paint_of
-from inspector.whatif.axes import Axis
+from inspector.whatif.grid import Axis
 from inspector.whatif.heat import Plane, plane
 
 

@@ -155,7 +155,7 @@ class AxesPrompt(Prompt):
 
     def accepts(self, text: str) -> bool:
         """Refuses invalid axes."""
-        from inspector.whatif.axes import cell_count, parse_axes
+        from inspector.whatif.grid import cell_count, parse_axes
 
         try:
             axes = parse_axes(text.split())

@@ -31,8 +31,7 @@ from inspector.tui.questions import AxesPrompt, Prompt
 from inspector.tui.session_files import reading_of
 from inspector.tui.text_view import TextView
 from inspector.tui.tuning_table import FORMS, GridOutcome, TuningTable, outcome_of
-from inspector.whatif.axes import parse_axes
-from inspector.whatif.grid import Grid, GridRequest, axes_text
+from inspector.whatif.grid import Grid, GridRequest, axes_text, parse_axes
 from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import SHOWS
 

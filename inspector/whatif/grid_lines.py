@@ -11,8 +11,7 @@ from inspector.config.settings import INITIAL
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe
-from inspector.whatif.axes import SHORT
-from inspector.whatif.grid import End, TurnGrid
+from inspector.whatif.grid import SHORT, End, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.heat import SIMULATED, WIDTH, heat, key, word
 from inspector.whatif.smallest import Edge, Knee, SmallestLimits, cost, smallest, why_not

@@ -15,8 +15,7 @@ from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import count_of, one_line, plain, wrap_line
 from inspector.report.table import Column, Table, attributes
 from inspector.report.verdict import identifier
-from inspector.whatif.axes import Value
-from inspector.whatif.grid import End, TurnGrid
+from inspector.whatif.grid import End, TurnGrid, Value
 from inspector.whatif.grid_lines import sheet
 from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.heat import WIDTH, word

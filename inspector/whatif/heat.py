@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from inspector.report.lines.glyphs import MARKED, STATE
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone
-from inspector.whatif.axes import SHORT, Axis
-from inspector.whatif.grid import UNDONE, End
+from inspector.whatif.grid import SHORT, UNDONE, Axis, End
 from inspector.whatif.grid_run import TunedGrid
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity

@@ -30,8 +30,7 @@ from dataclasses import dataclass
 from inspector.config.settings import INITIAL
 from inspector.replay import first_run
 from inspector.replay.case import Case
-from inspector.whatif.axes import SHORT, Axis, Value, size_of
-from inspector.whatif.grid import APART, UNDONE, End, Grid, Group, TurnGrid
+from inspector.whatif.grid import APART, SHORT, UNDONE, Axis, End, Grid, Group, TurnGrid, Value, size_of
 from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.sweep import Sweep
 from loop_core.turn.state import State

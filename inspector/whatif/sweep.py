@@ -20,8 +20,7 @@ from inspector.report.findings import ReportedFinding
 from inspector.report.judged_turn import judge_steps
 from inspector.report.verdict import verdict_word
 from inspector.sessions.recording import TurnRecord
-from inspector.whatif.axes import TOKENS, Value, size_of
-from inspector.whatif.grid import APART, End, Grid, Group
+from inspector.whatif.grid import APART, TOKENS, End, Grid, Group, Value, size_of
 from loop_core.turn.limits import GUARDS, Limits, Spend, exceeded_guard, least_cap, token_stop
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.moves import GUARD_PLACES

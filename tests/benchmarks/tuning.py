@@ -11,8 +11,7 @@ from inspector.config.settings import Settings
 from inspector.replay import replay
 from inspector.replay.case import Case, open_case
 from inspector.sessions import open_paths
-from inspector.whatif.axes import parse_axes
-from inspector.whatif.grid import Grid
+from inspector.whatif.grid import Grid, parse_axes
 from inspector.whatif.grid_report import document
 from inspector.whatif.grid_run import TunedGrid, tune
 from tests.scenes.recordings import HINT, asked, assistant, chat, lines, user

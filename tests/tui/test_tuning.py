@@ -27,7 +27,7 @@ from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tuning_screen import TuneScreen
 from inspector.tui.tuning_table import TuningTable
 from inspector.whatif import grid_run as grids
-from inspector.whatif.axes import ATTEMPTS
+from inspector.whatif.grid import ATTEMPTS
 from tests.scenes.app import HOSTILE, continued, har, hostile, page, ran_a_cut_call, seen, until
 from tests.tui.test_hostile import commands_in
 

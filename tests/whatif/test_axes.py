@@ -8,8 +8,7 @@ from inspector.config.settings import Settings
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
-from inspector.whatif.axes import MOST_CELLS, Axis, default_axes, parse_axes
-from inspector.whatif.grid import Grid
+from inspector.whatif.grid import MOST_CELLS, Axis, Grid, default_axes, parse_axes
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 from tests.scenes.recordings import asked, chat, lines, user

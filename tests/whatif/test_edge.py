@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from inspector.config.settings import INITIAL, Settings
 from inspector.whatif import smallest as edge
-from inspector.whatif.axes import Axis
-from inspector.whatif.grid import End, Grid
+from inspector.whatif.grid import Axis, End, Grid
 from inspector.whatif.grid_run import tune
 from inspector.whatif.smallest import cost, knee, rank, smallest
 from tests.scenes.recordings import ASKS, asked, chat, lines, user

@@ -7,8 +7,7 @@ import re
 from inspector.config.settings import Settings
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
-from inspector.whatif.axes import parse_axes
-from inspector.whatif.grid import Grid
+from inspector.whatif.grid import Grid, parse_axes
 from inspector.whatif.grid_report import page
 from inspector.whatif.grid_run import tune
 from tests.scenes.recordings import asked, chat, lines, user

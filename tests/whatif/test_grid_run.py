@@ -12,8 +12,7 @@ from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
 from inspector.whatif import grid_run
-from inspector.whatif.axes import parse_axes
-from inspector.whatif.grid import Grid
+from inspector.whatif.grid import Grid, parse_axes
 from inspector.whatif.grid_run import tune
 from loop_core.errors import CallerError
 from tests.scenes.recordings import lines

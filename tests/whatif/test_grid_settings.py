@@ -14,8 +14,7 @@ from inspector.config.settings import Settings, settings_of
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
-from inspector.whatif.axes import ATTEMPTS, TOKENS, Axis, parse_axes
-from inspector.whatif.grid import GridRequest, axes_text, spec_of
+from inspector.whatif.grid import ATTEMPTS, TOKENS, Axis, GridRequest, axes_text, parse_axes, spec_of
 
 FIRST = str(samples()[0].path)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from inspector.report.lines.glyphs import MARKED
 from inspector.report.lines.spans import Span, Tone, text_of
-from inspector.whatif.axes import NAMES, Axis
+from inspector.whatif.grid import NAMES, Axis
 from inspector.whatif.heat import GAP, HERE, plane
 
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=3)

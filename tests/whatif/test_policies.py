@@ -23,8 +23,7 @@ from inspector.report.lines.calls import Fate, Opinion, opinions
 from inspector.report.lines.spans import Tone, cells, plain, text_of
 from inspector.sessions import open_paths
 from inspector.whatif import policies_report
-from inspector.whatif.axes import parse_axes
-from inspector.whatif.grid import Grid
+from inspector.whatif.grid import Grid, parse_axes
 from inspector.whatif.grid_run import tune
 from inspector.whatif.policies import DECISIONS, Matrix, matrix
 from inspector.whatif.policies_report import step_at

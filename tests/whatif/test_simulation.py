@@ -21,8 +21,7 @@ from inspector.report.lines.spans import text_of
 from inspector.report.schemas import explain_schema
 from inspector.sessions import open_paths
 from inspector.whatif import branch_report
-from inspector.whatif.axes import parse_axes
-from inspector.whatif.grid import Grid
+from inspector.whatif.grid import Grid, parse_axes
 from inspector.whatif.grid_report import document as document_of
 from inspector.whatif.grid_report import text as text_of_grid
 from inspector.whatif.grid_run import tune

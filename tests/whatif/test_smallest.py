@@ -7,8 +7,7 @@ from array import array
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
-from inspector.whatif.axes import Axis, parse_axes
-from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid
+from inspector.whatif.grid import UNDONE, Axis, End, Grid, TurnGrid, parse_axes
 from inspector.whatif.grid_run import TunedGrid, tune
 from inspector.whatif.smallest import knee, smallest, why_not
 from loop_core.turn.limits import Spend

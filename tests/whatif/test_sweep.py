@@ -18,8 +18,7 @@ from inspector.report.judged_turn import judged_turn_of
 from inspector.report.verdict import verdict_word
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
-from inspector.whatif.axes import Axis
-from inspector.whatif.grid import End, Grid
+from inspector.whatif.grid import Axis, End, Grid
 from inspector.whatif.grid_run import tune
 from inspector.whatif.sweep import LEAST
 from loop_core.turn.history import hint_message

@@ -14,8 +14,7 @@ from inspector.replay.case import open_case
 from inspector.report.lines.spans import plain
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
-from inspector.whatif.axes import parse_axes
-from inspector.whatif.grid import Grid
+from inspector.whatif.grid import Grid, parse_axes
 from inspector.whatif.grid_lines import answers, cell_sheet
 from inspector.whatif.grid_report import as_csv, document, text
 from inspector.whatif.grid_run import tune
