@@ -65,7 +65,7 @@ def sniff(head: bytes, path: str) -> int:
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the thread."""
     pieces = number_records(_records(data, whole_object(data)), cut=True)
-    return _Reader(path, options).read_rows(TranscriptRows(pieces, FIELDS, "message"))
+    return _Reader(path, options).read_records(pieces)
 
 
 def _records(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:

@@ -47,7 +47,7 @@ def sniff(head: bytes, path: str) -> int:
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer of the trajectory and of the subagents within it."""
     reader = _Trajectory(path, options)
-    return reader.read_rows(TranscriptRows(reader.pieces(data), FIELDS, reader.unit))
+    return reader.read_records(reader.pieces(data))
 
 
 class _Trajectory(ChatReader):

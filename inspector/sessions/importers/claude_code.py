@@ -130,7 +130,7 @@ class _Session(TranscriptReader):
         if not isinstance(data, bytes) or self.look_ahead(data):
             return super().read(data)
         self.unit = "row"
-        return self.read_rows(TranscriptRows(list_pieces(data), FIELDS, self.unit))
+        return self.read_records(list_pieces(data))
 
     def look_ahead(self, data: bytes) -> bool:
         """Whether the file is one of lines, so that what was added can be read alone."""

@@ -43,7 +43,7 @@ def sniff(head: bytes, path: str) -> int:
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the session."""
     reader = _Session(path, options, whole_object(data))
-    return reader.read_rows(TranscriptRows(list_pieces(data, "history"), FIELDS, reader.unit))
+    return reader.read_records(list_pieces(data, "history"))
 
 
 class _Session(ChatReader):

@@ -188,8 +188,7 @@ class ChatTableReader(DialogueReader):
 
     def read_database(self) -> FileReading:
         """Reads every answer in the file."""
-        return self.read_rows(TranscriptRows(number_records(rows_of(self.path, self.created, self.json_columns)),
-                                             self.fields, self.unit))
+        return self.read_records(number_records(rows_of(self.path, self.created, self.json_columns)))
 
     def session_of(self, value: dict[str, Any]) -> str:
         """The session of a row."""

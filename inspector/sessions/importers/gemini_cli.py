@@ -88,9 +88,9 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     if name is not None:
         reader = _Chat(path, options)
         reader.header(_whole(data) or header)
-        return reader.read_rows(TranscriptRows(list_pieces(data, name), FIELDS, reader.unit))
+        return reader.read_records(list_pieces(data, name))
     lines = _Lines(path, options)
-    return lines.read_rows(TranscriptRows(lines.fold(data), FIELDS, lines.unit))
+    return lines.read_records(lines.fold(data))
 
 
 def _whole(data: bytes) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from inspector.sessions.importers.records import (
     whole_object,
 )
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.member_values import object_of
 from inspector.sessions.transcripts.reasons import inferred_reason
@@ -72,9 +72,9 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     if "conversation" in (first_look(data[:HEAD]).first or {}):
         reader.unit = "message"
         pieces = number_records(_exported(data, whole_object(data)), cut=True)
-        return reader.read_rows(TranscriptRows(pieces, FIELDS, reader.unit))
+        return reader.read_records(pieces)
     reader.unit = "line"
-    return reader.read_rows(TranscriptLines(data, FIELDS))
+    return reader.read(data)
 
 
 def _exported(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:

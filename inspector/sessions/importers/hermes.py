@@ -66,7 +66,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
         return reader.read_database()
     reader.unit = "message"
     pieces = number_records(_snapshot(data, whole_object(data)), cut=True)
-    return reader.read_rows(TranscriptRows(pieces, FIELDS, reader.unit))
+    return reader.read_records(pieces)
 
 
 def _snapshot(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:

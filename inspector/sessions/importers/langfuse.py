@@ -66,7 +66,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     pieces = list(_observations(data))
     reader.title = _title(data)
     reader.inner = _inner(pieces)
-    return reader.read_rows(TranscriptRows(sorted(pieces, key=_began), FIELDS, "observation"))
+    return reader.read_records(sorted(pieces, key=_began))
 
 
 def _observations(data: bytes) -> Iterator[Piece]:

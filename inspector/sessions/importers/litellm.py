@@ -44,7 +44,7 @@ def sniff(head: bytes, path: str) -> int:
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the file."""
-    return _Log(path, options).read_rows(TranscriptRows(_pieces(data), FIELDS, _Log.unit))
+    return _Log(path, options).read_records(_pieces(data))
 
 
 def _pieces(data: bytes) -> Iterator[Piece]:

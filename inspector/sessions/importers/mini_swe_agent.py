@@ -70,7 +70,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     if not bare:
         reader.about(data)
     pieces = list_pieces(data) if bare else list_pieces(data, "messages")
-    return reader.read_rows(TranscriptRows(pieces, FIELDS, reader.unit))
+    return reader.read_records(pieces)
 
 
 class _Trajectory(ChatReader):

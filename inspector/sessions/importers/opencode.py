@@ -83,7 +83,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     else:
         pieces, unit = number_records(store.tree(data, path)), "record"
     reader = _Reader(path, options, unit)
-    return reader.read_rows(TranscriptRows(pieces, FIELDS, unit))
+    return reader.read_records(pieces)
 
 
 class _Reader(DialogueReader):

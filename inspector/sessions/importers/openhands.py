@@ -93,7 +93,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
         UnreadableError: the events of the file belong to a conversation that is read from its state.
     """
     reader = _Events(path, options)
-    return reader.read_rows(TranscriptRows(_pieces(data, path, reader), FIELDS, reader.unit))
+    return reader.read_records(_pieces(data, path, reader))
 
 
 def _pieces(data: bytes, path: str, reader: _Events) -> Iterator[Piece]:

@@ -92,7 +92,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     else:
         reader.reading.notices.append("spans in protobuf are shown as the JSON that OTLP defines for them")
         spans = list(_proto_spans(data, reader.reading.notices))
-    reading = reader.read_rows(TranscriptRows(reader.order(spans), FIELDS, reader.unit))
+    reading = reader.read_records(reader.order(spans))
     reading.masked += reader.masked
     return reading
 

@@ -138,12 +138,12 @@ class _Reader(DialogueReader):
             self.titles[self.session] = redact.text(item["task"])[:120]
         if isinstance(item.get("parentTaskId"), str):
             self.parents[self.session] = item["parentTaskId"]
-        return self.read_rows(TranscriptRows(number_records(merged, cut=True), self.fields, self.unit))
+        return self.read_records(number_records(merged, cut=True))
 
     def read_screen(self, screen: bytes) -> FileReading:
         """The rows of the screen alone, as text."""
         self.reading.notices.append(f"{HISTORIES[0]} is not beside it: only what was on the screen is shown, as text")
-        return self.read_rows(TranscriptRows(number_records(_spoken(screen), cut=True), self.fields, self.unit))
+        return self.read_records(number_records(_spoken(screen), cut=True))
 
     def session_of(self, value: dict[str, Any]) -> str:
         """There is one."""

@@ -65,7 +65,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer of the run, including further attempts."""
     reader = _Trajectory(path, options)
     reader.about(data)
-    return reader.read_rows(TranscriptRows(_pieces(data), FIELDS, reader.unit))
+    return reader.read_records(_pieces(data))
 
 
 def _pieces(data: bytes) -> Iterator[Piece]:

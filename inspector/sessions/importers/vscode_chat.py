@@ -76,7 +76,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     else:
         pieces = list_pieces(data, "requests")
         reader.title = redact.text(known_text(object_of(first).get("customTitle")) or "")
-    return reader.read_rows(TranscriptRows(pieces, FIELDS, reader.unit))
+    return reader.read_records(pieces)
 
 
 # -- Operations --------------------------------------------------------------------------------------------------------

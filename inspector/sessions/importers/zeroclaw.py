@@ -15,7 +15,7 @@ from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import has, schema, snapshot
 from inspector.sessions.importers.records import compact_json, first_look, number_records
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
@@ -41,9 +41,9 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the file."""
     reader = _Reader(path, options)
     if data.startswith(SQLITE):
-        return reader.read_rows(TranscriptRows(number_records(_rows(path)), FIELDS, reader.unit))
+        return reader.read_records(number_records(_rows(path)))
     reader.unit = "line"
-    return reader.read_rows(TranscriptLines(data, FIELDS))
+    return reader.read(data)
 
 
 def _rows(path: str) -> Iterator[bytes]:

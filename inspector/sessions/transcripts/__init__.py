@@ -264,6 +264,10 @@ class TranscriptReader:
         """The records of a file of lines."""
         return TranscriptLines(data, self.fields)
 
+    def read_records(self, pieces: Iterable[tuple[int, bytes, bool]]) -> FileReading:
+        """Reads every answer among records that are no lines: elements of a list, rows of a database."""
+        return self.read_rows(TranscriptRows(pieces, self.fields, self.unit))
+
     def read_rows(self, lines: TranscriptRows) -> FileReading:
         """Reads every answer in the records of a file."""
         if self.options.growth is not None and type(lines) is TranscriptRows:
