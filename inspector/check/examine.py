@@ -186,7 +186,7 @@ def _report(view: View, recording: Loaded, ids: Sequence[str], only: set[int] | 
     for turn in view.turns:
         if only is not None and only.isdisjoint(link.index for link in turn.run.record.links):
             continue
-        path = _path(view, turn)
+        path = view.path_of(turn)
         numbers[path] += 1
         problems.setdefault(path, []).extend(_problems(view, turn, ids, name or path, numbers[path]))
         turns.setdefault(path, []).append(_ended(view, turn))
@@ -205,10 +205,6 @@ def _unread(source: Input) -> tuple[tuple[str, int], ...]:
 
 def _error(source: Input) -> str:
     return one_line(redact.text(source.error), LONGEST) if source.error else ""
-
-
-def _path(view: View, turn: TurnFacts) -> str:
-    return view.responses[turn.run.record.links[0].index].exchange.path
 
 
 def _problems(view: View, turn: TurnFacts, ids: Sequence[str], file: str, number: int) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.times import time_phrases, took_phrase, turn_times
 from inspector.report.token_costs import cost_text, session_cost, turn_cost
-from inspector.report.turn_rows import answers_path, name_of
+from inspector.report.turn_rows import name_of
 from inspector.sessions.recording import Input
 from loop_core.judge.gate import Admission
 from loop_core.turn.trace import Fidelity
@@ -107,7 +107,7 @@ def _places_in_files(view: View) -> list[str]:
     """For each turn its file and its number there, as the app counts; empty where one file holds all turns."""
     if sessions_in(view) < 2:
         return [""] * len(view.turns)
-    paths = [answers_path(view, turn) for turn in view.turns]
+    paths = [view.path_of(turn) for turn in view.turns]
     totals, before = Counter(paths), Counter[str]()
     places = []
     for path in paths:

@@ -202,6 +202,10 @@ class View:
         # A simulated answer, or one that our machine never asked for: the nearest that it looked at.
         return answers[min(position, len(answers) - 1)] if answers else turn.run.first
 
+    def path_of(self, turn: TurnFacts) -> str:
+        """The file with a turn's first answer."""
+        return self.responses[turn.run.record.links[0].index].exchange.path
+
     def turn_of(self, step: int) -> TurnFacts:
         """The turn of a step."""
         return self.turns[self.replay.turn_at(step)]

@@ -121,7 +121,7 @@ def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
     """
     firsts: dict[str, str] = {}
     for turn in view.turns:
-        firsts.setdefault(answers_path(view, turn), turn.run.record.user_text)
+        firsts.setdefault(view.path_of(turn), turn.run.record.user_text)
     turns = [_row(view, turn, number, tuple(paths), firsts) for number, turn in enumerate(view.turns, start=1)]
     unread = (row for given in view.inputs for row in unread_rows(given, tuple(paths) or (given.path,)))
     return [*turns, *unread]
@@ -177,11 +177,6 @@ def _row(
 
 def _arguments(answers: Sequence[ResponseFacts]) -> Iterator[str]:
     return (verdict.call.arguments or "" for each in answers for verdict in each.verdicts)
-
-
-def answers_path(view: View, turn: TurnFacts) -> str:
-    """The file with a turn's first answer."""
-    return view.responses[turn.run.record.links[0].index].exchange.path
 
 
 _NAMELESS = re.compile(r"(?:rollout-|session-\d|\d{4}-?\d\d)|(?:events|wire|state|messages|transcript|chat_history)$")

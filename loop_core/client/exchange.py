@@ -19,7 +19,6 @@ from loop_core.client.address import (
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest
 from loop_core.errors import DecodeError
-from loop_core.json_parser import from_json
 from loop_core.judge.classify import Judgement, judge
 from loop_core.turn.state import ProviderResponse
 from loop_core.values import (
@@ -38,6 +37,7 @@ from loop_core.values import (
 )
 from loop_core.wire import decode_response, decoder
 from loop_core.wire.failures import RETRYABLE_STATUS
+from loop_core.wire.framing import is_json
 from loop_core.wire.profiles import ProfileChoice, choose, native_reading
 
 MOST_BYTES = 256 * 1024 * 1024
@@ -307,15 +307,7 @@ def is_broken(answer: LiveResponse) -> bool:
         return response.error.retryable
     if response.saw_stop_reason or response.saw_done or answer.judgement.cap_reached:
         return False  # it came to its end, or its budget did
-    return response.streaming or response.transport_end is not TransportEnd.EOF or not _is_json(answer.body)
-
-
-def _is_json(body: bytes) -> bool:
-    try:
-        from_json(body)
-    except ValueError:
-        return False
-    return True
+    return response.streaming or response.transport_end is not TransportEnd.EOF or not is_json(answer.body)
 
 
 def showed_nothing(answer: LiveResponse) -> bool:

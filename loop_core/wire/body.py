@@ -351,6 +351,11 @@ def _name(key: str) -> str:
     return f"{dump(key)}:"
 
 
+def to_bytes(text: str) -> bytes:
+    """The text in UTF-8; half a surrogate pair, possible in JSON escapes, goes back as the escape that it came as."""
+    return text.encode("utf-8", "backslashreplace")
+
+
 def mend(text: str) -> str:
     """A text whose surrogate pairs are joined to characters, even if two pieces split them.
 

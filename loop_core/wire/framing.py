@@ -137,7 +137,7 @@ class SSE:
                 self._prefix, self._name = block[: len(block) - len(data[0])], name
         elif data:
             joined = b"\n".join(data)
-            if _is_json(joined) or not _each_is_json(data, last):
+            if is_json(joined) or not _each_is_json(data, last):
                 frames.append((joined, name, start, end))
             else:
                 self.single = self.single or (start, end)
@@ -169,7 +169,8 @@ class SSE:
         return name
 
 
-def _is_json(payload: bytes) -> bool:
+def is_json(payload: bytes) -> bool:
+    """Whether the bytes are one JSON value."""
     try:
         from_json(payload)
     except ValueError:
@@ -180,12 +181,12 @@ def _is_json(payload: bytes) -> bool:
 def _each_is_json(lines: list[bytes], last: bool) -> bool:
     """Whether every line is an object, a list or the end mark; the last line of a body may be cut."""
     whole = lines[:-1] if last and lines[-1][:1] in (b"", b"{", b"[") else lines
-    return all(line.strip() == _DONE or (line.lstrip()[:1] in (b"{", b"[") and _is_json(line)) for line in whole)
+    return all(line.strip() == _DONE or (line.lstrip()[:1] in (b"{", b"[") and is_json(line)) for line in whole)
 
 
 def _as_error(line: bytes) -> bytes:
     """What a field `error:` says, as an object that reports it; what is not JSON is its message."""
-    value = line if _is_json(line) else json.dumps(line.decode("utf-8", "replace")).encode()
+    value = line if is_json(line) else json.dumps(line.decode("utf-8", "replace")).encode()
     return b'{"error":' + value + b"}"
 
 

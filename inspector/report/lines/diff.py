@@ -30,6 +30,7 @@ from inspector.report.lines.spans import (
     width_of,
     wrap_line,
 )
+from inspector.report.lines.steps import send_of
 from loop_core.judge.gate import Admission
 from loop_core.turn.continuation import JoinedText, SeamRule, Segment
 from loop_core.turn.limits import Spend
@@ -211,14 +212,10 @@ def _send(send: Send) -> Line:
 
 def _history(step: Step, before: Step | None) -> list[Line]:
     """The messages that are sent with this step, or with the next request; what the step before would have sent."""
-    send = _sent(step)
+    send = send_of(step)
     now = messages_of(step.turn, send)
     when = "sent now" if send is not None else "kept" if step.turn.ended else "to be sent next"
-    return difference(messages_of(before.turn, _sent(before)) if before is not None else now, now, when)
-
-
-def _sent(step: Step) -> Send | None:
-    return next((effect for effect in step.effects if isinstance(effect, Send)), None)
+    return difference(messages_of(before.turn, send_of(before)) if before is not None else now, now, when)
 
 
 # -- The segments of a turn side by side around each seam ------------------------------------------------------------

@@ -141,7 +141,7 @@ def names(verdicts: tuple[Verdict, ...]) -> str:
 
 
 def _request(step: Step) -> Line:
-    send = _send(step)
+    send = send_of(step)
     if step.previous_state is not None:
         return (Span("with tool results", Tone.DIM),)
     return (Span(f"cap {send.max_tokens:,}", Tone.DIM),) if send is not None and send.max_tokens is not None else ()
@@ -186,7 +186,7 @@ def _retries(step: Step) -> Line:
 
 
 def _asked(step: Step) -> Line:
-    send = _send(step)
+    send = send_of(step)
     return () if send is None else (Span(f"{send.ordinal} {send.method.value}", Tone.DIM),)
 
 
@@ -204,7 +204,8 @@ def _unrecorded(step: Step) -> Line:
     return (Span("not recorded", Tone.WARN),)
 
 
-def _send(step: Step) -> Send | None:
+def send_of(step: Step) -> Send | None:
+    """What a step sends; None if it sends nothing."""
     return next((effect for effect in step.effects if isinstance(effect, Send)), None)
 
 

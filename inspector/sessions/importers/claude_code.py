@@ -187,10 +187,7 @@ class _Session(TranscriptReader):
         for row in (each._replace(unit=self.unit) for each in rows):
             if row.mark == "interrupted" and any(each.typed for each in where.rows()):
                 self.remarks["stop a request of the user before any answer"] += 1
-            if where.answer is not None:
-                where.answer.follow(row)
-            if row.mark != "ended":
-                where = TreePlace(where.answer, (where.since, row))
+            where = where.after(row)
         return where
 
     def _other(self, line: TranscriptLine, where: TreePlace) -> None:

@@ -209,7 +209,7 @@ class _Rollout(TranscriptReader):
             self.starts.append(place)
             self.voiced.clear()
         self.open = None
-        return self._follow(InterimRow(line.number, text, own=own), place)
+        return place.after(InterimRow(line.number, text, own=own))
 
     def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         given = next((payload[name] for name in ("output", "tools", "result") if name in payload), None)
@@ -218,12 +218,7 @@ class _Rollout(TranscriptReader):
         part = ToolResultPart(key if isinstance(key, str) else None, None, text_of(given), failed)
         if not self.counted:
             self.open, self.uncounted = None, True
-        return self._follow(InterimRow(line.number, "", (part,)), place)
-
-    def _follow(self, row: InterimRow, place: TreePlace) -> TreePlace:
-        if place.answer is not None:
-            place.answer.follow(row)
-        return place if row.mark == "ended" else TreePlace(place.answer, (place.since, row))
+        return place.after(InterimRow(line.number, "", (part,)))
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -248,7 +243,7 @@ class _Rollout(TranscriptReader):
             self.remarks["stop a request of the user of which nothing came"] += any(row.typed for row in place.rows())
             reason = payload.get("reason")
             said = f"the turn was aborted ({reason})" if isinstance(reason, str) else "the turn was aborted"
-            return self._follow(InterimRow(line.number, said, mark=ENDED.get(str(reason), "ended")), place)
+            return place.after(InterimRow(line.number, said, mark=ENDED.get(str(reason), "ended")))
         if kind == "thread_rolled_back" and type(payload.get("num_turns")) is int:
             return self._rolled_back(line, payload["num_turns"], place)
         if kind == "thread_name_updated" and isinstance(payload.get("thread_name"), str):
@@ -331,7 +326,7 @@ class _Rollout(TranscriptReader):
             place.answer.findings.append(Finding(
                 "transcript.no_last_message", Severity.INFO, f"line {line.number}: Codex ended the turn, and {why}"))
         else:
-            place = self._follow(InterimRow(line.number, "task_complete", mark="ended"), place)
+            place = place.after(InterimRow(line.number, "task_complete", mark="ended"))
         self.open = None
         return place
 
@@ -347,7 +342,7 @@ class _Rollout(TranscriptReader):
         if (capped or full) and above is not None:
             above.take(line)
             self.open = None
-            return self._follow(InterimRow(line.number, text, mark="cap" if capped else "context"), TreePlace(above))
+            return TreePlace(above).after(InterimRow(line.number, text, mark="cap" if capped else "context"))
         answer = above if above is not None else self._answer(line, place)
         at = answer.take(line)
         self.open = None

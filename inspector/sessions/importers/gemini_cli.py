@@ -94,6 +94,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _whole(data: bytes) -> dict[str, Any]:
+    """The object that the bytes are; an empty one if they are none."""
     try:
         return object_of(loads(data))
     except ValueError:
@@ -240,7 +241,7 @@ class _Lines(_Chat):
         order: Order = []
         live: dict[str, int] = {}
         for piece, last in _records(data):
-            value = _value(piece)
+            value = _whole(piece)
             changed = object_of(value.get("$set"))
             if "$rewindTo" in value:
                 order.append((None, piece, last))
@@ -259,7 +260,7 @@ class _Lines(_Chat):
     def _replace(self, order: Order, live: dict[str, int], pieces: list[bytes]) -> None:
         """All messages are written anew: those that stand already are changed, the others follow."""
         for piece in pieces:
-            _place(order, live, _value(piece).get("id"), piece, False)
+            _place(order, live, _whole(piece).get("id"), piece, False)
 
 
 def _place(order: Order, live: dict[str, int], key: Any, piece: bytes, last: bool) -> None:
@@ -277,13 +278,6 @@ def _records(data: bytes) -> Iterator[tuple[bytes, bool]]:
     for number, line in enumerate(lines):
         if line.strip():
             yield line, number == len(lines) - 1
-
-
-def _value(piece: bytes) -> dict[str, Any]:
-    try:
-        return object_of(loads(piece))
-    except ValueError:
-        return {}
 
 
 # -- The parts of a message -------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from inspector.sessions.recording import (
 )
 from loop_core.json_parser import from_json
 from loop_core.values import TransportEnd
+from loop_core.wire.body import word
 from loop_core.wire.failures import REDIRECTS
 from loop_core.wire.framing import text_sequence
 from loop_core.wire.openai_responses.table import TERMINAL_EVENTS
@@ -287,15 +288,15 @@ def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> RawExchange
             asked if isinstance(asked, str) and asked else None,
             status if type(status) is int and 100 <= status < 600 else None,
             headers,
-            started=_text(entry.get("startedDateTime")),
+            started=word(entry.get("startedDateTime")),
             duration_ms=_number(entry.get("time")),
             first_byte_ms=traffic.before_first_byte(entry.get("timings")),
             clean=clean and "encoding" not in content,
         )
-        moved = _text(response.get("redirectURL"))
+        moved = word(response.get("redirectURL"))
         if moved and raw.status in REDIRECTS and not _header(headers, "location"):
             headers.append(("location", moved))
-        failure = _text(response.get("_error")) or _text(entry.get("_error"))
+        failure = word(response.get("_error")) or word(entry.get("_error"))
         return _with_body(raw, content, response.get("bodySize"), failure, room)
     except (AttributeError, KeyError, TypeError):
         return "not a HAR entry: expected an object with request.url and response"
@@ -354,10 +355,6 @@ def _headers(headers: Any) -> Headers:
 
 def _header(headers: Headers, name: str) -> str:
     return next((str(value).strip().lower() for key, value in headers if str(key).lower() == name), "")
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _number(value: Any) -> float | None:

@@ -151,7 +151,7 @@ class _Session(KimiReader):
             self.asked = value
         elif kind == "turn.cancel":
             place = self._empty_step(place)
-            return self.follow(InterimRow(line.number, "the user cancelled the turn", mark="interrupted"), place)
+            return place.after(InterimRow(line.number, "the user cancelled the turn", mark="interrupted"))
         elif kind == "turn.prompt":
             place = self._empty_step(place)
             self.prompt = (line.number, text_of(value.get("input")))
@@ -159,8 +159,8 @@ class _Session(KimiReader):
             place = self._empty_step(place)
             reason = value.get("reason")
             if reason in (None, "completed"):
-                return self.follow(InterimRow(line.number, "turn.ended", mark="ended"), place)
-            return self.follow(InterimRow(line.number, f"the turn ended ({reason})", mark="stopped"), place)
+                return place.after(InterimRow(line.number, "turn.ended", mark="ended"))
+            return place.after(InterimRow(line.number, f"the turn ended ({reason})", mark="stopped"))
         elif kind == "context.apply_compaction":
             self.compacted = f"line {line.number}: the history was compacted before this answer"
         lines.count(kind, ROWS)
@@ -173,7 +173,7 @@ class _Session(KimiReader):
         origin = message.get("origin")
         self.prompt = None  # the message says it
         own = isinstance(origin, dict) and origin.get("kind") not in (None, "user", "system_trigger")
-        return self.follow(InterimRow(line.number, text_of(message.get("content")), own=own), place)
+        return place.after(InterimRow(line.number, text_of(message.get("content")), own=own))
 
     def _event(
         self, line: TranscriptLine, event: dict[str, Any], lines: TranscriptRows, place: TreePlace
@@ -184,7 +184,7 @@ class _Session(KimiReader):
             failed = isinstance(result, dict) and result.get("isError") is True
             key = event.get("toolCallId")
             part = ToolResultPart(key if isinstance(key, str) else None, None, text_of(result), failed)
-            return self.follow(InterimRow(line.number, "", (part,)), place)
+            return place.after(InterimRow(line.number, "", (part,)))
         if kind == "step.begin" and isinstance(event.get("uuid"), str):
             place = self._empty_step(place)
             self.begun = (line, event["uuid"], place)
@@ -220,7 +220,7 @@ class _Session(KimiReader):
         if key in self.steps:
             return self.steps[key]
         if self.prompt is not None and self.prompt[1]:
-            place = self.follow(InterimRow(*self.prompt), place)
+            place = place.after(InterimRow(*self.prompt))
         self.prompt = None
         asked = self.asked
         api = APIS.get(str(asked.get("provider")), self.options.api or ASSUMED)

@@ -88,12 +88,6 @@ class KimiReader(TranscriptReader):
         """Stores the place of the next record."""
         self.place = place
 
-    def follow(self, row: InterimRow, place: TreePlace) -> TreePlace:
-        """Reads a row after the answer of this place."""
-        if place.answer is not None:
-            place.answer.follow(row)
-        return place if row.mark == "ended" else TreePlace(place.answer, (place.since, row))
-
     def note_compaction(self, answer: TranscriptAnswer) -> None:
         """Notes that the history was compacted before an answer."""
         if self.compacted is not None:
@@ -128,15 +122,15 @@ class KimiCliSession(KimiReader):
         payload = payload if isinstance(payload, dict) else {}
         if kind == "TurnBegin":
             self.open = None
-            return self.follow(InterimRow(line.number, text_of(payload.get("user_input"))), place)
+            return place.after(InterimRow(line.number, text_of(payload.get("user_input"))))
         if kind == "SteerInput":
-            return self.follow(InterimRow(line.number, text_of(payload.get("user_input"))), place)
+            return place.after(InterimRow(line.number, text_of(payload.get("user_input"))))
         if kind == "TurnEnd":
             self.open = None
-            return self.follow(InterimRow(line.number, "TurnEnd", mark="ended"), place)
+            return place.after(InterimRow(line.number, "TurnEnd", mark="ended"))
         if kind == "StepInterrupted":
             self.open = None
-            return self.follow(InterimRow(line.number, "the step was interrupted", mark="interrupted"), place)
+            return place.after(InterimRow(line.number, "the step was interrupted", mark="interrupted"))
         if kind == "ToolResult":
             return self._result(line, payload, place)
         if kind in ("ContentPart", "ToolCall"):
@@ -181,7 +175,7 @@ class KimiCliSession(KimiReader):
         failed = isinstance(given, dict) and given.get("is_error") is True
         key = payload.get("tool_call_id", payload.get("id"))
         part = ToolResultPart(key if isinstance(key, str) else None, None, text_of(given), failed)
-        return self.follow(InterimRow(line.number, "", (part,)), place)
+        return place.after(InterimRow(line.number, "", (part,)))
 
     def _part(self, line: TranscriptLine, kind: str, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         fresh = self.open is None

@@ -22,9 +22,9 @@ from inspector.sessions.transcripts.answer import (
     TranscriptAnswer,
     TranscriptLine,
     TreePlace,
-    content_text,
     store_result,
 )
+from inspector.sessions.transcripts.chat_messages import text_of
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import known_text
 from inspector.sessions.transcripts.reasons import recorder_reason
@@ -120,18 +120,14 @@ def usage_of(usage: Any) -> Usage | None:
     return Usage(given, made, None, cached)
 
 
-def _words(content: Any) -> str:
-    return content if isinstance(content, str) else content_text(content)
-
-
 def result_text(value: Any, number: int) -> str:
     """The text of a result row."""
-    return _words(value["message"].get("content"))
+    return text_of(value["message"].get("content"))
 
 
 def interim_row(line: TranscriptLine, role: str, message: dict[str, Any]) -> InterimRow | None:
     """A message between two answers; None if it was never sent to a model."""
-    words = _words(message.get("content"))
+    words = text_of(message.get("content"))
     if role == "toolResult":
         key, name = known_text(message.get("toolCallId")), known_text(message.get("toolName"))
         part = ToolResultPart(key, name, words, message.get("isError") is True)

@@ -100,6 +100,12 @@ class TreePlace(NamedTuple):
             link = link[0]
         return tuple(reversed(found))
 
+    def after(self, row: InterimRow) -> TreePlace:
+        """The place after a further row, of which the answer above is told; the end of a turn adds no row."""
+        if self.answer is not None:
+            self.answer.follow(row)
+        return self if row.mark == "ended" else TreePlace(self.answer, (self.since, row))
+
 
 _NOTHING: Mapping[str, Any] = {}
 """Shared by all answers: an empty object of each would take 64 bytes."""

@@ -63,12 +63,7 @@ class DialogueReader(TranscriptReader):
 
     def say(self, row: InterimRow) -> TreePlace:
         """Adds a row after the last record."""
-        place = self.here
-        if place.answer is not None:
-            place.answer.follow(row)
-        if row.mark != "ended":
-            place = TreePlace(place.answer, (place.since, row))
-        self.ends[self.session] = place
+        place = self.ends[self.session] = self.here.after(row)
         return place
 
     def results(self, number: int, *parts: ToolResultPart) -> TreePlace:

@@ -23,7 +23,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.anthropic_messages.table import API, FIELDS, completes, unflatten
-from loop_core.wire.body import compact, object_text, opaque_object
+from loop_core.wire.body import compact, object_text, opaque_object, pieces, to_bytes
 from loop_core.wire.failures import read_error
 
 _NEWLINE = re.compile(r"\r\n|\n|\r")
@@ -51,11 +51,11 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
     if response.error is not None and (failed or not stream):
         if response.parts or response.stop_reason.raw is not None:
             raise EncodeError("an error body holds no content", api=API, what="error beside content")
-        return iter([_bytes(_error(response))])
+        return iter([to_bytes(_error(response))])
     blocks = _blocks(response.parts)
     if stream:
         return iter([_event(event) for event in _events(response, blocks, max(1, chunk))])
-    return iter([_bytes(_whole(response, blocks))])
+    return iter([to_bytes(_whole(response, blocks))])
 
 
 # -- a response as blocks ----------------------------------------------------------------------------------------
@@ -161,11 +161,11 @@ def _block_events(index: int, block: _Block, chunk: int) -> Iterator[tuple[str, 
         rest = dict(block.fields)
         cited = rest.pop("citations", None) or []
         start = compact({"type": "text", "text": "", **({"citations": []} if cited else {}), **rest})
-        deltas = [{"type": "text_delta", "text": piece} for piece in _cut(part.text, chunk)]
+        deltas = [{"type": "text_delta", "text": piece} for piece in pieces(part.text, chunk)]
         deltas += [{"type": "citations_delta", "citation": citation} for citation in cited]
     elif isinstance(part, ReasoningPart):
         start = compact({**_thinking(part, ""), **({} if part.data else {"signature": ""}), **block.fields})
-        deltas = [{"type": "thinking_delta", "thinking": piece} for piece in _cut(part.text, chunk)]
+        deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(part.text, chunk)]
         if part.signature is not None:
             deltas.append({"type": "signature_delta", "signature": part.signature})
     else:
@@ -184,8 +184,8 @@ def _call_start(block: _Block, call: ToolCall, chunk: int) -> tuple[str, list[di
         return _call(block, call, None), []
     if not text and call.closed:
         raise EncodeError("a closed block without characters means {}", api=API, what="call.arguments")
-    pieces = [{"type": "input_json_delta", "partial_json": piece} for piece in _cut(text, chunk)]
-    return _call(block, call, "{}"), pieces
+    deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces(text, chunk)]
+    return _call(block, call, "{}"), deltas
 
 
 def _message_delta(response: ChatResponse, raw: str, usage: dict[str, Any]) -> str:
@@ -264,16 +264,7 @@ def _error(response: ChatResponse) -> str:
     return compact(body)
 
 
-def _cut(text: str, size: int) -> list[str]:
-    return [text[i : i + size] for i in range(0, len(text), size)]
-
-
 def _event(event: tuple[str, str]) -> bytes:
     name, payload = event
     lines = _NEWLINE.split(payload)  # verbatim JSON may have been indented
-    return _bytes(f"event: {name}\n" + "".join(f"data: {line}\n" for line in lines) + "\n")
-
-
-def _bytes(text: str) -> bytes:
-    # A lone surrogate, possible in JSON escapes, goes back as the escape that it came as.
-    return text.encode("utf-8", "backslashreplace")
+    return to_bytes(f"event: {name}\n" + "".join(f"data: {line}\n" for line in lines) + "\n")

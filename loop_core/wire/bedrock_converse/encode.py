@@ -21,7 +21,7 @@ from loop_core.values import (
     ToolCall,
 )
 from loop_core.wire.bedrock_converse.table import API, FIELDS, SERVER_TOOL, completes
-from loop_core.wire.body import compact, object_text, opaque_object
+from loop_core.wire.body import compact, object_text, opaque_object, pieces, to_bytes
 from loop_core.wire.eventstream import event_frame, exception_frame
 from loop_core.wire.failures import read_error
 
@@ -51,11 +51,11 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
     if response.error is not None and (failed or not stream):
         if response.parts or response.stop_reason.raw is not None or not failed:
             raise EncodeError("an error body has an HTTP error status and no content", api=API, what="error")
-        return iter([_bytes(_error_body(response))])
+        return iter([to_bytes(_error_body(response))])
     blocks = _blocks(response.parts)
     if not stream:
-        return iter([_bytes(_whole(response, blocks))])
-    frames = [event_frame(name, _bytes(payload)) for name, payload in _events(response, blocks, max(1, chunk))]
+        return iter([to_bytes(_whole(response, blocks))])
+    frames = [event_frame(name, to_bytes(payload)) for name, payload in _events(response, blocks, max(1, chunk))]
     if response.error is not None:
         frames.append(_exception(response))
     return iter(frames)
@@ -146,10 +146,10 @@ def _events(response: ChatResponse, blocks: list[_Block], chunk: int) -> Iterato
 def _streamed(block: _Block, chunk: int) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
     part = block.part
     if isinstance(part, TextPart):
-        deltas: list[dict[str, Any]] = [{"text": piece} for piece in _cut(part.text, chunk) or [""]]
+        deltas: list[dict[str, Any]] = [{"text": piece} for piece in pieces(part.text, chunk) or [""]]
         return None, deltas + [{"citation": citation} for citation in block.citations]
     if isinstance(part, ReasoningPart):
-        inner: list[dict[str, str]] = [{"text": piece} for piece in _cut(part.text, chunk)]
+        inner: list[dict[str, str]] = [{"text": piece} for piece in pieces(part.text, chunk)]
         if part.data is not None:
             inner = [{"redactedContent": part.data}]
         elif part.signature is not None:
@@ -158,7 +158,7 @@ def _streamed(block: _Block, chunk: int) -> tuple[dict[str, Any] | None, list[di
     if isinstance(part, ToolCall):
         if part.arguments is None:
             raise EncodeError("a stream has no absent arguments", api=API, what="call.arguments")
-        return {"toolUse": _use(part)}, [{"toolUse": {"input": piece}} for piece in _cut(part.arguments, chunk)]
+        return {"toolUse": _use(part)}, [{"toolUse": {"input": piece}} for piece in pieces(part.arguments, chunk)]
     return _streamed_opaque(part)
 
 
@@ -212,13 +212,4 @@ def _exception(response: ChatResponse) -> bytes:
     error = response.error
     if error is None or error.type is None or error.code is not None:
         raise EncodeError("an exception frame has a type and no code", api=API, what="error")
-    return exception_frame(error.type, _bytes(compact({"message": error.message})))
-
-
-def _cut(text: str, size: int) -> list[str]:
-    return [text[i : i + size] for i in range(0, len(text), size)]
-
-
-def _bytes(text: str) -> bytes:
-    # A lone surrogate, possible in JSON escapes, goes back as the escape that it came as.
-    return text.encode("utf-8", "backslashreplace")
+    return exception_frame(error.type, to_bytes(compact({"message": error.message})))

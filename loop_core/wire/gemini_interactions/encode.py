@@ -22,7 +22,7 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.body import compact, object_text, pieces, read_object
+from loop_core.wire.body import compact, object_text, pieces, read_object, to_bytes
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions.table import API, CALL, FINISHED, INSIDE, NOTES, OUTPUT, THOUGHT
 
@@ -41,10 +41,10 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
     if response.error is not None and (failed or not stream):
         if response.parts or response.stop_reason.raw is not None:
             raise EncodeError("an error body holds no content", api=API, what="error beside content")
-        return iter([_bytes(compact({"error": _error(response)}))])
+        return iter([to_bytes(compact({"error": _error(response)}))])
     if stream:
         return iter([_event(name, value) for name, value in _events(response, max(1, chunk))])
-    return iter([_bytes(_whole(response))])
+    return iter([to_bytes(_whole(response))])
 
 
 # -- whole -----------------------------------------------------------------------------------------------------------
@@ -221,9 +221,4 @@ def _stray() -> EncodeError:
 
 
 def _event(name: str, payload: str) -> bytes:
-    return _bytes(f"event: {name}\ndata: {payload}\n\n")
-
-
-def _bytes(text: str) -> bytes:
-    # A lone surrogate, possible in JSON escapes, goes back as the escape that it came as.
-    return text.encode("utf-8", "backslashreplace")
+    return to_bytes(f"event: {name}\ndata: {payload}\n\n")
