@@ -138,11 +138,7 @@ class Decoder(base.Decoder):
 # -- `ChatResponse` -> the bytes that Anthropic would send for it ----------------------------------------------------
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each.
-
-    Raises:
-        EncodeError: the response holds what a completion cannot carry; `what` names it.
-    """
+    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each."""
     for what, why in _losses(response, stream):
         raise EncodeError(why, api=API, what=what)
     error = None if response.error is None else {
@@ -199,11 +195,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 # -- `Request` -> the body that Anthropic expects --------------------------------------------------------------------
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request: its texts in one prompt, so that an answer continues the last one.
-
-    Raises:
-        EncodeError: it holds what the format cannot carry.
-    """
+    """The body of the request: its texts in one prompt, so that an answer continues the last one."""
     one_choice(request, API)
     no_calls(request, API, NO_TOOLS)
     body = non_null(model=request.model, prompt=prompt_of(request.messages, API) or None,

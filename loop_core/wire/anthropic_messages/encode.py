@@ -40,11 +40,7 @@ class _Block:
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The bytes of this response, one item per event; `chunk` is the characters in one delta.
-
-    Raises:
-        EncodeError: the format cannot carry it; `what` says which part.
-    """
+    """The bytes of this response, one item per event; `chunk` is the characters in one delta."""
     if response.continuation_token is not None:
         raise EncodeError("there is no continuation token", api=API, what="continuation_token")
     failed = response.http_status is not None and response.http_status >= 400

@@ -179,11 +179,7 @@ _CALLS = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request.
-
-    Raises:
-        EncodeError: it holds what the format cannot carry, or lacks what it asks for.
-    """
+    """The body of the request; one that lacks what the format asks for is an `EncodeError` too."""
     one_choice(request, API)
     if request.max_tokens is None:
         raise EncodeError("a request needs max_tokens", api=API, what="max_tokens")

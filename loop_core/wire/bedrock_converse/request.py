@@ -183,11 +183,7 @@ def path(request: Request) -> str:
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request.
-
-    Raises:
-        EncodeError: it holds what the format cannot carry, or lacks what it asks for.
-    """
+    """The body of the request; one that lacks what the format asks for is an `EncodeError` too."""
     one_choice(request, API)
     said, history = split_system(with_ids(request.messages))
     body: dict[str, Any] = {}

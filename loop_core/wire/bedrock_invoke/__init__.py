@@ -269,11 +269,7 @@ def _counts_named(event: dict[str, Any]) -> dict[str, Any]:
 # A message, or its events in chunks.
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one frame per event when streamed.
-
-    Raises:
-        EncodeError: the response holds what a message of Claude cannot carry; `what` names it.
-    """
+    """The body: one item when whole, one frame per event when streamed."""
     failure: bytes | None = None
     if response.error is not None and (stream or not response.parts):
         bare = replace(response, api="bedrock_converse", parts=(), usage=None, native={},
@@ -348,11 +344,7 @@ def path(request: Request) -> str:
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request.
-
-    Raises:
-        EncodeError: it holds what the format cannot carry, or its model is of a maker whose bodies are not written.
-    """
+    """The body of the request; a model of a maker whose bodies are not written is an `EncodeError` too."""
     model = request.model or ""
     if "anthropic." in model or "." not in model:  # an inference profile of one's own names no maker
         body = encode_messages(replace(request, api="anthropic_messages", model=None, stream=False))

@@ -12,11 +12,7 @@ from loop_core.wire.cohere_chat.decode import API
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each.
-
-    Raises:
-        EncodeError: the response holds what Cohere cannot carry; `what` names it.
-    """
+    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each."""
     for what, why in _losses(response, stream):
         raise EncodeError(why, api=API, what=what)
     error = response.error

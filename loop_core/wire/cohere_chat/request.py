@@ -83,11 +83,7 @@ ASKING_LOSES: Mapping[str, str] = {
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request.
-
-    Raises:
-        EncodeError: it holds what the format cannot carry.
-    """
+    """The body of the request."""
     one_choice(request, API)
     choice = request.tool_choice
     forced = forced_tool(choice)

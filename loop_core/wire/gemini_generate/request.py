@@ -212,11 +212,7 @@ def path(request: Request) -> str:
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request.
-
-    Raises:
-        EncodeError: it holds what the format cannot carry; of a schema the message names the place.
-    """
+    """The body of the request; the message of an `EncodeError` about a schema names the place."""
     said, history = split_system(with_names(with_ids(request.messages, missing=False)))
     body: dict[str, Any] = {}
     system = [_write_part(part) for message in said for part in message.parts]

@@ -28,11 +28,7 @@ from loop_core.wire.gemini_interactions.table import API, CALL, FINISHED, INSIDE
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The bytes of this response, one item per event; `chunk` is the characters in one delta.
-
-    Raises:
-        EncodeError: the format cannot carry it; `what` says which part.
-    """
+    """The bytes of this response, one item per event; `chunk` is the characters in one delta."""
     if response.refusal is not None:
         raise EncodeError("there is no refusal", api=API, what="refusal")
     if response.native:

@@ -196,11 +196,7 @@ ASKING_LOSES: Mapping[str, str] = {
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request.
-
-    Raises:
-        EncodeError: it holds what the format cannot carry.
-    """
+    """The body of the request."""
     one_choice(request, API)
     said, history = split_system(with_names(with_ids(request.messages)))
     steps = [step for message in history for step in _steps(message)]

@@ -20,11 +20,7 @@ _DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_d
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one item per line when streamed, with `chunk` characters of text in each.
-
-    Raises:
-        EncodeError: the response holds what Ollama cannot carry; `what` names it.
-    """
+    """The body: one item when whole, one item per line when streamed, with `chunk` characters of text in each."""
     for what, why in losses(response, stream):
         raise EncodeError(why, api=API, what=what)
     if stream:

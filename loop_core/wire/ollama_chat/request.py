@@ -125,11 +125,7 @@ ASKING_LOSES: Mapping[str, str] = {
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request.
-
-    Raises:
-        EncodeError: it holds what the format cannot carry.
-    """
+    """The body of the request."""
     one_choice(request, API)
     choice = request.tool_choice
     if choice is not None and forced_tool(choice) is None and choice not in CHOICES:

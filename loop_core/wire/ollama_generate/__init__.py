@@ -93,11 +93,7 @@ def _as_chat(line: Mapping[str, Any]) -> dict[str, Any]:
 # The objects are those of a chat with the message's fields beside the others.
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one item per line when streamed, with `chunk` characters of text in each.
-
-    Raises:
-        EncodeError: the response holds what Ollama cannot carry; `what` names it.
-    """
+    """The body: one item when whole, one item per line when streamed, with `chunk` characters of text in each."""
     for what, why in losses(response, stream):
         raise EncodeError(why, api=API, what=what)
     if stream:
@@ -144,11 +140,7 @@ def _messages(body: Mapping[str, Any]) -> Iterator[Message]:
 # -- `Request` -> the body that Ollama expects -----------------------------------------------------------------------
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request.
-
-    Raises:
-        EncodeError: it holds what the format cannot carry.
-    """
+    """The body of the request."""
     one_choice(request, API)
     no_calls(request, API, NO_TOOLS)
     system = "\n\n".join(message.text for message in request.messages if message.role is Role.SYSTEM)

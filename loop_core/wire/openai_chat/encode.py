@@ -38,11 +38,7 @@ _LISTS = frozenset(MESSAGE_BLOCKS) - {"audio"}
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each.
-
-    Raises:
-        EncodeError: the response holds what Chat Completions cannot carry; `what` names it.
-    """
+    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each."""
     _refuse(response, stream)
     if stream:
         yield from _stream(response, max(1, chunk))

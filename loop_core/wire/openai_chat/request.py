@@ -211,11 +211,7 @@ ASKING_LOSES: Mapping[str, str] = {
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request.
-
-    Raises:
-        EncodeError: it holds what the format cannot carry.
-    """
+    """The body of the request."""
     history = with_ids(request.messages)
     kinds = {call.id: call.kind for call in calls_of(history)}
     body = non_null(model=request.model)

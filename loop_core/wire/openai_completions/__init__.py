@@ -107,11 +107,7 @@ _NATIVE = ("stop_reason",)
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each.
-
-    Raises:
-        EncodeError: the response holds what a completion cannot carry; `what` names it.
-    """
+    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each."""
     _refuse(response)
     if stream:
         yield from _stream(response, max(1, chunk))
@@ -210,11 +206,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 # -- `Request` -> the body that a completions server expects ---------------------------------------------------------
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request: its texts in one prompt, so that an answer continues the last one.
-
-    Raises:
-        EncodeError: it holds what the format cannot carry.
-    """
+    """The body of the request: its texts in one prompt, so that an answer continues the last one."""
     no_calls(request, API, NO_TOOLS)
     texts = [message.text for message in request.messages]
     several = len(texts) > 1 and request.n == len(texts) and all(m.role is Role.USER for m in request.messages)

@@ -35,11 +35,7 @@ JSONItem = dict[str, Any] | RawJSON
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The bytes that this provider would send; `chunk` is the characters of text or payload in one delta.
-
-    Raises:
-        EncodeError: the response holds what the format has no way to say.
-    """
+    """The bytes that this provider would send; `chunk` is the characters of text or payload in one delta."""
     error, raw = response.error, response.stop_reason.raw
     refused = response.http_status is not None and response.http_status >= 400
     if error is not None and raw is None and (refused or not stream) and not response.parts:

@@ -235,11 +235,7 @@ _IDS: Mapping[str, str] = {"mcp_approval_response": "approval_request_id", "loca
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request.
-
-    Raises:
-        EncodeError: it holds what the format cannot carry.
-    """
+    """The body of the request."""
     one_choice(request, API)
     history = with_ids(request.messages)
     calls = {call.id: call for call in calls_of(history)}
