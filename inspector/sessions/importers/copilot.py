@@ -59,21 +59,15 @@ class _Session(ChatReader):
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
-        self.lanes: dict[str, TreePlace] = {}
-        """The last place of the session (under ""), and of each subagent, by the call that began it."""
         self.open: dict[str, TranscriptAnswer] = {}
         """Answers by the id of their message or request, whose further pieces may follow."""
         self.compacted: str | None = None
         self.subagents: dict[str, str] = {"": ""}
         """The names of the sessions of subagents, below the file's, by the call that began each."""
 
-    def above(self, value: dict[str, Any]) -> TreePlace:
-        """The event before, of the same agent."""
-        return self.lanes.get(_lane(value), TreePlace(None))
-
-    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """The place of the agent's next event."""
-        self.lanes[_lane(line.value)] = place
+    def lane(self, value: dict[str, Any]) -> str:
+        """The agent of an event: the call that began a subagent, or nothing."""
+        return known_text(object_of(value.get("data")).get("parentToolCallId")) or ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A message, a result, or something that Copilot notes."""
@@ -107,7 +101,7 @@ class _Session(ChatReader):
 
     def _session_of(self, line: TranscriptLine) -> str:
         """The session of an event."""
-        call = _lane(line.value)
+        call = self.lane(line.value)
         self._name_subagent(call, {})  # a file whose beginning is gone has answers of subagents that it never named
         return self.subagents[call]
 
@@ -156,8 +150,3 @@ class _Session(ChatReader):
         stop, detail, rule = classify(answer.error)
         answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
         return TreePlace(answer)
-
-
-def _lane(value: dict[str, Any]) -> str:
-    """The agent of an event: the call that began a subagent, or nothing."""
-    return known_text(object_of(value.get("data")).get("parentToolCallId")) or ""

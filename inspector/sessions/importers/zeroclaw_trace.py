@@ -64,17 +64,12 @@ class _Trace(ChatReader):
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
-        self.lanes: dict[str, TreePlace] = {}
         self.turns: set[str] = set()
         """Turns that have begun."""
 
-    def above(self, value: dict[str, Any]) -> TreePlace:
-        """The event before, of the same session."""
-        return self.lanes.get(_lane(value), TreePlace(None))
-
-    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """The place of the session's next event."""
-        self.lanes[_lane(line.value)] = place
+    def lane(self, value: dict[str, Any]) -> str:
+        """The session of an event, else its turn."""
+        return known_text(object_of(value.get("zeroclaw")).get("session_key")) or _turn_id(value, _facts(value))
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A request, an answer, or what came of a call."""
@@ -110,7 +105,7 @@ class _Trace(ChatReader):
         model = next(filter(None, map(known_text, (
             facts.get("model"), object_of(value.get("zeroclaw")).get("model"), value.get("model")))), None)
         answer = self.answer(line, place, "event", model)
-        answer.session = _lane(value)
+        answer.session = self.lane(value)
         answer.started = known_text(value.get("@timestamp")) or answer.started
         answer.word_at = at = answer.take(line)
         text, error = known_text(facts.get("raw_response")), known_text(facts.get("error"))
@@ -155,8 +150,3 @@ def _failed(value: dict[str, Any]) -> bool:
 def _turn_id(value: dict[str, Any], facts: dict[str, Any]) -> str:
     return next(filter(None, map(known_text, (
         value.get("trace_id"), value.get("turn_id"), facts.get("trace_id")))), "")
-
-
-def _lane(value: dict[str, Any]) -> str:
-    """The session of an event, else its turn."""
-    return known_text(object_of(value.get("zeroclaw")).get("session_key")) or _turn_id(value, _facts(value))

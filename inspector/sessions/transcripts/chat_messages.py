@@ -192,6 +192,8 @@ class ChatReader(TranscriptReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.last = TreePlace(None)
+        self.lanes: dict[str, TreePlace] = {}
+        """The last place of each lane."""
         self.model: str | None = None
         self.cap: int | None = None
         """The output cap that the file states for all its requests."""
@@ -202,13 +204,17 @@ class ChatReader(TranscriptReader):
         """The wire format assumed for its answers; nothing in the transcript depends on it."""
         return self.options.api or API
 
+    def lane(self, value: dict[str, Any]) -> str:
+        """The session or agent of a message, in a file that mixes those of several."""
+        return ""
+
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the previous message."""
-        return self.last
+        """The place of the previous message of the same lane."""
+        return self.lanes.get(self.lane(value), TreePlace(None))
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Stores the last message only, since messages have no names."""
-        self.last = place
+        """Stores the last message of each lane only, since messages have no names."""
+        self.last = self.lanes[self.lane(line.value)] = place
 
     def answer(self, line: TranscriptLine, place: TreePlace, name: str = "", model: Any = None) -> TranscriptAnswer:
         """Adds an answer that begins at a message."""
