@@ -190,11 +190,6 @@ class SmallestLimits:
         budget = {} if self.edge is None else {INITIAL: self.edge.budget}
         return {**budget, **{name: least for name, least in end.needs if name in SHORT}}
 
-    @property
-    def completes(self) -> bool:
-        """Whether any cell completes the turn."""
-        return self.cell is not None
-
 
 def smallest(tuning: TunedGrid, turn: int) -> SmallestLimits | None:
     """The smallest budget of one turn; None if no cell of it was run."""

@@ -30,7 +30,7 @@ def test_the_first_sample_needs_five_attempts():
     assert needs["continuation_max_attempts"] == 5
     assert needs["continuation_max_total_completion_tokens"] == 5 * 40 + 1, "the guard stops at what is spent"
     assert (first.end.segments, first.end.spend.output_tokens) == (6, 6 * 40)
-    assert not second.completes
+    assert second.cell is None
     assert why_not(made, second.end) == "the recording ends first: what would be asked next was never recorded"
     # Turn 2 spends its 40 tokens in every cell.
     assert (knee(made).enough.cell, knee(made).enough.completed, knee(made).enough.tokens) == (first.cell, 1, 280)
@@ -39,7 +39,7 @@ def test_the_first_sample_needs_five_attempts():
 def test_three_attempts_are_not_enough_for_it():
     made = tuned("01", "attempts=0..4")
     found = smallest(made, 0)
-    assert not found.completes
+    assert found.cell is None
     assert found.by_axis == ()
     assert why_not(made, found.end) == "the grid's largest continuation_max_attempts is not enough"
     assert knee(made) is None

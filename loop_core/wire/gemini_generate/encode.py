@@ -22,7 +22,7 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.body import RawJSON, dump, pieces, read_object
+from loop_core.wire.body import RawJSON, dump, non_null, pieces, read_object
 from loop_core.wire.gemini_generate.table import API, NATIVE
 
 
@@ -130,13 +130,13 @@ def _parts(part: ResponsePart, chunk: int) -> Iterator[dict[str, Any] | RawJSON]
     if isinstance(part, OpaquePart):
         yield RawJSON(part.json)
     elif isinstance(part, ToolCall):
-        call = {"id": part.id, "name": part.name, "args": None if part.arguments is None else RawJSON(part.arguments)}
-        yield {"functionCall": _present(call), **_present({"thoughtSignature": part.signature})}
+        call = non_null(id=part.id, name=part.name, args=None if part.arguments is None else RawJSON(part.arguments))
+        yield {"functionCall": call, **non_null(thoughtSignature=part.signature)}
     elif isinstance(part, TextPart):
         for piece in pieces(part.text, chunk or max(1, len(part.text))):
             yield {"text": piece}
     elif isinstance(part, ReasoningPart):
-        signature = _present({"thoughtSignature": part.signature})
+        signature = non_null(thoughtSignature=part.signature)
         if not part.text:
             yield {"text": "", **signature}
             return
@@ -150,22 +150,22 @@ def _end(response: ChatResponse) -> dict[str, Any]:
     """What a candidate says about its end."""
     raw = response.stop_reason.raw
     number = int(raw) if raw and raw.isascii() and raw.isdigit() and str(int(raw)) == raw else None
-    return _present({
-        "finishReason": raw if number is None else number,
-        "finishMessage": response.native.get("finishMessage"),
-        "continuationToken": response.continuation_token,
-    })
+    return non_null(
+        finishReason=raw if number is None else number,
+        finishMessage=response.native.get("finishMessage"),
+        continuationToken=response.continuation_token,
+    )
 
 
 def _feedback(response: ChatResponse) -> dict[str, Any]:
     words = {name: response.native.get(name) for name, place in NATIVE.items() if place == "promptFeedback"}
-    found = _present(words)
+    found = non_null(**words)
     return {"promptFeedback": found} if found else {}
 
 
 def _beside(response: ChatResponse, *, usage: bool = True) -> dict[str, Any]:
     counts = _usage(response.usage) if usage and response.usage is not None else None
-    return _present({"usageMetadata": counts, "modelVersion": response.model, "responseId": response.id})
+    return non_null(usageMetadata=counts, modelVersion=response.model, responseId=response.id)
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
@@ -173,13 +173,13 @@ def _usage(usage: Usage) -> dict[str, Any]:
     if not visible and usage.reasoning_tokens:
         visible = None  # as it is sent when thinking ate everything
     total = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-    return _present({
-        "promptTokenCount": usage.input_tokens,
-        "candidatesTokenCount": visible,
-        "totalTokenCount": total,
-        "cachedContentTokenCount": usage.cached_tokens,
-        "thoughtsTokenCount": usage.reasoning_tokens,
-    })
+    return non_null(
+        promptTokenCount=usage.input_tokens,
+        candidatesTokenCount=visible,
+        totalTokenCount=total,
+        cachedContentTokenCount=usage.cached_tokens,
+        thoughtsTokenCount=usage.reasoning_tokens,
+    )
 
 
 def _error(error: ProviderError | None) -> dict[str, Any]:
@@ -188,8 +188,4 @@ def _error(error: ProviderError | None) -> dict[str, Any]:
     code: Any = error.code
     if error.code is not None and error.code.isascii() and error.code.isdigit():
         code = int(error.code)
-    return {"error": _present({"code": code, "message": error.message, "status": error.type})}
-
-
-def _present(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
+    return {"error": non_null(code=code, message=error.message, status=error.type)}
