@@ -140,11 +140,11 @@ def merge(reports: Iterable[Report]) -> Report:
 
 def check_file(
     path_or_bytes: str | os.PathLike[str] | bytes, rules: Sequence[str] | None = None, *, name: str = "",
-    api: str | None = None, profile: str | None = None, wanted: str = "",
+    api: str | None = None, profile: str | None = None, filter_text: str = "",
 ) -> Report:
     """Checks one file, or its bytes, together with the files of its session.
 
-    `rules` are ids of `inspector.check.rules.RULES`; None: all. `name` is what bytes are called. `wanted` is an
+    `rules` are ids of `inspector.check.rules.RULES`; None: all. `name` is what bytes are called. `filter_text` is an
     expression of the filter language: only turns with an answer that it finds are looked at.
 
     Raises:
@@ -153,29 +153,29 @@ def check_file(
     ids = selected_rules() if rules is None else [each for each in selected_rules(rules) if each in set(rules)]
     if isinstance(path_or_bytes, bytes):
         return check_paths_together(
-            (STDIN,), ids, name=name, api=api, profile=profile, wanted=wanted, stdin=path_or_bytes)
+            (STDIN,), ids, name=name, api=api, profile=profile, filter_text=filter_text, stdin=path_or_bytes)
     return check_paths_together(
-        (os.fspath(path_or_bytes),), ids, name=name, api=api, profile=profile, wanted=wanted)
+        (os.fspath(path_or_bytes),), ids, name=name, api=api, profile=profile, filter_text=filter_text)
 
 
 @without_collector
 def check_paths_together(
     paths: Sequence[str], ids: Sequence[str], *, name: str = "", api: str | None = None, profile: str | None = None,
-    wanted: str = "", stdin: bytes | None = None, from_folder: bool = False,
+    filter_text: str = "", stdin: bytes | None = None, from_folder: bool = False,
 ) -> Report:
     """Checks several files as one session. A file that only a folder listed and that is not a session is counted, not
     reported."""
-    if wanted:
+    if filter_text:
         from inspector.report import filters  # its words are made into a table, which most runs do not need
 
-        expression = filters.parse(wanted)
+        expression = filters.parse(filter_text)
     if from_folder and not any(map(is_session, paths)):
         shut = [path for path in paths if os.path.isfile(path) and not os.access(path, os.R_OK)]
         return Report(tuple(FileProblems(path, error=f"{one_line(path)}: cannot be read: Permission denied")
                             for path in shut), skipped=len(paths) - len(shut))
     loaded = open_paths(paths, api=api, profile=profile, stdin=stdin)
     shown = view(replay(open_case(loaded), Settings()))
-    only = set(filters.responses(expression, shown)) if wanted else None
+    only = set(filters.responses(expression, shown)) if filter_text else None
     return _report(shown, loaded, ids, only, name)
 
 
@@ -303,8 +303,9 @@ class FileResult(NamedTuple):
 
 
 def check_paths(
-    paths: Sequence[str], ids: Sequence[str], *, api: str | None = None, profile: str | None = None, wanted: str = "",
-    jobs: int | None = None, stdin: bytes | None = None, progress: Callable[[int, int], None] = lambda done, of: None,
+    paths: Sequence[str], ids: Sequence[str], *, api: str | None = None, profile: str | None = None,
+    filter_text: str = "", jobs: int | None = None, stdin: bytes | None = None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Report:
     """Checks files and folders with these rules; `-` is standard input, whose bytes are an argument.
 
@@ -314,10 +315,10 @@ def check_paths(
     Raises:
         CallerError: there is no such API or profile, or the filter cannot be read.
     """
-    first = check_paths_together([STDIN], ids, api=api, profile=profile, wanted=wanted, stdin=stdin) \
+    first = check_paths_together([STDIN], ids, api=api, profile=profile, filter_text=filter_text, stdin=stdin) \
         if STDIN in paths else Report()
     every, shut = files_of([path for path in paths if path != STDIN])
-    tasks = [FileTask((name,), tuple(ids), api, profile, wanted, listed, intake.most())
+    tasks = [FileTask((name,), tuple(ids), api, profile, filter_text, listed, intake.most())
              for name, listed in every if not _beside(name, {each for each, _ in every})]
     jobs = min(jobs or _jobs(tasks), len(tasks) or 1)
     reports = [first, *(Report((FileProblems(why.split(": ", 1)[0], error=why),)) for why in shut)]
@@ -343,7 +344,7 @@ def _jobs(tasks: Sequence[FileTask]) -> int:
 def examine(task: FileTask) -> FileResult:
     """Checks the files of one task; it runs in a worker process."""
     intake.set_maximum(task.most)
-    report = check_paths_together(task.paths, task.ids, api=task.api, profile=task.profile, wanted=task.expression,
+    report = check_paths_together(task.paths, task.ids, api=task.api, profile=task.profile, filter_text=task.expression,
                                   from_folder=task.listed)
     return FileResult(report, len(task.paths) == 1 and report.spread)
 

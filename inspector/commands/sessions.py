@@ -328,7 +328,7 @@ def check(
         filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
     known = report_forms.read_baseline(baseline) if baseline else frozenset()
     with commands.progress_bar(sys.stderr) as progress:
-        report = check_paths(commands.located_all(paths), ids, api=api, profile=profile, wanted=wanted, jobs=jobs,
+        report = check_paths(commands.located_all(paths), ids, api=api, profile=profile, filter_text=wanted, jobs=jobs,
                              stdin=commands.stdin_of(paths), progress=progress)
     if write_baseline:
         _write(write_baseline, commands.without_credentials(report_forms.baseline_text(report)))
@@ -352,8 +352,8 @@ def _write(path: str, text: str) -> None:
         raise CallerError(f"{path}: cannot be written: {why.strerror or why}") from None
 
 
-def _split(given: Sequence[str]) -> list[str]:
-    return [name.strip() for each in given for name in each.split(",") if name.strip()]
+def _split(values: Sequence[str]) -> list[str]:
+    return [name.strip() for each in values for name in each.split(",") if name.strip()]
 
 
 @click.command(context_settings=commands.CONTEXT)

@@ -85,16 +85,16 @@ def _missing(call: ToolCall) -> str:
             "these arguments, and none is invented.")
 
 
-def recorded_results(exchanges: Iterable[Exchange], opened: int) -> dict[CallKey, list[ToolResultPart]]:
+def recorded_results(exchanges: Iterable[Exchange], message_count: int) -> dict[CallKey, list[ToolResultPart]]:
     """The results in the requests of one turn, by call; each once, though later requests repeat it.
 
-    `opened` is how many messages the turn began with.
+    `message_count` is how many messages the turn began with.
     """
     found: dict[CallKey, list[ToolResultPart]] = {}
     for exchange in exchanges:
         if exchange.request is not None:
             one: dict[CallKey, list[ToolResultPart]] = {}
-            for asked, part in _answers(exchange.request.messages[opened:]):
+            for asked, part in _answers(exchange.request.messages[message_count:]):
                 one.setdefault(asked, []).append(part)
             for asked, parts in one.items():
                 if len(parts) > len(found.get(asked, ())):

@@ -241,9 +241,9 @@ def _leaves(part: Any, whole: Any) -> bool:
     return part == whole or _begins(part, whole)
 
 
-def missing_calls(answer: Intent, called: Sequence[int]) -> list[int]:
+def missing_calls(answer: Intent, indices: Sequence[int]) -> list[int]:
     """The numbers of the answer's calls that are missing from these."""
-    return [number for number in range(len(answer.calls)) if number not in called]
+    return [number for number in range(len(answer.calls)) if number not in indices]
 
 
 def reached_length(intended: str, offset: int, text: str) -> int | None:

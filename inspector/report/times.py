@@ -187,8 +187,8 @@ def moment(text: str | None) -> int | None:
     return _whole(int(number * scale)) if number > 0 and scale else None
 
 
-def _whole(found: int) -> int | None:
-    return found if 0 < found < 2**63 else None
+def _whole(number: int) -> int | None:
+    return number if 0 < number < 2**63 else None
 
 
 def length(exchange: Exchange) -> int | None:

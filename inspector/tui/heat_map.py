@@ -50,7 +50,7 @@ class HeatMap(ScrollView, can_focus=True):
         self._marks: Sequence[Span] = ()
         self._best: Sequence[int] = ()
         self._plane: Plane | None = None
-        self.wanted = 0
+        self.full_width = 0
         """Columns in which all of it is seen in full."""
         self._base = Style()
 
@@ -107,7 +107,7 @@ class HeatMap(ScrollView, can_focus=True):
         if self._axes and width > 0:
             self._marks = self._made(False)
             laid = plane(self._axes, self._marks, None)
-            self.wanted = laid.width
+            self.full_width = laid.width
             if laid.width > width:
                 self._marks = self._made(True)
                 laid = plane(self._axes, self._marks, None)

@@ -64,7 +64,7 @@ class RowList(ScrollView, can_focus=True):
         """Whether the cursor may stand on a row."""
         return True
 
-    def wanted(self, index: int) -> None:
+    def choose(self, index: int) -> None:
         """Goes to a row that the user chose."""
         self.cursor = index
 
@@ -90,7 +90,7 @@ class RowList(ScrollView, can_focus=True):
         """Moves the cursor to the clicked row; a second click opens it."""
         row = int(self.scroll_offset.y) + event.y
         if 0 <= row < self.count and self.selectable(row):
-            self.wanted(row)
+            self.choose(row)
             if event.chain > 1:
                 self.post_message(RowOpened(row))
 
@@ -101,7 +101,7 @@ class RowList(ScrollView, can_focus=True):
             index = row
             while 0 <= index < self.count:
                 if self.selectable(index):
-                    self.wanted(index)
+                    self.choose(index)
                     return
                 index += step
 
@@ -230,7 +230,7 @@ class TableScreen(Screen[Any]):
     def on_mount(self) -> None:
         """Focuses the table."""
         self._table.focus()
-        self.watch(self._table, "cursor", self.moved, init=False)
+        self.watch(self._table, "cursor", self.show_row, init=False)
 
     def on_resize(self) -> None:
         """Fits the columns to the new width."""
@@ -245,9 +245,9 @@ class TableScreen(Screen[Any]):
         self._table.styles.max_height = self._table.count or None
         self._table.resized()
         self._table.show_cursor()
-        self.moved()
+        self.show_row()
 
-    def moved(self) -> None:
+    def show_row(self) -> None:
         """Shows the details of another row."""
         self._head.lines = self.head()
         self._detail.sheet = self.detail()

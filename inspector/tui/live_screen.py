@@ -192,7 +192,7 @@ class LiveScreen(SessionScreen):
         if grown is not before:
             self.sheet = grown
         elif self.sheet is grown:
-            self.query_one(TextView).grown()
+            self.query_one(TextView).extend()
         grown.note_layout()
 
     def _count_down(self) -> None:

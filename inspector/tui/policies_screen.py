@@ -157,7 +157,7 @@ class PoliciesScreen(TableScreen):
 
     def on_mount(self) -> None:
         """Runs the session under every policy in a thread, since a long session takes a moment."""
-        self.watch(self._cells, "policy", self.moved, init=False)
+        self.watch(self._cells, "policy", self.show_row, init=False)
         self._make()
 
     @work(thread=True)

@@ -70,7 +70,7 @@ class Dialects(CursorTable):
         for _ in range(abs(moves)):
             super().action_move(1 if moves > 0 else -1)
 
-    def wanted(self, index: int) -> None:
+    def choose(self, index: int) -> None:
         """Notes that the user selected a dialect."""
         self.cursor = index
         self.dialect = self.selected.row.name if self.selected is not None else ""
@@ -91,14 +91,14 @@ class Dialects(CursorTable):
         return found if isinstance(found, TableEntry) else None
 
     @property
-    def laid(self) -> dialect_columns.ColumnLayout:
+    def column_layout(self) -> dialect_columns.ColumnLayout:
         """The visible columns."""
         found = [each for each in self.shown if isinstance(each, TableEntry)]
         return dialect_columns.layout(found, self.scrollable_content_region.width - 2)
 
     def watch_shown(self) -> None:
         """Redraws for other dialects or another width."""
-        self._laid = self.laid
+        self._laid = self.column_layout
 
     def row(self, index: int) -> Line:
         """A dialect, or a heading."""
@@ -111,7 +111,7 @@ class Dialects(CursorTable):
         """Moves the cursor to a dialect that contains the needle."""
         found = dialect_columns.find(self.shown, self.needle, self.cursor, by, again)
         if found is not None:
-            self.wanted(found)
+            self.choose(found)
         return found is not None
 
 
@@ -151,7 +151,7 @@ class ProvidersScreen(TableScreen):
         if not self._busy:
             self._busy = True
             self._answer(query)
-        self.moved()
+        self.show_row()
 
     @work(thread=True)
     def _answer(self, query: TableQuery) -> None:
@@ -196,7 +196,7 @@ class ProvidersScreen(TableScreen):
         if self._answered is None:
             return [*found, (Span("every dialect is run…", Tone.DIM),)]
         return [*found, *outcome(self._told, self._answered.settings.policy.name),
-                (Span("  "), *dialect_columns.titles(self._dialects.laid))]
+                (Span("  "), *dialect_columns.titles(self._dialects.column_layout))]
 
     def detail(self) -> Listed:
         """All details of the current dialect."""

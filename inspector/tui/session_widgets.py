@@ -129,7 +129,7 @@ class StepList(RowList):
         """Whether the row is a step; the cursor skips headings."""
         return self.outline is not None and self.outline.at(index)[1] is not None
 
-    def wanted(self, index: int) -> None:
+    def choose(self, index: int) -> None:
         """Requests the step of a row."""
         step = self.outline.at(index)[1] if self.outline is not None else None
         if step is not None:

@@ -103,7 +103,7 @@ class TextView(ScrollView, can_focus=True):
         rows = self._made(index, self._laid[1], paint_of(self.app).measure)
         return next((place for place, row in enumerate(rows) if any(span.role is role for span in row)), 0)
 
-    def grown(self) -> None:
+    def extend(self) -> None:
         """Lays out lines added at the sheet's end; scrolls along if the end was visible."""
         sheet, ends = self.sheet, self._ends
         stable, top, height = getattr(sheet, "stable", 0), int(self.scroll_offset.y), self.size.height

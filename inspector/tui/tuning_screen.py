@@ -194,7 +194,7 @@ class TuneScreen(Screen[int | None]):
         """Gives the map the columns that it needs, where the cell keeps enough beside it."""
         most = self.size.width - LEAST_CELL
         self.query_one("#tune-left").styles.min_width = (
-            min(self._map.wanted + MARGIN, most) if self.has_class("-beside") else None)
+            min(self._map.full_width + MARGIN, most) if self.has_class("-beside") else None)
 
     def _moved(self) -> None:
         """Another cell."""

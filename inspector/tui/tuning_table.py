@@ -105,20 +105,20 @@ class TuningTable:
             self.cell = self.best()[0]
 
     @property
-    def tuned(self) -> TunedGrid:
+    def tuning(self) -> TunedGrid:
         """The results of every cell; None during a run."""
         return self.result.grid if self.result is not None else self._blank
 
     @property
     def single(self) -> int | None:
         """The single turn that is shown: the chosen one, or the only one."""
-        return 0 if self.turn is None and len(self.tuned.turns) == 1 else self.turn
+        return 0 if self.turn is None and len(self.tuning.turns) == 1 else self.turn
 
     # -- what is shown -----------------------------------------------------------------------------------------------
 
     def head(self, width: int, progress: tuple[int, int], stopping: bool = False) -> list[Line]:
         """The parameters and progress of the run; the conclusion; the current measure."""
-        grid, turns = self.grid, len(self.tuned.turns)
+        grid, turns = self.grid, len(self.tuning.turns)
         size = f" · {count_of(grid.size, 'cell')} · {count_of(turns, 'turn')} · policy {grid.base.policy.name}"
         title = (Span("Tune", Tone.TITLE), Span("  run ", Tone.DIM), safe(self.title), Span(size, Tone.DIM))
         rows = (self._state(progress, stopping), self._looked_at())
@@ -136,14 +136,14 @@ class TuningTable:
             word, hint = ("STOPPING", "adding up what was done") if stopping else ("RUNNING", "esc or . stops")
             return (Span(f"{word}  ", Tone.WARN), Span(FULL * full, Tone.OK), Span(LEFT * (BAR - full), Tone.RULE),
                     Span(f"  {count:,} of {parts:,} parts" if parts else ""), Span(f"  {hint}", Tone.DIM))
-        if self.tuned.cancelled:
+        if self.tuning.cancelled:
             return (Span("STOPPED  ", Tone.WARN),
-                    Span(f"{self.tuned.done:,} of {self.tuned.parts:,} parts were run, the rest is blank"),
+                    Span(f"{self.tuning.done:,} of {self.tuning.parts:,} parts were run, the rest is blank"),
                     Span("  r runs it again", Tone.DIM))
         bend = self.result.bend
         if self.single is not None:
             return self._headline(self.single)
-        return (*headline(self.tuned, bend), *(between(self.tuned, bend.enough.cell, bend.budget) if bend else ()))
+        return (*headline(self.tuning, bend), *(between(self.tuning, bend.enough.cell, bend.budget) if bend else ()))
 
     def _headline(self, turn: int) -> Line:
         """The answer for one turn."""
@@ -151,22 +151,22 @@ class TuningTable:
         if found is None:
             return (Span("NOT RUN", Tone.WARN),)
         if found.cell is None:
-            return (Span("DOES NOT COMPLETE", Tone.WARN), Span(f"  {why_not(self.tuned, found.end)}"))
+            return (Span("DOES NOT COMPLETE", Tone.WARN), Span(f"  {why_not(self.tuning, found.end)}"))
         budget, end = None if found.edge is None else found.edge.budget, found.at_edge
         return (Span("COMPLETES", Tone.OK), Span(f"  {end.fidelity}", Tone.DIM), Span("  from "),
-                Span(cell_name(self.tuned, found.cell, budget), Tone.STRONG), *between(self.tuned, found.cell, budget),
-                Span(f" on, for {output(end.spend)}"))
+                Span(cell_name(self.tuning, found.cell, budget), Tone.STRONG),
+                *between(self.tuning, found.cell, budget), Span(f" on, for {output(end.spend)}"))
 
     def _told(self, turn: int) -> tuple[SmallestLimits | None, list[Line]]:
         """What one turn needs, worked out once."""
         if turn not in self._answers:
             bend = self.result.bend if self.result is not None else None
-            self._answers[turn] = smallest(self.tuned, turn), answers(self.tuned, bend, turn)
+            self._answers[turn] = smallest(self.tuning, turn), answers(self.tuning, bend, turn)
         return self._answers[turn]
 
     def _looked_at(self) -> Line:
         shows = [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in SHOWS]
-        turns, single = self.tuned.turns, self.single
+        turns, single = self.tuning.turns, self.single
         if single is None:
             return (*shows, Span("   "), Span(f"all {count_of(len(turns), 'turn')}", Tone.STRONG))
         return (*shows, Span("   "), Span(f"turn {single + 1} of {len(turns):,}", Tone.STRONG), Span("  "),
@@ -174,11 +174,11 @@ class TuningTable:
 
     def marks(self, short: bool) -> list[Span]:
         """The mark of each cell."""
-        return marks(self.tuned, self.show, self.turn, short=short)
+        return marks(self.tuning, self.show, self.turn, short=short)
 
     def legend(self) -> list[Line]:
         """The meaning of the marks."""
-        more = f"  {SIMULATED} {Fidelity.SIMULATED}" if any(self.tuned.simulated) else ""
+        more = f"  {SIMULATED} {Fidelity.SIMULATED}" if any(self.tuning.simulated) else ""
         names = (f"{MARKED} the smallest cell that does", f"{KNEE} the knee")
         best = "".join(f"  {name}" for _, name in zip(self.best(), names, strict=False))
         return [(Span(f"{key(self.show, self.single is not None)}{more}{best}  {HERE} here", Tone.DIM),)]
@@ -187,14 +187,14 @@ class TuningTable:
         """The smallest sufficient limits; the parameters of the run."""
         if self.result is None:
             return [(Span("the answers come when the grid has run", Tone.DIM),)]
-        tuned, bend = self.tuned, self.result.bend
+        tuned, bend = self.tuning, self.result.bend
         told = self.result.answers if self.turn is None else self._told(self.turn)[1]
         first = [headline(tuned, bend), EMPTY] if tuned.cancelled else []
         return [*first, *told, EMPTY, (Span("the grid", Tone.TITLE),), *about(tuned)]
 
     def cell_lines(self) -> list[Line]:
         """The details of the current cell."""
-        return cell_sheet(self.tuned, self.cell, self.turn, MOST)
+        return cell_sheet(self.tuning, self.cell, self.turn, MOST)
 
     def best(self) -> list[int]:
         """The smallest budget, then the knee, if it is another cell."""
@@ -209,8 +209,8 @@ class TuningTable:
     def named_best(self) -> str:
         """Which best cell the current cell is."""
         if self.best()[:1] != [self.cell]:
-            return f"the knee: {cell_name(self.tuned, self.cell)}"
-        return f"the smallest budget: {cell_name(self.tuned, self.cell, self._budget())}"
+            return f"the knee: {cell_name(self.tuning, self.cell)}"
+        return f"the smallest budget: {cell_name(self.tuning, self.cell, self._budget())}"
 
     def _budget(self) -> int | None:
         """The smallest max_tokens of what is looked at, between the values of the grid too."""
@@ -234,4 +234,4 @@ class TuningTable:
 
     def files(self, form: str) -> Mapping[str, str]:
         """The grid in one of `FORMS`: name -> content."""
-        return {f"{self.name}-tune.{form}": FORMS[form][1](self.tuned)}
+        return {f"{self.name}-tune.{form}": FORMS[form][1](self.tuning)}

@@ -150,12 +150,12 @@ def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
         yield more(Span("grain: ", Tone.DIM), *grain(limits.edge))
 
 
-def grain(edge: Edge, named: bool = False) -> Line:
+def grain(edge: Edge, with_name: bool = False) -> Line:
     """How precisely the smallest max_tokens is known, and the effect of one token less on the first turn that it harms,
-    `named` if there are others."""
+    `with_name` if there are others."""
     below = ""
     for place in edge.worse[:1]:
-        who = f"turn {edge.turns[place] + 1}" if named else "it"
+        who = f"turn {edge.turns[place] + 1}" if with_name else "it"
         rest = len(edge.worse) - 1
         others = f", and {count_of(rest, 'further turn')} {'does' if rest == 1 else 'do'} worse" if rest else ""
         below = f"; with {edge.budget - 1:,} {who} {_does(edge.below[place])}{others}"

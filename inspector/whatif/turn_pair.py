@@ -74,12 +74,12 @@ class TurnPair:
         """The first pair of steps that differs; None if none does."""
         return next((pair for pair in self.steps if not pair.same), None)
 
-    def rows(self, opened: Collection[int] = ()) -> list[PairRow]:
+    def rows(self, open_rows: Collection[int] = ()) -> list[PairRow]:
         """The facts, then the steps; equal steps share one row, unless it is unfolded (by the index of its first step).
         """
         found: list[PairRow] = [*self.facts]
         for row in fold_pairs(self.steps):
-            found += unfold_pair(row) if isinstance(row, EqualSteps) and row.left in opened else [row]
+            found += unfold_pair(row) if isinstance(row, EqualSteps) and row.left in open_rows else [row]
         return found
 
     def summary(self) -> str:

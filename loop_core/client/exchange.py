@@ -184,8 +184,8 @@ class ResponseReader:
         self._take(self._mask.feed(data), ms)
         return not self._decoder.saw_done and self._size <= MOST_BYTES
 
-    def close(self, end: TransportEnd, ms: float, problem: str = "", left: bool = True) -> LiveResponse:
-        """Judges the answer as far as it arrived; `left`: whether the request may have reached the server."""
+    def close(self, end: TransportEnd, ms: float, problem: str = "", may_have_left: bool = True) -> LiveResponse:
+        """Judges the answer as far as it arrived; `may_have_left`: whether the request may have reached the server."""
         self._take(self._mask.flush(), ms)
         self._decode()
         if self._size > MOST_BYTES:
@@ -202,7 +202,7 @@ class ResponseReader:
             response = replace(response, findings=(*response.findings, told))
         judged = judge(response, request, chosen.profile, native_reading(response, chosen.profile))
         heard = LiveResponse(self.ask, response, judged, chosen, self._status, self._headers, body, tuple(self._chunks),
-                             ms, problem, left)
+                             ms, problem, may_have_left)
         self._observer.on_end(heard)
         return heard
 

@@ -188,8 +188,8 @@ class _Reading:
             self.close(TransportEnd.TIMEOUT, f"no end after {self.timeouts.whole:g} s")
         return self.response is None
 
-    def close(self, end: TransportEnd, problem: str = "", left: bool = True) -> None:
-        self.response = self.hearing.close(end, self.ms, problem, left)
+    def close(self, end: TransportEnd, problem: str = "", may_have_left: bool = True) -> None:
+        self.response = self.hearing.close(end, self.ms, problem, may_have_left)
 
     def answer(self) -> LiveResponse:
         """The answer; where nothing else ended it, it came to its end."""

@@ -169,7 +169,7 @@ async def test_a_provider_s_row_is_played_live_and_opened_as_simulated() -> None
         table = screen._dialects
         at = next(index for index in range(table.count) if table.selectable(index)
                   and "vllm" in table.shown[index].row.name)  # type: ignore[union-attr]
-        table.wanted(at)
+        table.choose(at)
         row = table.selected.row  # type: ignore[union-attr]
         screen.action_play()
         assert screen.note.startswith("playing openai_chat/vllm"), "at once: the server takes a moment"

@@ -312,7 +312,7 @@ async def test_a_simulated_cell_opens_as_a_simulated_run(app_on: AppOn) -> None:
         assert session.run.view.replay.settings == screen.table.grid.settings(0)
         assert session.run.view.replay.settings.simulate
         assert [turn.final_state for turn in session.run.view.turns] == [
-            turn.ends[0].state for turn in screen.table.tuned.turns]
+            turn.ends[0].state for turn in screen.table.tuning.turns]
 
 
 async def test_a_cell_that_changes_nothing_says_so(app_on: AppOn) -> None:
@@ -422,7 +422,7 @@ async def test_stopping_shows_what_was_done_and_says_so(
         await settled(pilot)
         shown = page(pilot.app)
         assert "STOPPED  2 of 12 parts were run, the rest is blank  r runs it again" in shown
-        assert screen.table.tuned.cancelled
+        assert screen.table.tuning.cancelled
         first = next(row for row in seen(pilot.app) if row.split()[:2] == ["0", "■"])
         assert first.count("■") == 1, "only the cells of the first budget were run"
         await pilot.press("G")
@@ -431,7 +431,7 @@ async def test_stopping_shows_what_was_done_and_says_so(
         await pilot.press("r")
         await settled(pilot)
         assert "STOPPED" not in page(pilot.app)
-        assert not screen.table.tuned.cancelled
+        assert not screen.table.tuning.cancelled
         await pilot.press("escape")
         assert isinstance(pilot.app.screen, SessionScreen), "with nothing to stop, escape leaves"
 
@@ -464,7 +464,7 @@ async def test_other_axes_stop_the_run_that_goes_on(app_on: AppOn, slow: Slow) -
         await typed(pilot, "attempts=1")
         await settled(pilot)
         assert screen.table.grid.size == 1
-        assert not screen.table.tuned.cancelled
+        assert not screen.table.tuning.cancelled
         assert slow.ended.wait(5)
 
 
@@ -487,19 +487,19 @@ async def test_what_was_left_while_it_ran_is_run_when_it_is_opened_again(app_on:
         slow.go.set()
         await pilot.press("u")
         screen = await settled(pilot)
-        assert not screen.table.tuned.cancelled
+        assert not screen.table.tuning.cancelled
 
 
 async def test_several_processes_give_the_same(app_on: AppOn, monkeypatch: pytest.MonkeyPatch) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         screen = await opened(pilot)
-        alone = screen.table.tuned
+        alone = screen.table.tuning
         monkeypatch.setattr(grids, "ALONE", 0.0)
         monkeypatch.setattr(grids, "cores", lambda: 2)
         await pilot.press("r")
         await settled(pilot)
-        assert screen.table.tuned is not alone
-        assert [[turn.end(cell) for cell in range(42)] for turn in screen.table.tuned.turns] == [
+        assert screen.table.tuning is not alone
+        assert [[turn.end(cell) for cell in range(42)] for turn in screen.table.tuning.turns] == [
             [turn.end(cell) for cell in range(42)] for turn in alone.turns]
 
 

@@ -197,9 +197,9 @@ def _server(facts: ResponseFacts) -> list[Line]:
 
 
 def call(
-    view: View, facts: ResponseFacts, verdict: Verdict, here: bool = False, taken: Sequence[Stance] = ()
+    view: View, facts: ResponseFacts, verdict: Verdict, here: bool = False, every_stance: Sequence[Stance] = ()
 ) -> list[Line]:
-    """All facts about one call; `taken` are the policies' stances on its response, where they are known."""
+    """All facts about one call; `every_stance` are the policies' stances on its response, where they are known."""
     glyph, role = glyphs.ADMISSION[verdict.admission]
     made = verdict.call
     title: Line = (
@@ -215,7 +215,7 @@ def call(
     if made.kind is not CallKind.CUSTOM and parse(made.arguments).shape is not ArgumentShape.COMPLETE:
         lines.append(field("lenient", *_lenient(verdict)))
         lines.append(more(Span("what a forgiving parser would have run; shown only, never run", Tone.DIM)))
-    lines += _policies(verdict, taken or stances(facts.exchange, facts.judgement, facts.verdicts))
+    lines += _policies(verdict, every_stance or stances(facts.exchange, facts.judgement, facts.verdicts))
     lines.append(field("agent", *_agent(view, facts, verdict)))
     lines.append(field("what to do", Span(advice(verdict), Tone.KEY)))
     return lines

@@ -208,14 +208,14 @@ def span_of(piece: bytes) -> TraceSpan | None:
     return TraceSpan(piece, key, parent, trace, int(start) if start.isdecimal() and len(start) < 20 else 0, attributes)
 
 
-def _choice(held: dict[str, Any]) -> dict[str, Any]:
-    message = held.get("message")
+def _choice(choice: dict[str, Any]) -> dict[str, Any]:
+    message = choice.get("message")
     if isinstance(message, str):
         try:
             message = json.loads(message)
         except (ValueError, RecursionError):
             message = {"content": message}
-    return {"role": "assistant", **(message if isinstance(message, dict) else held)}
+    return {"role": "assistant", **(message if isinstance(message, dict) else choice)}
 
 
 class _Traces(ChatReader):

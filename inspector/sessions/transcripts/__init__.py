@@ -142,10 +142,10 @@ class TranscriptRows:
         """Notes an unreadable line."""
         self._damaged.append(f"{self.unit} {number} {unusable(why)}; the rest was read")
 
-    def count(self, kind: Any, known: frozenset[str]) -> None:
+    def count(self, kind: Any, known_kinds: frozenset[str]) -> None:
         """Counts a record that is not part of an exchange."""
         name = kind if isinstance(kind, str) and kind.isprintable() else "no type"
-        (self.passed if name in known else self.unknown)[name[:40]] += 1
+        (self.passed if name in known_kinds else self.unknown)[name[:40]] += 1
 
     def report(self, reading: FileReading) -> None:
         """Adds notices about everything that is not part of an exchange."""

@@ -66,21 +66,21 @@ def pick(choices: Collection[GrowingChoice], n: int) -> list[GrowingChoice]:
     return [choice for choice in ordered if choice.fields or choice is ordered[0]]
 
 
-def settle(read: Sequence[GrowingChoice], mapped: Read, rows: Mapping[str, StopRow]) -> tuple[StopReason, str | None]:
+def settle(read: Sequence[GrowingChoice], map_word: Read, rows: Mapping[str, StopRow]) -> tuple[StopReason, str | None]:
     """The mapped stop reason, and the earlier word if a contradiction replaced it.
 
     Of several choices the first that is not cleanly finished speaks for all. A clean word gives way to a cut or failure
     that was reported before it, to a refusal (whose reason is `stop`), and to a filter that removed something.
     """
     if not read:
-        return mapped(None, None), None
-    stops = [mapped(choice.raw, choice.raw_at) for choice in read]
+        return map_word(None, None), None
+    stops = [map_word(choice.raw, choice.raw_at) for choice in read]
     spoken = next((i for i, stop in enumerate(stops) if stop.normalized not in FINISHED), 0)
     lead, stop = read[spoken], stops[spoken]
     if stop.normalized not in FINISHED:
         return stop, None
     for word, at in lead.earlier:
-        before = mapped(word, at)
+        before = map_word(word, at)
         if before.normalized not in FINISHED:
             return _tighter(stop, before.normalized, before.detail, f"{API}.earlier_reason", at, word), word
     for choice in read:
