@@ -135,7 +135,7 @@ class BranchRecorder(Recorder):
         """
         if not self.answers:
             Path(self.path).unlink(missing_ok=True)
-            why = "it was given up first" if self._end == "cancelled" else f"the turn ends first ({self._end})"
+            why = "it was cancelled first" if self._end == "cancelled" else f"the turn ends first ({self._end})"
             raise CallerError(f"nothing was asked: {self._told or why}")
         exchanges = tuple(exchange_of(each, self.path, self.started.get(each.ask.number)) for each in self.answers)
         places = tuple((each.ask.place, each.ask.ordinal) for each in self.answers)

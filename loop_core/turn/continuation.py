@@ -302,9 +302,9 @@ class SeamDecision(StrEnum):
     OVERLAP = "overlap"
     """A repetition too long to be chance was cut."""
     RESTART = "restart"
-    """The answer was begun anew, or fetched again."""
+    """The answer began again, or was fetched again."""
     UNVERIFIED = "unverified"
-    """The words that were to be quoted did not come, or a prefill was not gone on from: joined as sent, and nothing
+    """The words that were to be quoted did not come, or a prefill was not continued: joined as sent, and nothing
     shows that it fits."""
     LEFT_OUT = "left_out"
     """It did not begin with the words that were to be quoted; of it and what came when they were asked for once more,

@@ -185,7 +185,7 @@ def _prefill(text: str, segment: Segment) -> _Cut:
     if not segment.stripped:
         if text[-1:].isalnum() and segment.text[:1].isupper() and (like := find_opening(segment.text)) is not None:
             # In the middle of a word nobody begins so who goes on from there: the server began a new message.
-            why = f"the prefill was not gone on from; it begins like a {like.kind.value}"
+            why = f"the prefill was not continued; it begins like a {like.kind.value}"
             return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
         return _Cut(SeamDecision.AS_SENT, len(text), 0, "prefill, joined byte for byte")
     half = "\ud800" <= segment.stripped[-1] <= "\udbff"  # of a character that was cut in two
@@ -213,7 +213,7 @@ def _polled(text: str, following: str) -> _Cut:
 
 
 def _restart(text: str, following: str) -> _Cut | None:
-    """An answer that was begun anew; None if the two do not begin alike, or the text repeats itself so."""
+    """An answer that began again; None if the two do not begin alike, or the text repeats itself so."""
     alike = _alike(text, following)
     if alike < RESTART_CHARS or _repeats(text, alike):
         return None
