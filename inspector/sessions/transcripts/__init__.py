@@ -265,7 +265,7 @@ class TranscriptReader:
         return TranscriptLines(data, self.fields)
 
     def read_records(self, pieces: Iterable[tuple[int, bytes, bool]]) -> FileReading:
-        """Reads every answer among records that are no lines: elements of a list, rows of a database."""
+        """Reads every answer among records that are not lines: elements of a list, rows of a database."""
         return self.read_rows(TranscriptRows(pieces, self.fields, self.unit))
 
     def read_rows(self, lines: TranscriptRows) -> FileReading:
