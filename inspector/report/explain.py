@@ -79,7 +79,10 @@ def twin(view: View, turn: TurnFacts, read: ReadOptions) -> str:
 def _lines(
     view: View, only: Set[int] | None, read: ReadOptions | None, with_bytes: bool, everything: bool
 ) -> Iterator[str]:
+    files = _places_in_files(view)
     yield one_line(view.headline())
+    if (worst := view.worst) is not None and (file := files[view.number(worst) - 1]):
+        yield f"  file: {one_line(file)}"
     if len(view.turns) > 1:
         yield "turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts())
     cost = session_cost(view)
@@ -94,7 +97,6 @@ def _lines(
         findings.setdefault(noted.response, []).append(line)
     if only is not None:
         yield f"filter: {len(only)} of {len(view.responses)} responses match"
-    files = _places_in_files(view)
     for number, (turn, file) in enumerate(zip(view.turns, files, strict=True), start=1):
         indices = [index for index in turn.responses if only is None or index in only]
         if indices and (everything or not turn.verdict.clean):

@@ -247,7 +247,9 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
     Without `everything`, turns that need no attention are counted and not listed.
     """
     # No ages: the same files give the same report tomorrow.
-    verdict, *others = (column for column in columns(0) if column.name not in ("age", "message"))
+    # Numbered over all files, not in each as in the app: the heading names the option that takes the number.
+    verdict, *others = (column._replace(name="--turn") if column.name == "turn" else column
+                        for column in columns(0) if column.name not in ("age", "message"))
     listed = [rows[at] for at in sorted_rows(rows, verdict)]
     shown = [row for row in listed if everything or row.verdict is None or not row.verdict.clean]
     turns = [row for row in rows if row.verdict is not None]

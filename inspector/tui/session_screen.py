@@ -44,7 +44,7 @@ class Stepping(SessionPart):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "step(1)", "step", tooltip="The next step; held down, faster and faster", id="step.forward"),
-        Binding("backspace", "step(-1)", "back", tooltip="The step before", id="step.back"),
+        Binding("backspace", "step(-1)", "step back", tooltip="The step before", id="step.back"),
         Binding("}", "event(1)", "event", tooltip="The next cut, held call, limit or end in trouble", id="event.next"),
         Binding("{", "event(-1)", "Event before", show=False, id="event.previous",
                 tooltip="The cut, held call, limit or end in trouble before"),

@@ -233,6 +233,8 @@ def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_at
     assert lines[4] == "by verdict: 1 call held, 1 cut, completed"
     assert lines[5].startswith("by model: ")
     assert lines[1].split()[:2] == ["verdict", "file"]
+    assert "--turn" in lines[1].split(), "the number over all files, not that in the file"
+    assert lines[lines.index("") + 2] == f"  file: {SAMPLES[7]}, turn 1 of 1", "the file of the worst turn"
     assert "08-router-says-tool-calls.ses…" in lines[2]
     head = next(at for at, line in enumerate(lines) if line.startswith("turn 2 of 2 (t2): CALL HELD"))
     assert lines[head + 1] == f"  file: {SAMPLES[7]}, turn 1 of 1"
