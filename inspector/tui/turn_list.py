@@ -209,10 +209,17 @@ class TurnHeading(Panel):
             at += size + GAP
 
 
+NONE_PASSES = "no turn passes the filter: f changes it, an empty one shows all turns"
+
+
 class TurnAbout(Panel):
-    """The details of the current row."""
+    """The details of the current row, or what to do where a filter leaves none."""
 
     row: reactive[TurnRow | None] = reactive(None, init=False, repaint=False)
+
+    def __init__(self, turn_list: TurnList) -> None:
+        super().__init__(id="turns-about")
+        self._listed = turn_list
 
     def watch_row(self) -> None:
         """Shows another row."""
@@ -221,7 +228,8 @@ class TurnAbout(Panel):
     def make(self, width: int) -> Sequence[Line]:
         """The fields of the row, each in as many lines as it needs."""
         measure = paint_of(self.app).measure
-        lines = turn_table.about(self.row) if self.row is not None else ()
+        empty = [(Span(NONE_PASSES),)] if self._listed.filter is not None else []
+        lines = turn_table.about(self.row) if self.row is not None else empty
         return [row for line in lines for row in wrap_line(line, width, measure)]
 
 

@@ -27,6 +27,7 @@ from inspector.tui.lists import Choose, RowList
 from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted
 from inspector.tui.session_files import OpenSession
 from inspector.tui.turn_list import (
+    NONE_PASSES,
     SORTS,
     Section,
     TurnAbout,
@@ -122,7 +123,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         yield TurnCounts(id="turns-counts")
         yield TurnHeading(self.listed, self.sort_by)
         yield self.listed
-        yield TurnAbout(id="turns-about")
+        yield TurnAbout(self.listed)
         yield KeyBar(id="keys").data_bind(TurnsScreen.note)
 
     def on_mount(self) -> None:
@@ -234,7 +235,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
     def _opened(self) -> None:
         row = self.listed.selected
         if row is None:
-            self.note = "nothing is listed" if self.listed.filter is None else "no turn passes the filter: f changes it"
+            self.note = "nothing is listed" if self.listed.filter is None else NONE_PASSES
             return
         if row.verdict is None and row.why not in (PENDING, LARGE):
             self.note = f"not read: {row.why}"

@@ -333,6 +333,7 @@ async def test_a_filter_narrows_while_it_is_typed_and_escape_takes_it_back(folde
         assert "filter attention: 2 of 3 turns" in page(app)
         await pilot.press("f", *" stop:paused", "enter")
         assert words(listed) == []
+        assert "no turn passes the filter" in page(app)
         await pilot.press("enter")
         assert "no turn passes the filter" in app.screen.note
         await pilot.press("f", *["backspace"] * 40, *"complete", "escape")
