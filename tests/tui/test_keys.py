@@ -247,6 +247,16 @@ async def test_tab_goes_to_the_other_pane(app_on: AppOn) -> None:
         assert "[1Merged]" in page(pilot.app)
 
 
+async def test_the_line_beside_the_text_is_lit_while_the_text_has_the_focus(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(120, 35)) as pilot:
+        middle = pilot.app.screen.query_one("#middle")
+        list_focused = middle.styles.border_left
+        await pilot.press("tab")
+        assert middle.styles.border_left != list_focused
+        await pilot.press("tab")
+        assert middle.styles.border_left == list_focused
+
+
 async def test_enter_in_the_list_shows_the_step(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("8", "j", "enter")
