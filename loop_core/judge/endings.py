@@ -99,10 +99,15 @@ def _leaked(case: EndingCase) -> EndingSign | None:
     return EndingSign(said, None, FactQuote(case.leak_in, leak.start, leak.end))
 
 
+def _word(stop: StopReason) -> str:
+    """The provider's word; where only a recorder's was kept, what that is mapped to."""
+    return stop.raw or str(stop.normalized)
+
+
 def _no_call(case: EndingCase) -> EndingSign | None:
     if case.stop.normalized is not Stop.TOOL_CALL:
         return None
-    return EndingSign(f"the reason is {case.stop.raw!r}, but no call was sent", _word_at(case.stop))
+    return EndingSign(f"the reason is {_word(case.stop)!r}, but no call was sent", _word_at(case.stop))
 
 
 def _commentary(case: EndingCase) -> EndingSign | None:
@@ -115,13 +120,13 @@ def _commentary(case: EndingCase) -> EndingSign | None:
 def _reasoning(case: EndingCase) -> EndingSign | None:
     if case.visible or not any(type(part) is ReasoningPart for part in case.response.parts):
         return None
-    return EndingSign(f"all output is reasoning; nothing visible came before {case.stop.raw!r}", _word_at(case.stop))
+    return EndingSign(f"all output is reasoning; nothing visible came before {_word(case.stop)!r}", _word_at(case.stop))
 
 
 def _empty(case: EndingCase) -> EndingSign | None:
     if case.visible:
         return None
-    return EndingSign(f"nothing visible and no call came before {case.stop.raw!r}", _word_at(case.stop))
+    return EndingSign(f"nothing visible and no call came before {_word(case.stop)!r}", _word_at(case.stop))
 
 
 ENDINGS: tuple[EndingRow, ...] = (

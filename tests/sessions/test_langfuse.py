@@ -103,6 +103,62 @@ def test_calls_among_the_content_and_results_without_ids(tmp_path):
     assert stops(seen)[0] == "tool_call"
 
 
+FOUND = ("c1", "ls", '{"path": "."}')
+
+
+@pytest.mark.parametrize(("made", "call", "stop"), [
+    ([{"role": "assistant", "finish_reason": "tool_call", "parts": [
+        {"type": "text", "content": "I look."},
+        {"type": "tool_call", "id": "c1", "name": "ls", "arguments": {"path": "."}}]}], FOUND, "tool_call"),
+    ({"content": {"role": "model", "parts": [{"text": "I look."}, {"function_call": {"name": "ls", "args": {
+        "path": "."}}}]}, "finish_reason": "STOP"}, (None, *FOUND[1:]), "end_turn"),
+    ({"object": "response", "status": "completed", "output": [
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "ls", "arguments": '{"path": "."}'}]},
+     FOUND, "tool_call"),
+    ({"role": "assistant", "content": "I look.", "response_metadata": {"finish_reason": "tool_calls"},
+      "additional_kwargs": {"tool_calls": [{"id": "c1", "type": "function", "function": {
+          "name": "ls", "arguments": '{"path": "."}'}}]}}, FOUND, "tool_call"),
+    ([{"role": "assistant", "content": "I look."},
+      {"toolCallId": "c1", "toolName": "ls", "input": '{"path": "."}', "finish_reason": "tool-calls"}], FOUND, None),
+])
+def test_the_shapes_in_which_instrumentations_dump_an_answer(tmp_path, made, call, stop):
+    (facts,) = shown(trace(generation("a", 1, {"prompt": "go"}, json.dumps(made))), tmp_path).responses
+    response = facts.exchange.response
+    assert response.text == "I look."
+    assert [(each.id, each.name, each.arguments) for each in response.tool_calls] == [call]
+    assert facts.exchange.request.messages[0].text == "go"
+    if stop is not None:
+        assert response.stop_reason.normalized == stop
+
+
+@pytest.mark.parametrize("result", [
+    {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "a.md"}]},
+    {"role": "user", "parts": [{"function_response": {"name": "ls", "response": "a.md"}}]},
+    {"type": "function_call_output", "call_id": "c1", "output": "a.md"},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "a.md"}]},
+])
+def test_the_shapes_in_which_instrumentations_dump_a_result(tmp_path, result):
+    asks = [user("list")]
+    call = [{"role": "assistant", "tool_calls": [CALL]}]
+    seen = shown(trace(generation("a", 1, asks, call), generation("b", 2, [*asks, *call, result], "Done.")), tmp_path)
+    (part,) = seen.responses[1].exchange.request.messages[0].results
+    assert (part.call_id, part.text) == ("c1", "a.md")
+
+
+def test_an_answer_whose_content_was_not_exported_is_not_empty(tmp_path):
+    seen = shown(trace(generation("a", 1, "hi", None, metadata={"attributes": {
+        "gen_ai.response.finish_reasons": ["stop"]}})), tmp_path)
+    assert words(seen) == ["END NOT RECORDED"]
+
+
+def test_an_empty_answer_is_told_by_its_mapped_word_where_only_a_recorders_was_kept(tmp_path):
+    empty = {"role": "assistant", "content": "", "finish_reason": "stop"}
+    seen = shown(trace(generation("a", 1, "hi", empty)), tmp_path)
+    assert words(seen) == ["EMPTY ANSWER"]
+    assert "nothing visible and no call came before 'end_turn'" in [noted.finding.message for noted in seen.findings]
+
+
 def test_a_failure(tmp_path):
     seen = shown(trace(generation("a", 1, "hi", None, level="ERROR", statusMessage="Rate limit reached")), tmp_path)
     assert words(seen) == ["ERROR"]

@@ -90,12 +90,24 @@ def test_a_span_is_an_answer_and_the_input_of_the_next_holds_the_results(tmp_pat
 @pytest.mark.parametrize(("word", "stop"), [
     ("length", "max_tokens"), ("max_tokens", "max_tokens"), ("MAX_TOKENS", "max_tokens"), ("STOP", "end_turn"),
     ("end_turn", "end_turn"), ("tool_call", "tool_call"), ("tool_use", "tool_call"), ("error", "error"),
-    ("content_filter", "safety_blocked"), ("hologram", "unknown"),
+    ("content_filter", "safety_blocked"), ("tool-calls", "tool_call"), ("content-filter", "safety_blocked"),
+    ("hologram", "unknown"),
 ])
 def test_the_words_of_every_api_and_of_the_conventions(word, stop, tmp_path):
     calls = [CALL] if stop == "tool_call" else []
     seen = shown(traces(span(1, chat([said(text("hi"), *calls)], [GO], word))), tmp_path)
     assert stops(seen) == [stop]
+
+
+def test_the_names_of_the_ai_sdk(tmp_path):
+    answer = {"gen_ai.system": "openai.chat", "gen_ai.request.model": "m", "ai.response.finishReason": "tool-calls",
+              "ai.prompt.messages": json.dumps([{"role": "user", "content": [{"type": "text", "text": "go"}]}]),
+              "ai.response.text": "I look.", "ai.response.toolCalls": json.dumps(
+                  [{"toolCallId": "c1", "toolName": "ls", "input": '{"path": "."}'}])}
+    seen = shown(traces(span(1, answer)), tmp_path)
+    response = seen.responses[0].exchange.response
+    assert (stops(seen), response.text, seen.turns[0].run.record.user_text) == (["tool_call"], "I look.", "go")
+    assert [(call.id, call.name, call.arguments) for call in response.tool_calls] == [("c1", "ls", '{"path": "."}')]
 
 
 @pytest.mark.parametrize(("fact", "name"), [(fact, name) for fact, names in FACTS.items() for name in names])

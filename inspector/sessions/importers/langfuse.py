@@ -11,27 +11,25 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from inspector.sessions.importers.inspect_ai import take_provider_word
+from inspector.sessions.importers.otlp import row_of, take_output
 from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.span_names import message_of, word_of
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, content_text
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, list_pieces, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.reasons import RECORDER, provider_reason, recorder_reason
+from inspector.sessions.transcripts.reasons import RECORDER, missing_content_reason, recorder_reason
 from loop_core.values import (
-    ArgsForm,
     At,
     Evidence,
-    ReasoningPart,
     Stop,
     StopReason,
     TextPart,
-    ToolCall,
-    ToolResultPart,
     Usage,
 )
-from loop_core.wire import wire
 from loop_core.wire.failures import classify
 
 CAPS = ("max_tokens", "maxTokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
@@ -158,22 +156,20 @@ class _Trace(ChatReader):
     def _input(self, line: TranscriptLine, value: Any, place: TreePlace) -> TreePlace:
         """What was said before an answer, and no earlier one was asked with."""
         asked = object_of(value)
-        listed = value if isinstance(value, list) else asked.get("messages", asked.get("contents"))
+        listed = value if isinstance(value, list) else asked.get("messages", asked.get("contents", asked.get("prompt")))
         if not isinstance(listed, list):
             text = listed if isinstance(listed, str) else value if isinstance(value, str) else _dumped(value)
             return self.say(line, place, text, own=place.answer is not None) if text else place
         new = listed[self.seen :] if len(listed) >= self.seen else listed
         self.seen = len(listed)
-        for message in objects_of(new):
-            role = message.get("role")
-            text = words_of(message)
-            if role == "tool" and calls_of(message, At()):
+        for message in map(message_of, objects_of(new)):
+            if message.role == "tool" and message.calls:
                 continue  # some write the call itself under this role
-            if role == "tool":
-                key = known_text(message.get("tool_call_id")) or _waiting(place)
-                place = self.say(line, place, "", (ToolResultPart(key, known_text(message.get("name")), text),))
-            elif role == "user":
-                place = self.say(line, place, text)
+            for part in message.results:
+                key = part.call_id or _waiting(place)
+                place = self.say(line, place, "", (part._replace(call_id=key),))
+            if message.role == "user" and message.text:
+                place = self.say(line, place, message.text, own=bool(message.results))
         return place
 
     def _output(self, answer: TranscriptAnswer, shown_value: Any, value: dict[str, Any], at: At) -> None:
@@ -182,37 +178,28 @@ class _Trace(ChatReader):
         body = object_of(found[0] if found else shown_value)
         choice = next(iter(objects_of(body.get("choices"))), {})
         candidate = next(iter(objects_of(body.get("candidates"))), {})
+        items = objects_of(body.get("output"))
         if isinstance(shown_value, str):
             answer.parts.append(TextPart(shown_value))
-        for message in found or [object_of(choice.get("message")) or object_of(candidate.get("content")) or body]:
-            text = words_of(message)
-            thought = known_text(message.get("reasoning_content")) or known_text(message.get("reasoning"))
-            answer.parts += [ReasoningPart(thought)] if thought else []
-            answer.parts += [TextPart(text)] if text else []
-            answer.parts += calls_of(message, at)
+        for message in found or items or [
+                object_of(choice.get("message")) or object_of(candidate.get("content")) or body]:
+            take_output(answer, message_of(message), at)
         answer.word_at = at
-        for word, api in (
-            (choice.get("finish_reason"), "openai_chat"), (body.get("stop_reason"), "anthropic_messages"),
-            (candidate.get("finish_reason", candidate.get("finishReason")), "gemini_generate"),
-        ):
-            if isinstance(word, str) and word:
-                answer.api, answer.word = api, word
-                answer.stop = provider_reason(word, at, wire(api).stop_reasons, api)
-                return
-        self._attributes(answer, body, value, at)
+        if not (choice or candidate or items or "stop_reason" in body) or not take_provider_word(answer, body, at):
+            self._attributes(answer, body, value, at)
 
     def _attributes(self, answer: TranscriptAnswer, body: dict[str, Any], value: dict[str, Any], at: At) -> None:
         """The word of an instrumentation, beside the answer or among the attributes of its span."""
         attributes = object_of(object_of(parse_nested(value.get("metadata"))).get("attributes"))
-        listed = attributes.get("gen_ai.response.finish_reasons")
-        listed = parse_nested(listed)
-        word = body.get("finish_reason") or (listed[0] if isinstance(listed, list) and listed else listed) or \
-            attributes.get("llm.finish_reason")
-        if isinstance(word, str) and word:
+        dumped = known_text(object_of(body.get("response_metadata")).get("finish_reason"))
+        word = known_text(body.get("finish_reason")) or dumped or word_of(attributes)
+        if word is not None:
             answer.word = word
-            row = wire("openai_chat").stop_reasons.get(word)
-            answer.stop = recorder_reason(Stop.UNKNOWN, None, at, word, "unknown_word") if row is None else \
-                recorder_reason(row.stop, row.detail, at, word, "langfuse.finish_reasons")
+            row = row_of(word)
+            rule = "unknown_word" if row.stop is Stop.UNKNOWN else "langfuse.finish_reasons"
+            answer.stop = recorder_reason(row.stop, row.detail, at, word, rule)
+            if value.get("output") in (None, "") and row.stop in (Stop.END_TURN, Stop.TOOL_CALL):
+                answer.stop = missing_content_reason(answer.stop)
 
     def _failure(self, answer: TranscriptAnswer, text: str, at: At) -> None:
         answer.error = error_in_text(text, None, None)
@@ -236,33 +223,6 @@ def _waiting(place: TreePlace) -> str | None:
 
 def _dumped(value: Any) -> str:
     return "" if value in (None, {}, []) else json.dumps(value, ensure_ascii=False)
-
-
-def words_of(message: dict[str, Any]) -> str:
-    """The visible text of a message: OpenAI's, Anthropic's blocks, or Gemini's parts."""
-    content = message.get("content", message.get("parts", message.get("text")))
-    if isinstance(content, str):
-        return content
-    blocks = [block for block in objects_of(content) if isinstance(block.get("text"), str)]
-    return content_text(blocks)
-
-
-def calls_of(message: dict[str, Any], at: At) -> list[ToolCall]:
-    """The calls of a message: OpenAI's, Anthropic's blocks, Gemini's parts, or functions among the content."""
-    made = []
-    content = objects_of(message.get("content", message.get("parts")))
-    for call in (*objects_of(message.get("tool_calls")), *content):
-        function = object_of(call.get("function") or call.get("functionCall") or call.get("function_call"))
-        if call.get("type") == "tool_use":
-            function = {"name": call.get("name"), "arguments": call.get("input")}
-        if not function:
-            continue
-        given = function.get("arguments", function.get("args"))
-        form = ArgsForm.STRING if isinstance(given, str) else ArgsForm.OBJECT
-        arguments = given if isinstance(given, str) else None if given is None else _dumped(given) or "{}"
-        made.append(ToolCall(known_text(call.get("id")), known_text(function.get("name")) or "", arguments, True,
-                             form=form, at=at))
-    return made
 
 
 def usage_of(value: dict[str, Any]) -> Usage | None:

@@ -55,8 +55,10 @@ from loop_core.wire.openai_chat.table import STOP_REASONS as CHAT_WORDS
 OWN_WORDS = {
     "tool_call": StopRow(Stop.TOOL_CALL, None, "semantic conventions 0.66b2, gen_ai.output.messages"),
     "error": StopRow(Stop.ERROR, None, "semantic conventions 0.66b2, gen_ai.output.messages"),
+    "tool-calls": StopRow(Stop.TOOL_CALL, None, "AI SDK 5, FinishReason"),
+    "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK 5, FinishReason"),
 }
-"""Words that only the conventions have."""
+"""Words that only the conventions and the AI SDK have."""
 RESOURCES = ("resourceSpans", "resource_spans")
 SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 NAMES = (b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b"service.name")

@@ -1,7 +1,8 @@
 """The span attributes that describe an answer: the GenAI conventions of all versions, and OpenInference.
 
 The same facts stand under the names of the OpenTelemetry conventions (`gen_ai.…`, the older ones included), of
-OpenLLMetry (`gen_ai.prompt.N.…`), and of OpenInference (`llm.…`, flattened). Messages are brought into one shape.
+OpenLLMetry (`gen_ai.prompt.N.…`), of OpenInference (`llm.…`, flattened), and of the AI SDK (`ai.…`). Messages are
+brought into one shape.
 Sources: opentelemetry-semantic-conventions 0.66b2, openinference-semantic-conventions 0.1.42, OpenLLMetry.
 """
 
@@ -30,7 +31,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "reasoning": ("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens",
                   "llm.token_count.completion_details.reasoning"),
     "word": ("gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason",
-             "llm.response.finish_reason", "llm.response.stop_reason", "stop_reason"),
+             "llm.response.finish_reason", "llm.response.stop_reason", "ai.response.finishReason", "stop_reason"),
     "conversation": ("gen_ai.conversation.id", "session.id", "gen_ai.session.id"),
     "agent": ("gen_ai.agent.name", "graph.node.id", "agent.name"),
     "call": ("gen_ai.tool.call.id", "tool_call.id", "tool.id"),
@@ -42,7 +43,7 @@ ANSWERING = frozenset({"chat", "text_completion", "generate_content", "completio
 SYSTEMS = frozenset({"gen_ai.provider.name", "gen_ai.system"})
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "num_predict")
 """Names of the cap within `llm.invocation_parameters`."""
-INPUTS = ("gen_ai.input.messages", "gen_ai.prompt", "gen_ai.content.prompt")
+INPUTS = ("gen_ai.input.messages", "gen_ai.prompt", "gen_ai.content.prompt", "ai.prompt.messages")
 OUTPUTS = ("gen_ai.output.messages", "gen_ai.completion", "gen_ai.content.completion")
 """Attributes that hold messages as JSON, or as values."""
 FLAT_INPUTS = ("llm.input_messages", "gen_ai.prompt")
@@ -131,6 +132,9 @@ def inputs_of(attributes: Attributes) -> list[SpanMessage]:
 def outputs_of(attributes: Attributes) -> list[SpanMessage]:
     """The recorded output messages; empty if there are none."""
     found = list(_messages(attributes, OUTPUTS, FLAT_OUTPUTS))
+    text, calls = (attributes.get(f"ai.response.{name}") for name in ("text", "toolCalls"))
+    if not found and (text or calls):  # the AI SDK's own names
+        return [message_of({"role": "assistant", "content": text, "tool_calls": calls})]
     said = known_text(attributes.get("output.value")) if not found else None
     return [SpanMessage("assistant", said)] if said else found
 
@@ -179,20 +183,32 @@ def message_of(value: Any) -> SpanMessage:
     held = value["message"] if isinstance(value.get("message"), dict) else value
     word = known_text(value.get("finish_reason")) or known_text(held.get("finish_reason"))
     texts: list[str] = []
-    thoughts: list[str] = []
-    calls = [_call(each) for each in _several(held.get("tool_calls"))]
+    thoughts = [said for name in ("reasoning_content", "reasoning") if (said := known_text(held.get(name)))][:1]
+    listed = held.get("tool_calls") or object_of(held.get("additional_kwargs")).get("tool_calls")
+    calls = [_call(each) for each in (held, *_several(listed))
+             if each is not held or held.get("type") == "function_call" or "toolName" in held]
     results: list[ToolResultPart] = []
+    if held.get("type") == "function_call_output":
+        results.append(ToolResultPart(known_text(held.get("call_id")), None, _text(held.get("output", ""))))
     parts = _several(held.get("parts")) or _several(held.get("contents"))
     content = load_json(held.get("content"))
-    if not parts and isinstance(content, list):
+    if not parts and isinstance(content, dict):  # a message of Gemini's within its own answer, or one part
+        parts = _several(content["parts"]) if "parts" in content else [content]
+    elif not parts and isinstance(content, list):
         parts = [each for each in content if isinstance(each, dict)]
+        texts += [each for each in content if isinstance(each, str)]
     elif not parts and content is not None:
         texts.append(held["content"] if isinstance(held["content"], str) else json.dumps(content))
     for each in parts:
         part = object_of(each.get("message_content")) or each
         kind, said = part.get("type"), known_text(part.get("content")) or known_text(part.get("text"))
-        if kind in ("tool_call", "tool_use", "function_call"):
-            calls.append(_call(part))
+        function = object_of(part.get("functionCall") or part.get("function_call"))
+        answered = object_of(part.get("functionResponse") or part.get("function_response"))
+        if kind in ("tool_call", "tool_use", "function_call", "function") or function:
+            calls.append(_call({**part, "function": function} if function else part))
+        elif answered:
+            results.append(ToolResultPart(known_text(answered.get("id")), known_text(answered.get("name")),
+                                          _text(answered.get("response", ""))))
         elif kind in ("tool_call_response", "tool_result", "tool_response"):
             given = next((part[name] for name in ("response", "result", "content") if part.get(name) is not None), "")
             key = known_text(part.get("id")) or known_text(part.get("tool_use_id"))
@@ -204,15 +220,17 @@ def message_of(value: Any) -> SpanMessage:
     role, text = str(held.get("role") or value.get("role") or ""), "\n".join(texts)
     if role == "tool" and not results:
         key = known_text(held.get("tool_call_id")) or known_text(held.get("id"))
-        results, text = [ToolResultPart(key, None, text)], ""
+        results, text = [ToolResultPart(key, known_text(held.get("name")), text)], ""
     return SpanMessage(role, text, "\n".join(thoughts), tuple(calls), tuple(results), word)
 
 
 def _call(value: dict[str, Any]) -> tuple[str | None, str, Any]:
     held = object_of(value.get("tool_call")) or value
     function = object_of(held.get("function")) or held
-    given = next((function[name] for name in ("arguments", "arguments_json", "input") if name in function), None)
-    return known_text(held.get("id")), known_text(function.get("name")) or "", given
+    names = ("arguments", "arguments_json", "input", "args")
+    given = next((function[name] for name in names if name in function), None)
+    key = next((key for name in ("call_id", "id", "toolCallId") if (key := known_text(held.get(name)))), None)
+    return key, known_text(function.get("name")) or known_text(function.get("toolName")) or "", given
 
 
 def _text(value: Any) -> str:
