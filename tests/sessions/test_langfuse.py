@@ -132,6 +132,18 @@ def test_the_shapes_in_which_instrumentations_dump_an_answer(tmp_path, made, cal
         assert response.stop_reason.normalized == stop
 
 
+@pytest.mark.parametrize(("dump", "pointer"), [
+    (lambda answer: answer, "/output/choices/0/finish_reason"),
+    (lambda answer: [answer], "/output/0/choices/0/finish_reason"),
+    (json.dumps, "/output"),
+])
+def test_the_place_of_the_providers_word(tmp_path, dump, pointer):
+    answer = {"choices": [{"message": {"role": "assistant", "content": "Yes."}, "finish_reason": "length"}]}
+    (facts,) = shown(trace(generation("a", 1, "hi", dump(answer))), tmp_path).responses
+    assert facts.judgement.stop.normalized == "max_tokens"
+    assert facts.evidence[0].at.pointer == pointer
+
+
 @pytest.mark.parametrize("result", [
     {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "a.md"}]},
     {"role": "user", "parts": [{"function_response": {"name": "ls", "response": "a.md"}}]},

@@ -185,8 +185,13 @@ class _Trace(ChatReader):
                 object_of(choice.get("message")) or object_of(candidate.get("content")) or body]:
             take_output(answer, message_of(message), at)
         answer.word_at = at
-        if not (choice or candidate or items or "stop_reason" in body) or not take_provider_word(answer, body, at):
+        path = ("output", 0) if found else ("output",)
+        dumped = choice or candidate or items or "stop_reason" in body
+        if not dumped or not take_provider_word(answer, body, at, *path):
             self._attributes(answer, body, value, at)
+        elif isinstance(value.get("output"), str):  # no pointer leads into JSON that is the text of a member
+            evidence = tuple(each._replace(at=at) for each in answer.stop.evidence) if answer.stop else ()
+            answer.word_at, answer.stop = at, answer.stop and answer.stop._replace(evidence=evidence)
 
     def _attributes(self, answer: TranscriptAnswer, body: dict[str, Any], value: dict[str, Any], at: At) -> None:
         """The word of an instrumentation, beside the answer or among the attributes of its span."""
