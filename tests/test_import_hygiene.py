@@ -184,7 +184,7 @@ NAMES_A_FORMAT: dict[str, str] = {
     "inspector/check/finders.py": "the caps that libraries set by default in one API",
     **{f"inspector/sessions/{name}.py": LOG for name in (
         "transcripts/dialogue", "importers/inspect_ai", "importers/codex", "importers/crush", "importers/roo",
-        "importers/kimi", "importers/amp", "importers/pi", "importers/litellm", "importers/langfuse",
+        "importers/kimi", "importers/amp", "importers/pi", "importers/litellm",
         "importers/opencode", "transcripts/ending_rules", "transcripts/chat_messages", "importers/qwen",
         "importers/claude_code", "importers/gemini_cli", "importers/har", "importers/otlp", "importers/atif")},
 }

@@ -59,7 +59,9 @@ UNREADABLE = 2
 TOLD = 20
 """Files that could not be read of which each is named when the program ends."""
 PLAIN = """
-.-plain #steps { border-right: ascii $border; }
+.-plain #middle { border-left: ascii $border; }
+.-plain #middle:focus-within { border-left: ascii $primary; }
+.-plain SessionScreen.-narrow #middle, .-plain SessionScreen.-zoom-text #middle { border-left: none; }
 .-plain #machine, .-plain #spent { border-left: ascii $border; }
 .-plain #about, .-plain #turns-about, .-plain #detail { border-top: ascii $border; }
 .-plain #form, .-plain #help { border: ascii $primary; }

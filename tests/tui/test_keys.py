@@ -257,6 +257,16 @@ async def test_the_line_beside_the_text_is_lit_while_the_text_has_the_focus(app_
         assert middle.styles.border_left == list_focused
 
 
+@pytest.mark.parametrize("plain", [False, True])
+async def test_a_pane_alone_has_no_line_beside_it(app_on: AppOn, plain: bool) -> None:
+    async with app_on(plain=plain).run_test(size=ONE_PANE) as pilot:
+        assert not pilot.app.screen.query_one("#middle").styles.border_left[0]
+    async with app_on(plain=plain).run_test(size=(120, 35)) as pilot:
+        await pilot.press("tab", "z")
+        assert pilot.app.screen.has_class("-zoom-text")
+        assert not pilot.app.screen.query_one("#middle").styles.border_left[0]
+
+
 async def test_enter_in_the_list_shows_the_step(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("8", "j", "enter")
