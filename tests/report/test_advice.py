@@ -373,7 +373,7 @@ def test_of_a_transcript_nobody_knows_what_was_asked() -> None:
     for turn in found.turns:
         if turn.verdict.advice is not None:
             assert not turn.verdict.advice.live
-            assert "asking live" not in turn.verdict.advice.text
+            assert "live run" not in turn.verdict.advice.text
 
 
 # -- the command ------------------------------------------------------------------------------------------------------

@@ -207,7 +207,7 @@ def test_each_name_of_a_wire_format_is_known(tmp_path):
     ]:
         seen = shown(pi(pi_user("hi"), pi_said(text("Hello."), api=name)), tmp_path)
         assert seen.responses[0].exchange.api == api
-        assert "do not say their API" not in notices(seen)
+        assert "do not name their API" not in notices(seen)
 
 
 def test_an_answer_that_does_not_say_its_api_is_taken_for_one_and_told(tmp_path):
