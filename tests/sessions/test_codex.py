@@ -170,7 +170,12 @@ def test_a_turn_that_was_aborted_before_an_answer_is_counted(tmp_path):
     seen = shown(rollout(user("one"), said("Done."), event("task_complete", last_agent_message="Done."),
                          user("two"), event("turn_aborted", turn_id="t2", reason="interrupted")), tmp_path)
     assert words(seen) == ["END INFERRED"]
-    assert any("stop a request of the user of which nothing came: 1" in notice for notice in seen.inputs[0].notices)
+    assert any("stop a request of the user before any answer: 1" in notice for notice in seen.inputs[0].notices)
+
+
+def test_a_turn_that_was_aborted_after_its_answer_is_no_request_without_one(tmp_path):
+    seen = shown(rollout(user("one"), said("Do"), event("turn_aborted", turn_id="t1", reason="interrupted")), tmp_path)
+    assert not any("stop a request" in notice for notice in seen.inputs[0].notices)
 
 
 @pytest.mark.parametrize("row", [

@@ -185,8 +185,8 @@ class _Session(TranscriptReader):
             self.agents.add(value["agentId"])
             self.session = str(value.get("sessionId") or "")
         for row in (each._replace(unit=self.unit) for each in rows):
-            if row.mark == "interrupted" and any(each.typed for each in where.rows()):
-                self.remarks["stop a request of the user before any answer"] += 1
+            if row.mark == "interrupted":
+                self.count_stopped(where)
             where = where.after(row)
         return where
 

@@ -240,7 +240,7 @@ class _Rollout(TranscriptReader):
             return self._complete(line, payload, place)
         if kind == "turn_aborted":
             place, self.open = self._overdue(place), None
-            self.remarks["stop a request of the user of which nothing came"] += any(row.typed for row in place.rows())
+            self.count_stopped(place)
             reason = payload.get("reason")
             said = f"the turn was aborted ({reason})" if isinstance(reason, str) else "the turn was aborted"
             return place.after(InterimRow(line.number, said, mark=ENDED.get(str(reason), "ended")))

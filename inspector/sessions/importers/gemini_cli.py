@@ -203,8 +203,7 @@ class _Chat(ChatReader):
                 self.told = (line, told)
             return place
         if told == CANCELLED:
-            if any(row.typed for row in place.rows()):
-                self.remarks["stop a request of the user before any answer"] += 1
+            self.count_stopped(place)
             return self.say(line, place, "", mark="interrupted")
         if told.startswith(FAILED):
             failed = self.answer(line, place)

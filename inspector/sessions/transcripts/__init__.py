@@ -312,6 +312,11 @@ class TranscriptReader:
         several = self.row_word[1]
         reading.notices += [f"{several} that {what}: {count:,}" for what, count in self.remarks.items()]
 
+    def count_stopped(self, place: TreePlace) -> None:
+        """Counts a request of the user that was stopped before any answer came; `place`: the rows before the stop."""
+        if any(row.typed for row in place.rows()):
+            self.remarks["stop a request of the user before any answer"] += 1
+
     # -- what a format says ------------------------------------------------------------------------------------------
 
     def above(self, value: dict[str, Any]) -> TreePlace:
