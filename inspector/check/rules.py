@@ -245,7 +245,7 @@ def rule_named(name: str) -> CheckRule:
 
     near = get_close_matches(name, RULES, 1)
     raise CallerError(f"{name!r} is not a rule{f'; did you mean {near[0]}?' if near else ''}: "
-                          "`inspector rule` lists them")
+                      "`inspector rule` lists them")
 
 
 def selected_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequence[str]:

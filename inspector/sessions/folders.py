@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from inspector.config import files
-from inspector.config.files import bounds_of
 from inspector.sessions import intake
 from inspector.sessions.importers import HEAD, IMPORTERS, choose
 from inspector.sessions.native import MARK
@@ -100,7 +99,7 @@ class Transcript(NamedTuple):
 
 def transcripts(environment: Mapping[str, str], most: int = NEWEST) -> list[Transcript]:
     """The newest transcripts of all agents; `environment` says where home is."""
-    within = bounds_of(environment)
+    within = files.bounds_of(environment)
     found = {each.path: each for each in _all(environment) if within.holds(each.path)}  # two rows may name one place
     plain = (each for path, each in found.items() if path.removesuffix(".zst") == path or path[:-4] not in found)
     return nlargest(most, plain)

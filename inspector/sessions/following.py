@@ -349,7 +349,7 @@ class RecordGrowth:
         """Of each record."""
 
     def read(self, reader: TranscriptReader, rows: TranscriptRows) -> FileReading:
-        """Reads every answer in the records of a file, as `TranscriptReader.read_rows` does."""
+        """Reads every answer in records that are not lines, for `TranscriptReader.read_records`."""
         pieces = rows.pieces()
         begun, hashes = _begun(reader), [*map(hash, pieces)]
         growth, self._growth = self._growth, None  # what fails half way cannot be read on

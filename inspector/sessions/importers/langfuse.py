@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions.importers.inspect_ai import take_provider_word
-from inspector.sessions.importers.otlp import row_of, take_output
+from inspector.sessions.importers.otlp import row_of, take_output, take_word
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.importers.span_names import message_of, word_of
 from inspector.sessions.recording import FileReading, Options, SessionAbout
@@ -21,7 +21,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, list_pieces, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.reasons import RECORDER, missing_content_reason, recorder_reason
+from inspector.sessions.transcripts.reasons import RECORDER
 from loop_core.values import (
     At,
     Evidence,
@@ -199,12 +199,8 @@ class _Trace(ChatReader):
         dumped = known_text(object_of(body.get("response_metadata")).get("finish_reason"))
         word = known_text(body.get("finish_reason")) or dumped or word_of(attributes)
         if word is not None:
-            answer.word = word
-            row = row_of(word)
-            rule = "unknown_word" if row.stop is Stop.UNKNOWN else "langfuse.finish_reasons"
-            answer.stop = recorder_reason(row.stop, row.detail, at, word, rule)
-            if value.get("output") in (None, "") and row.stop in (Stop.END_TURN, Stop.TOOL_CALL):
-                answer.stop = missing_content_reason(answer.stop)
+            rule = "unknown_word" if row_of(word).stop is Stop.UNKNOWN else "langfuse.finish_reasons"
+            take_word(answer, word, at, rule, empty=value.get("output") in (None, ""))
 
     def _failure(self, answer: TranscriptAnswer, text: str, at: At) -> None:
         answer.error = error_in_text(text, None, None)

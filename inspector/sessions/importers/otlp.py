@@ -305,11 +305,7 @@ class _Traces(ChatReader):
         failed = status.get("code") in (2, "2", "STATUS_CODE_ERROR", "ERROR")
         answer.word_at = at
         if word is not None:
-            answer.word = word
-            row = row_of(word)
-            answer.stop = recorder_reason(row.stop, row.detail, at, word, "otlp.finish_reasons")
-            if not answer.parts and row.stop in (Stop.END_TURN, Stop.TOOL_CALL):  # contents are opt-in
-                answer.stop = missing_content_reason(answer.stop)
+            take_word(answer, word, at, "otlp.finish_reasons", empty=not answer.parts)  # contents are opt-in
         elif failed:
             kind = known_text(self.spans[line.number].attributes.get("error.type"))
             answer.error = error_in_text(known_text(status.get("message")) or kind or "", None, kind)
@@ -334,6 +330,15 @@ def row_of(word: str) -> StopRow:
             if spelling in table:
                 return table[spelling]
     return StopRow(Stop.UNKNOWN, None, "no table")
+
+
+def take_word(answer: TranscriptAnswer, word: str, at: At, rule: str, *, empty: bool) -> None:
+    """Stores the stop word that an instrumentation recorded. `empty`: the record has no content of the answer."""
+    row = row_of(word)
+    answer.word = word
+    answer.stop = recorder_reason(row.stop, row.detail, at, word, rule)
+    if empty and row.stop in (Stop.END_TURN, Stop.TOOL_CALL):
+        answer.stop = missing_content_reason(answer.stop)
 
 
 def take_output(answer: TranscriptAnswer, message: SpanMessage | None, at: At) -> None:

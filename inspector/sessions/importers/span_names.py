@@ -183,10 +183,11 @@ def message_of(value: Any) -> SpanMessage:
     held = value["message"] if isinstance(value.get("message"), dict) else value
     word = known_text(value.get("finish_reason")) or known_text(held.get("finish_reason"))
     texts: list[str] = []
-    thoughts = [said for name in ("reasoning_content", "reasoning") if (said := known_text(held.get(name)))][:1]
+    thought = known_text(held.get("reasoning_content")) or known_text(held.get("reasoning"))
+    thoughts = [thought] if thought else []
     listed = held.get("tool_calls") or object_of(held.get("additional_kwargs")).get("tool_calls")
-    calls = [_call(each) for each in (held, *_several(listed))
-             if each is not held or held.get("type") == "function_call" or "toolName" in held]
+    calls = [_call(held)] if held.get("type") == "function_call" or "toolName" in held else []
+    calls += [_call(each) for each in _several(listed)]
     results: list[ToolResultPart] = []
     if held.get("type") == "function_call_output":
         results.append(ToolResultPart(known_text(held.get("call_id")), None, _text(held.get("output", ""))))

@@ -266,12 +266,13 @@ class TranscriptReader:
 
     def read_records(self, pieces: Iterable[tuple[int, bytes, bool]]) -> FileReading:
         """Reads every answer among records that are not lines: elements of a list, rows of a database."""
-        return self.read_rows(TranscriptRows(pieces, self.fields, self.unit))
+        rows = TranscriptRows(pieces, self.fields, self.unit)
+        if self.options.growth is not None:
+            return self.options.growth(self, rows)
+        return self.read_rows(rows)
 
     def read_rows(self, lines: TranscriptRows) -> FileReading:
         """Reads every answer in the records of a file."""
-        if self.options.growth is not None and type(lines) is TranscriptRows:
-            return self.options.growth(self, lines)
         self.take_rows(lines)
         self.settle()
         for answer in self.answers:

@@ -22,7 +22,7 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.body import compact, object_text, pieces, read_object, to_bytes
+from loop_core.wire.body import compact, object_text, opaque_object, pieces, to_bytes
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions.table import API, CALL, FINISHED, INSIDE, NOTES, OUTPUT, THOUGHT
 
@@ -92,8 +92,7 @@ def _step(part: ResponsePart, notes: str | None = None) -> str:
 
 
 def _verbatim(part: OpaquePart) -> str:
-    if read_object(part.json) is None:
-        raise EncodeError(f"the opaque {part.type} is not a JSON object", api=API, what="opaque")
+    opaque_object(part, API)
     return part.json
 
 
