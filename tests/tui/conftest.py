@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Callable, Iterable
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import textual.app
 from textual import events
+from textual._compositor import Compositor
 from textual.app import App, active_app
 from textual.keys import _character_to_key
 from textual.widgets import Input
@@ -65,6 +67,23 @@ def draws(app: App[object]) -> bool:
     return waits
 
 
+draw_update = Compositor.render_update
+"""Draws for the terminal what changed since the last time, or everything."""
+
+
+@pytest.fixture(autouse=True)
+def _drawn_when_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The screen is drawn once behind each key, when the app is idle, and not at each refresh on the way there.
+
+    Without a terminal, too, Textual draws each refresh, and throws it away: a third of the time of these tests.
+    """
+
+    def draw_pictures_only(self: Compositor, full: bool = False, *rest: Any, **more: Any) -> Any:
+        return draw_update(self, full, *rest, **more) if full else None  # pictures are drawn with `full`
+
+    monkeypatch.setattr(Compositor, "render_update", draw_pictures_only)
+
+
 @pytest.fixture(autouse=True)
 def _idle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind each key, the app is waited for until it has nothing left to do, and no longer.
@@ -79,6 +98,8 @@ def _idle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
             await by_processor(*seconds)
         while loop._ready or draws(app):  # type: ignore[attr-defined]
             await asyncio.sleep(0)
+        if app.screen_stack:
+            draw_update(app.screen._compositor, screen_stack=app._background_screens)
 
     monkeypatch.setattr("textual.app.wait_for_idle", idle)
     monkeypatch.setattr("textual.pilot.wait_for_idle", idle)
