@@ -166,7 +166,7 @@ def time_phrases(exchange: Exchange) -> list[str]:
 # -- moments and lengths in nanoseconds ------------------------------------------------------------------------------
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_UNITS = ((1e11, 10**9), (1e14, 10**6), (1e17, 10**3), (float("inf"), 1))
+UNITS = ((1e11, 10**9), (1e14, 10**6), (1e17, 10**3), (float("inf"), 1))
 """Below this a number is of this many nanoseconds: seconds, then milliseconds, microseconds, nanoseconds."""
 
 
@@ -183,7 +183,7 @@ def moment(text: str | None) -> int | None:
             return None
         read = read if read.tzinfo else read.replace(tzinfo=UTC)
         return _whole((read - _EPOCH) // timedelta(microseconds=1) * 1_000)
-    scale = next((unit for most, unit in _UNITS if number < most), 0)
+    scale = next((unit for most, unit in UNITS if number < most), 0)
     return _whole(int(number * scale)) if number > 0 and scale else None
 
 

@@ -141,6 +141,6 @@ TESTS: Mapping[str, tuple[str, _Test]] = {
     "user": ("token", lambda name, quote, value, after: random_looking(value)),
     "parameter": ("", lambda name, quote, value, after: _parameter_value(name, value)),
 }
-"""Kind of `inspector.sessions.detection._CONTEXTS` -> what its mask says, and whether the value is a credential.
+"""Kind of `inspector.sessions.detection.CONTEXTS` -> what its mask says, and whether the value is a credential.
 
 A mask that says nothing takes the name that stands before the value."""

@@ -55,7 +55,7 @@ def _fixed(template: str) -> bool:
     return last.end() == len(template) and last[3] is None
 
 
-_OWN_SHAPES: tuple[tuple[str, str], ...] = (
+OWN_SHAPES: tuple[tuple[str, str], ...] = (
     ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,.-]|\\+[nr/])*?"
                     r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"),
     ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s]|\\+[nr/])*"),
@@ -82,7 +82,7 @@ VARIABLES: tuple[str, ...] = ("token", "key", "pat")
 random."""
 
 
-_CONTEXTS: tuple[tuple[str, str], ...] = (
+CONTEXTS: tuple[tuple[str, str], ...] = (
     ("cookie", rf"(?i){_BEFORE}((?:set[_-]?)?cookie){_BETWEEN}{_QUOTED}"),
     ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(\\*\")([^\"\\\r\n]+)"),
     ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(\\*')([^'\"\\\r\n]+)"),
@@ -125,14 +125,14 @@ def _compiled(pattern: str, captures: bool = True) -> Any:
 @cache
 def _shapes() -> tuple[Any, tuple[tuple[str, bool], ...]]:
     rows = [(form.name, pattern_of(form.template), _fixed(form.template)) for form in FORMS]
-    rows += [(name, pattern, False) for name, pattern in _OWN_SHAPES]
+    rows += [(name, pattern, False) for name, pattern in OWN_SHAPES]
     joined = "|".join(f"({pattern})" for _, pattern, _ in rows)
     return _compiled(f"{_BEFORE}(?:{joined})"), tuple((name, fixed) for name, _, fixed in rows)
 
 
 @cache
 def _context() -> tuple[Any, tuple[str, ...]]:
-    return _compiled("|".join(f"(?:{pattern})" for _, pattern in _CONTEXTS)), tuple(kind for kind, _ in _CONTEXTS)
+    return _compiled("|".join(f"(?:{pattern})" for _, pattern in CONTEXTS)), tuple(kind for kind, _ in CONTEXTS)
 
 
 @cache

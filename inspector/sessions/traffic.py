@@ -78,7 +78,7 @@ def number(value: Any) -> float | None:
     return float(value)
 
 
-_BEFORE = ("blocked", "dns", "connect", "send", "wait")
+BEFORE = ("blocked", "dns", "connect", "send", "wait")
 """The phases of a HAR entry before the first byte of the answer; `ssl` is within `connect`."""
 
 
@@ -86,7 +86,7 @@ def before_first_byte(timings: Any) -> float | None:
     """Milliseconds from the request to the first byte of the answer, by a HAR entry's timings; None if unknown."""
     if not isinstance(timings, dict) or (number(timings.get("wait")) or 0) <= 0:
         return None  # -1 is HAR's word for unknown, and an entry that was made afterwards has zeros
-    return sum(max(0.0, number(timings.get(phase)) or 0.0) for phase in _BEFORE)
+    return sum(max(0.0, number(timings.get(phase)) or 0.0) for phase in BEFORE)
 
 
 def utf8_error(data: bytes) -> str | None:

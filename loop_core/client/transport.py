@@ -201,7 +201,7 @@ class _Reading:
     def failed(self, why: httpx.HTTPError | httpx.InvalidURL | httpx.StreamError, url: str) -> None:
         """Ends the answer by what httpx raised. Its own words may hold a proxy's address: ours do not."""
         host = urlsplit(url).netloc.rpartition("@")[2]  # without the name and password that an address may hold
-        for kind, end, words in _FAILURES:
+        for kind, end, words in FAILURES:
             if isinstance(why, kind):
                 left = not isinstance(why, _NEVER_LEFT)
                 self.close(end, words.format(host=host, silence=self.timeouts.silence, why=str(why)), left)
@@ -210,7 +210,7 @@ class _Reading:
 
 
 # The particular first: a ConnectTimeout is a TimeoutException too, a ProxyError and a ConnectError are TransportErrors.
-_FAILURES: Sequence[tuple[type[Exception], TransportEnd, str]] = (
+FAILURES: Sequence[tuple[type[Exception], TransportEnd, str]] = (
     (httpx.ConnectTimeout, TransportEnd.TIMEOUT, "no connection to {host} in time"),
     (httpx.TimeoutException, TransportEnd.TIMEOUT, "{host} was silent for {silence:g} s"),
     (httpx.ProxyError, TransportEnd.RESET, "the proxy does not lead to {host}"),

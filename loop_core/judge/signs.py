@@ -78,14 +78,14 @@ class Leak(NamedTuple):
 
 def find_leak(text: str, tools: Collection[str] | None) -> Leak | None:
     """The first call that a text holds as markup, outside code; `tools` are the declared names, None if unknown."""
-    if not any(sign in text for sign in _SIGNS):
+    if not any(sign in text for sign in CALL_SIGNS):
         return None
     code = _code(text)
     found = [leak for leak in _all(text, tools) if not any(start <= leak.start < end for start, end in code)]
     return min(found, key=lambda leak: leak.start, default=None)
 
 
-_SIGNS = ("<", "[TOOL_CALLS]", "to=functions.")
+CALL_SIGNS = ("<", "[TOOL_CALLS]", "to=functions.")
 """One of these is in every mark: most texts hold none."""
 
 

@@ -216,13 +216,13 @@ def is_text_whole(turn: Turn) -> bool:
     middle is not whole.
     """
     segments = turn.answers[-1]
-    if len(segments) < 2 or segments[-1].method not in _GOING_ON:
+    if len(segments) < 2 or segments[-1].method not in GOING_ON:
         return False
     text = turn.joined_answer().text
     return bool(text.strip()) and stops_in_the_middle(text) is None
 
 
-_GOING_ON = frozenset({Method.PREFILL, Method.HINT})
+GOING_ON = frozenset({Method.PREFILL, Method.HINT})
 
 
 def misses_anchor(turn: Turn) -> bool:

@@ -18,7 +18,7 @@ from loop_core.turn.policy import Signal
 from loop_core.turn.state import ENDED, Effect, Finish, RequestPlace, Send, State, Turn
 from loop_core.values import Message, Role, TextPart
 
-_TERMINAL_SIGNALS: Mapping[str, Signal] = {
+TERMINAL_SIGNALS: Mapping[str, Signal] = {
     "retry_limit": Signal.RETRY_LIMIT,
     "budget_exhausted": Signal.BUDGET_EXHAUSTED,
     "no_progress": Signal.NO_PROGRESS,
@@ -44,7 +44,7 @@ def guard_signal(turn: Turn) -> Signal | None:
         return None  # a request is under way
     guard = _guard(place, turn)
     if guard is not None:
-        return _TERMINAL_SIGNALS[guard.terminal]
+        return TERMINAL_SIGNALS[guard.terminal]
     return Signal.RETRY_LIMIT if turn.state is State.CONTINUE_PENDING and not can_continue(turn) else None
 
 

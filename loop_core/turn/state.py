@@ -229,7 +229,7 @@ class Evaluation:
     """The word that the policy goes by."""
 
 
-_GOES_ON = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
+GOES_ON = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
 """Methods that leave the text so far out of the history."""
 
 
@@ -317,10 +317,10 @@ class Turn(NamedTuple):
     def tail(self) -> str:
         """The text that the history does not hold yet: the last segment, with the earlier ones that it continues."""
         segments = self.answers[-1]
-        if not segments or segments[-1].method not in _GOES_ON:
+        if not segments or segments[-1].method not in GOES_ON:
             return segments[-1].text if segments else ""
         first = len(segments) - 1
-        while first > 0 and segments[first].method in _GOES_ON:
+        while first > 0 and segments[first].method in GOES_ON:
             first -= 1
         return join(segments[max(first, 0) :], self.policy.seam).text
 

@@ -48,7 +48,7 @@ class Opinion(NamedTuple):
     why: str
 
 
-_RUNS: Mapping[Dispatch, str] = {
+RUNS: Mapping[Dispatch, str] = {
     Dispatch.READY: "whole, and authorised by its reason",
     Dispatch.COMPLETE: "its arguments parse",
     Dispatch.READABLE: "a forgiving parser reads some of it",
@@ -56,7 +56,7 @@ _RUNS: Mapping[Dispatch, str] = {
 }
 """What makes a loop run a call."""
 
-_HOLDS: Mapping[State, str] = {
+HOLDS: Mapping[State, str] = {
     State.EXECUTE_TOOLS: "runs its siblings without it",
     State.REPAIR_PENDING: "asks for it again",
     State.CONTINUE_PENDING: "leaves it out and has the text continued",
@@ -112,11 +112,11 @@ def _opinion(stance: Stance, verdict: Verdict) -> Opinion:
     if turn.terminal == "stuck":
         return Opinion(policy.name, Fate.STUCK, f"{_read(turn)}, which ends no call")
     if id(verdict.call) not in stance.runs:
-        return Opinion(policy.name, Fate.HOLD, f"{_read(turn)}; {_HOLDS[turn.state]}")
+        return Opinion(policy.name, Fate.HOLD, f"{_read(turn)}; {HOLDS[turn.state]}")
     if verdict.admission is Admission.REJECTED:
         return Opinion(policy.name, Fate.REFUSE, "its schema refuses it")
     dispatch = Dispatch.READY if verdict.admission is Admission.READY else policy.dispatch
-    return Opinion(policy.name, Fate.RUN, f"{_read(turn)}; {_RUNS[dispatch]}")
+    return Opinion(policy.name, Fate.RUN, f"{_read(turn)}; {RUNS[dispatch]}")
 
 
 def _read(turn: Turn) -> str:

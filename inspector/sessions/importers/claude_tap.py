@@ -31,7 +31,7 @@ WHOLE = ("instructions", "tools")
 """Members of a body that are put aside as they are; of lists of messages the elements are."""
 LISTS = ("input", "messages")
 _LINE = frozenset({"turn", "duration_ms", "request", "response"})
-_IDS = ("request_id", "id")
+IDS = ("request_id", "id")
 """Names of a record's id; older releases wrote the second."""
 
 Blobs = Callable[[str], Any]
@@ -46,7 +46,7 @@ def sniff(head: bytes, path: str) -> int:
     first = first_look(head).first
     if not isinstance(first, dict):
         return 0
-    line = set(first) >= _LINE and any(name in first for name in _IDS)
+    line = set(first) >= _LINE and any(name in first for name in IDS)
     return 100 if BUNDLE in first or line or (RECORD in first and "record" in first) else 0
 
 

@@ -1,0 +1,109 @@
+"""The mutation check finds every table, and the tests that belong to it, without a list of them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import mutants
+
+WORDS = '''
+from dataclasses import dataclass
+from types import MappingProxyType
+
+@dataclass(frozen=True)
+class Pages:
+    columns: tuple[str, ...]
+    title: str = ""
+
+STOPS = {"ripe": 1, "sour": 2}
+FRUITS = ("plum", "pear")
+BERRIES = frozenset({"currant", "sloe"})
+LOCKED = MappingProxyType({"stone": 1})
+PAGES = Pages(("first", "second"))
+COPY = STOPS
+_INNER = ("core", "pip")
+EMPTY: tuple[str, ...] = ()
+LIMIT = 3
+lower = ("no", "table")
+'''
+
+COPIES = '''
+from orchard.trees import words
+from orchard.trees.words import STOPS as S
+
+OWN = {"STOPS": 1}
+
+def rows(): return list(S)
+def test_copy(): assert rows()
+def test_module(): assert words.STOPS
+def test_behaviour(): assert OWN["STOPS"] and words.press("ripe")
+'''
+
+
+@pytest.fixture
+def orchard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A checkout with one module of tables, one that imports it, and tests of both and of neither."""
+    files = {
+        "orchard/__init__.py": "", "orchard/trees/__init__.py": "", "orchard/trees/words.py": WORDS,
+        "orchard/trees/press.py": "from orchard.trees.words import STOPS\n",
+        "tests/trees/test_words.py": "def test_one(): pass\n",
+        "tests/trees/test_press.py": "from orchard.trees import press\n",
+        "tests/roads/test_roads.py": "def test_other(): pass\n",
+        "tests/roads/test_fruit.py": "def test_far(): assert 'plum pear'\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name in [name for name in sys.modules if name.partition(".")[0] == "orchard"]:
+        del sys.modules[name]
+
+
+def test_a_new_table_is_found_without_being_named_anywhere(orchard: Path) -> None:
+    found = mutants.rows(orchard, ("orchard",))
+    assert {row.title for row in found} == {
+        "orchard.trees.words.STOPS[ripe]", "orchard.trees.words.STOPS[sour]", "orchard.trees.words.FRUITS[plum]",
+        "orchard.trees.words.FRUITS[pear]", "orchard.trees.words.BERRIES[currant]", "orchard.trees.words.BERRIES[sloe]",
+        "orchard.trees.words.LOCKED[stone]", "orchard.trees.words.PAGES.columns[first]",
+        "orchard.trees.words.PAGES.columns[second]"}
+
+
+@pytest.mark.parametrize(("name", "labels", "first"), [
+    ("STOPS", ("ripe", "sour"), ["tests/trees/test_words.py", "tests/trees/test_press.py"]),
+    ("FRUITS", ("plum", "pear"), ["tests/trees/test_words.py", "tests/roads/test_fruit.py"]),
+])
+def test_its_tests_are_found_by_name_room_imports_and_words(
+        orchard: Path, name: str, labels: tuple[str, ...], first: list[str]) -> None:
+    table = mutants.Table("orchard.trees.words", name)
+    assert mutants.likely(table, labels, orchard, ("orchard",))[:2] == first
+
+
+def test_a_row_is_deleted_from_a_table_of_any_kind() -> None:
+    assert mutants.without({"a": 1, "b": 2}, (0,)) == {"b": 2}
+    assert mutants.without(("a", "b"), (1,)) == ("a",)
+    assert mutants.without(frozenset({"a", "b"}), (0,)) == {"b"}
+    assert mutants.without((("a", "b"), ("c",)), (0, 1)) == (("a",), ("c",))
+    assert mutants.without({"a": ("x", "y")}, (0, 0)) == {"a": ("y",)}
+
+
+def test_a_test_that_names_the_table_is_a_copy_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "test_copy.py"
+    path.write_text(COPIES)
+    found = mutants.copies(str(path), mutants.Table("orchard.trees.words", "STOPS"))
+    assert {name for name in found if name.startswith("test_")} == {"test_copy", "test_module"}
+
+
+def test_what_is_left_out_is_still_there_and_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    left_out = dict(mutants.LEFT_OUT)
+    monkeypatch.setattr(mutants, "LEFT_OUT", {})
+    titles = {row.table.title for row in mutants.rows()}
+    assert [pattern for pattern in left_out if not any(re.fullmatch(pattern, title) for title in titles)] == []
+    assert all(left_out.values())
+    assert len(left_out) <= 20
