@@ -314,6 +314,23 @@ def test_what_only_the_bytes_tell_apart_has_an_advice_of_its_own(body, url, stat
     assert advised(shown(asked(ASKS, body, url=url, status=status))).text == said
 
 
+def test_a_call_whose_pieces_and_whole_text_differ_is_a_matter_for_the_servers_maintainers() -> None:
+    whole = {"id": "fc_1", "type": "function_call", "status": "completed", "call_id": "c1", "name": "remove",
+             "arguments": '{"path": "old.txt"}'}
+    events = [
+        {"type": "response.output_item.added", "output_index": 0,
+         "item": {**whole, "status": "in_progress", "arguments": ""}},
+        {"type": "response.function_call_arguments.delta", "item_id": "fc_1", "output_index": 0,
+         "delta": '{"path": "new.txt"}'},
+        {"type": "response.output_item.done", "output_index": 0, "item": whole},
+        {"type": "response.completed", "response": {
+            "id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": [whole]}},
+    ]
+    stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+    seen = advised(shown(asked(ASKS, stream, url=RESPONSES)))
+    assert seen.text == "ask for the call again, and report both texts to the maintainers of the server"
+
+
 def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -> None:
     seen = advised(shown(asked(ASKS, cut_stream("The first"))))
     assert seen.text == "send the request again; no budget cut this answer"
