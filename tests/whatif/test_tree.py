@@ -155,7 +155,7 @@ def test_steps_stand_side_by_side_by_the_responses_before_them(tree):
     assert fold_pairs(found)[1:] == found[12:]
 
 
-@hypothesis_settings(max_examples=100, deadline=None)
+@hypothesis_settings(max_examples=50, deadline=None)
 @given(stories, choices, choices, st.data())
 def test_every_step_of_both_has_one_row(exchanges, before, after, data):
     left = shown(*exchanges, settings=before).replay
@@ -173,7 +173,7 @@ def test_every_step_of_both_has_one_row(exchanges, before, after, data):
     assert again == found
 
 
-@hypothesis_settings(max_examples=100, deadline=None)
+@hypothesis_settings(max_examples=50, deadline=None)
 @given(stories, choices, choices, st.data())
 def test_a_preview_says_what_the_branch_then_shows(exchanges, before, after, data):
     original = shown(*exchanges, settings=before)
@@ -185,7 +185,7 @@ def test_a_preview_says_what_the_branch_then_shows(exchanges, before, after, dat
     assert [made.view.turns[index] for index in told.turns] == list(made.changed_turns)
 
 
-@hypothesis_settings(max_examples=50, deadline=None)
+@hypothesis_settings(max_examples=30, deadline=None)
 @given(stories, choices, choices, choices)
 def test_a_branch_changes_no_other(exchanges, one, two, three):
     original = shown(*exchanges, settings=one)
@@ -228,7 +228,7 @@ def typed(line):
     return parse_stretches(sets, step)
 
 
-@hypothesis_settings(max_examples=100, deadline=None)
+@hypothesis_settings(max_examples=50, deadline=None)
 @given(stories, st.data())
 def test_the_command_of_any_run_makes_it_again(exchanges, data):
     original = shown(*exchanges)
