@@ -33,7 +33,7 @@ from tests.scenes.provider import CALLING
 each_format = pytest.mark.parametrize("api", CALLING)
 PATIENT = Reach(Timeouts(connect=20, silence=20, whole=60, poll=0.01), Retries(most=0))
 TOOLS = (Tool("weather", {"type": "object"}),)
-INSIDE = 24
+INSIDE = 8
 """How many places inside frames are tried, evenly spread."""
 
 

@@ -116,6 +116,8 @@ def test_no_call_runs_from_which_a_frame_was_lost(number: int) -> None:
     story = Story("lost", "a frame is lost", BASES["call"], TOOLS, faults, seed=number)
     with serving(story) as provider:
         for api, stream in each_way:
+            if not stream and number > 0:
+                continue  # a whole answer is one frame
             got = play(provider, api, stream, "lost")
             assert all(MEANT[name] == arguments for name, arguments in got.ran), (api, stream)
 
