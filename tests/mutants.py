@@ -73,7 +73,8 @@ FIELD_TESTS = {
 }
 """The fields of a wire format, of its row in the registry and of how it is served that need not be given. Each is read
 in a room of its own, which no rule knows, so that its tests are named here."""
-OF_NAME = {"_HOMES": "tests/test_library.py", "FIELDS": "tests/sessions/test_odd_members.py"}
+OF_NAME = {"_HOMES": ("tests/test_library.py",),
+           "FIELDS": ("tests/sessions/test_odd_members.py", "tests/sessions/test_seed_agents.py")}
 """Test files of all tables of one name."""
 RECORDS = re.compile(r"wire\..*\.(FORMAT|SERVING)|formats\.FORMATS\.\d+")
 """The records whose optional fields are rows."""
@@ -508,7 +509,7 @@ def likely(table: Table, labels: tuple[str, ...], root: Path = ROOT, packages: t
     def score(file: Tests) -> float:
         told = sum(words <= file.words for words in wanted) / len(wanted) if wanted else 0
         return (3 * len(file.named & names) + 2 * (table.module in file.modules) + 2 * file.name.startswith(folders)
-                + 10 * (OF_NAME.get(table.name) == file.name) + bool(above & file.modules) + 4 * told)
+                + 10 * (file.name in OF_NAME.get(table.name, ())) + bool(above & file.modules) + 4 * told)
 
     return [file.name for file in sorted(test_files(root), key=score, reverse=True)]
 
