@@ -78,6 +78,10 @@ def pi_session(key: str, **header: object) -> str:
     return lines({**scenes.header(), "id": key, **header}, *map(json.loads, entries))
 
 
+def droid(**header: object) -> str:
+    return lines({**shapes.DROID[0], **header}, *shapes.DROID[1:])
+
+
 def claude_session(key: str, **more: object) -> str:
     return scenes.claude(scenes.prompt("go", sessionId=key, **more),
                          scenes.block(scenes.text("Done."), stop="end_turn", sessionId=key, **more))
@@ -92,6 +96,8 @@ FAMILIES = {
     "codex-of-its-source": {
         "rollout-1.jsonl": codex("t1"),
         "rollout-2.jsonl": codex("t2", source={"subagent": {"thread_spawn": {"parent_thread_id": "t1"}}})},
+    "codex-fork": {"rollout-1.jsonl": codex("t1"), "rollout-2.jsonl": codex("t2", forked_from_id="t1")},
+    "droid": {"k1.jsonl": droid(id="k1"), "k2.jsonl": droid(id="k2", callingSessionId="k1")},
     "pi": {"1_k1.jsonl": pi_session("k1"), "2_k2.jsonl": pi_session("k2", parentSession="/h/sessions/1_k1.jsonl")},
     "claude-code-beside": {"k1.jsonl": claude_session("k1"),
                            "k1/subagents/agent-a.jsonl": claude_session("k1", agentId="a", isSidechain=True)},

@@ -297,6 +297,64 @@ def test_a_compacted_history_and_a_fork_are_noted(tmp_path):
     assert any(noted.finding.rule == "transcript.compacted" for noted in seen.findings)
 
 
+PARENT, FORK = "019f587e-f771-7f43-97db-74bb1b781ce8", "019f587f-e759-7e51-9ac9-5ecba7ac3cb6"
+OLD, NEW = "019f587f-a0ed-7dd3-bdb4-b8ef06cc896c", "019f5880-0a00-7000-8000-000000000001"
+"""Ids that begin with their time: a thread, a fork of it, a turn that is older than the fork, and one that is not."""
+
+
+def begun(turn):
+    return event("task_started", turn_id=turn)
+
+
+def ended(turn, kind="task_complete", **more):
+    return event(kind, turn_id=turn, **more)
+
+
+def forked(*rows, **names):
+    """A session that goes on from another: its own header, that of the other one, and what it copied."""
+    heads = (line("session_meta", id=FORK, **(names or {"forked_from_id": PARENT})), line("session_meta", id=PARENT))
+    copied = (user("before"), begun(OLD), CONTEXT, user("go"), said("Half of"), call(CUT, key="old"), count(9))
+    return rollout(*copied, *rows, head=heads)
+
+
+@pytest.mark.parametrize("kind", ["task_complete", "turn_complete", "turn_aborted"])
+def test_the_turns_that_a_fork_copied_are_shown_by_the_session_that_they_come_from(tmp_path, kind):
+    own = (user("and now?"), begun(NEW), user("more"), said("Now."), count(5), ended(NEW, last_agent_message="Now."))
+    seen = shown(forked(ended(OLD, kind), *own), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Now."]
+    assert words(seen) == ["END INFERRED"]
+    assert (seen.inputs[0].about.id, seen.inputs[0].about.parent) == (FORK, PARENT)
+    assert not seen.inputs[0].about.title, "a fork of the user is no subagent"
+    asked = [message.text for message in seen.responses[0].exchange.request.messages]
+    assert asked == ["and now?", "more"]
+    assert f"lines that belong to turns copied from the session {PARENT}, whose file shows them: 7" in notices(seen)
+
+
+def test_a_copied_turn_that_had_no_end_ends_where_the_next_one_begins(tmp_path):
+    seen = shown(forked(begun(NEW), user("more"), said("Now."), count(5)), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Now."]
+
+
+def test_a_subagent_that_was_given_the_history_of_its_agent_does_not_show_it_again(tmp_path):
+    spawned = {"source": {"subagent": {"thread_spawn": {"parent_thread_id": PARENT}}}, "forked_from_id": "else"}
+    seen = shown(forked(line("turn_context", turn_id=NEW), user("map"), said("Mapped."), count(5), **spawned), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Mapped."]
+    assert (seen.inputs[0].about.parent, seen.inputs[0].about.title) == (PARENT, "subagent 5ecba7ac3cb6")
+
+
+@pytest.mark.parametrize(("thread", "turn"), [
+    (FORK, "t1"), ("thread-1", OLD), (FORK, FORK), (FORK, None), (FORK, "0b6cbf4e-6a58-4a26-8a0c-0d7a4b1a3d11")])
+def test_a_turn_of_a_fork_that_cannot_be_dated_is_shown(tmp_path, thread, turn):
+    head = line("session_meta", id=thread, forked_from_id=PARENT)
+    seen = shown(rollout(begun(turn), user("go"), said("Fine."), count(5), ended(turn), head=(head,)), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Fine."]
+
+
+def test_a_turn_of_a_session_that_comes_from_no_other_is_never_a_copy(tmp_path):
+    seen = shown(rollout(begun(OLD), user("go"), said("Fine."), head=(line("session_meta", id=FORK),)), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Fine."]
+
+
 def test_custom_and_shell_calls(tmp_path):
     seen = shown(rollout(
         user("go"), item("custom_tool_call", name="apply_patch", input="*** Begin Patch\n", call_id="c1"),

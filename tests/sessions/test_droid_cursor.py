@@ -59,6 +59,15 @@ def test_blocks_and_their_results_whatever_they_are_called(call, answer, tmp_pat
     assert "records that hold no exchange: session_start (1)" in notices(seen)
 
 
+def test_a_session_that_a_task_began_names_the_one_that_it_was_called_from(tmp_path):
+    called = {"callingSessionId": "s-1", "callingToolUseId": "call_a1b2c3d4", "sessionTitle": "worker: look"}
+    child = shown(written({**START, "id": "s-2", **called}, message("m1", "assistant", text("Seen."))), tmp_path)
+    assert child.inputs[0].about[0] == "worker: look"
+    assert (child.inputs[0].about.id, child.inputs[0].about.parent) == ("s-2", "s-1")
+    first = shown(written(START, message("m1", "assistant", text("Look."))), tmp_path)
+    assert (first.inputs[0].about.id, first.inputs[0].about.parent) == ("s-1", "")
+
+
 def test_parents_make_branches(tmp_path):
     seen = shown(written(START, message("m1", "user", text("go"), parentId="s-1"),
                          message("m2", "assistant", text("one"), parentId="m1"),

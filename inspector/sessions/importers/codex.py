@@ -8,15 +8,17 @@ the item is read. Sources: codex-rs/rollout and codex-rs/protocol; files of 2025
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import IO, Any
 
 from inspector.sessions import intake
 from inspector.sessions.importers.codex_items import (
     CUT,
+    ENDED,
     ENVELOPES,
     ITEMS,
     OWN,
+    TURN_ENDS,
+    is_copied_turn,
     item_of,
     status_of,
     take_part,
@@ -29,15 +31,13 @@ from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.ending_rules import infer
-from inspector.sessions.transcripts.member_values import object_of
+from inspector.sessions.transcripts.member_values import known_text, object_of
 from inspector.sessions.transcripts.reasons import INFERRED, RECORDER
 from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import classify
 
 API = "openai_responses"
 """What Codex speaks, whatever model it is pointed at."""
-ENDED: Mapping[str, str] = {"interrupted": "interrupted", "replaced": "interrupted", "budget_limited": "stopped"}
-"""Why a turn was aborted -> the mark of its row; any other reason ends it as a whole one does."""
 FIELDS: Fields = {
     "": {"type": (str,), "timestamp": (str,), "payload": (dict,)},
     "payload": {"type": (str,), "role": (str,), "call_id": (str,), "name": (str,), "info": (dict,)},
@@ -96,6 +96,8 @@ class _Rollout(TranscriptReader):
         self.model: str | None = None
         self.thread: str | None = None
         self.title = self.parent_id = ""
+        self.copied = False
+        """Whether the rows are those of a turn that the thread copied from the one it came from."""
         self.compacted: str | None = None
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
@@ -126,6 +128,15 @@ class _Rollout(TranscriptReader):
         """An item of an answer or of a request, or an event of the agent."""
         kind, payload = item_of(line.value)
         word = payload.get("type")
+        copied = is_copied_turn(kind, payload, self.thread) if self.parent_id else None
+        if copied and not self.copied:  # what stands right before a copied turn belongs to it
+            self.open, self.ahead, self.compacted, self.starts, self.awaited = None, None, None, [], []
+            place = TreePlace(None)
+        self.copied = self.copied if copied is None else copied
+        if self.copied:
+            self.remarks[f"belong to turns copied from the session {self.parent_id[:40]}, whose file shows them"] += 1
+            self.copied = str(word) not in TURN_ENDS
+            return place
         if kind == "response_item":
             return self._item(line, payload, lines, place)
         if kind == "event_msg" and isinstance(word, str):
@@ -149,9 +160,9 @@ class _Rollout(TranscriptReader):
         self.thread = key if isinstance(key, str) else ""
         source = object_of(payload.get("source"))
         begun = object_of(object_of(source.get("subagent")).get("thread_spawn"))
-        parent = payload.get("parent_thread_id", begun.get("parent_thread_id"))
-        self.parent_id = parent if isinstance(parent, str) else ""
-        if self.parent_id or "subagent" in source:
+        parent = known_text(payload.get("parent_thread_id", begun.get("parent_thread_id")))
+        self.parent_id = parent or known_text(payload.get("forked_from_id")) or ""
+        if parent or "subagent" in source:
             self.title = f"subagent {self.thread[-12:]}"
 
     # -- items -------------------------------------------------------------------------------------------------------

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from inspector.sessions.transcripts import slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, content_text
@@ -28,6 +30,10 @@ OWN = re.compile(
 """Begins a message of the role `user` that Codex writes itself."""
 CUT = re.compile(r"\bIncomplete response returned, reason: (?P<why>\w+)", re.IGNORECASE)
 """What Codex makes of `response.incomplete`."""
+ENDED: Mapping[str, str] = {"interrupted": "interrupted", "replaced": "interrupted", "budget_limited": "stopped"}
+"""Why a turn was aborted -> the mark of its row; any other reason ends it as a whole one does."""
+TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
+"""Events that end a turn."""
 _OUTPUT = re.compile(rb'"output_text",\s*+"text":\s*+("(?:[^"\\]|\\.)*+")')
 
 
@@ -78,6 +84,24 @@ def status_of(info: Any) -> int | None:
         if type(code) is int and 100 <= code < 600:
             return code
     return None
+
+
+def minted_ms(name: Any) -> int | None:
+    """When an id was made, in milliseconds since 1970; None if it is no UUID of version 7, which begins with its time.
+    """
+    try:
+        value = UUID(name) if isinstance(name, str) else None
+    except ValueError:
+        return None
+    return value.int >> 80 if value is not None and value.version == 7 else None
+
+
+def is_copied_turn(kind: str, payload: dict[str, Any], thread: Any) -> bool | None:
+    """Whether a row begins a turn whose id is older than the thread that it was copied into; None if that is unknown.
+    """
+    begins = kind == "turn_context" or payload.get("type") == "task_started"
+    turn, born = minted_ms(payload.get("turn_id")) if begins else None, minted_ms(thread)
+    return None if turn is None or born is None else turn < born
 
 
 def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line: TranscriptLine) -> None:

@@ -144,6 +144,9 @@ class _Session(ChatReader):
             why = known_text(value.get("message")) or "no reason given"
             self.reading.skipped.append(Skipped(line.number - 1, f"an error of the agent: {why[:200]}"))
             return place
+        if kind == "session_start":
+            self.session_id = known_text(value.get("id")) or ""
+            self.parent_id = known_text(value.get("callingSessionId")) or ""
         self.model = known_text(value.get("model")) or self.model
         self.title = known_text(value.get("sessionTitle")) or known_text(value.get("title")) or self.title
         lines.count(kind, PASSED)
