@@ -107,6 +107,32 @@ def test_the_events_may_stand_in_an_object(name, tmp_path):
     assert stops(shown(json.dumps({"instance_id": "x", name: [asked(0), said]}), tmp_path)) == ["unknown"]
 
 
+def test_each_line_of_an_evaluation_is_a_run_of_its_own(tmp_path):
+    def run(name: str | None, *rows: Row) -> str:
+        given = {"history": list(rows)} if name is None else {"instance_id": name, "history": list(rows)}
+        return json.dumps(given)
+
+    first = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1)]
+    second = [asked(0, "again"), event(1, action="run", args={"command": "ls"}), seen_of(2, 1, said="b.py")]
+    text = "\n".join([run("repo-1", *first), run("repo-2"), run(None, *second)])
+    seen = shown(text, tmp_path)
+    assert [facts.exchange.session for facts in seen.responses] == ["repo-1", "line 3"]
+    assert places(seen) == [["request"], ["request"]]
+    assert [answer.result.text for answer in seen.inputs[0].answers] == ["a.py", "b.py"]
+    assert seen.responses[1].exchange.request.messages[0].parts[0].text == "again"
+    assert [(skip.entry, skip.why) for skip in seen.inputs[0].skipped] == [(1, "repo-2 has no events")]
+    cut = shown(text[:-40], tmp_path)
+    assert len(cut.responses) == 2
+    assert "is cut after" in notices(cut)
+
+
+def test_events_may_stand_a_line_each(tmp_path):
+    rows = [message("go"), action(KEYS[0]), message("Done.", "agent", llm_response_id="resp_2")]
+    text = "\n".join(map(json.dumps, rows))
+    assert stops(shown(text, tmp_path)) == ["unknown", "unknown"]
+    assert "event 3, the last, is cut" in notices(shown(text[:-9], tmp_path))
+
+
 def test_one_event_alone_is_shown(tmp_path):
     said = event(1, action="message", args={"content": "Done."})
     assert shown(json.dumps(said), tmp_path).responses[0].exchange.response.text == "Done."
@@ -172,6 +198,20 @@ def test_a_conversation_is_its_state_and_its_events(tmp_path):
     assert "SystemPromptEvent (1)" in "\n".join(given.notices)
     alone = open_paths([str(tmp_path / "events" / "event-00001-x.json")]).inputs[0]
     assert "expected the base_state.json of the folder above" in alone.error
+
+
+def test_the_first_event_opens_a_conversation_without_its_state(tmp_path):
+    prompt = sdk("", system_prompt={"text": "p" * 70_000})
+    prompt["kind"] = prompt.pop("kind") or "SystemPromptEvent"  # behind the text, as the agent writes it
+    result = sdk("ObservationEvent", "environment", tool_call_id=KEYS[0], observation={"content": "a.py"})
+    names = [f"event-{number:05}-x.json" for number in range(4)]
+    for name, row in zip(names, (prompt, message("go"), action(KEYS[0]), result), strict=True):
+        (tmp_path / name).write_text(json.dumps(row))
+    loaded = open_paths([str(tmp_path / names[0])])
+    assert [answer.result.text for answer in loaded.inputs[0].answers] == ["a.py"]
+    assert "SystemPromptEvent (1)" in "\n".join(loaded.inputs[0].notices)
+    other = open_paths([str(tmp_path / names[2])]).inputs[0]
+    assert f"one event of a conversation: it is read with the first, {names[0]}" in other.error
 
 
 def test_a_cut_call_keeps_its_string_and_an_error_is_told(tmp_path):

@@ -116,6 +116,14 @@ def test_steps_and_attempts_are_read_where_there_is_no_history(tmp_path):
     assert [facts.exchange.entry for facts in again.responses] == [1, 2]
 
 
+def test_each_attempt_is_a_conversation_of_its_own(tmp_path):
+    held = [{"history": [TASK, acted()]}, {"history": []}, {"history": [TASK, acted("Again.")]}]
+    seen = shown(json.dumps({"attempts": held, "info": {}}), tmp_path)
+    assert [facts.exchange.session for facts in seen.responses] == ["attempt 1", "attempt 3"]
+    assert places(seen) == [["request"], ["request"]]
+    assert [(skip.entry, skip.why) for skip in seen.inputs[0].skipped] == [(1, "attempt 2 has no messages")]
+
+
 def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):
     whole = swe(TASK, acted(), {"role": "user", "content": "a.py"}, acted("Done.", "submit"))
     text = json.dumps({"environment": "e", "history": json.loads(whole)["history"], "trajectory": []})

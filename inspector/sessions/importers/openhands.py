@@ -27,6 +27,7 @@ from inspector.sessions.transcripts.chat_messages import (
     Piece,
     call_of,
     list_pieces,
+    object_lines,
     pointer_at,
     take_litellm,
     text_of,
@@ -63,7 +64,10 @@ def _is_event(value: Any) -> bool:
 
 
 def _is_sdk_event(value: dict[str, Any]) -> bool:
-    return "timestamp" in value and str(value.get("kind", "")).endswith(
+    if "timestamp" not in value:
+        return False
+    prompt = "system_prompt" in value and "source" in value  # it may be longer than a head, and its kind stands last
+    return prompt or str(value.get("kind", "")).endswith(
         ("Event", "Observation", "Condensation", "CondensationRequest"))
 
 
@@ -102,23 +106,45 @@ def _pieces(data: bytes, path: str, reader: _Events) -> Iterator[Piece]:
         return list_pieces(data)
     if not isinstance(first, dict):
         raise UnreadableError("not events: expected a list of them, or an object")
-    if not _is_state(first) and not _is_event(first):
-        name = next((name for name in LISTS if isinstance(first.get(name), list)), LISTS[0])
-        return list_pieces(data, name)
+    lines = object_lines(data)
     if _is_event(first):
-        folder = os.path.dirname(os.path.dirname(os.path.abspath(path)))
-        if "kind" in first and os.path.exists(os.path.join(folder, "base_state.json")):
-            raise UnreadableError("one event of a conversation: expected the base_state.json of the folder above")
+        if lines:
+            return ((number, line, number == len(lines)) for number, line in enumerate(lines, 1))
+        return _event_files(data, path) if _is_sdk_event(first) else iter([(1, data, True)])
+    if _is_state(first):
+        reader.state(data)
+        folder = os.path.join(os.path.dirname(os.path.abspath(path)), "events")
+        return _files(path, sorted(glob.glob(os.path.join(glob.escape(folder), "*.json"))))
+    name = next((name for name in LISTS if isinstance(first.get(name), list)), LISTS[0])
+    if lines:
+        return reader.several((_instance(line, at), list_pieces(line, name)) for at, line in enumerate(lines, 1))
+    return list_pieces(data, name)
+
+
+def _instance(line: bytes, number: int) -> str:
+    """What the run in a line of an evaluation is called: the task, else its line."""
+    name = slice_of(line, "instance_id")
+    return known_text(loads(name.encode())) or f"line {number}" if name else f"line {number}"
+
+
+def _event_files(data: bytes, path: str) -> Iterator[Piece]:
+    """The events beside the first one of a conversation without its state; else the one event."""
+    folder, own = os.path.split(os.path.abspath(path))
+    if os.path.exists(os.path.join(os.path.dirname(folder), "base_state.json")):
+        raise UnreadableError("one event of a conversation: expected the base_state.json of the folder above")
+    names = sorted(glob.glob(os.path.join(glob.escape(folder), "event-*.json"))) if own.startswith("event-") else []
+    if len(names) < 2:
         return iter([(1, data, True)])
-    reader.state(data)
-    return _files(path)
+    if own != os.path.basename(names[0]):
+        raise UnreadableError(f"one event of a conversation: it is read with the first, {os.path.basename(names[0])}")
+    return _files(path, names)
 
 
-def _files(path: str) -> Iterator[Piece]:
+def _files(path: str, names: list[str]) -> Iterator[Piece]:
     """The events of a conversation, a file each."""
-    folder = os.path.join(os.path.dirname(os.path.abspath(path)), "events")
-    for number, name in enumerate(sorted(glob.glob(os.path.join(glob.escape(folder), "*.json"))), 1):
-        data = sibling(path, os.path.join("events", os.path.basename(name)))
+    folder = os.path.dirname(os.path.abspath(path))
+    for number, name in enumerate(names, 1):
+        data = sibling(path, os.path.relpath(name, folder))
         if data is not None:
             yield number, data.strip(), False
 
@@ -154,6 +180,10 @@ class _Events(ChatReader):
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """An event of either version."""
         value = line.value
+        if self.begins(line):
+            place = TreePlace(None)
+            self.open.clear()
+            self.calls.clear()
         if _is_sdk_event(value):
             return self._sdk(line, lines, place)
         kind, source = value.get("action"), value.get("source")

@@ -9,7 +9,6 @@ Source: SWE-agent `sweagent/agent/agents.py`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions import redact
@@ -65,18 +64,11 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer of the run, including further attempts."""
     reader = _Trajectory(path, options)
     reader.about(data)
-    return reader.read_records(_pieces(data))
-
-
-def _pieces(data: bytes) -> Iterator[Piece]:
-    """The messages of the run, or of each attempt."""
-    number = 0
-    for attempt in range(_attempts(data)):
-        pieces = list(_run(data, number, "attempts", attempt))
-        number = pieces[-1][0] if pieces else number
-        yield from pieces
-    if number == 0:
-        yield from _run(data, 0)
+    attempts = _attempts(data)
+    if attempts:
+        return reader.read_records(reader.several(
+            (f"attempt {number + 1}", _run(data, "attempts", number)) for number in range(attempts)))
+    return reader.read_records(_run(data))
 
 
 def _attempts(data: bytes) -> int:
@@ -89,12 +81,9 @@ def _attempts(data: bytes) -> int:
     return len(held) if isinstance(held, list) else 0
 
 
-def _run(data: bytes, start: int, *path: str | int) -> Iterator[Piece]:
-    for name in LISTS:
-        found = list(list_pieces(data, *path, name))
-        if found:
-            yield from ((start + number, piece, last) for number, piece, last in found)
-            return
+def _run(data: bytes, *path: str | int) -> list[Piece]:
+    """The messages of the run, or of one attempt at it."""
+    return next(filter(None, (list(list_pieces(data, *path, name)) for name in LISTS)), [])
 
 
 class _Trajectory(ChatReader):
@@ -144,6 +133,7 @@ class _Trajectory(ChatReader):
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A message of the history, or a step of the trajectory."""
         value = line.value
+        place = TreePlace(None) if self.begins(line) else place
         role = value.get("role")
         if role is None and ("response" in value or "observation" in value):
             return self._step(line, place)

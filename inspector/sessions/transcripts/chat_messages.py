@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
-from inspector.sessions.recording import Options, SessionAbout, TurnPlace
+from inspector.sessions import redact
+from inspector.sessions.importers.records import complete
+from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPlace
 from inspector.sessions.transcripts import TranscriptReader, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.ending_rules import infer
@@ -72,6 +74,12 @@ def _opening(text: str, path: tuple[str | int, ...]) -> int | None:
     else:  # a cut file: nothing in it has an end
         begun = re.search(rf'"{re.escape(str(path[-1]))}"\s*:\s*\[', text)
     return None if begun is None else begun.end()
+
+
+def object_lines(data: bytes) -> list[bytes]:
+    """The lines of a file whose first line is a whole JSON object; none if the file is no more than one line."""
+    lines = [line for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()]
+    return lines if len(lines) > 1 and complete(lines[0]) else []
 
 
 def text_of(value: Any) -> str:
@@ -198,6 +206,27 @@ class ChatReader(TranscriptReader):
         self.cap: int | None = None
         """The output cap that the file states for all its requests."""
         self.title = self.session_id = self.parent_id = ""
+        self.runs: dict[int, str] = {}
+        """In a file of several runs: the first record of each -> what the run is called."""
+        self.run = ""
+
+    def several(self, runs: Iterable[tuple[str, Iterable[Piece]]]) -> Iterator[Piece]:
+        """The records of several runs, numbered through; a run without records is reported."""
+        before = 0
+        for index, (name, pieces) in enumerate(runs):
+            number, told = 0, redact.text(name)[:80]
+            for number, piece, last in pieces:
+                if number == 1:
+                    self.runs[before + 1] = told
+                yield before + number, piece, last
+            before += number
+            if number == 0:
+                self.reading.skipped.append(Skipped(index, f"{told} has no {self.unit}s"))
+
+    def begins(self, line: TranscriptLine) -> bool:
+        """Whether another run begins with a record: nothing before it is its context."""
+        self.run = self.runs.get(line.number, self.run)
+        return line.number in self.runs
 
     @property
     def api(self) -> str:
@@ -220,7 +249,7 @@ class ChatReader(TranscriptReader):
         """Adds an answer that begins at a message."""
         key = f"{name or self.unit}:{line.number}"
         answer = self.add(self.begin(key, self.api, model or self.model, place, line))
-        answer.cap = self.cap
+        answer.cap, answer.session = self.cap, self.run
         complaint = any(row.own and not row.results for row in place.rows())
         answer.recorded_place = TurnPlace.REPAIR if complaint and place.answer is not None and self.repairs else None
         return answer
