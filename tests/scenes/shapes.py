@@ -406,6 +406,13 @@ KIMI: tuple[dict[str, Any], ...] = (
         "inputOther": 1, "output": 7}, "rawFinishReason": "length", "finishReason": "max_tokens"}},
     {"message": {"type": "ToolCall", "payload": {"id": "c", "function": {"name": "ls", "arguments": "{}"}}}},
 )
+_KIMI_CLI: tuple[dict[str, Any], ...] = (
+    {"timestamp": 1.5, "message": {"type": "TurnBegin", "payload": {"user_input": "go"}}},
+    {"timestamp": 1.5, "message": {"type": "SubagentEvent", "payload": {
+        "agent_id": "a", "subagent_type": "t", "event": {"type": "ToolCall", "payload": {
+            "id": "c", "function": {"name": "ls", "arguments": "{}"}}}}}},
+    {"timestamp": 1.5, "message": {"type": "StatusUpdate", "payload": {"token_usage": {"output": 7}}}},
+)
 
 
 _HERMES: dict[str, Any] = {"session_id": "s", "platform": "cli", "model": "m", "messages": [
@@ -582,6 +589,7 @@ SHAPES: tuple[Shape, ...] = (
         {"type": "turn.failed", "error": {"message": "x"}}, {"type": "turn.completed", "usage": {"output_tokens": 7}},
     ], rows=True),
     Shape("kimi", "wire.jsonl", list(KIMI), rows=True),
+    Shape("kimi", "wire.jsonl", list(_KIMI_CLI), rows=True),
     Shape("hermes", "hermes.json", _HERMES),
     Shape("goose", "goose.jsonl", list(_GOOSE), rows=True),
     Shape("amp", "T-1.json", _AMP),

@@ -157,6 +157,52 @@ def test_the_python_client(tmp_path):
     assert [row.text for row in seen.responses[1].exchange.request.messages[0].results] == ["bad JSON"]
 
 
+def wired(kind, **payload):
+    return {"timestamp": 1.5, "message": {"type": kind, "payload": payload}}
+
+
+def sub(kind, names, **payload):
+    return wired("SubagentEvent", **names, event={"type": kind, "payload": payload})
+
+
+CALL = wired("ToolCall", id="call_a1b2c3d4", function={"name": "Agent", "arguments": "{}"})
+NEW = {"parent_tool_call_id": "call_a1b2c3d4", "agent_id": "a12345678", "subagent_type": "explore"}
+
+
+@pytest.mark.parametrize(("names", "called"), [
+    (NEW, "explore (12345678)"), ({**NEW, "agent_id": None}, "explore (a1b2c3d4)"),
+    ({"task_tool_call_id": "call_a1b2c3d4"}, "subagent (a1b2c3d4)")])
+def test_a_subagent_of_the_python_client_is_a_session_of_its_own_below_that_of_its_file(tmp_path, names, called):
+    seen = shown(session(
+        wired("TurnBegin", user_input="go"), wired("StepBegin", n=1), wired("ContentPart", type="text", text="I "),
+        CALL, wired("CompactionBegin"),
+        sub("TurnBegin", names, user_input="look"), sub("StepBegin", names, n=1),
+        sub("ContentPart", names, type="text", text="See"), wired("ContentPart", type="text", text="ask."),
+        sub("ContentPart", names, type="text", text="n."), sub("StatusUpdate", names, token_usage={"output": 4}),
+        sub("TurnEnd", names), wired("ToolResult", tool_call_id="call_a1b2c3d4", return_value={"output": "Seen."}),
+        wired("StepBegin", n=2), wired("ContentPart", type="text", text="Done."), wired("TurnEnd")), tmp_path)
+    first, child, last = seen.responses
+    assert [facts.exchange.response.text for facts in seen.responses] == ["I ask.", "Seen.", "Done."]
+    assert [facts.exchange.session for facts in seen.responses] == ["", f"› {called}", ""]
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go", "look"]
+    assert (stops(seen), words(seen)) == (["tool_call", "end_turn", "end_turn"], ["END INFERRED", "END INFERRED"])
+    assert child.exchange.response.usage.output_tokens == 4
+    assert (first.exchange.response.usage, last.exchange.request.messages[0].results[0].text) == (None, "Seen.")
+    assert [noted.response for noted in seen.findings if noted.finding.rule == "transcript.compacted"] == [2]
+
+
+def test_a_subagent_that_a_subagent_began_and_events_of_nobody(tmp_path):
+    inner = {"type": "SubagentEvent", "payload": {"agent_id": "b2", "event": {
+        "type": "ContentPart", "payload": {"type": "text", "text": "Deep."}}}}
+    seen = shown(session(
+        wired("TurnBegin", user_input="go"), wired("SubagentEvent", agent_id="a1", event=inner),
+        wired("SubagentEvent", agent_id="a1", event="lost"), wired("SubagentEvent", event=inner["payload"]["event"]),
+        wired("ContentPart", type="text", text="Done.")), tmp_path)
+    assert [(facts.exchange.session, facts.exchange.response.text) for facts in seen.responses] == [
+        ("› subagent (b2)", "Deep."), ("", "Done.")]
+    assert "SubagentEvent (2)" in "\n".join(seen.inputs[0].notices)
+
+
 def test_the_state_of_version_2(tmp_path):
     state = json.dumps({"id": "s", "version": 2, "cwd": "/w", "title": "Tides", "lastPrompt": "hi"})
     seen = shown(state, tmp_path, name="state.json")

@@ -1,17 +1,20 @@
 """Sessions of the Kimi CLI in Python (`~/.kimi/sessions/*/*/wire.jsonl`), and the common reader of both Kimi clients.
 
-They are events of the CLI's wire, without stop words and output caps. Source: kimi-cli's `src/kimi_cli/wire`.
+They are events of the CLI's wire, without stop words and output caps. The events of a subagent are wrapped in further
+ones; they form a session below that of the file. Source: kimi-cli's `src/kimi_cli/wire`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from inspector.sessions.recording import Options
+from inspector.sessions import redact
+from inspector.sessions.recording import Options, below_file
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
 from inspector.sessions.transcripts.ending_rules import infer
+from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import (
     ArgsForm,
     At,
@@ -103,6 +106,28 @@ class KimiReader(TranscriptReader):
         self.reading.acts += [end for end in ends if end is not None]
 
 
+class WireEvent(NamedTuple):
+    """An event of the CLI's wire; `agent` is the id of the subagent that sent it, else of the call that began that."""
+
+    kind: Any
+    payload: dict[str, Any]
+    agent: str = ""
+    title: str = ""
+
+
+def event_of(value: dict[str, Any]) -> WireEvent:
+    """The event in a row, without what a subagent's is wrapped in."""
+    event, agent, title = object_of(value.get("message", value.get("params"))), "", ""
+    while event.get("type") == "SubagentEvent":
+        payload = object_of(event.get("payload"))
+        names = (known_text(payload.get(name)) for name in ("agent_id", "parent_tool_call_id", "task_tool_call_id"))
+        name, inner = next(filter(None, names), None), object_of(payload.get("event"))
+        if name is None or not inner:
+            break
+        event, agent, title = inner, name, known_text(payload.get("subagent_type")) or "subagent"
+    return WireEvent(event.get("type"), object_of(event.get("payload")), agent, title)
+
+
 class KimiCliSession(KimiReader):
     """A file of the Kimi CLI in Python: events of its wire, without stop words and caps."""
 
@@ -110,33 +135,48 @@ class KimiCliSession(KimiReader):
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
-        self.open: TranscriptAnswer | None = None
+        self.lane = ""
+        """The agent whose event is read: the id of a subagent; empty for the agent itself."""
+        self.lanes: dict[str, TreePlace] = {}
+        """The last place of each agent."""
+        self.open: dict[str, TranscriptAnswer] = {}
+        """The answer that each agent's step is giving."""
+        self.compactions: dict[str, str] = {}
+        """What is said of the next answer of each agent whose history was compacted."""
+        self.sessions: dict[str, str] = {"": ""}
+        """The session of each agent."""
+
+    def above(self, value: dict[str, Any]) -> TreePlace:
+        """The last place of the agent whose event it is."""
+        self.lane = event_of(value).agent
+        return self.lanes.get(self.lane, TreePlace(None))
+
+    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
+        """Stores the place of the agent's next event."""
+        self.lanes[self.lane] = place
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """Reads an event."""
-        message = line.value.get("message", line.value.get("params"))
-        if not isinstance(message, dict):
-            lines.count(line.value.get("type"), ROWS)
-            return place
-        kind, payload = message.get("type"), message.get("payload")
-        payload = payload if isinstance(payload, dict) else {}
+        kind, payload, agent, title = event_of(line.value)
+        if agent not in self.sessions:
+            self.sessions[agent] = below_file(redact.text(f"{title[:80]} ({agent[-8:]})"))
         if kind == "TurnBegin":
-            self.open = None
+            self.open.pop(self.lane, None)
             return place.after(InterimRow(line.number, text_of(payload.get("user_input"))))
         if kind == "SteerInput":
             return place.after(InterimRow(line.number, text_of(payload.get("user_input"))))
         if kind == "TurnEnd":
-            self.open = None
+            self.open.pop(self.lane, None)
             return place.after(InterimRow(line.number, "TurnEnd", mark="ended"))
         if kind == "StepInterrupted":
-            self.open = None
+            self.open.pop(self.lane, None)
             return place.after(InterimRow(line.number, "the step was interrupted", mark="interrupted"))
         if kind == "ToolResult":
             return self._result(line, payload, place)
         if kind in ("ContentPart", "ToolCall"):
             return self._part(line, str(kind), payload, place)
-        if kind == "ToolCallPart" and self.open is not None and isinstance(payload.get("arguments_part"), str):
-            self._more(self.open, line, payload["arguments_part"])
+        if kind == "ToolCallPart" and self.lane in self.open and isinstance(payload.get("arguments_part"), str):
+            self._more(self.open[self.lane], line, payload["arguments_part"])
             return place
         if kind == "StatusUpdate" and isinstance(payload.get("token_usage"), dict):
             answer = self._answer(line, place)
@@ -145,23 +185,25 @@ class KimiCliSession(KimiReader):
             answer.id = key if isinstance(key, str) and key else answer.id
             return place if place.answer is answer else TreePlace(answer)
         if kind == "StepBegin":
-            self.open = None
+            self.open.pop(self.lane, None)
         elif kind == "CompactionBegin":
-            self.compacted = f"line {line.number}: the history was compacted before this answer"
+            self.compactions[self.lane] = f"line {line.number}: the history was compacted before this answer"
         elif kind == "StepRetry":
             self.remarks["note a request that failed and was sent again"] += 1
-        lines.count(kind, ROWS)
+        lines.count(line.value.get("type") if kind is None else kind, ROWS)
         return place
 
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
         """The answer of the step, which begins with what comes first of it."""
-        if self.open is None:
-            self.open = answer = self.begin(f"line:{line.number}", self.options.api or ASSUMED, None, place, line)
+        if self.lane not in self.open:
+            answer = self.begin(f"line:{line.number}", self.options.api or ASSUMED, None, place, line)
             answer.started = moment_text(line.value.get("timestamp"))
+            answer.session = self.sessions[self.lane]
             answer.take(line)
+            self.compacted = self.compactions.pop(self.lane, None)
             self.note_compaction(answer)
-            self.add(answer)
-        return self.open
+            self.open[self.lane] = self.add(answer)
+        return self.open[self.lane]
 
     def _more(self, answer: TranscriptAnswer, line: TranscriptLine, text: str) -> None:
         """The rest of the arguments of the last call, where they are written down as they came."""
@@ -178,7 +220,7 @@ class KimiCliSession(KimiReader):
         return place.after(InterimRow(line.number, "", (part,)))
 
     def _part(self, line: TranscriptLine, kind: str, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        fresh = self.open is None
+        fresh = self.lane not in self.open
         answer = self._answer(line, place)
         at = At(ExchangePart.BODY, 0, answer.size) if fresh else answer.take(line)
         function = payload.get("function")
