@@ -179,6 +179,18 @@ def test_an_answer_that_could_not_be_used_stands_in_the_complaint(tmp_path):
     assert words(seen) == ["CALL HELD"]
 
 
+def test_answers_that_the_file_lacks_are_counted_and_are_no_repair(tmp_path):
+    result = {"role": "tool", "tool_call_id": "call_a1b2c3d4", "content": "<returncode>0</returncode>"}
+    complaint = {"role": "user", "content": "Tool call error", "extra": {"interrupt_type": "FormatError"}}
+    run = json.loads(mini(TASK, answered("tool_calls", function()), result, complaint, answered("stop")))
+    run["info"]["model_stats"] = {"api_calls": 3}
+    seen = shown(json.dumps(run), tmp_path)
+    assert places(seen) == [["request", "tool_result"]]
+    assert "the run made 3 requests, and the file has the answers to 2 of them" in notices(seen)
+    run["info"]["model_stats"] = {"api_calls": 2}
+    assert "requests" not in notices(shown(json.dumps(run), tmp_path))
+
+
 def test_a_command_that_was_not_executed_did_not_run(tmp_path):
     two = (function(), function("call_e5f6a7b8"))
     ran = {"role": "tool", "tool_call_id": "call_a1b2c3d4", "content": "<returncode>0</returncode>"}

@@ -79,6 +79,11 @@ class _Trajectory(ChatReader):
     name, agent, fields = "mini-swe-agent", "mini-swe-agent", FIELDS
     repairs = True
 
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.requests = 0
+        """How many the run says that it made."""
+
     def about(self, data: bytes) -> None:
         """What the file says of the whole run: the model, the cap, the outcome."""
         try:
@@ -90,6 +95,7 @@ class _Trajectory(ChatReader):
         self.model = known_text(model.get("model_name"))
         self.cap = next((cap for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")
                          if (cap := number_of(given.get(name)))), None)
+        self.requests = number_of(object_of(info.get("model_stats")).get("api_calls")) or 0
         status = known_text(info.get("exit_status"))
         if status is not None:
             self.reading.notices.append(f"the run ended with exit_status {redact.text(status)[:80]!r}: "
@@ -114,6 +120,13 @@ class _Trajectory(ChatReader):
             lines.count(role, frozenset({"system"}))
             return place
         return self._user(line, place, extra)
+
+    def summarise(self) -> None:
+        """Adds how many answers the file lacks: of one without a usable command it may hold the complaint alone."""
+        super().summarise()
+        if self.requests > len(self.answers):
+            self.reading.notices.append(f"the run made {self.requests:,} requests, and the file has the answers to "
+                                        f"{len(self.answers):,} of them")
 
     def _assistant(self, line: TranscriptLine, place: TreePlace, extra: dict[str, Any]) -> TreePlace:
         value, given = line.value, object_of(extra.get("response"))
