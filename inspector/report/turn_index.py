@@ -281,26 +281,27 @@ def index_for(api: str | None, profile: str | None, settings: Settings) -> TurnI
 
 
 def read_rows(
-    paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, indexed: bool = True
+    paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, indexed: bool = True,
+    unread: Sequence[str] = (),
 ) -> Iterator[ReadRows]:
-    """The rows of files; those in the index come first, at once.
+    """The rows of files; those in the index come first, at once. Files that are to be left `unread` come from it alone.
 
     Raises:
         CallerError: there is no such API or profile.
     """
     index = index_for(api, profile, settings) if indexed else None
     try:
-        known = index.rows(paths) if index is not None else {}
+        known = index.rows([*paths, *unread]) if index is not None else {}
         left = [path for path in paths if path not in known]
-        total = len(paths)
+        done, total = len(paths) - len(left), len(paths)
         if index is not None:
-            yield ReadRows(list(known.items()), len(known), total, index.note)
+            yield ReadRows(list(known.items()), done, total, index.note)
         states = {path: state_of(path) for path in left} if index is not None else {}
         for group in open_each(left, api=api, profile=profile) if left else ():
             found = rows_of(view(replay(open_case(group.recording), settings)), group.paths)
             if index is not None and len(group.paths) == 1 and group.paths[0] in states:
                 index.keep(group.paths[0], states[group.paths[0]], found)
-            yield ReadRows([(group.paths[0], found)], len(known) + group.done, len(known) + group.total)
+            yield ReadRows([(group.paths[0], found)], done + group.done, done + group.total)
     finally:
         if index is not None:
             index.close()

@@ -6,6 +6,7 @@ over the whole: tuning, or the policies.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,12 +17,33 @@ from textual.worker import get_current_worker
 
 from inspector.report.lines.spans import one_line
 from inspector.report.turn_rows import TurnRow, name_of
+from inspector.sessions import intake
 from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of
 from inspector.tui.turn_list import Section, rows_of_session
 from loop_core.errors import LoopError
 
 BATCH = 0.1
 """Seconds between two looks at what was read meanwhile."""
+
+
+def size_of(path: str) -> int | None:
+    """The size of a file in bytes; None if it cannot be looked at."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return None
+
+
+def share_of(path: str) -> str:
+    """How much of the file under way is read, in per cent; empty if a file that is read whole brings no word of it."""
+    size, done = size_of(path) or 1, intake.read_so_far()
+    return "" if not done else f"{min(100, 100 * done // size)} %" if done < size else "judging all turns"
+
+
+def progress_within(path: str) -> str:
+    """How far reading a file is, of which the first turns are listed."""
+    share = share_of(path)
+    return f"reading {(size_of(path) or 1) / 1e6:,.0f} MB{f': {share}' if share else ''}… the first"
 
 
 class ReadingScreen(Screen[None]):
@@ -48,16 +70,19 @@ class ReadingScreen(Screen[None]):
         raise NotImplementedError
 
 
-def read_files(table: ReadingScreen, paths: Sequence[str]) -> None:
-    """Reads files one after another and passes their rows to the table."""
-    _in_thread(table, partial(_read_files, table, paths, reading_of(table.app)))
+def read_files(table: ReadingScreen, paths: Sequence[str], unread: Sequence[str] = ()) -> None:
+    """Reads files one after another and passes their rows to the table; those of `unread` only if the index has them.
+    """
+    _in_thread(table, partial(_read_files, table, paths, unread, reading_of(table.app)))
 
 
 def _in_thread(table: ReadingScreen, reading: Callable[[], None]) -> None:
     table.run_worker(reading, thread=True, exclusive=True)
 
 
-def _read_files(table: ReadingScreen, paths: Sequence[str], reading: ReadingOptions) -> None:
+def _read_files(
+    table: ReadingScreen, paths: Sequence[str], unread: Sequence[str], reading: ReadingOptions
+) -> None:
     from inspector.report.turn_index import read_rows
 
     worker, call = get_current_worker(), table.app.call_from_thread
@@ -65,7 +90,7 @@ def _read_files(table: ReadingScreen, paths: Sequence[str], reading: ReadingOpti
     sent = time.monotonic()
     done = total = 0
     try:
-        for found in read_rows(paths, reading.api, reading.profile, reading.settings, indexed=not table.named):
+        for found in read_rows(paths, reading.api, reading.profile, reading.settings, not table.named, unread):
             if worker.is_cancelled:
                 return
             waiting += found.rows
@@ -75,6 +100,7 @@ def _read_files(table: ReadingScreen, paths: Sequence[str], reading: ReadingOpti
             if time.monotonic() - sent > BATCH or len(found.rows) > 1:  # the index has many at once
                 call(table.take, waiting, done, total)
                 waiting, sent = [], time.monotonic()
+            intake.note_read(0)  # of the next file
     except LoopError as why:  # an API or a profile that does not exist: nothing is read
         waiting = [(path, [TurnRow((path,), path, name_of(path), why=str(why))]) for path in paths]
     call(table.take, waiting, done, total)

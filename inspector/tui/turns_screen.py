@@ -18,8 +18,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from inspector.report import filters, turn_rows, turn_table
+from inspector.report.lines.spans import count_of
 from inspector.report.turn_rows import TurnRow
-from inspector.sessions import intake
 from inspector.tui import turns_reading
 from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
@@ -101,6 +101,10 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self._match: TurnRow | None = None
         """The turn that the last search found."""
         self._next_look = 0.0
+        self._large: list[str] = []
+        """Files that nobody named, too large to be read for their verdict alone; a search reads them."""
+        self._searching = False
+        """Whether those are being read."""
         if session is not None:
             rows = rows_of_session(session)
             if begun:
@@ -111,9 +115,10 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 self._sorted_first()
         for section in sections if not self.named else ():
             for path in section.paths:
-                size = _size(path)
+                size = turns_reading.size_of(path)
                 large = size is not None and size > READABLE
                 name = turn_rows.name_of(path)
+                self._large += [path] if large else []
                 self.listed.set_rows(path, [TurnRow((path,), path, name, why=LARGE if large else PENDING)])
         if not self.named:
             self.listed.relist()
@@ -134,14 +139,15 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self._moved()
         paths = [path for section in self.sections for path in section.paths
                  if self.named or self.listed.slots[path][0].why == PENDING]
+        if self.begun or self._large:
+            self.set_interval(PROGRESS, self._progress)
         if self.opened is not None and self.begun:
             self.reading = True
             self._say_counts()
             self.call_after_refresh(turns_reading.read_whole, self, self.opened.paths)
-            self.set_interval(PROGRESS, self._progress)
-        if self.opened is None and paths:
+        if self.opened is None and (paths or self._large):
             self.reading = True
-            self.call_after_refresh(turns_reading.read_files, self, paths)
+            self.call_after_refresh(turns_reading.read_files, self, paths, self._large)
 
     def on_resize(self) -> None:
         """Gives the details of a row the room that is left."""
@@ -157,14 +163,15 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.finish()
 
     def _progress(self) -> None:
-        """Says how far reading is, as long as a beginning is all that is listed."""
-        if self.begun and self.is_attached:
+        """Says how far reading is, in a large file."""
+        if (self.begun or self._searching) and self.is_attached:
             self._say_counts()
 
     def take(self, batch: Sequence[tuple[str, list[TurnRow]]], count: int, total: int) -> None:
         """Adds rows; lists them as often as possible without delaying keys."""
         for slot, rows in batch:
             self.listed.set_rows(slot, rows)
+        self._large = [path for path in self._large if self.listed.slots[path][0].why == LARGE]
         self.read, self.total = count, total
         began = time.monotonic()
         if self.is_attached and began >= self._next_look:
@@ -175,7 +182,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def finish(self) -> None:
         """Sorts and counts the rows after everything is read."""
-        self.reading = False
+        searched = self._searching
+        self.reading = self._searching = False
         if not self.is_attached:
             return
         if self.named and not self.listed.sort:
@@ -184,6 +192,10 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.listed.relist()
         self._count()
         self._moved()
+        if self._needle and self._match is None:
+            self._find(1, again=False)
+        if self._needle and self._large and not searched:
+            self._read_large()
         self.post_message(TurnsRead([row for row in self.listed.rows if row.verdict is None],
                                     any(row.verdict is not None for row in self.listed.rows)))
 
@@ -212,12 +224,10 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Says how many turns there are, how they fared, and how far reading is."""
         progress = None
         if self.begun and self.opened is not None:
-            size, done = _size(self.opened.paths[0]) or 1, intake.read_so_far()
-            share = f": {min(100, 100 * done // size)} %" if done < size else ": judging all turns"
-            # A file that is read whole brings no word of how far it is.
-            progress = f"reading {size / 1e6:,.0f} MB{share if done else ''}… the first"
+            progress = turns_reading.progress_within(self.opened.paths[0])
         elif self.reading:
-            progress = f"reading {self.read:,}{f' of {self.total:,}' if self.total else ''} files…"
+            within = f" {turns_reading.share_of(self._large[0])}" if self._searching and self._large else ""
+            progress = f"reading {self.read:,}{f' of {self.total:,}' if self.total else ''} files…{within}"
         self.query_one(TurnCounts).line = counts_line(self.counts, progress, self.listed.filter, self.listed.matching)
         self.query_one(TurnHeading).changed()
 
@@ -322,6 +332,15 @@ class TurnsScreen(turns_reading.ReadingScreen):
         if text:
             self._needle = text
             self._find(1, again=False)
+            if self._large and not self.reading:
+                self._read_large()
+
+    def _read_large(self) -> None:
+        """Reads the large files, so that a search looks through them too."""
+        self.reading, self._searching, self.read, self.total = True, True, 0, len(self._large)
+        turns_reading.read_files(self, self._large)
+        self.note += f" · {count_of(self.total, 'large file')} to search, c stops"
+        self._say_counts()
 
     def action_again(self, by: int) -> None:
         """Goes to the next or previous match."""
@@ -346,7 +365,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.note = "nothing is being read"
             return
         self.workers.cancel_node(self)
-        self.reading = False
+        self.reading = self._searching = False
         self.listed.relist()
         self._count()
         self.note = f"stopped: {self.read:,} of {self.total:,} files are read; enter opens another"
@@ -378,11 +397,3 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def _say(self, text: str) -> None:
         self.note = text
-
-
-def _size(path: str) -> int | None:
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return None
-

@@ -10,6 +10,7 @@ from textual.events import MouseDown, MouseUp
 
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions.open import open_each
+from inspector.tui import turns_screen
 from inspector.tui.app import UNREADABLE, LoopInspector
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
@@ -22,6 +23,9 @@ SIZE = (120, 40)
 CUT = claude(prompt("write the plan"), block(use()), result(MISSING, error=True))
 LOST = claude(prompt("write it all"), failed())
 ENDED = claude(prompt("say hello"), block(text("Hello."), stop="end_turn"))
+ZEBRA = claude(prompt("look for a zebra"), failed()) + "\n" * 400_000
+SOME = 300_000
+"""The bytes from which on a file counts as large in these tests."""
 
 
 def home() -> Path:
@@ -127,6 +131,59 @@ def test_a_large_file_is_listed_and_not_read() -> None:
         file.truncate(READABLE + 1)
     screen = TurnsScreen(found_sections(os.environ), named=False)
     assert screen.listed.slots[str(path)][0].why == LARGE
+
+
+async def test_a_search_reads_the_large_files_too_and_the_index_keeps_them(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("LOOP_INSPECTOR_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(turns_screen, "READABLE", SOME)
+    large = wrote(".claude/projects/-work/large.jsonl", ZEBRA, 1)
+    wrote(".claude/projects/-work/small.jsonl", ENDED, 2_000)
+    go = threading.Event()
+
+    def slowly(paths, **options):
+        go.wait(60 if large in paths else 0)
+        return open_each(paths, **options)
+
+    monkeypatch.setattr("inspector.report.turn_index.open_each", slowly)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        assert listed.slots[large][0].why == LARGE
+        await pilot.press("/", *"zebra", "enter")
+        assert app.screen.note == "'zebra' is in no turn that is listed · 1 large file to search, c stops"
+        assert "reading 0 of 1 files…" in page(app)
+        go.set()
+        await read(app, pilot)
+        assert listed.selected.file == large
+        assert "'zebra' is in turn 1" in app.screen.note
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        assert listed.slots[large][0].verdict is not None, "its rows are in the index"
+        await pilot.press("/", *"zebra", "enter")
+        assert not app.screen.reading
+        assert listed.selected.file == large
+
+
+async def test_a_search_that_begins_while_files_are_read_goes_on_to_the_large_ones(monkeypatch) -> None:
+    monkeypatch.setattr(turns_screen, "READABLE", SOME)
+    large = wrote(".claude/projects/-work/large.jsonl", ZEBRA, 1)
+    wrote(".claude/projects/-work/small.jsonl", ENDED, 2_000)
+    go = threading.Event()
+
+    def slowly(paths, **options):
+        go.wait(60)
+        return open_each(paths, **options)
+
+    monkeypatch.setattr("inspector.report.turn_index.open_each", slowly)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        listed = app.screen.query_one(TurnList)
+        await pilot.press("/", *"zebra", "enter")
+        assert app.screen.note == "'zebra' is in no turn that is listed"
+        go.set()
+        await until(pilot, lambda: "zebra' is in turn 1" in app.screen.note)
+        assert listed.selected.file == large
 
 
 async def test_nothing_is_written_beside_a_transcript() -> None:
