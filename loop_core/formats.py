@@ -27,6 +27,8 @@ class FormatEntry(NamedTuple):
     """The least output cap that it takes."""
     names_stop_strings: bool = False
     """Its stop words say whether a stop string was hit."""
+    common_path: bool = False
+    """Other services use its path too: an answer there that has another format's mark is of that format."""
 
 
 _COMPATIBLE = (
@@ -47,7 +49,8 @@ FORMATS: Mapping[str, FormatEntry] = {
         (b'"candidates"', b'"promptFeedback"', b'"usageMetadata"')),
     "bedrock_converse": FormatEntry(
         "loop_core.wire.bedrock_converse", ("/converse",), (b'"stopReason"', b":event-type"), names_stop_strings=True),
-    "ollama_chat": FormatEntry("loop_core.wire.ollama_chat", ("/api/chat",), (b'"done"',), late_system=True),
+    "ollama_chat": FormatEntry(
+        "loop_core.wire.ollama_chat", ("/api/chat",), (b'"done"',), late_system=True, common_path=True),
     "gemini_interactions": FormatEntry(
         "loop_core.wire.gemini_interactions", ("/interactions",), (b'"interaction', b'"event_type"', b'"steps"'),
         servers=("gemini",)),
@@ -59,7 +62,7 @@ FORMATS: Mapping[str, FormatEntry] = {
         "loop_core.wire.bedrock_invoke", ("/invoke",), (b"\x0b:event-type\x07\x00\x05chunk",), servers=("bedrock",)),
     "cohere_chat": FormatEntry(
         "loop_core.wire.cohere_chat", ("/chat",), (b'"finish_reason"', b'"event_type"', b'"message-start"'),
-        servers=("cohere",), names_stop_strings=True),
+        servers=("cohere",), names_stop_strings=True, common_path=True),
     "anthropic_complete": FormatEntry(
         "loop_core.wire.anthropic_complete", ("/complete",), (b'"completion"',), servers=("anthropic",)),
 }

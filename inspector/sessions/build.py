@@ -20,6 +20,7 @@ from inspector.sessions import detection, redact, traffic
 from inspector.sessions.provenance import provenance
 from inspector.sessions.recording import NOT_READ, Exchange, Options, RawExchange, TurnRecord
 from loop_core.errors import CallerError, DecodeError
+from loop_core.formats import FORMATS
 from loop_core.values import (
     At,
     ChatResponse,
@@ -306,6 +307,8 @@ def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
     if raw.method in _NO_BODY:
         return UnbuiltExchange(f"no LLM traffic: {raw.method} {traffic.path_of(url)}")
     found = raw.api or (traffic.by_path(url) if url else None)
+    if found is not None and raw.api is None and FORMATS[found].common_path:
+        found = traffic.by_content(raw.body) or found
     if found is None and url and (name := traffic.unread(url)) is not None:
         return UnbuiltExchange(f"{name}{NOT_READ}")
     if found is None:
@@ -316,11 +319,8 @@ def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
         return found
     if options.api is not None and raw.body and (not url or _asks(raw)):
         return options.api
-    return UnbuiltExchange(
-        f"no LLM traffic: {raw.method} {traffic.host_of(url)}{traffic.path_of(url)}"
-        if url
-        else "a response of no known API"
-    )
+    unknown = f"no LLM traffic: {raw.method} {traffic.host_of(url)}{traffic.path_of(url)}"
+    return UnbuiltExchange(unknown if url else "a response of no known API")
 
 
 def _asks(raw: RawExchange) -> bool:

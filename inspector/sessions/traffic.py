@@ -110,7 +110,7 @@ UNREAD: tuple[Unread, ...] = (
     Unread(
         "token counting", r"/messages/count_tokens$|:countTokens$|/responses/input_tokens$|/tokenize$|/count-tokens$"
     ),
-    Unread("a batch", r"/batches(/|$)|/batchPredictionJobs|:batchGenerateContent$"),
+    Unread("a batch", r"/batches(/|$)|/batch/jobs(/|$)|/batchPredictionJobs|:batchGenerateContent$"),
     Unread("OpenAI Responses, a stored item", r"/responses/[^/]+/(cancel|input_items|compact)$"),
     Unread("embeddings", r"/embeddings$|/embed$|:embedContents?$|:batchEmbedContents$|/api/embed(dings)?$"),
     Unread("reranking", r"/rerank$"),

@@ -52,6 +52,7 @@ def test_entries_count_over_all_of_the_file_and_each_skip_has_its_reason(opened)
         ("https://api.openai.com/v1/embeddings", "embeddings"),
         ("https://api.anthropic.com/v1/messages/count_tokens", "token counting"),
         ("https://api.anthropic.com/v1/messages/batches", "a batch"),
+        ("https://api.mistral.ai/v1/batch/jobs/1", "a batch"),
         ("https://api.cohere.com/v1/generate", "Cohere generate"),
         ("https://generativelanguage.googleapis.com/v1beta/models/x:countTokens", "token counting"),
         ("https://generativelanguage.googleapis.com/v1beta/models/x:embedContent?key=k", "embeddings"),
@@ -109,6 +110,17 @@ def test_the_api_is_found_from_the_content_where_the_path_says_nothing(opened):
         har(entry(HELLO, chat_stream("hello you"), url="https://gateway.example.com/llm", mime="text/event-stream"))
     )
     assert [(each.api, each.response.text) for each in loaded.exchanges] == [("openai_chat", "hello you")]
+
+
+@pytest.mark.parametrize(("url", "own"), [
+    ("https://api.example.com/v1/chat", "cohere_chat"), ("https://app.example.com/api/chat", "ollama_chat"),
+])
+def test_a_path_that_others_use_too_yields_to_the_content(opened, url, own):
+    stream = chat_stream("hello you")
+    loaded = opened(har(entry(HELLO, chat_body("hi"), url=url), entry(HELLO, stream, url=url, mime="text/event-stream"),
+                        entry(HELLO, "{}", url=url)))
+    assert [(each.api, each.response.text) for each in loaded.exchanges] == [
+        ("openai_chat", "hi"), ("openai_chat", "hello you"), (own, None)]
 
 
 def test_a_chat_application_of_its_own_is_no_llm_traffic(opened):
