@@ -94,6 +94,19 @@ def test_a_request_that_the_user_stopped(tmp_path):
     assert words(read(tmp_path, request("go", turn("Half"), isCanceled=True))) == ["CANCELLED"]
 
 
+@pytest.mark.parametrize(("state", "stop"), [(0, "unknown"), (1, "end_turn"), (2, "cancelled"), (3, "unknown")])
+def test_a_newer_file_has_the_state_of_a_request(tmp_path, state, stop):
+    seen = read(tmp_path, request("go", turn("Done."), modelState={"value": state}))
+    assert stops(seen) == [stop]
+    assert (words(seen) == ["END INFERRED"]) is (state == 1)
+
+
+def test_an_empty_last_round_is_that_of_the_failure(tmp_path):
+    seen = read(tmp_path, request("go", turn("A."), turn(), error={"code": "length", "message": "x"}))
+    assert stops(seen) == ["unknown", "max_tokens"]
+    assert texts(seen) == ["A.", None]
+
+
 def test_operations_are_folded(tmp_path):
     seen = shown(lines(
         {"kind": 0, "v": chat(customTitle="T")},

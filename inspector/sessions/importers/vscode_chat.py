@@ -32,12 +32,15 @@ CODES: Mapping[str, StopRow] = {
 }
 """Codes of Copilot Chat for a request that failed -> what they mean; all others are failures."""
 FIELDS: Fields = {
-    "": {"message": (dict, str), "response": (list, str), "result": (dict,), "modelId": (str,), "isCanceled": (bool,)},
+    "": {"message": (dict, str), "response": (list, str), "result": (dict,), "modelId": (str,), "isCanceled": (bool,),
+         "modelState": (dict,)},
     "result": {"metadata": (dict,), "errorDetails": (dict,)},
 }
 """What is read of a request, and the types that it can have."""
 _SESSION = ("requesterUsername", "responderUsername", "sessionId", "version", "creationDate", "initialLocation")
 _SET, _PUSH, _DELETE = 1, 2, 3
+_COMPLETE, _CANCELLED = 1, 2
+"""States of a request, in newer files (ResponseModelState of `chatService.ts`)."""
 _NOTICE = "what is shown is the chat after {count:,} operations on it; those were folded"
 
 
@@ -150,16 +153,19 @@ class _Chat(ChatReader):
         failure = object_of(result.get("errorDetails"))
         if not rounds:
             place = self._response(line, place, bool(failure))
-        elif failure:
+        elif failure and place.answer is not None and place.answer.parts:  # else the last round is that of the failure
             place = TreePlace(self._begin(line, place, "failure"))
         if place.answer is None:
             return place
-        if failure:
-            _fail(place.answer, failure)
-        elif value.get("isCanceled") is True:
-            return self.say(line, place, "", mark="interrupted")
         if len(rounds) < 2:  # the counts are those of the whole request
             place.answer.usage = place.answer.usage or _usage(value, metadata)
+        state = object_of(value.get("modelState")).get("value")
+        if failure:
+            _fail(place.answer, failure)
+        elif value.get("isCanceled") is True or state == _CANCELLED:
+            return self.say(line, place, "", mark="interrupted")
+        elif state == _COMPLETE:
+            return self.say(line, place, "the request is complete", mark="ended")
         return place
 
     def _begin(self, line: TranscriptLine, place: TreePlace, name: str, turn: Any = None) -> TranscriptAnswer:
