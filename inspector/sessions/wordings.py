@@ -178,6 +178,8 @@ REFUSALS: tuple[NotRun, ...] = (
            "Codex CLI"),
     NotRun("command_rejected", r"(?:exec command |patch )?rejected by user\b", "the user refused it", "Codex CLI"),
     NotRun("unsupported_call", r"unsupported (?:custom tool )?call:", "the agent knows no such tool", "Codex CLI"),
+    NotRun("parameters_missing", r"\S+ call rejected: missing required parameters?\b",
+           "the agent refused its arguments", "Droid"),
     NotRun("operation_cancelled", r"\[operation cancelled\] reason:", "the user cancelled it", "Gemini CLI"),
     NotRun("skipped", r"skipped due to queued user message\b", "the user spoke first, and it was skipped", "pi"),
 )

@@ -90,6 +90,17 @@ def test_the_model_and_the_counts_of_the_session_stand_beside_it(tmp_path):
         "a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl", "e.jsonl"]
 
 
+def test_each_answer_may_have_its_own_model_and_a_user_row_be_the_agents(tmp_path):
+    (tmp_path / "a.settings.json").write_text(json.dumps({"model": "claude-x"}))
+    rows = [message("m1", "user", text("the folder holds a.py")), message("m2", "user", text("go")),
+            message("m3", "assistant", text("one")), message("m4", "assistant", text("two"))]
+    rows[0]["message"]["visibility"] = "llm_only"
+    rows[2]["message"]["modelId"] = "glm-x"
+    seen = shown(written(START, *rows), tmp_path, name="a.jsonl")
+    assert [facts.exchange.response.model for facts in seen.responses] == ["glm-x", "claude-x"]
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
+
+
 @pytest.mark.parametrize("kind", ["session_start", "session_end", "todo_state", "compaction_state", "system"])
 def test_records_without_an_exchange_are_counted(kind, tmp_path):
     seen = shown(written({**START, "type": "session_start"}, {"type": kind}, {"type": "hologram"}), tmp_path)

@@ -41,7 +41,7 @@ FIELDS: Fields = {
         "type": (str,), "id": (str,), "parentId": (str,), "role": (str,), "text": (str,), "message": (dict, str),
         "toolName": (str,), "toolCallId": (str,), "finalText": (str,), "usage": (dict,),
     },
-    "message": {"role": (str,), "content": (list, str), "model": (str,)},
+    "message": {"role": (str,), "content": (list, str), "model": (str,), "modelId": (str,), "visibility": (str,)},
 }
 
 
@@ -155,7 +155,8 @@ class _Session(ChatReader):
     def _message(self, line: TranscriptLine, place: TreePlace, message: dict[str, Any], nested: bool) -> TreePlace:
         content, role = message.get("content"), message.get("role")
         if role == "assistant":
-            answer = self.answer(line, place, known_text(line.value.get("id")) or "", known_text(message.get("model")))
+            model = known_text(message.get("modelId")) or known_text(message.get("model"))
+            answer = self.answer(line, place, known_text(line.value.get("id")) or "", model)
             path = ("message", "content") if nested else ("content",)
             take_blocks(answer, content, line, answer.take(line), *path)
             return TreePlace(answer)
@@ -165,7 +166,8 @@ class _Session(ChatReader):
         results, said = results_of(content), words_of(content)
         if results:
             place = self.say(line, place, "", results)
-        typed = REMINDER.sub("", said).strip()
+        hidden = message.get("visibility") == "llm_only"  # what the agent tells the model in the user's name
+        typed = "" if hidden else REMINDER.sub("", said).strip()
         if not typed and (results or not said.strip()):
             return place
         return self.say(line, place, typed or said, own=not typed or bool(results))
