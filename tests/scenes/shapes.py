@@ -590,11 +590,18 @@ SHAPES: tuple[Shape, ...] = (
     ], rows=True),
     Shape("kimi", "wire.jsonl", list(KIMI), rows=True),
     Shape("kimi", "wire.jsonl", list(_KIMI_CLI), rows=True),
+    Shape("kimi", "context.jsonl", [{"role": "_checkpoint", "id": 0}, {"role": "user", "content": "go"}, {
+        "role": "assistant", "content": [{"type": "think", "think": "hm"}], "tool_calls": [
+            {"id": "c", "function": {"name": "w", "arguments": "{"}}]},
+        {"role": "tool", "content": "x", "tool_call_id": "c"}], rows=True),
     Shape("hermes", "hermes.json", _HERMES),
     Shape("goose", "goose.jsonl", list(_GOOSE), rows=True),
     Shape("amp", "T-1.json", _AMP),
     Shape("qwen", "qwen.jsonl", list(QWEN), rows=True),
     Shape("copilot", "events.jsonl", list(COPILOT), rows=True),
+    Shape("copilot", "session.json", {"sessionId": "s", "chatMessages": [
+        {"role": "user", "content": "go"}, {"role": "assistant", "content": "a", "tool_calls": [
+            {"id": "c", "function": {"name": "w", "arguments": "{"}}]}, {"role": "tool", "content": "x"}]}),
     Shape("inspect", "inspect.json", INSPECT),
     Shape("claude-tap", "trace.ctap.json", TAP_BUNDLE),
     Shape("litellm", "litellm.json", LITELLM),

@@ -99,3 +99,31 @@ def test_a_history_that_was_shortened(tmp_path, kind):
 def test_it_is_known_by_its_first_line_or_its_events():
     for first in (START, user("go"), event("tool.execution_start")):
         assert choose(json.dumps(first).encode() + b"\n{}\n", "x") == "copilot"
+
+
+OLD = {"sessionId": "s-1", "startTime": "2025-10-08T21:10:16.398Z", "selectedModel": "m-1", "timeline": [
+    {"type": "user", "text": "go"}, {"type": "copilot", "text": "Done."}], "chatMessages": [
+        {"role": "system", "content": "be brief"}, {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "I look.", "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "a.txt"}, {"role": "assistant", "content": "Done."},
+        {"role": "user", "content": "thanks"}]}
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_file_of_the_first_releases_is_one_object(tmp_path, indent):
+    seen = shown(json.dumps(OLD, indent=indent), tmp_path, name="session_s-1_1759957816.json")
+    first, second = (facts.exchange for facts in seen.responses)
+    assert (first.recorder, first.model, first.response.text, second.response.text) == (
+        "copilot", "m-1", "I look.", "Done.")
+    assert [call.arguments for call in first.response.tool_calls] == ['{"command": "ls"}']
+    assert second.request.messages[0].results[0].text == "a.txt"
+    assert (stops(seen), words(seen)) == (["tool_call", "end_turn"], ["END INFERRED"])
+    assert "Copilot CLI keeps none" in seen.inputs[0].notices[0]
+    assert "records that hold no exchange: system (1)" in seen.inputs[0].notices[1]
+
+
+def test_a_cut_file_of_the_first_releases_gives_what_is_there(tmp_path):
+    whole = json.dumps(OLD)
+    seen = shown(whole[: whole.index('"a.txt"')], tmp_path, name="session_s-1_1759957816.json")
+    assert [facts.exchange.response.text for facts in seen.responses] == ["I look."]

@@ -260,3 +260,59 @@ def test_a_state_without_a_title_leaves_the_name_of_the_file(tmp_path, state):
     folder.mkdir(parents=True)
     seen = shown(session(prompt("go"), begin(), text("Done."), end()), folder, name="wire.jsonl")
     assert seen.inputs[0].about.title == ""
+
+
+def history(*rows):
+    return "".join(json.dumps(row) + "\n" for row in ({"role": "_checkpoint", "id": 0}, *rows))
+
+
+def spoke(*blocks, **calls):
+    given = {"tool_calls": [{"type": "function", "id": key, "function": {"name": "Read", "arguments": arguments}}
+                            for key, arguments in calls.items()]} if calls else {}
+    return {"role": "assistant", "content": list(blocks), **given}
+
+
+def block(said):
+    return {"type": "text", "text": said}
+
+
+def test_the_history_of_the_python_client(tmp_path):
+    seen = shown(history(
+        {"role": "user", "content": "go"}, {"role": "_usage", "token_count": 4504},
+        spoke({"type": "think", "think": "hm", "encrypted": "x"}, block("I look."), t0='{"path": "a"}'),
+        {"role": "_usage", "token_count": 4711},
+        {"role": "tool", "content": [block("<system>ok</system>"), block("the text")], "tool_call_id": "t0"},
+        {"role": "user", "content": [block("<system>CHECKPOINT 1</system>")]}, spoke(block("Done.")),
+        {"role": "user", "content": "thanks"}), tmp_path)
+    first, second = (facts.exchange for facts in seen.responses)
+    assert (first.recorder, first.response.reasoning_content, first.response.text) == ("kimi", "hm", "I look.")
+    assert (first.response.usage, second.response.text) == (None, "Done.")
+    assert second.request.messages[0].results[0].text == "<system>ok</system>\nthe text"
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert (words(seen), places(seen)) == (["END INFERRED"], [["request", "tool_result"]])
+    assert seen.turns[0].run.record.user_text == "go"
+    assert "records that hold no exchange: _checkpoint (1), _usage (2)" in seen.inputs[0].notices[1]
+
+
+def test_a_cut_call_in_a_history_did_not_run(tmp_path):
+    refused = {"role": "tool", "content": [block("<system>ERROR: invalid arguments</system>")], "tool_call_id": "t0"}
+    seen = shown(history({"role": "user", "content": "go"}, spoke(t0='{"path": "a'), refused), tmp_path)
+    assert (stops(seen), words(seen)) == (["max_tokens"], ["CALL HELD"])
+    assert seen.responses[0].exchange.response.tool_calls[0].arguments == '{"path": "a'
+
+
+@pytest.mark.parametrize("mark", ["_checkpoint", "_usage", "_system_prompt"])
+def test_a_history_is_known_by_its_marks(mark):
+    rows = [{"role": mark, "content": "x"}, {"role": "user", "content": "go"}]
+    assert choose("".join(json.dumps(row) + "\n" for row in rows).encode(), "context.jsonl") == "kimi"
+    assert choose("".join(json.dumps(row) + "\n" for row in rows[1:]).encode(), "context.jsonl") != "kimi"
+
+
+@pytest.mark.parametrize(("text", "stop"), [
+    ("<system>CHECKPOINT 1</system>", "unknown"), ("<system-reminder>plan</system-reminder>", "unknown"),
+    ("thanks", "end_turn"),
+])
+def test_what_the_client_puts_into_the_history_is_not_the_users(tmp_path, text, stop):
+    seen = shown(history({"role": "user", "content": "go"}, spoke(block("Done.")), {"role": "user", "content": text}),
+                 tmp_path)
+    assert stops(seen) == [stop]

@@ -411,22 +411,24 @@ def test_parts_of_the_first_releases_lie_in_one_folder(tmp_path):
     assert [each.response.text for each in open_paths([str(path)]).exchanges] == ["Hello."]
 
 
-def test_a_message_alone_has_its_parts_and_a_part_alone_is_shown(tmp_path):
+def test_a_message_alone_has_its_parts(tmp_path):
     tree(tmp_path, "ses_1", [*asked(), *said(text("Hello."), ended("length"))])
     message = open_paths([str(tmp_path / "message/ses_1/msg_2.json")])
     assert [each.response.text for each in message.exchanges] == ["Hello."]
-    part = open_paths([str(tmp_path / "part/msg_2/prt_msg_2_00.json")])
-    assert [each.response.text for each in part.exchanges] == ["Hello."]
 
 
-@pytest.mark.parametrize("part", [text("Hello."), {"type": "reasoning", "text": "Hello."}, tool()])
-def test_a_part_of_which_only_the_folder_says_whose_it_is(tmp_path, part):
+@pytest.mark.parametrize("part", [
+    text("Hello."), {"type": "reasoning", "text": "Hello."}, tool(), {"messageID": "msg_1", **text("Hello.")},
+    {"messageID": "msg_1", **ended("length")},
+])
+def test_a_part_alone_is_no_answer(tmp_path, part):
     path = tmp_path / "opencode" / "part" / "msg_1" / "001.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"id": "p1", **part, "time": {"start": 1}}))
-    (exchange,) = open_paths([str(path)]).exchanges
-    assert exchange.recorder == "opencode"
-    assert exchange.response.id == "msg_1"
+    loaded = open_paths([str(path)])
+    (given,) = loaded.inputs
+    assert (loaded.exchanges, given.format, given.error) == ((), "opencode", None)
+    assert any("a part of a message that is not read with it" in notice for notice in given.notices)
 
 
 @pytest.mark.parametrize(("value", "notice"), [

@@ -147,3 +147,15 @@ def test_its_rows_are_not_taken_for_claude_codes():
     alone = row("1", None, "system", subtype="ui_telemetry", systemPayload={})
     for first in (row("1", None, "user", text("go")), alone):
         assert choose(json.dumps(first).encode(), "x") == "qwen"
+
+
+@pytest.mark.parametrize(("kind", "notice"), [
+    ("attribution_snapshot", "records that hold no exchange: system/attribution_snapshot (1)"),
+    ("file_history_snapshot", "records that hold no exchange: system/file_history_snapshot (1)"),
+    ("session_model", "records that hold no exchange: system/session_model (1)"),
+    ("of_tomorrow", "records of unknown type were passed over: system/of_tomorrow (1)"),
+])
+def test_records_of_the_agent_that_hold_no_exchange(tmp_path, kind, notice):
+    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Done.")),
+                      row("3", "2", "system", subtype=kind, systemPayload={"version": 1})), tmp_path)
+    assert any(notice in each for each in seen.inputs[0].notices)

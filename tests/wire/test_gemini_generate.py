@@ -1041,3 +1041,17 @@ def test_places_are_in_the_body() -> None:
     (whole,) = decode(with_bom).stop_reason.evidence
     assert whole.at is not None
     assert with_bom[whole.at.start : whole.at.end] == b'"STOP"'
+
+
+@pytest.mark.parametrize(("value", "ours"), [
+    ({"candidates": [{"name": "Ada", "score": 0.9}]}, False),
+    ({"candidates": [{"content": "a hit of a search", "index": 0}]}, False),
+    ({"candidates": []}, False),
+    ({"candidates": [5, {"content": {"parts": [HELLO]}}]}, True),
+    ({"candidates": [{"finishReason": "SAFETY"}]}, True),
+    ({"candidates": [{"finish_reason": 3}]}, True),
+    ({"candidates": [{}], "modelVersion": "g"}, True),
+    ({"candidates": [], "usage_metadata": {}}, True),
+])
+def test_candidates_of_other_services_are_none_of_its_own(value: dict[str, Any], ours: bool) -> None:
+    assert recognises(value) is ours

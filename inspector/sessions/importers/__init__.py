@@ -185,10 +185,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.kimi", "Kimi Code or Kimi CLI session", 'a first line with "type": "metadata" and "protocol_version"',
         Keeps(Words.PROVIDER, cap=True, usage=True),
         (b"protocol_version", b"llm.request", b"context.append", b"turn.prompt", b'"workDir"', b'"lastPrompt"',
-         b"TurnBegin", b"StepBegin"), (
+         b"TurnBegin", b"StepBegin", b'"_checkpoint"', b'"_usage"', b'"_system_prompt"'), (
             AgentFolder("Kimi Code", "KIMI_CODE_HOME", ".kimi-code", ("sessions", "*", "*", "agents", "*"),
                         ("wire.jsonl",)),
             AgentFolder("Kimi CLI", "KIMI_SHARE_DIR", ".kimi", ("sessions", "*", "*"), ("wire.jsonl",)),
+            AgentFolder("Kimi CLI", "KIMI_SHARE_DIR", ".kimi", ("sessions", "*")),
         ), grows=True,
     ),
     "hermes": FileFormat(
@@ -224,10 +225,12 @@ IMPORTERS: Mapping[str, FileFormat] = {
               for variable in ("QWEN_RUNTIME_DIR", "QWEN_HOME")), grows=True,
     ),
     "copilot": FileFormat(
-        f"{_HERE}.copilot", "Copilot CLI session", 'lines with "type", "data" and "parentId"',
-        Keeps(Words.HINT), (b'"data"',),
+        f"{_HERE}.copilot", "Copilot CLI session",
+        'lines with "type", "data" and "parentId", or an object with "sessionId" and "chatMessages"',
+        Keeps(Words.HINT), (b'"data"', b'"chatMessages"'),
         (AgentFolder("Copilot CLI", "COPILOT_HOME", ".copilot", ("session-state", "*"), ("events.jsonl",)),
-         AgentFolder("Copilot CLI", "COPILOT_HOME", ".copilot", ("history-session-state", "**"), ("*.jsonl",)),
+         AgentFolder("Copilot CLI", "COPILOT_HOME", ".copilot", ("history-session-state", "**"),
+                     ("*.jsonl", "*.json")),
          AgentFolder("Copilot CLI", "COPILOT_HOME", ".copilot", ("session-state",), ("*.jsonl",))), grows=True,
     ),
     "mitmproxy": FileFormat(

@@ -2,20 +2,28 @@
 
 A line is an event; its `parentId` is the event before, so it is not a tree. The provider's stop reason and the cap
 on output stand in an event that is never written to disk (`assistant.usage` is ephemeral), so none is expected. What a
-subagent says stands in the same file, marked with the call that began it. Source: @github/copilot-sdk 1.0.14.
+subagent says stands in the same file, marked with the call that began it. The older files are one object each, with the
+messages that were sent. Source: @github/copilot-sdk 1.0.14.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import IO, Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import first_look
-from inspector.sessions.recording import Options, below_file
+from inspector.sessions.importers.records import first_look, whole_object
+from inspector.sessions.recording import FileReading, Options, below_file
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
+from inspector.sessions.transcripts.chat_messages import (
+    ChatReader,
+    MessageReader,
+    call_of,
+    list_pieces,
+    pointer_at,
+    text_of,
+)
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from inspector.sessions.transcripts.reasons import RECORDER
 from loop_core.values import Evidence, Finding, ReasoningPart, Severity, StopReason, TextPart, ToolResultPart, Usage
@@ -36,6 +44,8 @@ FIELDS: Fields = {
 def sniff(head: bytes, path: str) -> int:
     """Recognises the first line of a session, or several events with `data` and `parentId`."""
     seen = first_look(head)
+    if isinstance(seen.first, dict) and {"sessionId", "chatMessages"} <= seen.first.keys():
+        return 95
     for value in (seen.first, *seen.lines):
         if isinstance(value, dict) and isinstance(value.get("data"), dict) and isinstance(value.get("type"), str):
             if value["type"] == "session.start":
@@ -47,7 +57,28 @@ def sniff(head: bytes, path: str) -> int:
 
 def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     """The reader of one file."""
-    return _Session(path, options)
+    first = first_look(head).first
+    older = isinstance(first, dict) and "chatMessages" in first and "data" not in first
+    return (_History if older else _Session)(path, options)
+
+
+class _History(MessageReader):
+    """A file of the releases before 0.0.342: an object with messages of OpenAI's chat."""
+
+    name, agent = "copilot", "Copilot CLI"
+    steered = True
+
+    def read(self, data: bytes | IO[bytes]) -> FileReading:
+        """Reads every answer among the messages; what the terminal showed (`timeline`) repeats them."""
+        text = data if isinstance(data, bytes) else data.read()
+        value = whole_object(text)
+        self.model = known_text(value.get("selectedModel"))
+        self.session_id = redact.text(known_text(value.get("sessionId")) or "")
+        return self.read_records(list_pieces(text, "chatMessages"))
+
+    def look_ahead(self, data: bytes) -> bool:
+        """The file is written anew with every message."""
+        return False
 
 
 class _Session(ChatReader):

@@ -15,7 +15,15 @@ from typing import IO, Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import sibling
-from inspector.sessions.importers.kimi_cli import ROWS, KimiCliSession, KimiReader, text_of, usage_of
+from inspector.sessions.importers.kimi_cli import (
+    MARKS,
+    ROWS,
+    KimiCliSession,
+    KimiHistory,
+    KimiReader,
+    text_of,
+    usage_of,
+)
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads
@@ -72,6 +80,8 @@ def sniff(head: bytes, path: str) -> int:
             return 100
         if any(names <= set(value) for names in STATES) and "type" not in value:
             return 100
+        if value.get("role") in MARKS:
+            return 95
         message = value.get("message", value.get("params"))
         if isinstance(message, dict) and message.get("type") in ("TurnBegin", "StepBegin") and "payload" in message:
             return 100
@@ -80,9 +90,11 @@ def sniff(head: bytes, path: str) -> int:
 
 def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     """The reader of one file, of either client."""
-    first = first_look(head).first
+    first, lines, _ = first_look(head)
     if isinstance(first, dict) and any(names <= set(first) for names in STATES):
         return _State(path, options, first)
+    if any(isinstance(value, dict) and value.get("role") in MARKS for value in (first, *lines)):
+        return KimiHistory(path, options)
     return (KimiCliSession if b'"TurnBegin"' in head or b'"StepBegin"' in head else _Session)(path, options)
 
 

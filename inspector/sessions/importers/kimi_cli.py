@@ -1,7 +1,8 @@
 """Sessions of the Kimi CLI in Python (`~/.kimi/sessions/*/*/wire.jsonl`), and the common reader of both Kimi clients.
 
 They are events of the CLI's wire, without stop words and output caps. The events of a subagent are wrapped in further
-ones; they form a session below that of the file. Source: kimi-cli's `src/kimi_cli/wire`.
+ones; they form a session below that of the file. The history that the model is given (`context.jsonl`, in releases of
+2025 `<session>.jsonl`) is a file of messages. Sources: kimi-cli's `src/kimi_cli/wire`, `src/kimi_cli/soul/context.py`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from inspector.sessions import redact
 from inspector.sessions.recording import Options, below_file
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
+from inspector.sessions.transcripts.chat_messages import MessageReader
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import known_text, object_of
@@ -241,3 +243,20 @@ class KimiCliSession(KimiReader):
         if self.answers:
             self.reading.notices.insert(0, "Kimi CLI keeps no stop reason and no output cap: what is shown of the ends "
                                         "of its answers is inferred, and says so")
+
+
+MARKS = frozenset({"_checkpoint", "_usage", "_system_prompt"})
+"""Roles of the rows of a history that are no messages; the count in `_usage` is that of the whole context."""
+
+
+class KimiHistory(MessageReader):
+    """A history of the Kimi CLI in Python: messages of OpenAI's chat, without stop words, caps and counts."""
+
+    name, agent = "kimi", "Kimi CLI"
+    unit, row_word = "line", ("a row", "rows")
+    marks = MARKS
+    steered = True
+
+    def own(self, text: str) -> bool:
+        """Whether it is a mark or a reminder, which the CLI puts into the history as the user's."""
+        return text.startswith(("<system>", "<system-reminder>"))

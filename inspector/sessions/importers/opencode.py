@@ -162,7 +162,10 @@ class _Reader(DialogueReader):
 
     def _part(self, line: TranscriptLine, lines: TranscriptRows) -> None:
         kind = line.value.get("type")
-        if self.message is not None and self.message.value.get("role") != "assistant":
+        if self.message is None and self.unit == "record" and kind != "compaction":
+            # Whether the user or a model said it stands in the message; the events of a run are the model's.
+            self.remarks["are a part of a message that is not read with it: open that message or its session"] += 1
+        elif self.message is not None and self.message.value.get("role") != "assistant":
             self._asked(line, lines)
         elif kind == "step-start":
             self._end_step()

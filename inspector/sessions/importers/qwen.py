@@ -188,6 +188,7 @@ class _Transcript(ChatReader):
         lines.count(f"{line.value.get('type')}/{kind}" if kind else line.value.get("type"), frozenset({
             "system/ui_telemetry", "system/custom_title", "system/rewind", "system/chat_compression",
             "system/slash_command", "system/session_artifact_snapshot", "system/at_command", "system",
+            "system/attribution_snapshot", "system/file_history_snapshot", "system/session_model",
         }))
         return place
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from inspector.sessions import redact
 from inspector.sessions.importers.records import complete
 from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPlace
-from inspector.sessions.transcripts import TranscriptReader, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
@@ -99,7 +99,12 @@ def take_message(answer: TranscriptAnswer, message: dict[str, Any], line: Transc
         answer.parts += [ReasoningPart(block["thinking"], known_text(block.get("signature")))
                          for block in objects_of(message.get("thinking_blocks"))
                          if isinstance(block.get("thinking"), str)]
-    text = text_of(message.get("content"))
+    content = message.get("content")
+    if isinstance(content, list):  # Kimi's blocks: thoughts stand among the text
+        thoughts = [block for block in objects_of(content) if isinstance(block.get("think"), str)]
+        answer.parts += [ReasoningPart(block["think"], known_text(block.get("encrypted"))) for block in thoughts]
+        content = [block for block in content if block not in thoughts]
+    text = text_of(content)
     if text:
         answer.parts.append(TextPart(text))
     take_calls(answer, message.get("tool_calls"), line, at, *path, "tool_calls")
@@ -287,6 +292,35 @@ class ChatReader(TranscriptReader):
             ))
         if self.title or self.session_id:
             self.reading.about = SessionAbout(self.title, id=self.session_id, parent=self.parent_id)
+
+
+class MessageReader(ChatReader):
+    """Reads a file whose records are messages of OpenAI's chat, without stop words."""
+
+    fields: ClassVar[Fields] = {"": {
+        "role": (str,), "content": (str, list), "tool_calls": (list,), "tool_call_id": (str,), "name": (str,)}}
+    marks: ClassVar[frozenset[str]] = frozenset({"system"})
+    """Roles of records that hold no exchange."""
+
+    def own(self, text: str) -> bool:
+        """Whether the agent itself wrote a message of the user."""
+        return False
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """A message of the model, of a tool or of the user."""
+        value, role = line.value, line.value.get("role")
+        text = text_of(value.get("content"))
+        if role == "assistant":
+            answer = self.answer(line, place)
+            take_message(answer, value, line, answer.take(line))
+            return TreePlace(answer)
+        if role == "tool":
+            key, name = known_text(value.get("tool_call_id")), known_text(value.get("name"))
+            return self.say(line, place, "", (ToolResultPart(key, name, text, text.startswith("<system>ERROR")),))
+        if role == "user":
+            return self.say(line, place, text, own=self.own(text))
+        lines.count(role, self.marks)
+        return place
 
 
 def unanswered_call(place: TreePlace) -> ToolCall | None:

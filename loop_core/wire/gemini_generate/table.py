@@ -141,13 +141,20 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     """Whether a JSON value is a generateContent body, an element of its stream, or Google's error."""
     if event:
         return False
-    candidates = value.get("candidates")
-    if isinstance(candidates, list):
-        return all(isinstance(candidate, dict) for candidate in candidates)
     if isinstance(get(value, "usageMetadata"), dict) or isinstance(get(value, "promptFeedback"), dict):
         return True
+    candidates = value.get("candidates")
+    if isinstance(candidates, list):
+        return any(map(_is_candidate, candidates)) or isinstance(get(value, "modelVersion"), str)
     error = value.get("error")
     return isinstance(error, dict) and isinstance(error.get("status"), str) and isinstance(error.get("code"), int)
+
+
+def _is_candidate(value: Any) -> bool:
+    """Whether an element of `candidates` is one of Gemini's: other services list people or search hits under it."""
+    if not isinstance(value, dict):
+        return False
+    return isinstance(value.get("content"), dict) or get(value, "finishReason") is not None
 
 
 # -- Which values of a generateContent body or chunk become which facts, in either spelling --------------------------
