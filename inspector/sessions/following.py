@@ -34,6 +34,7 @@ from inspector.sessions.recording import (
     UnreadableError,
     common_beginning,
 )
+from inspector.sessions.stored_rows import RecordPiece
 from inspector.sessions.thread import GrowingThread
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer
@@ -276,7 +277,7 @@ class TranscriptGrowth:
             self.reader.take_rows(self._lines)
             self.number += data.count(b"\n", 0, end)
 
-    def records(self, pieces: Sequence[tuple[int, bytes, bool]]) -> FileReading | None:
+    def records(self, pieces: Sequence[RecordPiece]) -> FileReading | None:
         """Reads the records that were added, as `reading` gives them; the last ones are read again the next time."""
         end = max(self.number, len(pieces) - LAST)
         self._lines.go_on(pieces[self.number : end], self.number)

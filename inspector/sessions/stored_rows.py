@@ -29,6 +29,17 @@ class FileChangedError(LoopError):
         super().__init__(f"{path} was changed or removed after it was read: open it again to see the rest")
 
 
+class UnbuiltRecord(NamedTuple):
+    """A row of a database whose JSON is made when it is read: of a followed database most rows are only compared."""
+
+    make: Callable[..., bytes]
+    values: tuple[Any, ...]
+
+
+RecordPiece = tuple[int, bytes | UnbuiltRecord, bool]
+"""The number of a record, its JSON, and whether a file that is cut may end in it."""
+
+
 class RowPlace(NamedTuple):
     """The place of a row in a file."""
 

@@ -113,9 +113,12 @@ class _Threader:
         False if that takes a run: one of them does not name the exchange before that it follows, or what stands
         before them would be seated in another order.
         """
-        if len({exchange.started for exchange in exchanges[:same]}) < 2 or not self.ordered:
+        stated = {exchange.started for exchange in exchanges[:same]}
+        if (len(stated) < 2 and stated != {None}) or not self.ordered:
             return False
         when = {index: _moment(exchange.started) for index, exchange in enumerate(exchanges[same:], start=same)}
+        if stated == {None}:  # without any times a file is in order, as long as none comes
+            when = {index: float(index) if exchanges[index].started is None else None for index in when}
         given = {exchange.response.id for exchange in exchanges[:same]}
         for exchange in exchanges[same:]:
             request = exchange.request

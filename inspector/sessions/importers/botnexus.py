@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.database import has, schema, snapshot
-from inspector.sessions.importers.records import compact_json, first_look, number_records
+from inspector.sessions.importers.database import has, records_of, schema, snapshot
+from inspector.sessions.importers.records import first_look, number_records
 from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import DialogueReader
@@ -53,12 +54,11 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     return reader.read(data)
 
 
-def _rows(path: str) -> Iterator[bytes]:
+def _rows(path: str) -> Iterator[UnbuiltRecord]:
     """The rows of each session in their order; columns differ by release."""
-    columns = schema(path)["session_history"]
     with snapshot(path) as database:
-        for row in database.execute("SELECT * FROM session_history ORDER BY session_id, rowid"):
-            yield compact_json({name: row[name] for name in COLUMNS if name in columns and row[name] is not None})
+        rows = database.execute("SELECT * FROM session_history ORDER BY session_id, rowid")
+        yield from records_of(rows, COLUMNS)
 
 
 class _Reader(DialogueReader):

@@ -12,14 +12,15 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 from inspector.sessions import intake
-from inspector.sessions.importers.records import compact_json, in_tree, number_records
+from inspector.sessions.importers.records import compact_json, in_tree, member_name, number_records
 from inspector.sessions.recording import FileReading, UnreadableError
+from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.transcripts import TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import DialogueReader
@@ -53,7 +54,7 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
             connection.execute("PRAGMA synchronous = OFF")  # closing writes the log into the copy: 30 ms to a disk
             connection.row_factory = sqlite3.Row
             # An agent may cut a text inside a character.
-            connection.text_factory = lambda given: given.decode("utf-8", "replace")
+            connection.text_factory = partial(str, encoding="utf-8", errors="replace")
             yield connection
         except sqlite3.Error as why:
             raise UnreadableError(f"a damaged database: {why}") from why
@@ -140,31 +141,50 @@ _SESSION = frozenset({
 """The columns of a session that are read; others may be large (a system prompt)."""
 
 
-def rows_of(path: str, created: str, json_columns: frozenset[str]) -> Iterator[bytes]:
+def rows_of(path: str, created: str, json_columns: frozenset[str]) -> Iterator[UnbuiltRecord]:
     """The sessions of a database, each with its messages, and the sessions that it started after it."""
     with snapshot(path) as database:
         sessions = [dict(row) for row in database.execute("SELECT * FROM sessions ORDER BY rowid")]
         for session in in_tree(sessions, "parent_session_id"):
-            yield _record("sessions", {name: session[name] for name in _SESSION if name in session}, json_columns)
+            names = tuple(name for name in _SESSION if name in session)
+            yield UnbuiltRecord(record_of, (names, tuple(session[name] for name in names), "sessions", json_columns))
             rows = database.execute("SELECT rowid AS row_number, * FROM messages WHERE session_id = ?",
                                     (session.get("id"),))
-            for row in sorted(map(dict, rows), key=lambda each: _when(each, created)):
-                yield _record("messages", row, json_columns)
+            names = columns_of(rows)
+            at = names.index(created) if created in names else 0
+            for row in sorted(map(tuple, rows), key=lambda each: _when(each[at], each[0])):
+                yield UnbuiltRecord(record_of, (names, row, "messages", json_columns))
 
 
-def _when(row: dict[str, Any], created: str) -> tuple[float, int]:
-    at = row.get(created)
-    return (float(at) if isinstance(at, (int, float)) else 0.0, row["row_number"])
+def columns_of(rows: sqlite3.Cursor) -> tuple[str, ...]:
+    """The names of the columns of a query."""
+    return tuple(column[0] for column in rows.description)
 
 
-def _record(table: str, row: dict[str, Any], json_columns: frozenset[str]) -> bytes:
-    members = [(TABLE, compact_json(table))]
-    for name, value in row.items():
+def records_of(rows: sqlite3.Cursor, wanted: Iterable[str]) -> Iterator[UnbuiltRecord]:
+    """The rows of a query, each with the columns that are wanted, as far as it has them."""
+    held = [name.lower() for name in columns_of(rows)]
+    names = tuple(name for name in wanted if name in held)
+    places = [held.index(name) for name in names]
+    for row in rows:
+        yield UnbuiltRecord(record_of, (names, tuple([row[at] for at in places])))
+
+
+def _when(at: Any, number: int) -> tuple[float, int]:
+    return (float(at) if isinstance(at, (int, float)) else 0.0, number)
+
+
+def record_of(
+    names: tuple[str, ...], values: tuple[Any, ...], table: str = "", json_columns: frozenset[str] = frozenset()
+) -> bytes:
+    """A row as JSON, without the columns that are empty, and with the name of its table, if that is given."""
+    members = [member_name(TABLE) + compact_json(table)] if table else []
+    for name, value in zip(names, values, strict=True):
         if value is None:
             continue
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-        members.append((name, _verbatim(text) if name in json_columns else compact_json(text)))
-    return b"{" + b",".join(b"%s:%s" % (compact_json(name), value) for name, value in members) + b"}"
+        members.append(member_name(name) + (_verbatim(text) if name in json_columns else compact_json(text)))
+    return b"{" + b",".join(members) + b"}"
 
 
 def _verbatim(value: Any) -> bytes:

@@ -64,7 +64,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     pieces = list(_observations(data))
     reader.title = _title(data)
     reader.inner = _inner(pieces)
-    return reader.read_records(sorted(pieces, key=_began))
+    pieces.sort(key=_began)
+    return reader.read_records(pieces)
 
 
 def _observations(data: bytes) -> Iterator[Piece]:

@@ -17,6 +17,7 @@ from inspector.sessions import traffic
 from inspector.sessions.importers import sibling
 from inspector.sessions.importers.database import Schema, has, snapshot
 from inspector.sessions.importers.records import Piece, compact_json, elements, in_order, in_tree, list_of, with_ids
+from inspector.sessions.stored_rows import UnbuiltRecord
 from loop_core.wire.json_values import byte_span
 
 # -- The database ------------------------------------------------------------------------------------------------------
@@ -29,7 +30,7 @@ def is_database(schema: Schema) -> bool:
     return has(schema, "session", "id") and (first or second)
 
 
-def rows_of(path: str, schema: Schema) -> Iterator[bytes]:
+def rows_of(path: str, schema: Schema) -> Iterator[bytes | UnbuiltRecord]:
     """The sessions of a database, each with its messages and their parts, and the sessions that it started after it."""
     with snapshot(path) as database:
         every = sorted(map(dict, database.execute("SELECT * FROM session")), key=in_order)
@@ -50,15 +51,28 @@ def _session(row: dict[str, Any]) -> bytes:
     return compact_json({"projectID": "", **kept, **({"revert": revert} if isinstance(revert, dict) else {})})
 
 
-def _messages(database: sqlite3.Connection, session: str, schema: Schema) -> Iterator[bytes]:
+def _message(data: Any, key: Any, session: str) -> bytes:
+    return with_ids(data, id=key, sessionID=session)
+
+
+def _part(data: Any, key: Any, session: str, message: Any) -> bytes:
+    return with_ids(data, id=key, sessionID=session, messageID=message)
+
+
+def _messages(database: sqlite3.Connection, session: str, schema: Schema) -> Iterator[UnbuiltRecord]:
     if not has(schema, "message", "session_id", "data") or not has(schema, "part", "message_id", "data"):
         return
+    of_message: dict[Any, list[tuple[Any, Any]]] = {}
+    parts = database.cursor()
+    parts.row_factory = None  # plain tuples, of which there are many
+    for message, key, data in parts.execute("SELECT message_id, id, data FROM part WHERE message_id IN "
+                                            "(SELECT id FROM message WHERE session_id = ?) ORDER BY id", (session,)):
+        of_message.setdefault(message, []).append((data, key))
     rows = database.execute("SELECT * FROM message WHERE session_id = ?", (session,))
     for row in sorted(map(dict, rows), key=in_order):
-        yield with_ids(row["data"], id=row["id"], sessionID=session)
-        parts = database.execute("SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (row["id"],))
-        for part in parts.fetchall():
-            yield with_ids(part["data"], id=part["id"], sessionID=session, messageID=row["id"])
+        yield UnbuiltRecord(_message, (row["data"], row["id"], session))
+        for data, key in of_message.get(row["id"], ()):
+            yield UnbuiltRecord(_part, (data, key, session, row["id"]))
 
 
 def _second(database: sqlite3.Connection, session: str, schema: Schema) -> Iterator[bytes]:

@@ -11,11 +11,12 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from inspector.sessions import traffic
 from inspector.sessions.intake import PIECE, Room, too_large, unpack
 from inspector.sessions.recording import UnreadableError
+from inspector.sessions.stored_rows import UnbuiltRecord
 from loop_core.json_parser import from_json_prefix
 from loop_core.wire.json_values import byte_span
 
@@ -87,7 +88,10 @@ Piece = tuple[int, bytes, bool]
 """The number of a record, its JSON, and whether a file that is cut may end in it."""
 
 
-def number_records(pieces: Iterable[bytes], cut: bool = False) -> Iterator[Piece]:
+_Record = TypeVar("_Record", bound=bytes | UnbuiltRecord)
+
+
+def number_records(pieces: Iterable[_Record], cut: bool = False) -> Iterator[tuple[int, _Record, bool]]:
     """Records with their numbers. `cut`: a record that is not JSON is accepted only as the last one of a cut file."""
     return ((number, piece, cut) for number, piece in enumerate(pieces, start=1))
 
@@ -127,9 +131,19 @@ def with_ids(data: Any, **ids: Any) -> bytes:
     return compact_json(ids)[:-1] + (b"}" if rest == b"}" else b"," + rest)
 
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+"""Made once: `json.dumps` makes one for each value, and a database has many."""
+
+
 def compact_json(value: Any) -> bytes:
     """A value as compact JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return _COMPACT.encode(value).encode("utf-8", "replace")
+
+
+@lru_cache(maxsize=256)
+def member_name(name: str) -> bytes:
+    """The name of a member, up to its value, as JSON."""
+    return compact_json(name) + b":"
 
 
 _VALUE = re.compile(r"[\s,]*")

@@ -12,9 +12,10 @@ from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.database import has, schema, snapshot
+from inspector.sessions.importers.database import has, records_of, schema, snapshot
 from inspector.sessions.importers.records import compact_json, first_look, number_records
 from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of
@@ -46,14 +47,14 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     return reader.read(data)
 
 
-def _rows(path: str) -> Iterator[bytes]:
+def _rows(path: str) -> Iterator[UnbuiltRecord]:
     """The messages, each session's in their order, and before them how its state was left."""
     with snapshot(path) as database:
         if has(schema(path), "session_metadata", "session_key", "state"):
-            for row in database.execute("SELECT session_key, state FROM session_metadata ORDER BY rowid"):
-                yield compact_json({"state": row["state"], "session_key": row["session_key"]})
-        for row in database.execute("SELECT * FROM sessions ORDER BY session_key, rowid"):
-            yield compact_json({name: row[name] for name in FIELDS[""] if name in row.keys() and row[name] is not None})  # noqa: SIM118
+            rows = database.execute("SELECT state, session_key FROM session_metadata ORDER BY rowid")
+            yield from records_of(rows, ("state", "session_key"))
+        rows = database.execute("SELECT * FROM sessions ORDER BY session_key, rowid")
+        yield from records_of(rows, FIELDS[""])
 
 
 class _Reader(DialogueReader):

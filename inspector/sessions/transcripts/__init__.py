@@ -21,6 +21,7 @@ from typing import IO, Any, ClassVar
 
 from inspector.sessions import detection, intake, redact, traffic
 from inspector.sessions.recording import ODD, Exchange, FileReading, Options, unusable
+from inspector.sessions.stored_rows import RecordPiece, UnbuiltRecord
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.wordings import connection_lost
 from loop_core.errors import CallerError
@@ -58,7 +59,7 @@ class TranscriptRows:
     start = 0
     """Where the record at hand begins there."""
 
-    def __init__(self, pieces: Iterable[tuple[int, bytes, bool]], fields: Fields, unit: str = "line") -> None:
+    def __init__(self, pieces: Iterable[RecordPiece], fields: Fields, unit: str = "line") -> None:
         self._pieces = pieces
         self._fields = fields
         self.unit = unit
@@ -73,7 +74,7 @@ class TranscriptRows:
         self.masked: Counter[str] = Counter()
         """Credentials that were masked, by kind."""
 
-    def pieces(self) -> list[tuple[int, bytes, bool]]:
+    def pieces(self) -> list[RecordPiece]:
         """The records that are still to be read."""
         return list(self._pieces)
 
@@ -87,7 +88,8 @@ class TranscriptRows:
 
     def __iter__(self) -> Iterator[TranscriptLine]:
         """Every record that is a JSON object."""
-        for number, piece, last in self._pieces:
+        for number, record, last in self._pieces:
+            piece = record.make(*record.values) if isinstance(record, UnbuiltRecord) else record
             if not piece or piece.isspace():
                 continue
             masked = redact.body(piece, self.masked) if self.suspicious(piece) else piece
@@ -264,7 +266,7 @@ class TranscriptReader:
         """The records of a file of lines."""
         return TranscriptLines(data, self.fields)
 
-    def read_records(self, pieces: Iterable[tuple[int, bytes, bool]]) -> FileReading:
+    def read_records(self, pieces: Iterable[RecordPiece]) -> FileReading:
         """Reads every answer among records that are not lines: elements of a list, rows of a database."""
         rows = TranscriptRows(pieces, self.fields, self.unit)
         if self.options.growth is not None:
