@@ -21,7 +21,8 @@ from loop_core.wire import wire
 
 BYTES_A_TOKEN = 4
 """What a token takes of a text, about; English prose has somewhat more, code and other scripts less."""
-_WRITTEN = re.compile(rb'"(?:cache_creation_input_tokens|cacheWriteInputTokens)"\s*:\s*([0-9]{1,15})(?=\s*[,}\]])')
+_WRITTEN = re.compile(rb'"(?:cache_creation_input_tokens|cache(?:Creation|Write)InputTokens)"\s*:\s*([0-9]{1,15})'
+                      rb'(?=\s*[,}\]])')
 """The count of a body: inside a JSON string its quotes are escaped, so no text of an answer is taken for it."""
 
 

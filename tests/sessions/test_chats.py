@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from inspector.report.token_costs import input_tokens
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import open_paths
 from inspector.sessions.folders import transcripts
@@ -318,23 +319,26 @@ def test_the_state_of_a_message_of_amp_says_how_it_ended(tmp_path, state, stop):
     assert stops(seen) == [stop]
 
 
-@pytest.mark.parametrize(("model", "api"), [
-    ("claude-opus-4-5", "anthropic_messages"), ("gpt-5.6-sol", "openai_responses"), ("gemini-3", "gemini_generate"),
-    ("grok-4", "openai_chat"),
+@pytest.mark.parametrize(("model", "api", "given"), [
+    ("claude-opus-4-5", "anthropic_messages", 9), ("gpt-5.6-sol", "openai_responses", 19),
+    ("gemini-3", "gemini_generate", 19), ("grok-4", "openai_chat", 19),
 ])
-def test_the_usage_of_amp_is_that_of_the_message_and_counted_once(tmp_path, model, api):
-    usage = {"model": model, "inputTokens": 9, "outputTokens": 20, "cacheReadInputTokens": 3}
+def test_the_usage_of_amp_is_that_of_the_message_and_counted_once(tmp_path, model, api, given):
+    usage = {"model": model, "inputTokens": 9, "outputTokens": 20, "cacheReadInputTokens": 3,
+             "cacheCreationInputTokens": 7}
     (facts,) = shown(thread(amp_user(said("go")), amp(said("hi"), usage=usage)), tmp_path, name="T-1.json").responses
     counted = facts.exchange.response.usage
-    assert (counted.input_tokens, counted.output_tokens, counted.cached_tokens) == (9, 20, 3)
+    assert (counted.input_tokens, counted.output_tokens, counted.cached_tokens) == (given, 20, 3)
     assert (facts.exchange.api, facts.exchange.model) == (api, model)
+    assert input_tokens(facts.exchange).total == 19
 
 
 @pytest.mark.parametrize(("run", "error", "text"), [
     ({"status": "done", "result": {"output": "a\n", "exitCode": 0}}, False, "a\n"),
     ({"status": "done", "result": {"output": "a\n", "exitCode": 1}}, True, "a\n"),
     ({"status": "done", "result": {"body": 1}}, False, '{"body":1}'),
-    ({"status": "error", "error": {"message": "m"}}, True, '{"message":"m"}'),
+    ({"status": "error", "error": {"message": "m"}}, True, "m"),
+    ({"status": "error", "error": {"code": 1}}, True, '{"code":1}'),
     ({"status": "cancelled"}, True, "cancelled"),
     ({"status": "rejected-by-user", "reason": "no"}, True, "no"),
 ])
@@ -346,6 +350,14 @@ def test_the_results_of_amp(tmp_path, run, error, text):
     assert (part.is_error, part.text) == (error, text)
     refused = seen.responses[0].exchange.refusals
     assert refused == ({"c1": "the user refused it: it did not run"} if run["status"] == "rejected-by-user" else {})
+
+
+def test_a_result_of_amp_may_be_a_block_of_anthropics(tmp_path):
+    asked = amp({"type": "tool_use", "id": "c1", "name": "sh", "input": {"a": 1}}, word="tool_use")
+    back = amp_user({"type": "tool_result", "tool_use_id": "c1", "content": "a.py"})
+    seen = shown(thread(amp_user(said("go")), asked, back, amp(said("Done."))), tmp_path, name="T-1.json")
+    (part,) = seen.responses[1].exchange.request.messages[0].results
+    assert (part.call_id, part.is_error, part.text) == ("c1", False, "a.py")
 
 
 def test_a_hidden_text_of_amp_is_its_own(tmp_path):

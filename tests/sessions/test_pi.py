@@ -66,6 +66,15 @@ def test_a_complete_answer_says_whose_word_it_is(tmp_path):
     assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (12, 7, 5)
 
 
+@pytest.mark.parametrize(("api", "given"), [("openai-completions", 20), ("anthropic-messages", 12)])
+@pytest.mark.parametrize("total", [27, None])
+def test_what_pi_counts_beside_the_input_is_input_where_the_format_has_it_so(tmp_path, api, given, total):
+    counts = {"input": 12, "output": 7, "cacheRead": 5, "cacheWrite": 3, "totalTokens": total}
+    seen = shown(pi(pi_user("hi"), pi_said(text("Hello."), api=api, message={"usage": counts})), tmp_path)
+    usage = seen.responses[0].exchange.response.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (given, 7, 5)
+
+
 def test_a_call_cut_by_length_that_ran_is_told(tmp_path):
     seen = shown(pi(pi_user("write"), pi_said(pi_call(path="a.md"), stop="length"), pi_result("wrote 0 bytes"),
                     pi_said(text("Done."))), tmp_path)

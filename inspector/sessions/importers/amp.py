@@ -23,7 +23,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
-from inspector.sessions.transcripts.member_values import number_of, object_of
+from inspector.sessions.transcripts.member_values import input_count, number_of, object_of
 from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
@@ -42,6 +42,8 @@ APIS: Mapping[str, str] = {
     "gemini": "gemini_generate",
 }
 """How the names of models begin -> the wire format of their own API."""
+INPUTS = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+"""The three counts of the input of an answer."""
 DENIED = "rejected-by-user"
 """The state of a run that the user refused."""
 FAILED = frozenset({DENIED, "cancelled", "error"})
@@ -127,9 +129,14 @@ class _Reader(DialogueReader):
             elif kind == "tool_use":
                 answer.parts.append(_call(block, here, partial(slice_of, line.data, "content", number)))
         if usage:
-            answer.usage = Usage(number_of(usage.get("inputTokens")), number_of(usage.get("outputTokens")), None,
-                                 number_of(usage.get("cacheReadInputTokens")))
+            answer.usage = usage_of(usage, answer.api)
         _end(answer, object_of(value.get("state")), At(at.part, at.start, at.end, "/state"))
+
+
+def usage_of(usage: dict[str, Any], api: str) -> Usage:
+    """The token counts of an answer."""
+    fresh, read, written = (number_of(usage.get(name)) for name in INPUTS)
+    return Usage(input_count(api, fresh, read, written), number_of(usage.get("outputTokens")), None, read)
 
 
 def _end(answer: TranscriptAnswer, state: dict[str, Any], at: At) -> None:
@@ -160,10 +167,10 @@ def _call(block: dict[str, Any], at: At, slice_at: Any) -> ToolCall:
 
 
 def _result(block: dict[str, Any]) -> ToolResultPart:
-    """The result of a run; what the user refused is an error."""
-    key, run = block.get("toolUseID"), object_of(block.get("run"))
-    result = run.get("result", run.get("error"))
-    output = object_of(result).get("output")
+    """The result of a run; what the user refused is an error. Some exports have Anthropic's own block instead."""
+    key, run = block.get("toolUseID", block.get("tool_use_id")), object_of(block.get("run"))
+    result = run.get("result", run.get("error", block.get("content")))
+    output = object_of(result).get("message" if "result" not in run and "error" in run else "output")
     said = result if isinstance(result, str) else output if isinstance(output, str) else (
         "" if result is None else compact_json(result).decode())
     status = run.get("status")

@@ -181,7 +181,7 @@ class _Reader(DialogueReader):
             answer = self.open or self._begin(line)
             at = answer.take(line)
             end_by_word(answer, line.value.get("reason"), line.value, at, "/reason")
-            answer.usage = usage_of(line.value.get("tokens")) or answer.usage
+            answer.usage = usage_of(line.value.get("tokens"), answer.api) or answer.usage
         else:
             self._other(line, lines)
 
@@ -292,7 +292,7 @@ class _Reader(DialogueReader):
         elif answer.stop is None:
             end_by_word(answer, value.get("finish"), value, at, "/finish")
         if answer.usage is None and len(self.made) == 1:
-            answer.usage = usage_of(value.get("tokens"))
+            answer.usage = usage_of(value.get("tokens"), answer.api)
         if answer.stop is None and "completed" not in object_of(value.get("time")):
             self.remarks["hold an answer that was never completed: the agent ended, or is still running"] += 1
 
@@ -334,7 +334,7 @@ class _Reader(DialogueReader):
             end_by_error(answer, error, at)
         else:
             end_by_word(answer, value.get("finish"), value, at, "/finish")
-        answer.usage = usage_of(value.get("tokens"))
+        answer.usage = usage_of(value.get("tokens"), answer.api)
         self._end_step()
         self.made.clear()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from inspector.sessions.transcripts import error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer
-from inspector.sessions.transcripts.member_values import number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import input_count, number_of, object_of, objects_of
 from inspector.sessions.transcripts.reasons import PROVIDER, recorder_reason
 from loop_core.values import ArgsForm, At, CallKind, Evidence, Stop, StopReason, ToolCall, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
@@ -73,18 +73,18 @@ def result_of(block: dict[str, Any], call: ToolCall) -> ToolResultPart | None:
     return None
 
 
-def usage_of(tokens: Any) -> Usage | None:
+def usage_of(tokens: Any, api: str) -> Usage | None:
     """Token counts of a message. In most records the output excludes reasoning; `total` shows in which."""
     counts = object_of(tokens)
     if not counts:
         return None
     cache = object_of(counts.get("cache"))
     given, made, thought = (number_of(counts.get(name)) for name in ("input", "output", "reasoning"))
-    cached = number_of(cache.get("read"))
-    every = (given or 0) + (made or 0) + (thought or 0) + (cached or 0) + (number_of(cache.get("write")) or 0)
+    cached, written = number_of(cache.get("read")), number_of(cache.get("write"))
+    every = (given or 0) + (made or 0) + (thought or 0) + (cached or 0) + (written or 0)
     if made is not None and thought and number_of(counts.get("total")) == every:
         made += thought
-    return Usage(given, made, thought, cached)
+    return Usage(input_count(api, given, cached, written), made, thought, cached)
 
 
 def end_by_word(answer: TranscriptAnswer, word: Any, value: dict[str, Any], at: At, pointer: str) -> None:

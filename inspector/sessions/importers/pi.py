@@ -26,7 +26,7 @@ from inspector.sessions.transcripts.answer import (
 )
 from inspector.sessions.transcripts.chat_messages import text_of
 from inspector.sessions.transcripts.ending_rules import infer
-from inspector.sessions.transcripts.member_values import known_text
+from inspector.sessions.transcripts.member_values import input_count, known_text
 from inspector.sessions.transcripts.reasons import recorder_reason
 from inspector.sessions.wordings import connection_lost
 from loop_core.values import (
@@ -111,12 +111,14 @@ def _error(message: str) -> ProviderError:
     return ProviderError(message, None, None if status is None else str(status), retryable)
 
 
-def usage_of(usage: Any) -> Usage | None:
-    """Token counts in pi's names."""
+def usage_of(usage: Any, api: str) -> Usage | None:
+    """Token counts in pi's names; its input is without what was cached, unless the total shows that it is within."""
     if not isinstance(usage, dict):
         return None
-    counts = [usage.get(name) for name in ("input", "output", "cacheRead")]
-    given, made, cached = (count if type(count) is int else None for count in counts)
+    given, made, cached, written, total = (count if type(count) is int else None for count in map(
+        usage.get, ("input", "output", "cacheRead", "cacheWrite", "totalTokens")))
+    if total is None or total != (given or 0) + (made or 0):
+        given = input_count(api, given, cached, written)
     return Usage(given, made, None, cached)
 
 
@@ -291,7 +293,7 @@ class _Session(TranscriptReader):
         answer = self.begin(name, api, message.get("model"), where, line)
         at = answer.take(line)
         take_content(answer, message.get("content"), line, at)
-        answer.usage = usage_of(message.get("usage"))
+        answer.usage = usage_of(message.get("usage"), api)
         take_end(answer, message, at)
         if self.compacted is not None:
             answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))

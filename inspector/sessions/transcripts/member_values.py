@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from loop_core.wire import wire
+
 
 def known_text(value: Any) -> str | None:
     """A non-empty text."""
@@ -23,3 +25,10 @@ def objects_of(value: Any) -> list[dict[str, Any]]:
 def number_of(value: Any) -> int | None:
     """A whole number as a count."""
     return value if type(value) is int and value >= 0 else None
+
+
+def input_count(api: str, fresh: int | None, cached: int | None, written: int | None = None) -> int | None:
+    """The input tokens as the wire format counts them, of a recorder that counts those of a cache apart for all."""
+    if fresh is None or wire(api).cached_apart:
+        return fresh
+    return fresh + (cached or 0) + (written or 0)
