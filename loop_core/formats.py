@@ -49,8 +49,7 @@ FORMATS: Mapping[str, FormatEntry] = {
         (b'"candidates"', b'"promptFeedback"', b'"usageMetadata"')),
     "bedrock_converse": FormatEntry(
         "loop_core.wire.bedrock_converse", ("/converse",), (b'"stopReason"', b":event-type"), names_stop_strings=True),
-    "ollama_chat": FormatEntry(
-        "loop_core.wire.ollama_chat", ("/api/chat",), (b'"done"',), late_system=True, common_path=True),
+    "ollama_chat": FormatEntry("loop_core.wire.ollama_chat", ("/api/chat",), (b'"done"',), late_system=True),
     "gemini_interactions": FormatEntry(
         "loop_core.wire.gemini_interactions", ("/interactions",), (b'"interaction', b'"event_type"', b'"steps"'),
         servers=("gemini",)),

@@ -75,7 +75,7 @@ def _raises(*_: object, **__: object) -> None:
 def test_a_row_that_nobody_thought_of_is_told_and_the_others_are_read(tmp_path: Path, monkeypatch):
 
     whole = pi.usage_of
-    monkeypatch.setattr(pi, "usage_of", lambda usage: _raises() if usage is None else whole(usage))
+    monkeypatch.setattr(pi, "usage_of", lambda usage, api: _raises() if usage is None else whole(usage, api))
     path = tmp_path / "pi.jsonl"
     path.write_bytes(Shape("", "", list(PI), rows=True).written())
     loaded = open_paths([str(path)])
