@@ -213,9 +213,9 @@ def test_no_reason_and_an_unknown_one():
     assert "no-stop-reason" in found(asked(ASKS, chat("All of it.", None), max_tokens=50))
     assert found(asked(ASKS, chat("All of it.", "model_length2"), max_tokens=50))["unknown-stop-reason"].startswith(
         "warning 'model_length2' is not a known stop reason")
-    step = {"id": "p", "sessionID": "s", "messageID": "m", "type": "step-finish", "reason": "completed",
-            "tokens": {"input": 9, "output": 16}}
-    assert found(data=json.dumps(step).encode()) == {
+    message = {"id": "m", "role": "assistant", "finish": "completed", "tokens": {"input": 9, "output": 16}}
+    export = {"info": {"id": "s"}, "messages": [{"info": message, "parts": [{"type": "text", "text": "Hi."}]}]}
+    assert found(data=json.dumps(export).encode()) == {
         "unknown-stop-reason": 'warning openai_chat ended with "completed" as the recorder says, 16 tokens'}
 
 
