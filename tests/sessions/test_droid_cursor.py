@@ -160,6 +160,40 @@ def test_a_turn_ended_says_how(status, stop, word, tmp_path):
         assert any("turn_ended: error" in noted.finding.message for noted in seen.findings)
 
 
+@pytest.mark.parametrize(("error", "stop", "told"), [
+    ("User aborted request", "cancelled", "the user interrupted the turn"),
+    ("You have hit your usage limit.", "unknown", "turn_ended: error, You have hit your usage limit."),
+])
+def test_a_turn_that_ended_with_an_error_says_which(error, stop, told, tmp_path):
+    end = {"type": "turn_ended", "status": "error", "error": error}
+    seen = shown(written(ASKED, row("assistant", text("Done.")), end), tmp_path)
+    assert stops(seen) == [stop]
+    assert any(told in noted.finding.message for noted in seen.findings)
+
+
+@pytest.mark.parametrize("end", [
+    {"type": "turn_ended", "status": "aborted", "error": "User aborted/interrupted manually."},
+    {"type": "turn_ended", "status": "success"},
+])
+def test_a_file_that_only_says_that_a_turn_ended_has_no_answer(end, tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text(written(end))
+    loaded = open_paths([str(path)])
+    (given,) = loaded.inputs
+    assert (given.format, given.error, loaded.exchanges) == ("cursor", None, ())
+
+
+def test_the_mark_of_reasoning_that_was_left_out_is_no_text(tmp_path):
+    call = {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
+    rows = [row("assistant", text("I look.\n\n[REDACTED]"), call), row("assistant", text("[REDACTED]"), call),
+            row("assistant", text("[REDACTED] is what stands there.")), row("assistant", text("[REDACTED]"))]
+    seen = shown(written(ASKED, *rows, {"type": "turn_ended", "status": "success"}), tmp_path)
+    given = [facts.exchange.response for facts in seen.responses]
+    assert [each.text or "" for each in given] == ["I look.", "", "[REDACTED] is what stands there.", ""]
+    assert [len(each.tool_calls) for each in given] == [1, 1, 0, 0]
+    assert words(seen) == ["REASONING ONLY"]
+
+
 def test_results_are_taken_where_they_are_kept_and_nothing_is_said_where_not(tmp_path):
     call = {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
     seen = shown(written(ASKED, row("assistant", text("Look."), call), row("assistant", text("Done."))), tmp_path)

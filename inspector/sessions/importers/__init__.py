@@ -71,8 +71,8 @@ class FileFormat(NamedTuple):
     that is read. Its module has a `reader`."""
     lines: bool = False
     """Whether a file of it may be JSON Lines, of which the first ones are a session of their own, too."""
-    members: frozenset[str] = frozenset()
-    """All of these are in one of the first objects of a text file: where many formats have the marks."""
+    members: tuple[frozenset[str], ...] = ()
+    """All names of one of these are in one of the first objects of a text file: where many formats have the marks."""
 
 
 _HERE = "inspector.sessions.importers"
@@ -125,9 +125,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "cursor": FileFormat(
         f"{_HERE}.cursor", "Cursor agent transcript", 'lines with "role" and "message" alone', Keeps(Words.HINT),
-        (b'"role"',), tuple(AgentFolder("Cursor", "", ".cursor", ("projects", "*", "agent-transcripts", *below))
-                            for below in ((), ("*",))),
-        "../subagents/*.jsonl", grows=True, members=frozenset({"role", "message"}),
+        (b'"role"', b'"turn_ended"'),
+        tuple(AgentFolder("Cursor", "", ".cursor", ("projects", "*", "agent-transcripts", *below))
+              for below in ((), ("*",))),
+        "../subagents/*.jsonl", grows=True, members=(frozenset({"role", "message"}), frozenset({"type", "status"})),
     ),
     "atif": FileFormat(
         f"{_HERE}.atif", "ATIF trajectory", 'an object with "schema_version": "ATIF-v1.…"',
@@ -270,7 +271,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("ZeroClaw", variable, ".zeroclaw", parts, ("sessions.db",))
             for variable in ("ZEROCLAW_WORKSPACE", "ZEROCLAW_DATA_DIR", "ZEROCLAW_CONFIG_DIR")
             for parts in (("sessions",), ("workspace", "sessions"))
-        ), members=frozenset({"role", "content"}),
+        ), members=(frozenset({"role", "content"}),),
     ),
     "zeroclaw-trace": FileFormat(
         f"{_HERE}.zeroclaw_trace", "ZeroClaw runtime trace",
@@ -349,7 +350,7 @@ def choose(head: bytes, path: str) -> str | None:
         if row.marks and not any(mark in marked for mark in row.marks):
             continue
         try:
-            if row.members and not (head.startswith(SQLITE) or first_look(head).has(row.members)):
+            if row.members and not (head.startswith(SQLITE) or any(map(first_look(head).has, row.members))):
                 continue
             score = importer(name).sniff(head, path)
         except ODD:

@@ -1,7 +1,8 @@
 """Transcripts of Cursor's agent: `~/.cursor/projects/<id>/agent-transcripts/<uuid>/<uuid>.jsonl`, and its subagents.
 
-Rows of a role and content blocks, without ids and times; results of tools are mostly left out, stop words always. In
-newer files a row `turn_ended` says how a turn ended. Source: fixtures of jazzyalex/agent-sessions.
+Rows of a role and content blocks, without ids and times; results of tools are mostly left out, stop words always, and
+reasoning is left out with a mark. In newer files a row `turn_ended` says how a turn ended; it is the only row of a
+request that was stopped at once. Sources: fixtures of jazzyalex/agent-sessions; transcripts in public repositories.
 """
 
 from __future__ import annotations
@@ -16,13 +17,18 @@ from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptR
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, results_of, take_blocks, words_of
 from inspector.sessions.transcripts.member_values import known_text, object_of
+from loop_core.values import ReasoningPart, ResponsePart, TextPart
 
 QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
 """What the user typed, among what Cursor adds."""
 ENDED = frozenset({"success", "completed"})
 INTERRUPTED = frozenset({"aborted", "cancelled", "canceled", "interrupted"})
+ABORTED = "User aborted"
+"""Begins the error of a turn that the user stopped, whatever its status is."""
+_HIDDEN = re.compile(r"\s*\[REDACTED\]\s*\Z")
+"""Stands at the end of a text, or for it, where reasoning was left out."""
 FIELDS: Fields = {
-    "": {"role": (str,), "message": (dict,), "type": (str,), "status": (str,), "model": (str,)},
+    "": {"role": (str,), "message": (dict,), "type": (str,), "status": (str,), "error": (str,), "model": (str,)},
     "message": {"content": (list, str)},
 }
 
@@ -31,9 +37,11 @@ def sniff(head: bytes, path: str) -> int:
     """Recognises rows with a role and a message that have no other format's names."""
     seen = first_look(head)
     values = [value for value in (seen.first, *seen.lines) if isinstance(value, dict)]
-    if not values or not _is_row(values[0]):
-        return 0
-    return 85 if all(_is_row(value) or value.get("type") == "turn_ended" for value in values[:4]) else 0
+    return 85 if values and all(_is_row(value) or _is_end(value) for value in values[:4]) else 0
+
+
+def _is_end(value: dict[str, Any]) -> bool:
+    return value.get("type") == "turn_ended" and value.keys() <= {"type", "status", "error"}
 
 
 def _is_row(value: dict[str, Any]) -> bool:
@@ -66,6 +74,7 @@ class _Session(ChatReader):
         if role == "assistant":
             answer = self.answer(line, place, model=known_text(value.get("model")))
             take_blocks(answer, content, line, answer.take(line), "message", "content")
+            answer.parts[:] = [piece for part in answer.parts for piece in _without_mark(part)]
             return TreePlace(answer)
         if role == "user":
             results, said = results_of(content), words_of(content)
@@ -76,7 +85,17 @@ class _Session(ChatReader):
         if value.get("type") != "turn_ended":
             lines.count(value.get("type"), frozenset())
             return place
-        status = known_text(value.get("status")) or "no status"
-        mark = "ended" if status in ENDED else "interrupted" if status in INTERRUPTED else "stopped"
-        told = f"turn_ended: {status[:40]}" if mark != "interrupted" else ""
+        status, error = known_text(value.get("status")) or "no status", known_text(value.get("error"))
+        interrupted = status in INTERRUPTED or (error or "").startswith(ABORTED)
+        mark = "ended" if status in ENDED else "interrupted" if interrupted else "stopped"
+        told = f"turn_ended: {status[:40]}{f', {error[:200]}' if error else ''}" if mark != "interrupted" else ""
         return self.say(line, place, told, mark=mark)
+
+
+def _without_mark(part: ResponsePart) -> tuple[ResponsePart, ...]:
+    """A part of an answer; of a text that ends with the mark, the text and the reasoning that was left out."""
+    if type(part) is not TextPart or not _HIDDEN.search(part.text):
+        return (part,)
+    said = _HIDDEN.sub("", part.text)
+    hidden = ReasoningPart("", data="[REDACTED]")
+    return (TextPart(said), hidden) if said else (hidden,)
