@@ -8,8 +8,9 @@ A table is every tuple, list, set or mapping that a module assigns to a public n
 assigned, so that whatever is derived from the table is derived without it; then test files run until the first
 failure: first those that missed other rows of the table, of its module, or of a table of that name, then those that
 are likely by their names, rooms, imports and words. Within a file the tests come first that missed other rows of the
-table, then those whose names have most words of the row's, quick ones first. How long each test takes stands in the
-JUnit report of a run of the whole suite; without one, each file that misses a row runs once with no row deleted. A test
+table, then those whose names have most words of the row's, quick ones first; slow ones wait until the quick ones of all
+files have run. How long each test takes stands in the JUnit report of a run of the whole suite; without one, each file
+that misses a row runs once with no row deleted. A test
 that names the table, itself or through what it calls, does not count: a copy of a table proves nothing. A row without
 which its module cannot be loaded is missed by every test.
 Recorded traffic is hidden, since these proofs must hold without it. Needs `fork`.
@@ -47,6 +48,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 120
 """A row whose tests take longer is reported: a mutant must not hang the build."""
+SLOW = 0.05
+"""Seconds of a slow test."""
 WORD = re.compile(r"[a-z0-9_]{3,}")
 """A word of the name of a row, or of a test."""
 Step = int | str
@@ -310,11 +313,14 @@ class Behavioural:
     def __init__(self, took: Mapping[str, Mapping[str, float]], row: Row | None, best: Set[str]) -> None:
         self.row, self.took, self.best = row, took, best
         self.words = frozenset(WORD.findall(row.title.lower())) if row else frozenset()
+        self.slow: bool | None = None
+        """Whether slow tests alone run, or quick ones alone; None where all do."""
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        left_out = [item for item in items if _function(item) in self.copies(item)]
+        left_out = [item for item in items if _function(item) in self.copies(item)
+                    or self.slow not in (None, self.duration(item) > SLOW)]
         items[:] = sorted((item for item in items if item not in left_out), key=self.place)
         config.hook.pytest_deselected(items=left_out)
 
@@ -327,7 +333,11 @@ class Behavioural:
         """A test that is likely to miss the row stands before others."""
         name = item.nodeid.lower()
         return (item.nodeid.partition("[")[0] not in self.best, -sum(word in name for word in self.words),
-                self.took.get(item.nodeid.partition("::")[0], {}).get(item.nodeid, 0))
+                self.duration(item))
+
+    def duration(self, item: pytest.Item) -> float:
+        """The seconds that a test takes with no row deleted; 0 where that is not known."""
+        return self.took.get(item.nodeid.partition("::")[0], {}).get(item.nodeid, 0)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0) + report.duration
@@ -442,7 +452,8 @@ def tried(files: Sequence[str], took: Mapping[str, Mapping[str, float]], row: Ro
     plugin = Behavioural(took, row, best)
     needed = [sys.modules["_hypothesis_pytestplugin"], sys.modules["pytest_asyncio.plugin"]]
     code = 0
-    for tests in files:
+    slow = [] if row is None else [file for file in files if max(took.get(file, {}).values(), default=0) > SLOW]
+    for tests, plugin.slow in (*((file, False if row else None) for file in files), *((file, True) for file in slow)):
         plain = ["-q", "-x", "--tb=no", "-p", "no:unraisableexception", "--rootdir", str(ROOT), str(ROOT / tests)]
         code = int(pytest.main(plain, plugins=[plugin, *needed]))
         if code == pytest.ExitCode.INTERRUPTED and row is not None and row.table.name not in text_of(tests):
@@ -567,7 +578,8 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
         labels.setdefault(row.table, []).append(row.label)
     survivors: list[tuple[Row, str]] = []
     broken: set[str] = set()
-    waiting = [*chosen][::-1]
+    # The first row of every table before all others: the test that misses it is tried first for the rest.
+    waiting = sorted(chosen, key=lambda row: row.position > 0)[::-1]
     running: dict[int, tuple[Row, Path]] = {}
     best: dict[object, dict[str, None]] = {}  # the tests that missed other rows: of the table, its module, its name
     while waiting or running:
