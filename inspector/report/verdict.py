@@ -22,7 +22,7 @@ from inspector.report.advice import (
     situation,
     tested_advice,
 )
-from inspector.report.findings import CUT_WORDS, RAN_CUT, ReportedFinding, recording_cut
+from inspector.report.findings import RAN_CUT, ReportedFinding, recording_cut
 from inspector.report.judged_turn import JudgedTurn, asked_live, judged_turn_of
 from inspector.report.trial import best_settings
 from inspector.sessions.recording import TurnPlace
@@ -103,8 +103,8 @@ def _run_nothing(look: JudgedTurn) -> Situation:
     return row._replace(guess=lambda look: f"never run a held call; {row.guess(look)}")
 
 
-HOLDING = CUT_WORDS | {Stop.MALFORMED_TOOL_CALL}
-"""Reasons under which a held call is what matters most."""
+HOLDING = frozenset({Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED, Stop.MALFORMED_TOOL_CALL})
+"""Reasons under which a held call is what matters most, beside a cut by a budget."""
 CLEAN = (Stop.END_TURN, Stop.TOOL_CALL)
 GOING_ON = ("retry_limit", "budget_exhausted")
 """Terminal reasons by which a cut answer is left as it is, though it could go on."""

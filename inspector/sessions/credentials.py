@@ -17,7 +17,6 @@ ALPHABETS: Mapping[str, str] = {
     "c": "A-Za-z0-9_~.-",
     "d": "0-9",
     "h": "0-9a-f",
-    "H": "0-9A-F",
     "l": "a-z0-9",
     "m": "MNO",
     "p": "A-Za-z0-9%/+=_-",

@@ -74,13 +74,8 @@ def text(value: str, counts: Counts | None = None) -> str:
 
 # -- headers, addresses, requests ------------------------------------------------------------------------------------
 
-HEADERS: frozenset[str] = frozenset({
-    "authorization", "proxy-authorization", "www-authenticate", "authentication", "cookie", "set-cookie", "cookie2",
-    "x-api-key", "api-key", "apikey", "x-goog-api-key", "x-goog-iam-authorization-token", "x-amz-security-token",
-    "x-amz-signature", "x-amz-credential", "x-functions-key", "ocp-apim-subscription-key", "x-auth", "x-csrf", "x-xsrf",
-    "cf-access-jwt-assertion", "x-forwarded-client-cert", "x-session", "session", "jwt",
-})
-"""Header names that always carry a credential."""
+HEADERS: frozenset[str] = frozenset({"session", "x-csrf", "x-forwarded-client-cert", "x-session", "x-xsrf"})
+"""Names of headers that always carry a credential, beside those that `_SECRET` matches."""
 
 _SECRET = re.compile(
     r"auth(?!or(?:s|ity)?$)|token|secret|(?:^|[-_.])(?:api)?keys?(?:$|[-_.])|apikey|passw|credential|cookie|signature|"
@@ -89,14 +84,8 @@ _SECRET = re.compile(
 _HARMLESS = re.compile(r"rate-?limit|tokens(?:$|[-_.])|token-count|idempotency|expose-headers|allow-headers")
 """Counts of tokens, and lists of header names: needed, and no secret."""
 
-QUERY: frozenset[str] = frozenset({
-    "key", "api_key", "api-key", "apikey", "token", "access_token", "refresh_token", "id_token", "auth",
-    "authorization", "sig", "signature", "client_secret", "secret", "password", "passwd", "pwd", "code", "jwt",
-    "subscription-key",
-    "x-amz-signature", "x-amz-credential", "x-amz-security-token", "x-goog-signature", "x-goog-credential",
-    "awsaccesskeyid", "credential", "session", "session_token",
-})
-"""Parameters of a request's own address whose value is a credential, whatever it looks like."""
+QUERY: frozenset[str] = frozenset({"awsaccesskeyid", "code", "pwd"})
+"""Parameters of a request's own address whose value is a credential, whatever it looks like; `_SECRET` has others."""
 
 
 @lru_cache(maxsize=4096)

@@ -6,6 +6,10 @@ import json
 
 import pytest
 
+from inspector.report import filters
+from inspector.report.lines.calls import call as lines_of_call
+from inspector.report.lines.spans import text_of
+from inspector.report.turn_rows import rows_of
 from loop_core.values import Severity
 from tests.scenes.recordings import (
     ASKS,
@@ -44,6 +48,25 @@ def agent(found):
     ]
 
 
+def ran_unknown_word():
+    """A whole call under a stop word that no table knows, which the agent ran."""
+    history = [*ASKS, assistant(None, call(WHOLE)), result()]
+    return (asked(ASKS, chat(None, "odd_word", call(WHOLE)), tools=TOOLS),
+            asked(history, chat("Done."), tools=TOOLS))
+
+
+def answered_cut_call(text, **more):
+    """A cut call of Anthropic Messages, and the result that the agent gave for it."""
+    tool_use = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {"path": "a.md"}}
+    answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": text, **more}]}
+    history = [*ASKS, {"role": "assistant", "content": [tool_use]}, answer]
+    return (
+        asked(ASKS, message([tool_use], "max_tokens", 40), url=MESSAGES, max_tokens=40, tools=MESSAGE_TOOLS),
+        asked(history, message([{"type": "text", "text": "I see."}], "end_turn"), url=MESSAGES, max_tokens=40,
+              tools=MESSAGE_TOOLS),
+    )
+
+
 def said(found, rule):
     return [noted.finding.message for noted in found.findings if noted.finding.rule == rule]
 
@@ -75,26 +98,27 @@ def test_a_long_result_is_quoted_in_part():
     ("no such tool here", "failed_held_call"),
 ])
 def test_an_error_is_a_refusal_only_where_it_says_that_the_call_did_not_run(text, rule):
-    tool_use = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {"path": "a.md"}}
-    answer = {
-        "role": "user",
-        "content": [
-            {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": True, "content": text}
-        ],
-    }
-    history = [*ASKS, {"role": "assistant", "content": [tool_use]}, answer]
-    found = shown(
-        asked(ASKS, message([tool_use], "max_tokens", 40), url=MESSAGES, max_tokens=40, tools=MESSAGE_TOOLS),
-        asked(
-            history,
-            message([{"type": "text", "text": "I see."}], "end_turn"),
-            url=MESSAGES,
-            max_tokens=40,
-            tools=MESSAGE_TOOLS,
-        ),
-    )
+    found = shown(*answered_cut_call(text, is_error=True))
     assert (rule, 0, Severity.INFO) in agent(found)
     assert not said(found, "agent.ran_held_call")
+
+
+@pytest.mark.parametrize(("scene", "rule", "filtered"), [
+    (ran_cut_call(), "ran_held_call", [0]),
+    (ran_unknown_word(), "ran_unsure_call", [0]),
+    (answered_cut_call("Exit code 1", is_error=True), "failed_held_call", []),
+    (refused_cut_call("Error: the call was cut off and was not executed."), "refused_held_call", []),
+])
+def test_what_the_agent_did_with_a_held_call_stands_below_the_call(scene, rule, filtered):
+    """The filter word `ran`, and the column of calls that were run, mean the calls that were run and no others."""
+    found = shown(*scene)
+    (message_,) = said(found, f"agent.{rule}")
+    facts = found.responses[0]
+    lines = [text_of(line).strip() for line in lines_of_call(found, facts, facts.verdicts[0])]
+    (line,) = (line for line in lines if line.startswith("agent"))
+    assert line.removeprefix("agent").strip() == message_
+    assert filters.responses(filters.parse("ran"), found) == filtered
+    assert rows_of(found)[0].ran == len(filtered)
 
 
 @pytest.mark.parametrize(

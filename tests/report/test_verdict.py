@@ -246,6 +246,18 @@ def test_a_token_budget_that_the_recorded_agent_did_not_have():
                       "then completes the turn")
 
 
+def test_a_call_that_was_asked_for_beyond_the_limit_of_tool_steps_reaches_it():
+    history, exchanges = [*ASKS], []
+    for number in range(11):
+        asked_for = call(json.dumps({"path": f"{number}.md", "content": "one"}), f"call_{number}")
+        exchanges.append(asked([*history], chat(None, "tool_calls", asked_for), tools=TOOLS))
+        history += [assistant(None, asked_for), result(key=f"call_{number}")]
+    assert verdict(*exchanges[:10])[0] == "COMPLETE"
+    word, severity, sentence, _ = verdict(*exchanges)
+    assert (word, severity) == ("LIMIT REACHED", Severity.WARNING)
+    assert sentence.endswith("asked for tools; max_tool_steps (10 of 10) ended the turn")
+
+
 def test_attempts_that_end_in_a_cut_are_truncated_and_no_limit_would_have_helped():
     assert verdict(*continued(*PARTS, last="length"))[0] == "TRUNCATED"
 
