@@ -18,6 +18,7 @@ from inspector.report.explain import place
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
 from inspector.report.lines.spans import inert, one_line
+from inspector.report.lines.steps import end_words
 from inspector.report.times import time_phrases, took_phrase, turn_times
 from inspector.report.token_costs import cost_text, turn_cost
 from inspector.sessions import redact
@@ -103,7 +104,7 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     if verdict.advice:
         yield Paragraph(f"What to change: {verdict.advice.text}")
     path = [step.state.value for step in view.steps[turn.run.first : turn.run.decided + 1]]
-    yield Paragraph(f"Our machine: {' → '.join(path)}; ends in {turn.final_state.value}, {turn.terminal}")
+    yield Paragraph(f"Our machine: {' → '.join(path)}; ends in {end_words(turn.final_turn)}")
     if turn.final_turn.notice:
         yield Paragraph(turn.final_turn.notice, Severity.WARNING)
     times, cost = turn_times(view, turn), turn_cost(view, turn)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from inspector.config.settings import command, settings_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.lines.spans import count_of, inert, one_line
+from inspector.report.lines.steps import end_words
 from inspector.report.times import time_phrases, took_phrase, turn_times
 from inspector.report.token_costs import cost_text, session_cost, turn_cost
 from inspector.report.turn_rows import name_of
@@ -159,7 +160,7 @@ def _turn(
             yield f"  {'run it' if verdict.advice.set is not None else 'ask live'}: {one_line(how)}"
     yield f"  our machine: {' > '.join(_path(view, turn))}"
     spent = turn.final_turn.spend
-    yield f"  ends in {turn.final_state.value}, {turn.terminal}; continuations {spent.continuations}; {output(spent)}"
+    yield f"  ends in {end_words(turn.final_turn)}; continuations {spent.continuations}; {output(spent)}"
     if turn.final_turn.notice:
         yield f"  notice: {one_line(turn.final_turn.notice)}"
     times = turn_times(view, turn)

@@ -25,7 +25,7 @@ from inspector.report.lines.spans import (
     safe,
     text_of,
 )
-from inspector.report.lines.steps import detail
+from inspector.report.lines.steps import detail, end_words
 from inspector.whatif.branch_report import live_sources
 from inspector.whatif.edited_inputs import edit_lines, edited_inputs
 from inspector.whatif.tree import ORIGINAL, Branch, first_difference_of, preview
@@ -140,8 +140,8 @@ def _why(step: Step | None) -> str:
 
 
 def ending(turn: TurnFacts) -> str:
-    """The end of a turn, in two words."""
-    return f"{turn.final_state.value}, {turn.terminal}" if turn.terminal else turn.final_state.value
+    """The end of a turn, in one or two words."""
+    return end_words(turn.final_turn)
 
 
 def ending_role(turn: TurnFacts) -> Tone:

@@ -16,6 +16,7 @@ from inspector.report.explain_document import document
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.header import output
 from inspector.report.lines.spans import count_of, inert, one_line
+from inspector.report.lines.steps import end_words
 from inspector.whatif.edited_inputs import edit_lines, edit_values
 from inspector.whatif.store import Store
 from inspector.whatif.tree import ORIGINAL, Branch, Node, Tree, first_difference_of, tree_prefix
@@ -52,7 +53,8 @@ def _lines(branch: Branch) -> Iterator[str]:
             continue
         yield ""
         which = f"turn {branch.view.number(now)} of {len(branch.view.turns)} ({now.id})"
-        yield f"{which}: {_became(_end(then), _end(now)) or f'{_end(now)}, as before'}"
+        was, ends = end_words(then.final_turn), end_words(now.final_turn)
+        yield f"{which}: {_became(was, ends) or f'{ends}, as before'}"
         yield f"  segments: {_became(then.segments, now.segments) or now.segments}"
         yield f"  spent: {spend(branch.view.end_of(now))}"
         if now.final_turn.notice:
@@ -74,7 +76,7 @@ def summary(branch: Branch) -> str:
     if not branch.changed_turns:
         return "steps change, but every turn ends as before"
     first = min(branch.changed_turns, key=lambda turn: branch.original.turns[branch.view.number(turn) - 1].verdict.rank)
-    return f"turn {branch.view.number(first)} ends in {_end(first)}" + (
+    return f"turn {branch.view.number(first)} ends in {end_words(first.final_turn)}" + (
         f" (and {len(branch.changed_turns) - 1} more turns end otherwise)" if len(branch.changed_turns) > 1 else ""
     )
 
@@ -152,10 +154,6 @@ def _step(view: View, index: int) -> str:
         return "the end"
     step = view.steps[index]
     return f"{step.state.value}" + (f" ({step.signal.value})" if step.signal else "")
-
-
-def _end(turn: TurnFacts) -> str:
-    return f"{turn.final_state.value} {turn.terminal}"
 
 
 def spend(turn: Turn) -> str:

@@ -11,6 +11,7 @@ from inspector.config.settings import INITIAL
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe
+from inspector.report.lines.steps import reason_of_end
 from inspector.whatif.grid import SHORT, End, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.heat import SIMULATED, WIDTH, heat, key, word
@@ -243,8 +244,9 @@ def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
         yield field("ends in", Span("not run", Tone.WARN))
         return
     glyph, role = STATE[end.looks]
+    reason = reason_of_end(end.state, end.terminal)
     yield field("ends in", Span(f"{glyph} {end.state.value}", role),
-                *((Span(f"  {end.terminal}"),) if end.terminal else ()))
+                *((Span(f"  {reason}"),) if reason else ()))
     if end.cut_unseen:
         yield more(Span("the budget cut an answer over which this server says that it is finished", Tone.WARN))
     if end.limit:

@@ -53,7 +53,7 @@ def _lines(matrix: Matrix) -> Iterator[str]:
     for turn in (alike[0] for alike in lines if len(alike) == 1):
         yield ""
         yield f"turn {turn + 1} ({one_line(matrix.turns[turn].record.id)})"
-        for who, cell in same_decisions(matrix, matrix.rows[turn]):
+        for who, cell in same_decisions(matrix, matrix.rows[turn], by_step=True):
             said = f"{who}: {cell.decision.word} · {one_line(cell.why)}{_parts(cell)}"
             yield from wrap(said, WIDTH, initial_indent="  ", subsequent_indent="    ")
 
@@ -65,11 +65,15 @@ def short_word(cell: Cell) -> str:
     return cell.decision.short
 
 
-def same_decisions(matrix: Matrix, row: tuple[Cell, ...]) -> list[tuple[str, Cell]]:
-    """The cells of a row grouped by decision: the names of the policies, and the decision."""
+def same_decisions(matrix: Matrix, row: tuple[Cell, ...], *, by_step: bool) -> list[tuple[str, Cell]]:
+    """The cells of a row grouped by decision: the names of the policies, and the decision.
+
+    With `by_step`, policies that part from strict at different steps are in different groups.
+    """
     found: dict[tuple[str, str, int | None], tuple[list[str], Cell]] = {}
     for policy, cell in zip(matrix.policies, row, strict=True):
-        found.setdefault((cell.decision.word, cell.why, cell.step), ([], cell))[0].append(policy.name)
+        key = (cell.decision.word, cell.why, cell.step if by_step else None)
+        found.setdefault(key, ([], cell))[0].append(policy.name)
     return [(", ".join(names), cell) for names, cell in found.values()]
 
 
@@ -311,7 +315,7 @@ def sheet(matrix: Matrix, here: Place, file: str = "") -> Listed:
 def _beside(matrix: Matrix, turn: int) -> list[Line]:
     """What all policies do with a turn, those that do the same together."""
     lines: list[Line] = [(Span(f"turn {turn + 1:,} under all", Tone.TITLE),)]
-    for who, cell in same_decisions(matrix, matrix.rows[turn]):
+    for who, cell in same_decisions(matrix, matrix.rows[turn], by_step=False):
         word = f"{_in_full(cell):<{ROOMY}}"
         lines += [(Span(word, ROLES[cell.decision.severity]), Span(who)),
                   (Span(" " * ROOMY), safe(cell.why, Tone.DIM))]

@@ -23,7 +23,7 @@ from inspector.report.lines.spans import (
     text_of,
     width_of,
 )
-from inspector.report.lines.steps import detail, glyph_of, role_of
+from inspector.report.lines.steps import detail, glyph_of, reason_of_end, role_of
 from inspector.whatif.branch_lines import ending_role, fidelity, text_diff
 from inspector.whatif.tree import EqualSteps, StepPair, fold_pairs, move_pairs, step_pairs, unfold_pair
 from loop_core.turn.trace import Fidelity
@@ -158,7 +158,8 @@ def _verdict(side: TurnSide) -> Line:
 def _end(side: TurnSide) -> Line:
     trust = fidelity(side.view, side.turn)
     turn = side.turn  # the reason first: the state follows from it, and is cut where there is no room
-    said = f"{turn.terminal} ({turn.final_state.value})" if turn.terminal else turn.final_state.value
+    reason = reason_of_end(turn.final_state, turn.terminal)
+    said = f"{reason} ({turn.final_state.value})" if reason else turn.final_state.value
     return (Span(said, ending_role(turn)),
             *(() if trust == Fidelity.RECORDED.value else (Span(f"  {trust}", Tone.DIM),)))
 

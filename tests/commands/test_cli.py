@@ -120,7 +120,7 @@ def test_replay_with_more_attempts(inspector, tmp_path):
     path.write_bytes(lines(*continued(*PARTS)))
     said = inspector("replay", path, "--set", "continuation_max_attempts=5")
     assert (said.code, said.err) == (0, "")
-    assert said.out.splitlines()[0] == "attempts=5: turn 1 ends in Complete completed"
+    assert said.out.splitlines()[0] == "attempts=5: turn 1 ends in Complete"
     made = json.loads(inspector("replay", path, "--set", "continuation_max_attempts=5", "--json").out)
     assert (made["schema"], made["name"]) == ("loop-inspector/replay/1", "attempts=5")
     assert made["turns"][0]["after"]["terminal_reason"] == "completed"
@@ -430,7 +430,7 @@ def test_replay_from_a_step_on(inspector, long):
     said = inspector("replay", long, "--set", "continuation_max_attempts=1", "--from-step", "9")
     # Steps 1 to 8 stay: two continuations were asked for by then, and the third is refused at step 10.
     assert (said.code, said.err) == (0, "")
-    assert said.out.splitlines()[0] == "attempts=1 from step 9: turn 1 ends in AbortPartial retry_limit"
+    assert said.out.splitlines()[0] == "attempts=1 from step 9: turn 1 ends in AbortPartial, retry_limit"
     assert "first difference: step 10, RequestContinuation (under_limits) became AbortPartial (retry_limit)" in said.out
     assert "attempts 2 of 1" in said.out
     same = inspector("replay", long, "--set", "continuation_max_attempts=1@9")
@@ -448,7 +448,7 @@ def test_what_was_saved_is_listed_compared_and_run_again(inspector, long, tmp_pa
     rows = said.out.splitlines()
     wanted = ("original  ", "└ attempts=5  ", "  └ max_tool_steps=2 from step 4  ")
     assert [row.startswith(begin) for row, begin in zip(rows, wanted, strict=True)] == [True] * 3
-    assert rows[1].endswith("turn 1 ends in Complete completed; parts at step 13")
+    assert rows[1].endswith("turn 1 ends in Complete; parts at step 13")
     made = json.loads(inspector("branches", long, "--json").out)
     assert made["schema"] == "loop-inspector/branches/1"
     assert [each["path"] for each in made["branches"]] == ["attempts=5", "attempts=5 / max_tool_steps=2 from step 4"]
@@ -456,8 +456,8 @@ def test_what_was_saved_is_listed_compared_and_run_again(inspector, long, tmp_pa
     again = inspector("replay", long, "--branch", made["branches"][0]["key"])
     assert again.out == one.out
     against = inspector("replay", long, "--set", "continuation_max_attempts=1", "--against", "attempts=5")
-    assert against.out.splitlines()[0] == "attempts=1: turn 1 ends in AbortPartial retry_limit"
-    assert "Complete completed became AbortPartial retry_limit" in against.out
+    assert against.out.splitlines()[0] == "attempts=1: turn 1 ends in AbortPartial, retry_limit"
+    assert "Complete became AbortPartial, retry_limit" in against.out
     for each in made["branches"]:
         words = shlex.split(each["command"])
         assert inspector(*words[1:]).code == 0

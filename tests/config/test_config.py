@@ -157,7 +157,7 @@ def test_a_configured_limit_is_in_force_headless(at_home, capsys):
     user(at_home, "[agent]\ncontinuation_max_attempts = 5\n")
     assert "CUT, COMPLETED" in run(capsys, "explain", str(path))
     replayed = run(capsys, "replay", str(path), "--set", "continuation_max_attempts=3")
-    assert "Complete completed became AbortPartial retry_limit" in replayed
+    assert "Complete became AbortPartial, retry_limit" in replayed
 
 
 def test_config_and_locate_tell_what_is_where(at_home, capsys):

@@ -424,10 +424,10 @@ def test_a_branch_is_compared_with_its_original(seen: View) -> None:
     made = branch(seen, settings_of({"continuation_max_attempts": "5"}, Settings()))
     shown = "\n".join(said_by(whatif.against_original(made)))
     for wanted in ("Run attempts=5", "continuation_max_attempts 3 → 5", "step 13 in turn 1",
-                   "AbortPartial, retry_limit → Complete, completed", "attempts 3 → 5 of 5", "4 → 6", "+ All three"):
+                   "AbortPartial, retry_limit → Complete", "attempts 3 → 5 of 5", "4 → 6", "+ All three"):
         assert wanted in shown, wanted
     line = text_of(whatif.run_line(made.name, made.view, 0, made, here=True))
-    assert line.startswith("▶ attempts=5  turn 1 Complete, completed · RECORDED · 6 segments")
+    assert line.startswith("▶ attempts=5  turn 1 Complete · RECORDED · 6 segments")
 
 
 @pytest.mark.parametrize(("old", "new", "wanted"), [

@@ -62,6 +62,7 @@ def test_a_cut_call_in_words():
     assert "call write_file: HELD, " in said
     assert f"received: {CUT}" in said
     assert "our machine: Request > EvaluateStop > RepairPending > RequestToolRepair > Unrecorded" in said
+    assert "ends in Unrecorded; continuations 0" in said, "the reason would say the state again"
     assert "our machine then: RepairPending; the recorded agent: answered the calls" in said
     assert "[agent.ran_held_call]" in said
     assert "what to change: never run a held call; raise max_tokens; the rest was not recorded" in said

@@ -54,7 +54,7 @@ async def test_the_branch_stands_beside_the_original(app_on: AppOn) -> None:
         assert made.view.turns[0].joined_text.text == "".join(PARTS)
         shown = told(pilot.app)
         assert "step 13 in turn 1: AbortPartial → RequestContinuation" in shown
-        assert "AbortPartial, retry_limit → Complete, completed" in shown
+        assert "AbortPartial, retry_limit → Complete" in shown
         assert "4 → 6" in shown
         assert "+ All three have been closed" in shown
         await pilot.press("o")

@@ -18,9 +18,9 @@ def changed(found, **assignments):
 def test_attempts_that_were_too_few():
     made = changed(shown(*continued(*PARTS)), continuation_max_attempts=5)
     said = text(made).splitlines()
-    assert said[0] == "attempts=5: turn 1 ends in Complete completed"
+    assert said[0] == "attempts=5: turn 1 ends in Complete"
     assert said[1] == "fidelity: RECORDED; the recording answers everything that was asked"
-    assert "turn 1 of 1 (t1): AbortPartial retry_limit became Complete completed" in said
+    assert "turn 1 of 1 (t1): AbortPartial, retry_limit became Complete" in said
     assert "  segments: 4 became 5" in said
     # Four cut answers of 10 tokens, and the continuation that completed them, of 5.
     chars = len("".join(PARTS))
@@ -57,7 +57,7 @@ def test_where_the_recording_ends_it_says_so():
     found = shown(*continued(*PARTS[:4], last="length"))
     made = changed(found, continuation_max_attempts=9)
     assert "the recording ends at step" in text(made)
-    assert "AbortPartial retry_limit became Unrecorded unrecorded" in text(made)
+    assert "AbortPartial, retry_limit became Unrecorded" in text(made)
     (turn,) = values(made)["turns"]
     assert turn["unrecorded"] is True
     assert turn["after"] == {"final_state": "Unrecorded", "terminal_reason": "unrecorded"}
@@ -65,7 +65,7 @@ def test_where_the_recording_ends_it_says_so():
 
 def test_fewer_attempts_give_a_shorter_answer():
     made = changed(shown(*continued(*PARTS[:3])), continuation_max_attempts=1)
-    assert summary(made) == "turn 1 ends in AbortPartial retry_limit"
+    assert summary(made) == "turn 1 ends in AbortPartial, retry_limit"
     (turn,) = values(made)["turns"]
     assert turn["spent"]["attempts"] == 1
     assert turn["limits"]["attempts"] == 1
@@ -78,7 +78,7 @@ def test_many_turns_that_end_otherwise_are_counted():
         for n, each in [(1, each) for each in continued(*PARTS)]
     ]
     made = changed(shown(*continued(*PARTS), *second), continuation_max_attempts=5)
-    assert summary(made) == "turn 1 ends in Complete completed (and 1 more turns end otherwise)"
+    assert summary(made) == "turn 1 ends in Complete (and 1 more turns end otherwise)"
 
 
 def test_the_worst_of_the_turns_that_change_is_told_first():
@@ -88,7 +88,7 @@ def test_the_worst_of_the_turns_that_change_is_told_first():
     assert [turn.verdict.word for turn in found.turns] == ["TRUNCATED", "LIMIT REACHED"]
     made = changed(found, continuation_max_attempts=9)
     said = text(made)
-    assert summary(made).startswith("turn 2 ends in Complete completed (and 1 more")
+    assert summary(made).startswith("turn 2 ends in Complete (and 1 more")
     assert said.index("turn 2 of 2") < said.index("turn 1 of 2")
 
 
@@ -96,7 +96,7 @@ def test_turns_that_stay_as_they_were_are_one_line():
     others = [asked([user(f"and now {n}")], chat("done")) for n in range(3)]
     said = text(changed(shown(*continued(*PARTS), *others), continuation_max_attempts=5))
     assert said.endswith("\n\n3 turns as before\n")
-    assert said.count("Complete completed") == 2, "in the summary and in turn 1"
+    assert said.count("Complete") == 2, "in the summary and in turn 1"
 
 
 def test_another_first_cap_is_answered_by_the_simulation():

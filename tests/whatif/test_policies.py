@@ -364,6 +364,14 @@ def test_the_sheet_tells_a_cell_and_the_others_of_its_turn() -> None:
     assert step_at(made, (1, 3)) == made.rows[1][3].step
 
 
+def test_policies_that_do_the_same_for_the_same_reason_share_a_row_of_the_sheet() -> None:
+    made = matrix(sample("01"))
+    lines = [text_of(line).split() for line in policies_report.sheet(made, (0, 0)).lines]
+    whys = ["retry_limit", "after", "3", "continuations"]
+    assert lines.count(whys) == 1, "they part from strict at different steps, and end alike"
+    assert lines[lines.index(whys) - 1][-3:] == ["strict,", "zeroclaw-rfi,", "zeroclaw-merged"]
+
+
 def test_cells_are_found_by_turns_then_policies_round_the_end() -> None:
     made = matrix(sample("01"))
     # Turn 2: held, held, held, stuck, ran cut, ran cut, held.

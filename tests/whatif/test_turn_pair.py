@@ -28,7 +28,7 @@ def test_one_turn_under_two_runs_says_first_what_changed():
     assert lines[:12] == [
         "the first difference is at step 13",
         "original attempts=5",
-        "ends as retry_limit (AbortPartial) ≠ completed (Complete)",
+        "ends as retry_limit (AbortPartial) ≠ Complete",
         "verdict ✂ LIMIT REACHED ≠ ✓ CUT, COMPLETED",
         'stop "length" → max_tokens │ "length" → max_tokens',
         "segments 4 ≠ 5",
@@ -46,7 +46,7 @@ def test_a_simulated_end_says_so_and_the_caps_stand_beside_each_other():
     found = shown(*continued(*PARTS[:3], tokens=40, max_tokens=20))
     lines = told(pair_of(found, max_tokens=100))
     assert "max_tokens 20 ≠ 100" in lines
-    assert "ends as budget_exhausted (AbortPartial) ≠ completed (Complete) SIMULATED" in lines
+    assert "ends as budget_exhausted (AbortPartial) ≠ Complete SIMULATED" in lines
 
 
 def test_nothing_differs_where_nothing_was_changed():

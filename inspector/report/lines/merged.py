@@ -16,7 +16,7 @@ from inspector.report.facts import ResponseFacts, View, answers_of
 from inspector.report.lines import glyphs
 from inspector.report.lines.outline import Block
 from inspector.report.lines.spans import Line, Listed, Span, Tone, join_groups, paragraphs, quote, safe
-from inspector.report.lines.steps import role_of
+from inspector.report.lines.steps import end_words, role_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.transcripts.reasons import recorder_word
 from loop_core.judge.arguments import parse
@@ -360,11 +360,10 @@ def verdict_line(verdict: TurnVerdict) -> Iterator[Line]:
 
 
 def _end(turn: Turn) -> list[Line]:
-    outcome = turn.outcome or turn.state
     if not turn.ended and turn.outcome is None:
         return []
     role = Tone.OK if turn.terminal == "completed" else Tone.ERROR
-    lines: list[Line] = [(), (Span("ends in ", Tone.DIM), Span(outcome.value, role), Span(f", {turn.terminal}", role))]
+    lines: list[Line] = [(), (Span("ends in ", Tone.DIM), Span(end_words(turn), role))]
     if turn.notice:
         lines.append((safe(turn.notice),))
     return lines

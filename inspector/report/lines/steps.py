@@ -17,7 +17,7 @@ from inspector.report.times import duration_text, times_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.transcripts.reasons import inference_of
 from loop_core.judge.gate import Admission, Verdict
-from loop_core.turn.state import RunTools, Send, State
+from loop_core.turn.state import RunTools, Send, State, Turn
 from loop_core.turn.trace import Step
 from loop_core.values import Severity
 
@@ -202,6 +202,18 @@ def _ended(step: Step) -> Line:
 
 def _unrecorded(step: Step) -> Line:
     return (Span("not recorded", Tone.WARN),)
+
+
+def reason_of_end(state: State, terminal: str | None) -> str:
+    """Why a turn ended, if that says more than its last state: empty for `completed` beside Complete."""
+    return "" if terminal is None or terminal.startswith(state.value.lower()) else terminal
+
+
+def end_words(turn: Turn) -> str:
+    """How a turn ended: its last state, and the reason if that says more."""
+    state = turn.outcome or turn.state
+    reason = reason_of_end(state, turn.terminal)
+    return f"{state.value}, {reason}" if reason else state.value
 
 
 def send_of(step: Step) -> Send | None:
