@@ -428,6 +428,8 @@ _GOOSE: tuple[dict[str, Any], ...] = (
         {"type": "toolRequest", "id": "d", "toolCall": {"status": "error", "error": {"message": "EOF"}}}]},
     {"role": "user", "content": [{"type": "toolResponse", "id": "c", "toolResult": {
         "status": "success", "value": {"content": [{"type": "text", "text": "ok"}], "isError": False}}}]},
+    {"role": "assistant", "created": 1700000001, "content": [{"type": "toolRequest", "id": "e", "toolCall": {
+        "status": "success", "value": {"name": "w", "arguments": {}}}}]},
 )
 _AMP: dict[str, Any] = {"id": "T-1", "v": 1, "title": "t", "messages": [
     {"role": "user", "content": [{"type": "text", "text": "go"}]},

@@ -166,6 +166,31 @@ def test_goose_keeps_no_word_and_what_follows_is_looked_at(tmp_path):
     assert words(seen) == ["END INFERRED"]
 
 
+def test_the_rows_of_an_answer_that_goose_splits_are_one_answer(tmp_path):
+    hm = {"type": "thinking", "thinking": "hm"}
+    rows = goose(("user", [said("go")]), ("assistant", [said("I look.")]), ("assistant", [hm, request()]),
+                 ("user", [response()]), ("assistant", [hm, request("c2")]), ("user", [response("c2")]),
+                 ("assistant", [request("c3")]), ("user", [response("c3")]), ("assistant", [said("Done.")]))
+    for row, at in zip(rows, (0, 1, 2, 2, 2, 2, 3, 3, 3), strict=True):
+        row["created_timestamp"] = 1785585602 + at
+    seen = look("goose", tmp_path, rows)
+    first, second, last = (facts.exchange for facts in seen.responses)
+    assert (first.response.text, first.response.reasoning_content) == ("I look.", "hm")
+    assert [call.id for call in first.response.tool_calls] == ["c1", "c2"]
+    assert [part.call_id for part in second.request.messages[0].results] == ["c1", "c2"]
+    assert [call.id for call in second.response.tool_calls] == ["c3"]
+    assert last.response.text == "Done."
+    assert stops(seen) == ["tool_call", "tool_call", "unknown"]
+
+
+def test_rows_of_goose_without_a_time_are_not_joined_behind_results(tmp_path):
+    rows = goose(("user", [said("go")]), ("assistant", [request()]), ("user", [response()]),
+                 ("assistant", [request("c2")]), ("user", [response("c2")]))
+    lines = [{"working_dir": "/w", "description": "D", "message_count": 2},
+             *({"role": row["role"], "content": row["content_json"]} for row in rows)]
+    assert len(shown("".join(f"{json.dumps(line)}\n" for line in lines), tmp_path, name="g.jsonl").responses) == 2
+
+
 @pytest.mark.parametrize(("error", "stop", "arguments"), [
     ("-32602: Could not interpret tool use parameters for id c1: EOF while parsing a string", "max_tokens", None),
     ({"code": -32602, "message": "Could not interpret tool use parameters: EOF while parsing. Raw JSON: {\"a\": \"b"},

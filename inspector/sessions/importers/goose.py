@@ -96,6 +96,8 @@ class _Reader(ChatTableReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.model: str | None = None
+        self.written: Any = None
+        """When the last row of an answer was written."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A row; the first line of an older file is its session."""
@@ -107,6 +109,7 @@ class _Reader(ChatTableReader):
         """Its model, where its messages do not say theirs."""
         model = object_of(value.get("model_config_json") or value.get("model_config")).get("model_name")
         self.model = model if isinstance(model, str) else None
+        self.written = None
 
     def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
         """A message of the user, with the results of tools, or of the model."""
@@ -133,20 +136,36 @@ class _Reader(ChatTableReader):
         noted = object_of(value.get("metadata_json") or value.get("metadata"))
         model = object_of(noted.get("inference")).get("requestedModel")
         started = value.get("created_timestamp") or value.get("created")
-        answer = self.answer_of(line, f"{self.session}:{line.number}", None, model or self.model, started)
+        answer = self._split(blocks, started)
+        self.written = started
+        if answer is None:
+            answer = self.answer_of(line, f"{self.session}:{line.number}", None, model or self.model, started)
         at = answer.take(line)
-        answer.word_at = at
+        answer.word_at = answer.word_at if len(answer.lines) > 1 else at
         for number, block in blocks:
             here = At(at.part, at.start, at.end, f"/{column}/{number}")
             kind = block.get("type")
             if kind == "text" and isinstance(block.get("text"), str):
                 answer.parts.append(TextPart(block["text"]))
             elif kind == "thinking" and isinstance(block.get("thinking"), str):
-                answer.parts.append(ReasoningPart(block["thinking"], None))
+                part = ReasoningPart(block["thinking"], None)
+                answer.parts += [part] if part not in answer.parts else []  # repeated in each row of a split answer
             elif kind == "toolRequest":
                 self._call(answer, block, here, partial(slice_of, line.data, column, number, "toolCall"))
             elif kind == "systemNotification":
                 self.remarks["hold a note of Goose's own"] += 1
+
+    def _split(self, blocks: list[tuple[int, dict[str, Any]]], started: Any) -> TranscriptAnswer | None:
+        """The answer of which a row is a further part: Goose writes what an answer says, then each call and its result.
+
+        A call stands directly behind the row before, or behind results, written in the same second.
+        """
+        answer, rows = self.here.answer, self.here.rows()
+        kinds = {block.get("type") for _, block in blocks}
+        if answer is None or "toolRequest" not in kinds or not all(row.results for row in rows):
+            return None
+        beside = not rows or (started is not None and started == self.written and "text" not in kinds)
+        return answer if beside else None
 
     def _call(self, answer: TranscriptAnswer, block: dict[str, Any], at: At, slice_at: Any) -> None:
         """A call; one that Goose could not read holds its error instead."""
