@@ -9,7 +9,7 @@ up, but only new ones are read. Of the provider's bytes the exchanges that stand
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from hashlib import sha256
@@ -243,6 +243,8 @@ REACH = 1 << 18
 """Bytes of rows that are read again at most, 3 ms: one behind more than that means a reading of the whole file."""
 LAST = 64
 """Records at the end of a database or a list that may still be written anew: 2 ms to read again."""
+LOOKS = 4
+"""A session of a database grows before those that follow it: what these looks found changed is read again each time."""
 _SLOTS = tuple(field.name for field in fields(TranscriptAnswer))
 _ROWS = attrgetter("lines", "parts", "after", "next")
 """What grows with every row that says something of an answer."""
@@ -277,9 +279,9 @@ class TranscriptGrowth:
             self.reader.take_rows(self._lines)
             self.number += data.count(b"\n", 0, end)
 
-    def records(self, pieces: Sequence[RecordPiece]) -> FileReading | None:
-        """Reads the records that were added, as `reading` gives them; the last ones are read again the next time."""
-        end = max(self.number, len(pieces) - LAST)
+    def records(self, pieces: Sequence[RecordPiece], settled: int) -> FileReading | None:
+        """Reads the records that were added, as `reading` gives them; only the `settled` ones are read for good."""
+        end = max(self.number, min(settled, len(pieces) - LAST))
         self._lines.go_on(pieces[self.number : end], self.number)
         self.reader.take_rows(self._lines)
         self.number, self._rest = end, pieces[end:]
@@ -348,6 +350,8 @@ class RecordGrowth:
         """The reader before its first record: what the file says beside its records."""
         self._hashes: list[int] = []
         """Of each record."""
+        self._same: deque[int] = deque(maxlen=LOOKS)
+        """How many of the first records were those of the look before, in the last looks."""
 
     def read(self, reader: TranscriptReader, rows: TranscriptRows) -> FileReading:
         """Reads every answer in records that are not lines, for `TranscriptReader.read_records`."""
@@ -355,10 +359,12 @@ class RecordGrowth:
         begun, hashes = _begun(reader), [*map(hash, pieces)]
         growth, self._growth = self._growth, None  # what fails half way cannot be read on
         known = 0 if growth is None or begun != self._begun else growth.number
-        reading = growth.records(pieces) if growth and hashes[:known] == self._hashes[:known] and known else None
+        changed = (at for at, (old, new) in enumerate(zip(self._hashes or hashes, hashes, strict=False)) if old != new)
+        self._same.append(next(changed, min(len(self._hashes or hashes), len(hashes))))
+        reading = growth.records(pieces, min(self._same)) if growth and self._same[-1] >= known > 0 else None
         if reading is None:
             growth = TranscriptGrowth(reader, rows)
-            reading = growth.records(pieces)
+            reading = growth.records(pieces, min(self._same))
         self._growth, self._begun, self._hashes = growth, begun, hashes
         return reading or FileReading()
 

@@ -190,6 +190,7 @@ RECORDS = {"swe-agent", "mini-swe-agent", "opencode", "gemini-cli", "atif", "otl
 def test_of_one_document_the_records_that_stand_as_before_are_not_read_again(shape, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(following, "OPEN", 1)
     monkeypatch.setattr(following, "LAST", 1)
+    monkeypatch.setattr(following, "LOOKS", 1)
     grown = following.RecordGrowth()
     path = str(tmp_path / shape.name)
 
@@ -207,29 +208,6 @@ def test_of_one_document_the_records_that_stand_as_before_are_not_read_again(sha
     kept = [followed.exchanges[0] is before.exchanges[0]
             for (before, _), (followed, _) in pairwise(looks) if before.exchanges]
     assert any(kept) or shape.format in ("opencode", "inspect", "amp", "otlp")  # a name comes once in them
-
-
-def test_of_a_database_only_new_records_are_read(tmp_path, monkeypatch) -> None:
-    path, taken = tmp_path / "opencode.db", []
-    take = TranscriptReader.take_rows
-    monkeypatch.setattr(TranscriptReader, "take_rows", lambda reader, rows: (
-        rows.go_on(held := rows.pieces(), 0), taken.append(len(held)), take(reader, rows)))
-    with closing(sqlite3.connect(path)) as base:
-        base.executescript(f"PRAGMA journal_mode = WAL; {opencode.TABLES}")
-        opencode.put_session(base, "s", [])
-        followed = FollowedView([str(path)], None, None, Settings())
-        for number in range(60):
-            records = [*opencode.asked(key=f"m{number:02}a"), *opencode.said(
-                opencode.START, opencode.text(), opencode.ended("length"), key=f"m{number:02}b")]
-            opencode.put_records(base, "s", records, 10 * number)
-            base.commit()
-            if number > 57:
-                followed.read()
-        assert taken == [1 + 59 * 6 - following.LAST, following.LAST, 6, following.LAST]
-        assert document(followed.read()) == document(rows.viewed(path))
-        base.execute("UPDATE part SET data = replace(data, 'length', 'stop')")
-        base.commit()
-        assert document(followed.read()) == document(rows.viewed(path))
 
 
 def at(number: int, second: int = 0) -> str:
@@ -253,15 +231,16 @@ def as_document(path: Path, count: int, when: str = "timestamp") -> None:
     path.write_text(json.dumps({"schema_version": "ATIF-v1.7", "steps": steps}))
 
 
-def as_database(path: Path, count: int) -> None:
+def as_database(path: Path, count: int, *below: str) -> None:
     path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path)) as base, base:
         base.executescript(opencode.TABLES)
-        opencode.put_session(base, "s", [])
-        for number in range(count):
-            opencode.put_records(base, "s", [*opencode.asked(key=f"m{number:03}a"), *opencode.said(
-                opencode.START, opencode.text(), opencode.ended(), key=f"m{number:03}b",
-                time={"created": 1_770_000_001_000 + 60_000 * number})], 10 * number)
+        for session in ("s", *below):
+            opencode.put_session(base, session, [], parent="s" if session in below else None)
+            for number in range(3 if session in below else count):
+                opencode.put_records(base, session, [*opencode.asked(key=f"m{number:03}a"), *opencode.said(
+                    opencode.START, opencode.text(), opencode.ended(), key=f"m{number:03}b",
+                    time={"created": 1_770_000_001_000 + 60_000 * number})], 10 * number)
 
 
 @pytest.mark.parametrize(("name", "write"), [
@@ -288,6 +267,26 @@ def test_what_a_look_reads_judges_and_replays_does_not_grow_with_the_file(tmp_pa
     assert looks[0] == looks[1]
     assert max(looks[0].values()) <= following.LAST + 6
     assert {"_parsed", "judge_exchange", "run", "seat", "_turn"} <= looks[0].keys()
+
+
+def test_a_session_that_others_follow_in_its_file_is_read_on_too(tmp_path, monkeypatch) -> None:
+    path, made = tmp_path / "opencode.db", list[int]()
+    with_ids = opencode_store.with_ids
+    monkeypatch.setattr(opencode_store, "with_ids", lambda *given, **ids: (made.append(1), with_ids(*given, **ids))[1])
+    followed = FollowedView([str(path)], None, None, Settings())
+    for count in (60, 61, 62, 90, 91):
+        as_database(path, count, "t", "u")
+        made.clear()
+        seen = document(followed.read())
+        if count in (62, 91):  # the first of such records takes a whole reading
+            assert len(made) <= following.LAST + (30 + 1) * 6
+        assert seen == document(rows.viewed(path))
+    with closing(sqlite3.connect(path)) as base, base:
+        base.execute("UPDATE part SET data = replace(data, '\"stop\"', '\"length\"') WHERE session_id = 's'")
+    seen = followed.read()
+    assert len(seen.turns) == 97
+    assert seen.turns[0].verdict.word.startswith("TRUNCATED")
+    assert document(seen) == document(rows.viewed(path))
 
 
 @pytest.fixture

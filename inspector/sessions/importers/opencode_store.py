@@ -10,6 +10,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 
 from inspector.config import files as bounds
@@ -62,16 +63,16 @@ def _part(data: Any, key: Any, session: str, message: Any) -> bytes:
 def _messages(database: sqlite3.Connection, session: str, schema: Schema) -> Iterator[UnbuiltRecord]:
     if not has(schema, "message", "session_id", "data") or not has(schema, "part", "message_id", "data"):
         return
-    of_message: dict[Any, list[tuple[Any, Any]]] = {}
+    of_message: dict[Any, list[tuple[str, Any]]] = {}
     parts = database.cursor()
-    parts.row_factory = None  # plain tuples, of which there are many
+    parts.row_factory = None  # plain tuples, of which there are many; a sort by SQLite would copy all their data
     for message, key, data in parts.execute("SELECT message_id, id, data FROM part WHERE message_id IN "
-                                            "(SELECT id FROM message WHERE session_id = ?) ORDER BY id", (session,)):
-        of_message.setdefault(message, []).append((data, key))
+                                            "(SELECT id FROM message WHERE session_id = ?)", (session,)):
+        of_message.setdefault(message, []).append((str(key), data))
     rows = database.execute("SELECT * FROM message WHERE session_id = ?", (session,))
     for row in sorted(map(dict, rows), key=in_order):
         yield UnbuiltRecord(_message, (row["data"], row["id"], session))
-        for data, key in of_message.get(row["id"], ()):
+        for key, data in sorted(of_message.get(row["id"], ()), key=itemgetter(0)):
             yield UnbuiltRecord(_part, (data, key, session, row["id"]))
 
 
