@@ -418,18 +418,30 @@ def test_a_message_alone_has_its_parts(tmp_path):
     assert [each.response.text for each in message.exchanges] == ["Hello."]
 
 
-@pytest.mark.parametrize("part", [
-    text("Hello."), {"type": "reasoning", "text": "Hello."}, tool(), {"messageID": "msg_1", **text("Hello.")},
-    {"messageID": "msg_1", **ended("length")},
-])
-def test_a_part_alone_is_no_answer(tmp_path, part):
+def alone(tmp_path, part):
     path = tmp_path / "opencode" / "part" / "msg_1" / "001.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"id": "p1", **part, "time": {"start": 1}}))
-    loaded = open_paths([str(path)])
+    return open_paths([str(path)])
+
+
+@pytest.mark.parametrize(("part", "notice"), [
+    (text("Hello."), "a part of a message that is not read with it, text: Hello.; no answer of a model with it"),
+    ({"messageID": "msg_1", **text("Hello.")}, "not read with it, text: Hello.; no answer"),
+    ({"messageID": "msg_1", **ended("length")}, "not read with it, step-finish; no answer"),
+])
+def test_a_part_alone_that_a_user_may_have_said_is_no_answer(tmp_path, part, notice):
+    loaded = alone(tmp_path, part)
     (given,) = loaded.inputs
     assert (loaded.exchanges, given.format, given.error) == ((), "opencode", None)
-    assert any("a part of a message that is not read with it" in notice for notice in given.notices)
+    assert any(notice in each for each in given.notices)
+
+
+@pytest.mark.parametrize("part", [{"type": "reasoning", "text": "Hello."}, tool(), {"messageID": "msg_1", **tool()}])
+def test_a_part_alone_that_only_a_model_makes_is_an_answer_without_an_end_of_the_provider(tmp_path, part):
+    (exchange,) = alone(tmp_path, part).exchanges
+    assert (exchange.recorder, exchange.response.id) == ("opencode", "msg_1")
+    assert exchange.response.raw_stop_reason is None
 
 
 @pytest.mark.parametrize(("value", "notice"), [

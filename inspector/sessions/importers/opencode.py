@@ -162,9 +162,12 @@ class _Reader(DialogueReader):
 
     def _part(self, line: TranscriptLine, lines: TranscriptRows) -> None:
         kind = line.value.get("type")
-        if self.message is None and self.unit == "record" and kind != "compaction":
-            # Whether the user or a model said it stands in the message; the events of a run are the model's.
-            self.remarks["are a part of a message that is not read with it: open that message or its session"] += 1
+        if self.message is None and self.unit == "record" and kind not in ("reasoning", "tool", "compaction"):
+            # Whether the user or a model said it is in the message; only a model reasons and calls tools. The events
+            # of a run, which are lines, are the model's.
+            said = line.value.get("text")
+            self.alone.append(f"a part of a message that is not read with it, {kind}"
+                              + (f": {said[:200]}" if isinstance(said, str) else ""))
         elif self.message is not None and self.message.value.get("role") != "assistant":
             self._asked(line, lines)
         elif kind == "step-start":
