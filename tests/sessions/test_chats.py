@@ -356,6 +356,12 @@ def test_the_usage_of_amp_is_that_of_the_message_and_counted_once(tmp_path, mode
     assert (counted.input_tokens, counted.output_tokens, counted.cached_tokens) == (given, 20, 3)
     assert (facts.exchange.api, facts.exchange.model) == (api, model)
     assert input_tokens(facts.exchange).total == 19
+    usage = {"model": model, "inputTokens": 0, "totalInputTokens": 30, "cacheReadInputTokens": 3}
+    (facts,) = shown(thread(amp_user(said("go")), amp(said("hi"), usage=usage)), tmp_path, name="T-1.json").responses
+    assert input_tokens(facts.exchange).total == 30
+    odd = {**usage, "totalInputTokens": 2}
+    (facts,) = shown(thread(amp_user(said("go")), amp(said("hi"), usage=odd)), tmp_path, name="T-1.json").responses
+    assert input_tokens(facts.exchange).total == 3
 
 
 @pytest.mark.parametrize(("run", "error", "text"), [

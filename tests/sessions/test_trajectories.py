@@ -157,6 +157,17 @@ def test_the_word_is_litellms_where_the_api_has_words_of_other_names(model, rule
     assert raw == ("length" if rule == "transcript.provider" else None)
 
 
+@pytest.mark.parametrize(("word", "model", "stop"), [
+    ("STOP", "@google/gemini-3-pro", "end_turn"), ("MAX_TOKENS", "@google/gemini-3-pro", "max_tokens"),
+    ("STOP", "deepseek/deepseek-chat", "unknown"), ("HALT", "@google/gemini-3-pro", "unknown"),
+])
+def test_a_word_of_the_models_own_api_is_the_providers(word, model, stop, tmp_path):
+    seen = shown(mini(TASK, answered(word), model=model), tmp_path)
+    assert stops(seen) == [stop]
+    assert rules(seen)[:2] == ["transcript.provider", "unknown_word" if stop == "unknown" else "native.stop_reasons"]
+    assert seen.responses[0].exchange.response.raw_stop_reason == word
+
+
 def test_the_answer_has_its_counts_its_cap_and_its_calls(tmp_path):
     result = {"role": "tool", "tool_call_id": "call_a1b2c3d4", "content": "<returncode>0</returncode>"}
     gone = {"role": "exit", "content": "", "extra": {"exit_status": "Submitted"}}

@@ -136,6 +136,9 @@ class _Reader(DialogueReader):
 def usage_of(usage: dict[str, Any], api: str) -> Usage:
     """The token counts of an answer."""
     fresh, read, written = (number_of(usage.get(name)) for name in INPUTS)
+    total, cache = number_of(usage.get("totalInputTokens")), (read or 0) + (written or 0)
+    if total is not None and total >= cache:  # some threads count all of the input in the total alone
+        fresh = total - cache
     return Usage(input_count(api, fresh, read, written), number_of(usage.get("outputTokens")), None, read)
 
 

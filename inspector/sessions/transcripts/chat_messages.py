@@ -35,6 +35,7 @@ from loop_core.values import (
 )
 from loop_core.wire.json_values import char_span
 from loop_core.wire.openai_chat.table import API, STOP_REASONS
+from loop_core.wire.profiles import native_word
 
 Piece = tuple[int, bytes, bool]
 """A record: its number, its JSON, and whether a cut file may end in it."""
@@ -159,9 +160,12 @@ _OTHER_WORDS = re.compile(r"(?:^|[/.])(?:anthropic[/.]|bedrock/|gemini/|vertex_a
 
 def litellm_reason(word: str, model: str | None, at: At) -> StopReason:
     """The stop reason of an answer from LiteLLM: the provider's word, or LiteLLM's own translation of another
-    vocabulary."""
+    vocabulary. A word of that vocabulary itself, which some routers pass on, is the provider's again."""
     name = (model or "").lower()
     row = STOP_REASONS.get(word)
+    own = native_word(word) if row is None and _OTHER_WORDS.search(name) is not None else None
+    if own is not None:
+        return provider_reason(word, at, {word: own}, "native")
     if row is None or "openrouter/" in name or _OTHER_WORDS.search(name) is None:
         return provider_reason(word, at, STOP_REASONS, API)
     return recorder_reason(row.stop, row.detail, at, word, "litellm.finish_reasons")
