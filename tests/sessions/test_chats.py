@@ -268,6 +268,28 @@ def test_the_words_of_crush(tmp_path, word, stop, rule):
     assert rules(seen)[:2] == ["transcript.recorder", rule]
 
 
+def test_a_call_that_the_user_of_crush_refused_ends_the_turn(tmp_path):
+    refused = crush(("tool_result", {"tool_call_id": "c1", "name": "", "content": "Permission denied",
+                                     "is_error": True}), role="tool")
+    seen = look("crush", tmp_path, [GO, crush(call(), finish("permission_denied", message="Permission denied")),
+                                    refused, GO, crush(wrote(), finish())])
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert rules(seen)[:2] == ["transcript.recorder", "crush.finish_reasons"]
+    assert words(seen) == ["CANCELLED", "COMPLETE"]
+
+
+@pytest.mark.parametrize(("details", "status", "retryable"), [
+    ('POST "https://h/v1/messages": 529 Overloaded {"type":"error","error":{"type":"overloaded_error"}}', 529, True),
+    ('POST "https://h/v1/messages": 400 Bad Request {"message":"messages.1: 500 is no string"}', 400, False),
+    ("Error 429, Message: You exceeded your current quota, Status: RESOURCE_EXHAUSTED", 429, True),
+    ("dial tcp: 500 things went wrong", None, False),
+])
+def test_an_error_of_crush_has_its_status(tmp_path, details, status, retryable):
+    (facts,) = look("crush", tmp_path, [GO, crush(finish("error", message="API Error", details=details))]).responses
+    response = facts.exchange.response
+    assert (response.http_status, response.error.retryable) == (status, retryable)
+
+
 @pytest.mark.parametrize(("provider", "api"), [
     ("anthropic", "anthropic_messages"), ("openai", "openai_responses"), ("gemini", "gemini_generate"),
     ("bedrock", "anthropic_messages"), ("hyper", "openai_chat"),

@@ -102,3 +102,11 @@ def test_recognition():
     assert choose(file(item("user", "go")).encode(), "x") == "continue"
     assert choose(file().encode(), "x") == "continue"
     assert choose(b'{"history": [{"role": "user", "content": "a"}], "info": {}}', "x") != "continue"
+
+
+def test_the_cli_counts_in_other_names_and_names_the_model(tmp_path):
+    usage = {"prompt_tokens": 30, "completion_tokens": 7, "total_tokens": 40, "model": "m-2", "cost_cents": 0}
+    seen = read(tmp_path, item("user", "go"), item("assistant", "Done.", usage=usage))
+    exchange = seen.responses[0].exchange
+    counts = exchange.response.usage
+    assert (exchange.model, counts.input_tokens, counts.output_tokens) == ("m-2", 30, 7)

@@ -13,7 +13,7 @@ from inspector.sessions.importers.records import first_look, whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, list_pieces, take_calls, text_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, list_pieces, take_calls, text_of, usage_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import ReasoningPart, TextPart, ToolResultPart, Usage
 
@@ -93,6 +93,7 @@ class _Session(ChatReader):
             answer.parts.append(TextPart(text))
         take_calls(answer, message.get("toolCalls"), line, at, "message", "toolCalls")
         answer.usage = _usage(message.get("usage"))
+        answer.model = answer.model or known_text(object_of(message.get("usage")).get("model"))
         results = tuple(map(_result, [state for state in objects_of(line.value.get("toolCallStates"))
                                       if known_text(state.get("status")) in ENDED]))
         self.results.update(result.call_id for result in results if result.call_id is not None)
@@ -110,8 +111,9 @@ def _result(state: dict[str, Any]) -> ToolResultPart:
 
 
 def _usage(value: Any) -> Usage | None:
-    if not isinstance(value, dict):
-        return None
+    """Token counts: the extension writes names of its own, the CLI those of Chat Completions."""
+    if not isinstance(value, dict) or "prompt_tokens" in value:
+        return usage_of(value)
     return Usage(number_of(value.get("promptTokens")), number_of(value.get("completionTokens")),
                  number_of(object_of(value.get("completionTokensDetails")).get("reasoningTokens")),
                  number_of(object_of(value.get("promptTokensDetails")).get("cachedTokens")))

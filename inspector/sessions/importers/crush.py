@@ -6,6 +6,7 @@ charmbracelet/crush `internal/message/content.go`, `internal/db/migrations`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import ChatTableReader, has, schema
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine
 from inspector.sessions.transcripts.dialogue import api_of
 from inspector.sessions.transcripts.member_values import object_of
 from inspector.sessions.transcripts.reasons import recorder_reason
@@ -21,10 +22,13 @@ from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPa
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify
 
+REFUSED = "permission_denied"
+"""The word of an answer after which the turn ended, since the user refused a call."""
 STOPS: Mapping[str, StopRow] = {
     "end_turn": StopRow(Stop.END_TURN, None, "content.go; also written over a tool_use that was halted"),
     "max_tokens": StopRow(Stop.MAX_TOKENS, None, "content.go"),
     "tool_use": StopRow(Stop.TOOL_CALL, None, "content.go"),
+    REFUSED: StopRow(Stop.TOOL_CALL, None, "content.go of 2025: written over a tool_use that the user refused"),
     "canceled": StopRow(Stop.CANCELLED, None, "content.go"),
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, "content.go: a filter, or a refusal"),
 }
@@ -38,6 +42,8 @@ APIS: Mapping[str, str] = {
 """How the names of its providers begin -> the wire format that Crush speaks with them."""
 FIELDS: Fields = {"": {"role": (str,), "parts": (list,), "model": (str,), "provider": (str,)}}
 """What is read of a message, and the types that it can have."""
+_STATUS = re.compile(r'": ([45]\d\d) |\bError ([45]\d\d), Message')
+"""The HTTP status in the details of an error, as the clients of OpenAI and Anthropic, and that of Gemini, write it."""
 PASSED = frozenset({"system"})
 """Roles of messages that carry nothing of an exchange."""
 
@@ -101,6 +107,8 @@ class _Reader(ChatTableReader):
                 done.append(_result(data))
             elif kind == "finish":
                 _end(answer, data, here)
+                if data.get("reason") == REFUSED:
+                    self.say(InterimRow(line.number, "", mark="interrupted", at_tool=True, unit=self.unit))
         self.results(line.number, *done)
         if value.get("is_summary_message") == 1:
             self.remarks["hold the summary of a compacted history"] += 1
@@ -127,7 +135,10 @@ def _end(answer: TranscriptAnswer, data: dict[str, Any], at: At) -> None:
     answer.word_at = at
     row = STOPS.get(word)
     if word == "error":
-        answer.error = error_in_text(f"{data.get('message') or ''} {data.get('details') or ''}".strip(), None, None)
+        told = f"{data.get('message') or ''} {data.get('details') or ''}".strip()
+        found = _STATUS.search(told)
+        answer.status = int(found[1] or found[2]) if found else None
+        answer.error = error_in_text(told, answer.status, None)
         stop, detail, rule = classify(answer.error)
         answer.stop = recorder_reason(stop, detail, at, word, rule)
     elif row is None:
