@@ -82,6 +82,11 @@ def droid(**header: object) -> str:
     return lines({**shapes.DROID[0], **header}, *shapes.DROID[1:])
 
 
+def kimi_cli(asked: str) -> str:
+    return lines(*({"timestamp": 1, "message": {"type": kind, "payload": payload}} for kind, payload in (
+        ("TurnBegin", {"user_input": asked}), ("ContentPart", {"type": "text", "text": "Done."}), ("TurnEnd", {}))))
+
+
 def claude_session(key: str, **more: object) -> str:
     return scenes.claude(scenes.prompt("go", sessionId=key, **more),
                          scenes.block(scenes.text("Done."), stop="end_turn", sessionId=key, **more))
@@ -105,6 +110,7 @@ FAMILIES = {
                               "zagent-a.jsonl": claude_session("k1", agentId="a", isSidechain=True)},
     "gemini": {"session-k1.jsonl": gemini("k1", "main"), "k1/k2.jsonl": gemini("k2", "subagent")},
     "kimi": {"s/agents/main/wire.jsonl": lines(*shapes.KIMI), "s/agents/zwei/wire.jsonl": lines(*shapes.KIMI)},
+    "kimi-cli": {"s/wire.jsonl": kimi_cli("go"), "s/subagents/a1/wire.jsonl": kimi_cli("look")},
     "cursor": {"k1/k1.jsonl": lines(*shapes.CURSOR), "k1/subagents/k2.jsonl": lines(*shapes.CURSOR)},
     "roo": {"k1/api_conversation_history.json": json.dumps(list(shapes.ROO)),
             "k1/history_item.json": json.dumps({"task": "one"}),

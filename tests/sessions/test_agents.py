@@ -64,6 +64,7 @@ def test_each_agents_own_folder_is_looked_in(tmp_path):
         ("HERMES_HOME", "state.db", "Hermes"),
         ("KIMI_CODE_HOME", "sessions/ws/s/agents/main/wire.jsonl", "Kimi Code"),
         ("KIMI_SHARE_DIR", "sessions/a/b/wire.jsonl", "Kimi CLI"),
+        ("KIMI_SHARE_DIR", "sessions/a/b/subagents/c/wire.jsonl", "Kimi CLI"),
         ("GEMINI_CLI_HOME", ".gemini/tmp/p/chats/session-1.json", "Gemini CLI"),
         ("GEMINI_CLI_HOME", ".gemini/tmp/p/chats/s/sub.jsonl", "Gemini CLI"),
         ("QWEN_RUNTIME_DIR", "projects/p/chats/s.jsonl", "Qwen Code"),

@@ -191,6 +191,45 @@ def test_a_subagent_of_the_python_client_is_a_session_of_its_own_below_that_of_i
     assert [noted.response for noted in seen.findings if noted.finding.rule == "transcript.compacted"] == [2]
 
 
+def test_a_subagent_with_a_file_of_its_own_is_shown_there_alone(tmp_path):
+    folder = tmp_path / "subagents" / "a12345678"
+    folder.mkdir(parents=True)
+    (folder / "wire.jsonl").touch()
+    rows = session(wired("TurnBegin", user_input="go"), CALL, sub("TurnBegin", NEW, user_input="look"),
+                   sub("ContentPart", NEW, type="text", text="Seen."))
+    assert [facts.exchange.session for facts in shown(rows, tmp_path, name="wire.jsonl").responses] == [
+        "", "› explore (12345678)"], "its own file holds nothing"
+    own = session(wired("TurnBegin", user_input="look"), wired("ContentPart", type="text", text="Seen."))
+    (folder / "meta.json").write_text(json.dumps({"description": "Look around"}))
+    child = shown(own, folder, name="wire.jsonl")
+    assert child.inputs[0].about[:1] + child.inputs[0].about[-2:] == ("Look around", str(folder), str(tmp_path))
+    seen = shown(rows, tmp_path, name="wire.jsonl")
+    assert [facts.exchange.session for facts in seen.responses] == [""]
+    assert "events of subagents, which the files in subagents/ show: 2" in "\n".join(seen.inputs[0].notices)
+    assert seen.inputs[0].about[-2:] == (str(tmp_path), "")
+
+
+@pytest.mark.parametrize("agent", ["../a", ".", "a\0b", "a" * 300])
+def test_the_name_of_a_subagent_leads_out_of_no_folder(tmp_path, agent):
+    for place in (tmp_path / "wire.jsonl", tmp_path / "subagents" / "wire.jsonl", tmp_path / "a" / "wire.jsonl"):
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("x")
+    seen = shown(session(wired("TurnBegin", user_input="go"), sub("ContentPart", {"agent_id": agent}, text="Seen.")),
+                 tmp_path, name="main.jsonl")
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Seen."]
+
+
+@pytest.mark.parametrize("meta", ["{", "[]", '{"description": 7}', None])
+def test_a_subagent_without_a_description_is_called_by_its_first_message(tmp_path, meta):
+    folder = tmp_path / "subagents" / "a1"
+    folder.mkdir(parents=True)
+    if meta is not None:
+        (folder / "meta.json").write_text(meta)
+    child = shown(session(wired("TurnBegin", user_input="look"), wired("ContentPart", text="Seen.")), folder,
+                  name="wire.jsonl")
+    assert (child.inputs[0].about.title, child.inputs[0].about.parent) == ("", str(tmp_path))
+
+
 def test_a_subagent_that_a_subagent_began_and_events_of_nobody(tmp_path):
     inner = {"type": "SubagentEvent", "payload": {"agent_id": "b2", "event": {
         "type": "ContentPart", "payload": {"type": "text", "text": "Deep."}}}}

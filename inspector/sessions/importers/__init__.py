@@ -189,7 +189,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
          b"TurnBegin", b"StepBegin", b'"_checkpoint"', b'"_usage"', b'"_system_prompt"'), (
             AgentFolder("Kimi Code", "KIMI_CODE_HOME", ".kimi-code", ("sessions", "*", "*", "agents", "*"),
                         ("wire.jsonl",)),
-            AgentFolder("Kimi CLI", "KIMI_SHARE_DIR", ".kimi", ("sessions", "*", "*"), ("wire.jsonl",)),
+            *(AgentFolder("Kimi CLI", "KIMI_SHARE_DIR", ".kimi", ("sessions", "*", "*", *below), ("wire.jsonl",))
+              for below in ((), ("subagents", "*"))),
             AgentFolder("Kimi CLI", "KIMI_SHARE_DIR", ".kimi", ("sessions", "*")),
         ), grows=True,
     ),

@@ -7,10 +7,15 @@ ones; they form a session below that of the file. The history that the model is 
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Any, NamedTuple
 
+from inspector.config import files as bounds
 from inspector.sessions import redact
-from inspector.sessions.recording import Options, below_file
+from inspector.sessions.importers import sibling
+from inspector.sessions.recording import Options, SessionAbout, below_file
+from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.chat_messages import MessageReader
@@ -108,6 +113,10 @@ class KimiReader(TranscriptReader):
         self.reading.acts += [end for end in ends if end is not None]
 
 
+_NAME = re.compile(r"[\w-]{1,80}")
+"""What the id of a subagent is made of, which is the name of its folder."""
+
+
 class WireEvent(NamedTuple):
     """An event of the CLI's wire; `agent` is the id of the subagent that sent it, else of the call that began that."""
 
@@ -147,6 +156,8 @@ class KimiCliSession(KimiReader):
         """What is said of the next answer of each agent whose history was compacted."""
         self.sessions: dict[str, str] = {"": ""}
         """The session of each agent."""
+        self.elsewhere: set[str] = set()
+        """Subagents with files of their own."""
 
     def above(self, value: dict[str, Any]) -> TreePlace:
         """The last place of the agent whose event it is."""
@@ -162,6 +173,10 @@ class KimiCliSession(KimiReader):
         kind, payload, agent, title = event_of(line.value)
         if agent not in self.sessions:
             self.sessions[agent] = below_file(redact.text(f"{title[:80]} ({agent[-8:]})"))
+            self.elsewhere |= {agent} if self._has_file(agent) else set()
+        if agent in self.elsewhere:
+            self.remarks["are events of subagents, which the files in subagents/ show"] += 1
+            return place
         if kind == "TurnBegin":
             self.open.pop(self.lane, None)
             return place.after(InterimRow(line.number, text_of(payload.get("user_input"))))
@@ -194,6 +209,17 @@ class KimiCliSession(KimiReader):
             self.remarks["note a request that failed and was sent again"] += 1
         lines.count(line.value.get("type") if kind is None else kind, ROWS)
         return place
+
+    def _has_file(self, agent: str) -> bool:
+        """Whether a file beside this one holds what a subagent did."""
+        beside = os.path.join(os.path.dirname(self.path), "subagents", agent, "wire.jsonl")
+        if _NAME.fullmatch(agent) is None:
+            return False
+        try:
+            bounds.check_bounds(beside)
+            return os.path.getsize(beside) > 0
+        except OSError:
+            return False
 
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
         """The answer of the step, which begins with what comes first of it."""
@@ -239,10 +265,22 @@ class KimiCliSession(KimiReader):
         return place if place.answer is answer else TreePlace(answer)
 
     def summarise(self) -> None:
-        """Reports that the file has no stop reasons."""
+        """Reports that the file has no stop reasons, and which session it belongs to."""
+        folder = os.path.dirname(self.path)
+        session = folder.rpartition("/subagents/")[0]
+        self.reading.about = SessionAbout(self._title() if session else "", id=folder, parent=session)
         if self.answers:
             self.reading.notices.insert(0, "Kimi CLI keeps no stop reason and no output cap: what is shown of the ends "
                                         "of its answers is inferred, and says so")
+
+
+    def _title(self) -> str:
+        """What a subagent was begun for, as the file beside its own says."""
+        data = sibling(self.path, "meta.json")
+        try:
+            return known_text(object_of(loads(redact.body(data))).get("description")) or "" if data is not None else ""
+        except ValueError:
+            return ""
 
 
 MARKS = frozenset({"_checkpoint", "_usage", "_system_prompt"})
