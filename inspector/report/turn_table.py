@@ -5,7 +5,7 @@ The same columns give the screen's rows, the table at the head of a report, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from inspector.report.lines.spans import (
@@ -40,6 +40,8 @@ class TurnColumn(NamedTuple):
     """The cells that it needs, those in which it is read well, and those that it can use."""
     right: bool = False
     """Whether its cells end under each other: numbers."""
+    length: Callable[[TurnRow], int] | None = None
+    """The length of its cell, in a column that needs no more room than its widest cell; None: titles and names."""
 
 
 UNREAD, REASON = "NOT READ", "raw → reason"
@@ -107,16 +109,20 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
     """The columns of the table, the most important first; ages count back from `now`, in seconds since the epoch."""
     return (
         TurnColumn("verdict", Column("verdict", lambda row: row.verdict.id if row.verdict else None, _verdict),
-                   lambda row: row.severe, (19, 19, 24)),
+                   lambda row: row.severe, (19, 19, 24),
+                   length=lambda row: len(row.verdict.word if row.verdict else UNREAD) + 2),
         TurnColumn("session", _text("file", lambda row: row.file, _name),
-                   lambda row: (row.name, row.file, row.number), (10, 22, 34)),
+                   lambda row: (row.name, row.file, row.number), (10, 25, 44)),
         TurnColumn(REASON, Column("reason", lambda row: row.effective or None, _reason),
                    lambda row: (row.effective, row.raw or row.noted) if row.verdict else None, (20, 23, 30)),
         TurnColumn("turn", _text("turn", lambda row: row.number or None, _number),
-                   lambda row: row.number or None, (NUMBER, NUMBER, NUMBER), right=True),
+                   lambda row: row.number or None, (NUMBER, NUMBER, NUMBER), right=True,
+                   length=lambda row: len(_number(row))),
         TurnColumn("tokens", _text("tokens", lambda row: row.tokens, _tokens),
-                   lambda row: row.tokens, (9, 11, 15), right=True),
-        TurnColumn("calls", _text("held", lambda row: row.held, _calls), lambda row: -row.held or None, (13, 13, 13)),
+                   lambda row: row.tokens, (9, 11, 15), right=True,
+                   length=lambda row: len(_tokens(row))),
+        TurnColumn("calls", _text("held", lambda row: row.held, _calls), lambda row: -row.held or None, (13, 13, 13),
+                   length=lambda row: len(_calls(row))),
         TurnColumn("model", _text("model", lambda row: row.model or None, lambda row: row.model),
                    lambda row: row.model or None, (14, 20, 26)),
         TurnColumn("age", _text("started", lambda row: row.started,
@@ -138,8 +144,19 @@ ESSENTIAL = 3
 """Columns that are shown at any width; a further one is, where those before it can be read well."""
 
 
-def layout(every: Sequence[TurnColumn], width: int) -> tuple[tuple[TurnColumn, int], ...]:
-    """The columns that fit into this many cells, with their widths; the first flexible column gets the rest."""
+def widest_cells(every: Sequence[TurnColumn], rows: Sequence[TurnRow]) -> dict[str, int]:
+    """The length of the widest cell, by column, of the columns that need no more."""
+    return {column.name: max(map(column.length, rows), default=0) for column in every if column.length is not None}
+
+
+def layout(
+    every: Sequence[TurnColumn], width: int, widest: Mapping[str, int] | None = None
+) -> tuple[tuple[TurnColumn, int], ...]:
+    """The columns that fit into this many cells, with their widths; the first flexible column gets the rest.
+
+    A column in `widest` (`widest_cells`) gets no more than its widest cell and its heading need.
+    """
+    every = [_narrowed(column, (widest or {}).get(column.name)) for column in every]
     shown: list[TurnColumn] = []
     well = 0
     for column in every:
@@ -156,6 +173,14 @@ def layout(every: Sequence[TurnColumn], width: int) -> tuple[tuple[TurnColumn, i
             sizes[at] += more
             left -= more
     return tuple(zip(shown, sizes, strict=True))
+
+
+def _narrowed(column: TurnColumn, widest: int | None) -> TurnColumn:
+    if widest is None:
+        return column
+    needed = max(widest, len(column.name) + 1)  # 1: the mark of sorting
+    least, well, most = (min(size, needed) for size in column.sizes)
+    return column._replace(sizes=(least, well, most))
 
 
 def sorted_rows(rows: Sequence[TurnRow], column: TurnColumn, reverse: bool = False) -> list[int]:
@@ -255,7 +280,8 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
     turns = [row for row in rows if row.verdict is not None]
     yield f"{count_of(len(turns), 'turn')} in {count_of(len({row.session for row in turns}), 'session')}"
     if shown:
-        laid = layout((verdict, FILE, *others), WIDE)
+        every = (verdict, FILE, *others)
+        laid = layout(every, WIDE, widest_cells(every, shown))
         yield text_of(heading(laid)).rstrip()
         yield from (text_of(cells_of(row, laid)).rstrip() for row in shown)
     if len(shown) < len(listed):

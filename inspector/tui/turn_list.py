@@ -81,6 +81,7 @@ class TurnList(RowList):
         self.shown: list[TurnRow | str] = []
         """What is listed: rows, and the titles of sections."""
         self.matching = 0
+        self._widest: dict[str, int] = {}
 
     @property
     def rows(self) -> Iterator[TurnRow]:
@@ -90,6 +91,8 @@ class TurnList(RowList):
     def set_rows(self, slot: str, rows: list[TurnRow]) -> None:
         """Puts the rows of a file at its reserved place, or at the end."""
         self.slots[slot] = rows
+        for name, size in turn_table.widest_cells(self.columns, rows).items():
+            self._widest[name] = max(size, self._widest.get(name, 0))
 
     def relist(self) -> None:
         """Lists the rows again; the cursor stays on its row."""
@@ -147,7 +150,7 @@ class TurnList(RowList):
     @property
     def layout_now(self) -> tuple[tuple[TurnColumn, int], ...]:
         """The columns that fit."""
-        return turn_table.layout(self.columns, self.scrollable_content_region.width - MARGIN)
+        return turn_table.layout(self.columns, self.scrollable_content_region.width - MARGIN, self._widest)
 
     def row(self, index: int) -> Line:
         """A heading, or a turn."""

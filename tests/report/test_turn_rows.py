@@ -165,6 +165,19 @@ def test_a_row_fits_its_width_and_every_column_stands_under_its_heading(width: i
         assert width_of(turn_table.cells_of(row, laid)) == width_of(head)
 
 
+def test_a_column_of_numbers_gets_what_its_widest_cell_needs_and_titles_get_the_rest() -> None:
+    every = turn_table.columns(0)
+    listed = [row._replace(number=1, of=2, tokens=32_000, cap=None, held=2, ran=0) for row in two()]
+    widest = turn_table.widest_cells(every, listed)
+    verdict = len("✖ CUT CALL RUN")
+    assert widest == {"verdict": verdict, "turn": len("1/2"), "tokens": len("32,000"), "calls": len("2 held")}
+    plain = {column.name: size for column, size in turn_table.layout(every, 100)}
+    fitted = {column.name: size for column, size in turn_table.layout(every, 100, widest)}
+    assert fitted["turn"] == len("turn▾"), "its heading needs more, with the mark of sorting"
+    assert (fitted["tokens"], fitted["calls"], fitted["verdict"]) == (len("tokens▾"), len("calls▾"), verdict)
+    assert set(fitted) - set(plain) == {"calls", "model"}, "there is room for more columns"
+
+
 def test_every_column_is_there_where_there_is_room() -> None:
     laid = turn_table.layout(turn_table.columns(0), 400)
     assert [column.name for column, _ in laid] == [column.name for column in turn_table.columns(0)]
@@ -235,7 +248,7 @@ def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_at
     assert lines[1].split()[:2] == ["verdict", "file"]
     assert "--turn" in lines[1].split(), "the number over all files, not that in the file"
     assert lines[lines.index("") + 2] == f"  file: {SAMPLES[7]}, turn 1 of 1", "the file of the worst turn"
-    assert "08-router-says-tool-calls.ses…" in lines[2]
+    assert "08-router-says-tool-calls.session.jsonl " in lines[2]
     head = next(at for at, line in enumerate(lines) if line.startswith("turn 2 of 2 (t2): CALL HELD"))
     assert lines[head + 1] == f"  file: {SAMPLES[7]}, turn 1 of 1"
     assert "turn 1 of 2 (" not in said
@@ -244,7 +257,7 @@ def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_at
     assert "turn 1 of 2 (" in text(view)
     whole = text(view, table=True).splitlines()
     assert whole[0] == "2 turns in 2 sessions"
-    assert [line.split("  ")[0] for line in whole[2:4]] == ["▣ CALL HELD", "✓ CUT, COMPLETED"]
+    assert [line.partition(" 0")[0].strip() for line in whole[2:4]] == ["▣ CALL HELD", "✓ CUT, COMPLETED"]
     assert not any(line.startswith("not listed") for line in whole)
     assert any(line.startswith("turn 1 of 2 (") for line in whole)
 
