@@ -153,6 +153,44 @@ def test_cassettes_of_ruby_are_read(opened):
     assert seen.exchanges[0].request.max_tokens == 9
 
 
+STORED = """
+interactions:
+- request:
+    method: POST
+    uri: https://api.openai.com/v1/chat/completions
+    headers: {}
+    parsed_body: {max_tokens: 9, temperature: 1.5, stream: false, user: null, messages: [{role: user, content: '12'}]}
+  response:
+    status: {code: 200}
+    headers: {}
+    parsed_body:
+      id: c1
+      object: chat.completion
+      top: [&one {a: 1e-05, b: true, c: "true", d: 01, e: !!binary aGk=}, *one]
+      choices: [{index: 0, finish_reason: length, message: {role: assistant, content: "Done: 7"}}]
+      usage: {prompt_tokens: 3, completion_tokens: 9}
+"""
+
+
+def test_the_values_of_a_body_are_its_json_again(opened):
+    seen = opened(STORED, "a.yaml")
+    (exchange,) = seen.exchanges
+    assert (exchange.response.raw_stop_reason, exchange.response.text) == ("length", "Done: 7")
+    assert (exchange.request.max_tokens, exchange.response.usage.output_tokens) == (9, 9)
+    assert exchange.request_json == {"max_tokens": 9, "temperature": 1.5, "stream": False, "user": None,
+                                     "messages": [{"role": "user", "content": "12"}]}
+    assert json.loads(exchange.body)["top"] == [{"a": 1e-05, "b": True, "c": "true", "d": "01", "e": "hi"}] * 2
+    assert any("bodies were stored as values (parsed_body)" in notice for notice in seen.inputs[0].notices)
+    assert not opened(cassette(f"{{string: '{SAID}'}}"), "b.yaml").inputs[0].notices
+
+
+def test_values_that_anchors_repeat_are_bounded(opened):
+    steps = "".join(f", &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}, *a{n - 1}]" for n in range(1, 24))
+    seen = opened(STORED.replace("c: \"true\"", f"c: [&a0 x{steps}]"), "a.yaml")
+    assert not seen.exchanges
+    assert "which is not read: --max-bytes" in seen.inputs[0].skipped[0].why
+
+
 def test_a_tag_makes_no_object(opened, tmp_path):
     trace = tmp_path / "ran"
     bad = cassette(f"{{string: !!python/object/apply:os.system ['touch {trace}']}}")

@@ -1,13 +1,15 @@
 """YAML cassettes of vcrpy (`interactions`) and of Ruby's VCR (`http_interactions`, or in old versions a list).
 
 Only texts, lists and mappings are made of them: a tag such as `!ruby/struct:VCR::Request` is not a class here, keys are
-not merged, and what an anchor repeats is bounded. Cassettes in JSON are read as pairs. Sources: vcrpy 9.4.2
-`serializers/yamlserializer.py`, VCR's `docs/configuration` and cassettes of its versions 1 to 6.
+not merged, and what an anchor repeats is bounded. Cassettes in JSON are read as pairs. Where a body is stored as the
+values of its JSON (`parsed_body`), that is written anew, and a notice says so. Sources: vcrpy 9.4.2
+`serializers/yamlserializer.py`, VCR's `docs/configuration`, and cassettes of its versions 1 to 6 and of pydantic-ai.
 """
 
 from __future__ import annotations
 
 import binascii
+import json
 import re
 from typing import Any
 
@@ -31,6 +33,10 @@ _BEGINS = re.compile(rb"(?:\A|\n)(?:http_)?interactions:[ \t]*\r?\n|\A---[ \t]*\
 _NULL = frozenset({"", "~", "null"})
 """What a scalar without quotes says of nothing."""
 _BINARY = ("tag:yaml.org,2002:binary", "!binary")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,300})(?P<rest>\.[0-9]+)?(?P<power>[eE][+-]?[0-9]{1,3})?")
+"""A number as JSON has it, and as YAML writes those of JSON."""
+_PARSED = "parsed_body"
+_ANEW = "bodies were stored as values (parsed_body): their JSON was written anew, with other bytes"
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """Control characters, which YAML does not allow as they are."""
 _DEPTH = 100
@@ -48,6 +54,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     seen: set[int] = set()
     for entry, value in enumerate(_interactions(data, reading)):
         try:
+            if any(_PARSED in side for side in value.values()) and _ANEW not in reading.notices:
+                reading.notices.append(_ANEW)
             raw = _raw(entry, value, room, seen)
         except ODD as why:
             raw = f"an interaction that {unusable(why)}"
@@ -106,7 +114,15 @@ def parse_document(text: str) -> tuple[Any, int | None]:
 def _scalar(value: str, tag: str | None, plain: bool) -> Any:
     if tag in _BINARY:
         return binascii.a2b_base64(value)
-    return None if plain and value in _NULL else value
+    if plain and value in _NULL:
+        return None
+    return Plain(value) if plain else value
+
+
+class Plain(str):
+    """A scalar without quotes: where the values of a body are stored, it may be a number, true or false."""
+
+    __slots__ = ()
 
 
 class _Document:
@@ -157,13 +173,13 @@ def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange |
     raw.method = str(request.get("method") or "POST").lstrip(":").upper()
     raw.started = moment(value)
     raw.request_headers = headers(request.get("headers"))
-    sent = _body(request.get("body"), raw.request_headers, room, visited)
+    sent = _stored(request, "body", raw.request_headers, room, visited)
     raw.request_text = sent.decode("utf-8", "replace") if isinstance(sent, bytes) else None
     status = response.get("status")
     code = str(status.get("code") if isinstance(status, dict) else response.get("status_code") or status)
     raw.status = int(code) if code.isdigit() and 100 <= int(code) < 600 else None
     raw.headers = headers(response.get("headers"))
-    body = _body(response["body"] if "body" in response else response.get("content"), raw.headers, room, visited)
+    body = _stored(response, "body" if "body" in response else "content", raw.headers, room, visited)
     if isinstance(body, str):
         return body
     raw.body = body or b""
@@ -171,6 +187,45 @@ def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange |
     if raw.status is None and raw.body:
         raw.end = TransportEnd.CUT  # the status stands behind the body
     return raw
+
+
+def _stored(
+    side: dict[str, Any], name: str, headers: list[tuple[str, str]], room: Room, visited: set[int]
+) -> bytes | str | None:
+    """The body of a request or a response: as it was meant, or written anew from its values."""
+    if name in side or _PARSED not in side:
+        return _body(side.get(name), headers, room, visited)
+    value = side[_PARSED]
+    if not room.take(_size(value, {})):
+        return too_large()
+    return json.dumps(_typed(value), ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _size(value: Any, known: dict[int, int]) -> int:
+    """About how long the JSON of a value is, with what anchors repeat in it."""
+    if not isinstance(value, (dict, list)):
+        return len(value) + 8 if value is not None else 8
+    if id(value) not in known:
+        parts = value.values() if isinstance(value, dict) else value
+        names = sum(map(len, value)) if isinstance(value, dict) else 0
+        known[id(value)] = 8 + names + sum(_size(part, known) for part in parts)
+    return known[id(value)]
+
+
+def _typed(value: Any) -> Any:
+    """A value as JSON has it: scalars without quotes may be numbers, true or false."""
+    if isinstance(value, dict):
+        return {key: _typed(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_typed(each) for each in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if not isinstance(value, Plain):
+        return value
+    number = _NUMBER.fullmatch(value)
+    if number is None:
+        return {"true": True, "false": False}.get(value, str(value))
+    return float(value) if number["rest"] or number["power"] else int(value)
 
 
 def _body(value: Any, headers: list[tuple[str, str]], room: Room, visited: set[int]) -> bytes | str | None:
