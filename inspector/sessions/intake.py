@@ -14,7 +14,9 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import IO
 
 MOST = 256 << 20
@@ -46,9 +48,32 @@ def streams(size: int) -> bool:
 _read = 0
 
 
+class StoppedError(Exception):
+    """Whoever asked for a reading has stopped it."""
+
+
+_stopped: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda: False)
+
+
+@contextmanager
+def stopped_by(asked: Callable[[], bool]) -> Iterator[None]:
+    """Within it, reading ends in the middle of a file with a `StoppedError` as soon as `asked` says so."""
+    token = _stopped.set(asked)
+    try:
+        yield
+    finally:
+        _stopped.reset(token)
+
+
 def note_read(place: int) -> None:
-    """Notes how many bytes of the current file were read, for a progress display."""
+    """Notes how many bytes of the current file were read, for a progress display.
+
+    Raises:
+        StoppedError: reading was stopped.
+    """
     global _read
+    if _stopped.get()():
+        raise StoppedError
     _read = place
 
 

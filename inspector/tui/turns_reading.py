@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from textual.reactive import reactive
@@ -77,7 +78,14 @@ def read_files(table: ReadingScreen, paths: Sequence[str], unread: Sequence[str]
 
 
 def _in_thread(table: ReadingScreen, reading: Callable[[], None]) -> None:
-    table.run_worker(reading, thread=True, exclusive=True)
+    table.run_worker(partial(_until_cancelled, reading), thread=True, exclusive=True)
+
+
+def _until_cancelled(reading: Callable[[], None]) -> None:
+    """Reads until the worker is cancelled, which also ends a reading in the middle of a large file."""
+    worker = get_current_worker()
+    with suppress(intake.StoppedError), intake.stopped_by(lambda: worker.is_cancelled):
+        reading()
 
 
 def _read_files(

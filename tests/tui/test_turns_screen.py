@@ -9,6 +9,7 @@ import pytest
 from textual.events import MouseDown, MouseUp
 
 from inspector.report.turn_rows import TurnRow
+from inspector.sessions import intake
 from inspector.sessions.open import open_each
 from inspector.tui import turns_screen
 from inspector.tui.app import UNREADABLE, LoopInspector
@@ -184,6 +185,33 @@ async def test_a_search_that_begins_while_files_are_read_goes_on_to_the_large_on
         go.set()
         await until(pilot, lambda: "zebra' is in turn 1" in app.screen.note)
         assert listed.selected.file == large
+
+
+async def test_reading_can_be_stopped_in_the_middle_of_a_file(monkeypatch) -> None:
+    monkeypatch.setattr(turns_screen, "READABLE", SOME)
+    monkeypatch.setattr(intake, "PIECE", 1000)
+    wrote(".claude/projects/-work/large.jsonl", ZEBRA, 1)
+    go, places, note = threading.Event(), list[int](), intake.note_read
+
+    def slowly(place: int) -> None:
+        places.append(place)
+        go.wait(60)
+        note(place)
+
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        monkeypatch.setattr(intake, "note_read", slowly)
+        await pilot.press("/", *"zebra", "enter")
+        await until(pilot, lambda: bool(places))
+        await pilot.press("c")
+        assert app.screen.note.startswith("stopped: 0 of 1 files are read")
+        go.set()
+        await app.workers.wait_for_complete()
+        assert len(places) == 1, "no piece is read after the one under way"
+        await pilot.press("/", "enter")
+        await read(app, pilot)
+        assert "'zebra' is in turn 1" in app.screen.note
 
 
 async def test_nothing_is_written_beside_a_transcript() -> None:
