@@ -11,7 +11,7 @@ from textual.events import MouseDown, MouseUp
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
 from inspector.sessions.open import open_each
-from inspector.tui import turns_screen
+from inspector.tui import turns_reading, turns_screen
 from inspector.tui.app import UNREADABLE, LoopInspector
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
@@ -191,7 +191,14 @@ async def test_reading_can_be_stopped_in_the_middle_of_a_file(monkeypatch) -> No
     monkeypatch.setattr(turns_screen, "READABLE", SOME)
     monkeypatch.setattr(intake, "PIECE", 1000)
     wrote(".claude/projects/-work/large.jsonl", ZEBRA, 1)
-    go, places, note = threading.Event(), list[int](), intake.note_read
+    go, ended, places, note = threading.Event(), threading.Event(), list[int](), intake.note_read
+    read_files = turns_reading._read_files
+
+    def to_the_end(*given):
+        try:
+            read_files(*given)
+        finally:
+            ended.set()
 
     def slowly(place: int) -> None:
         places.append(place)
@@ -202,12 +209,13 @@ async def test_reading_can_be_stopped_in_the_middle_of_a_file(monkeypatch) -> No
     async with app.run_test(size=SIZE) as pilot:
         await read(app, pilot)
         monkeypatch.setattr(intake, "note_read", slowly)
+        monkeypatch.setattr(turns_reading, "_read_files", to_the_end)
         await pilot.press("/", *"zebra", "enter")
         await until(pilot, lambda: bool(places))
         await pilot.press("c")
         assert app.screen.note.startswith("stopped: 0 of 1 files are read")
         go.set()
-        await app.workers.wait_for_complete()
+        await until(pilot, ended.is_set)
         assert len(places) == 1, "no piece is read after the one under way"
         await pilot.press("/", "enter")
         await read(app, pilot)
