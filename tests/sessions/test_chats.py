@@ -132,6 +132,52 @@ def test_a_snapshot_of_hermes_is_read(tmp_path):
     assert seen.responses[0].exchange.model == "m"
 
 
+EXPORTED = {"id": "s1", "source": "cli", "user_id": None, "model": "m-1", "model_config": None, "title": "A title",
+            "parent_session_id": None}
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_an_exported_session_of_hermes_is_read(tmp_path, listed):
+    made = [{"id": "c1", "function": {"name": "write", "arguments": '{"a": 1}'}}]
+    first = {**EXPORTED, "messages": [
+        {**ASKED, "session_id": "s1", "tool_calls": ""},
+        {"role": "assistant", "content": "", "tool_calls": made if listed else json.dumps(made), "session_id": "s1",
+         "finish_reason": "tool_calls"}, {"role": "tool", "content": "ok", "tool_call_id": "c1", "session_id": "s1"}]}
+    second = {**EXPORTED, "id": "s2", "parent_session_id": "s1", "title": "Below", "messages": [
+        {**ASKED, "session_id": "s2"}, {"role": "assistant", "content": "hi", "finish_reason": "stop"}]}
+    seen = shown("".join(f"{json.dumps(each)}\n" for each in (first, second)), tmp_path, name="export.jsonl")
+    assert [facts.exchange.model for facts in seen.responses] == ["m-1", "m-1"]
+    assert calls(seen) == [("write", '{"a": 1}', True)]
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert [row.name for row in rows_of(seen)] == ["A title", "A title › Below"]
+
+
+def failed_request(**more):
+    asked = [{"role": "user", "content": "earlier"}, {"role": "assistant", "content": "hi"},
+             {"role": "user", "content": "go"}]
+    body = {"model": "m-1", "messages": asked, "tools": [], **more}
+    return {"timestamp": "2026-08-01T12:00:02", "session_id": "s1", "reason": "max_retries_exhausted",
+            "request": {"method": "POST", "url": "/chat/completions", "headers": {}, "body": body}}
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens"])
+def test_a_failed_request_of_hermes_has_its_error_and_its_cap(tmp_path, name):
+    error = {"type": "RateLimitError", "message": "Too many requests", "status_code": 429, "response_status": 429}
+    seen = shown(json.dumps({**failed_request(**{name: 64}), "error": error}), tmp_path, name="request_dump_s1.json")
+    (facts,) = seen.responses
+    response = facts.exchange.response
+    assert (response.http_status, response.error.retryable, facts.exchange.request.max_tokens) == (429, True, 64)
+    assert (seen.turns[0].run.record.user_text, words(seen)) == ("go", ["ERROR"])
+
+
+def test_a_request_of_hermes_that_was_only_written_down_is_no_answer(tmp_path):
+    path = tmp_path / "request_dump_s1.json"
+    path.write_text(json.dumps({**failed_request(), "reason": "preflight"}))
+    loaded = open_paths([str(path)])
+    assert (loaded.exchanges, loaded.inputs[0].error) == ((), None)
+    assert "a request of Hermes without its answer" in "\n".join(loaded.inputs[0].notices)
+
+
 # -- Goose -------------------------------------------------------------------------------------------------------------
 
 

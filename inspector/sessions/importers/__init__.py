@@ -196,8 +196,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "hermes": FileFormat(
         f"{_HERE}.hermes", "Hermes session",
-        'a database whose table "messages" has "tool_call_id", or an object with "session_id" and "platform"',
-        Keeps(Words.RECORDER), (SQLITE, b'"session_id"'), (
+        'a database whose table "messages" has "tool_call_id", an object with "session_id" and "platform" or "request"',
+        Keeps(Words.RECORDER, cap=True), (SQLITE, b'"session_id"', b'"model_config"'), (
             AgentFolder("Hermes", "HERMES_HOME", ".hermes", (), ("state.db",)),
             AgentFolder("Hermes", "HERMES_HOME", ".hermes", ("sessions",), ("*.json",)),
             AgentFolder("Hermes", "HERMES_HOME", ".hermes", ("profiles", "*"), ("state.db",)),

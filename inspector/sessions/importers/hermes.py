@@ -1,4 +1,4 @@
-"""Sessions of Hermes: its database (`state.db`), and the JSON snapshots of older releases.
+"""Sessions of Hermes: its database (`state.db`), exports of it, the JSON snapshots of older releases, failed requests.
 
 Its words are OpenAI's, but Hermes maps the providers' words before it writes them down, and writes words of its own
 over them. Arguments are the strings that the model wrote; what was cut in them is refused, and mostly not saved.
@@ -22,12 +22,14 @@ from inspector.sessions.importers.records import (
     whole_object,
 )
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine, content_text
-from inspector.sessions.transcripts.member_values import object_of
+from inspector.sessions.transcripts.chat_messages import object_lines
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.base import StopRow
+from loop_core.wire.failures import classify
 
 STOPS: Mapping[str, StopRow] = {
     "stop": StopRow(Stop.END_TURN, None, "hermes-agent 0.19.0 agent/conversation_loop.py"),
@@ -44,6 +46,13 @@ FIELDS: Fields = {
 """What is read of a message, and the types that it can have."""
 PASSED = frozenset({"system", "session_meta", "session"})
 """Roles of messages that carry nothing of an exchange."""
+OBJECTS = (frozenset({"session_id", "platform"}), frozenset({"session_id", "session_start"}),
+           frozenset({"id", "source", "user_id", "model_config"}), frozenset({"session_id", "reason", "request"}))
+"""The members of a snapshot, of an exported session, and of a request that failed (`request_dump_….json`)."""
+FAILED = "failed request"
+"""The role of the record of one."""
+CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""The names of the output cap in a request."""
 _JSON_TEXT = "\0json:"
 """Begins a content that is a list, where the column holds text."""
 
@@ -55,8 +64,7 @@ def sniff(head: bytes, path: str) -> int:
         own = has(found, "messages", "session_id", "role", "content", "tool_call_id", "tool_calls", "tool_name")
         return 95 if own and has(found, "sessions", "id", "source", "started_at") else 0
     first = first_look(head).first
-    snapshot = isinstance(first, dict) and "session_id" in first and {"platform", "session_start"} & first.keys()
-    return 95 if snapshot else 0
+    return 95 if isinstance(first, dict) and any(names <= first.keys() for names in OBJECTS) else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -65,15 +73,36 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     if data.startswith(SQLITE):
         return reader.read_database()
     reader.unit = "message"
-    pieces = number_records(_snapshot(data, whole_object(data)), cut=True)
-    return reader.read_records(pieces)
+    objects = object_lines(data) or [data]
+    pieces = (piece for each in objects for piece in _messages(each, whole_object(each)))
+    return reader.read_records(number_records(pieces, cut=True))
 
 
-def _snapshot(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
-    """A session and its messages, as an older release wrote them."""
-    session = {"id": value.get("session_id"), "title": value.get("title"), "model": value.get("model")}
-    yield compact_json({TABLE: "sessions", **{name: held for name, held in session.items() if isinstance(held, str)}})
-    yield from elements(list_of(data, "messages"))
+def _messages(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
+    """A session and its messages, as an older release wrote them or as they are exported; or a failed request."""
+    names = {"id": value.get("session_id") or value.get("id"),
+             **{name: value.get(name) for name in ("title", "model", "parent_session_id")}}
+    yield compact_json({TABLE: "sessions", **{name: held for name, held in names.items() if isinstance(held, str)}})
+    if "request" not in value:
+        yield from map(_with_calls, elements(list_of(data, "messages")))
+        return
+    body = object_of(object_of(value["request"]).get("body"))
+    asked = objects_of(body.get("messages"))
+    last = max((number for number, each in enumerate(asked, 1) if each.get("role") == "assistant"), default=0)
+    yield from map(compact_json, asked[last:])
+    yield compact_json({"role": FAILED, "timestamp": value.get("timestamp"), "model": body.get("model"), "error":
+                        value.get("error"), "cap": next((body[name] for name in CAPS if name in body), None)})
+
+
+def _with_calls(message: bytes) -> bytes:
+    """A message whose calls are a list: some exports hold the JSON of the column as a text."""
+    try:
+        value = object_of(traffic.loads(message))
+        if not isinstance(value.get("tool_calls"), str):
+            return message
+        return compact_json({**value, "tool_calls": traffic.loads(value["tool_calls"] or "null")})
+    except (ValueError, RecursionError):
+        return message
 
 
 class _Reader(ChatTableReader):
@@ -100,6 +129,8 @@ class _Reader(ChatTableReader):
         text = _text(value.get("content"))
         if role == "user":
             self.user(line.number, text, own=bool(value.get("display_kind")))  # a note of the agent's own
+        elif role == FAILED:
+            self._failure(line, object_of(value.get("error")))
         elif role == "assistant":
             self._answer(line, text)
         elif role == "tool":
@@ -109,6 +140,21 @@ class _Reader(ChatTableReader):
                                                      name if isinstance(name, str) else None, text, error))
         else:
             lines.count(role, PASSED)
+
+    def _failure(self, line: TranscriptLine, error: dict[str, Any]) -> None:
+        """A request that failed; one without an error was written down before it was sent."""
+        if not error:
+            self.reading.notices.append("a request of Hermes without its answer: it was stored before it was sent")
+            return
+        value = line.value
+        answer = self.answer_of(line, f"{self.session}:{line.number}", None, value.get("model"), value.get("timestamp"))
+        at = answer.take(line)
+        status = number_of(error.get("response_status")) or number_of(error.get("status_code"))
+        answer.cap, answer.status = number_of(value.get("cap")), status
+        told = known_text(error.get("message")) or "no message"
+        answer.error = error_in_text(told, status, known_text(error.get("type")))
+        stop, detail, rule = classify(answer.error)
+        answer.stop = recorder_reason(stop, detail, at, told[:200], rule)
 
     def _answer(self, line: TranscriptLine, text: str) -> None:
         value = line.value
