@@ -64,6 +64,11 @@ class RowList(ScrollView, can_focus=True):
         """Whether the cursor may stand on a row."""
         return True
 
+    @property
+    def position(self) -> str:
+        """The place of the cursor among the rows, such as `5 of 60`; empty if there is no row."""
+        return f"{self.cursor + 1:,} of {self.count:,}" if self.count else ""
+
     def choose(self, index: int) -> None:
         """Goes to a row that the user chose."""
         self.cursor = index
@@ -180,7 +185,8 @@ class TableScreen(Screen[Any]):
     TableScreen #head { padding: 0 1; background: $surface; }
     TableScreen CursorTable { height: 3fr; padding: 0 1; overflow-x: hidden; }
     TableScreen CursorTable { scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
-    TableScreen #detail { height: 2fr; padding: 0 1; border-top: hkey $border; scrollbar-size-vertical: 1; }
+    TableScreen #detail { height: 2fr; padding: 0 1; border-top: hkey $border; scrollbar-size-vertical: 1;
+        border-title-align: right; border-title-color: $text-muted; }
     TableScreen.-reading CursorTable { height: 1fr; }
     TableScreen.-reading #detail { height: 3fr; border-top: hkey $primary; }
     """
@@ -251,6 +257,7 @@ class TableScreen(Screen[Any]):
         """Shows the details of another row."""
         self._head.lines = self.head()
         self._detail.sheet = self.detail()
+        self._detail.border_title = self._table.position
 
     # -- keys ----------------------------------------------------------------------------------------------------
 

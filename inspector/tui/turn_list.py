@@ -6,6 +6,7 @@ A row is a turn, or a session by its worst turn. Rows are put into the place of 
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
@@ -80,6 +81,8 @@ class TurnList(RowList):
         self.filter: filters.Filter | None = None
         self.shown: list[TurnRow | str] = []
         """What is listed: rows, and the titles of sections."""
+        self._titles: list[int] = []
+        """The places of the titles."""
         self.matching = 0
         self._widest: dict[str, int] = {}
 
@@ -108,6 +111,7 @@ class TurnList(RowList):
             listed = turn_table.in_families(groups)
         titled = column is None and any(section.title for section in self.sections)
         self.shown = list(self._titled(listed)) if titled else list(listed)
+        self._titles = [at for at, row in enumerate(self.shown) if isinstance(row, str)] if titled else []
         self.set_reactive(RowList.cursor, self._place_of(here))
         if self.is_mounted:
             self.resized()
@@ -140,6 +144,12 @@ class TurnList(RowList):
     def selectable(self, index: int) -> bool:
         """Whether the row is a turn; the cursor skips headings."""
         return isinstance(self.shown[index], TurnRow)
+
+    @property
+    def position(self) -> str:
+        """The place of the current row among the turns or sessions that are listed; empty if there is none."""
+        number, last = (bisect_right(self._titles, at) for at in (self.cursor, self.count))
+        return f"{self.cursor + 1 - number:,} of {self.count - last:,}" if self.count > last else ""
 
     @property
     def selected(self) -> TurnRow | None:
@@ -218,6 +228,7 @@ NONE_PASSES = "no turn passes the filter: f changes it, an empty one shows all t
 class TurnAbout(Panel):
     """The details of the current row, or what to do where a filter leaves none."""
 
+    DEFAULT_CSS = "TurnAbout { border-title-align: right; border-title-color: $text-muted; }"
     row: reactive[TurnRow | None] = reactive(None, init=False, repaint=False)
 
     def __init__(self, turn_list: TurnList) -> None:

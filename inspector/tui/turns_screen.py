@@ -213,7 +213,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
     # -- what is seen --------------------------------------------------------------------------------------------
 
     def _moved(self) -> None:
-        self.query_one(TurnAbout).row = self.listed.selected
+        about = self.query_one(TurnAbout)
+        about.row, about.border_title = self.listed.selected, self.listed.position
 
     def _count(self) -> None:
         """Counts the rows, since others were read, and says so."""

@@ -126,7 +126,7 @@ async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: App
         assert pairs.rows[pairs.cursor] == (12, 12, False)
         shown = " ".join(page(pilot.app).split())
         assert "Turn 1 in both runs the first difference is at step 13" in shown
-        assert "ends as retry_limit (AbortPartial) ≠ completed (Complete)" in shown
+        assert "ends as retry_limit (AbortPartial) ≠ Complete" in shown
         assert "segments 4 ≠ 6" in shown
         assert "1–12 12 equal steps │ 1–12" in shown
         assert "13 ■ AbortPartial retry_limit" in shown

@@ -308,6 +308,7 @@ async def test_a_long_session_is_scrolled_to_the_cell(app_on: AppOn) -> None:
         assert cells.here == (60, 3)
         assert "▶lost text" in page(pilot.app)
         assert "turn 61 under zoo-before" in page(pilot.app)
+        assert "61 of 61▔" in page(pilot.app), "the place of the row"
 
 
 async def test_turns_in_which_all_agree_are_one_line_that_unfolds(app_on: AppOn) -> None:

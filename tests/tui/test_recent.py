@@ -29,8 +29,9 @@ async def test_the_samples_are_listed_by_their_titles_the_first_under_the_cursor
         assert [row.paths[0] for row in listed.shown[1:]] == [short(sample.path) for sample in samples()]
         assert listed.selected.name == samples()[0].title
         assert listed.selected.paths == (short(samples()[0].path),)
+        assert f"1 of {len(samples())}▔" in page(app), "titles of sections do not count"
         shown = page(app)
-        assert "▶ ✖ CUT CALL RUN      A gateway that" in shown
+        assert "▶ ✖ CUT CALL RUN   A gateway that" in shown
         assert "the agent ran it" in shown
         assert "1 CUT CALL RUN · 1 LIMIT REACHED" in shown
         assert "Recent files" not in shown
@@ -45,6 +46,7 @@ async def test_moving_tells_of_the_next() -> None:
         assert "ended with" in page(app) or "completed" in page(app)
         await pilot.press("G")
         assert listed.selected.paths == (short(samples()[-1].path),)
+        assert f"{len(samples())} of {len(samples())}▔" in page(app)
 
 
 async def test_enter_opens_at_the_worst_turn_and_q_comes_back_to_the_row() -> None:
