@@ -25,7 +25,8 @@ from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.lines.spans import one_line
 from inspector.sessions import open_paths, redact
-from inspector.sessions.folders import STDIN, files_of, is_session, transcripts
+from inspector.sessions.folders import files_of, is_session, transcripts
+from inspector.sessions.intake import STDIN
 from inspector.whatif import branch_report
 from inspector.whatif.tree import Branch, branch
 from loop_core.errors import CallerError

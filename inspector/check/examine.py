@@ -20,8 +20,9 @@ from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines.spans import one_line
 from inspector.report.times import moment, turn_times
 from inspector.sessions import intake, open_paths, redact, without_collector
-from inspector.sessions.folders import STDIN, files_of, is_session
+from inspector.sessions.folders import files_of, is_session
 from inspector.sessions.importers import IMPORTERS
+from inspector.sessions.intake import STDIN
 from inspector.sessions.recording import ODD, Input, Loaded
 from loop_core.values import At, Severity
 

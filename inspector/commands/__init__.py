@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -327,6 +326,8 @@ def progress_bar(stream: TextIO) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Records Ctrl-C instead of raising it; a second Ctrl-C raises as usual."""
+    import signal  # of all commands, only those that take long
+
     asked = False
 
     def remember(number: int, frame: FrameType | None) -> None:

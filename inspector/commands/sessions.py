@@ -6,7 +6,6 @@ Further down: what is configured, where things are kept, and the schemas of docu
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -255,6 +254,8 @@ def compare(left: str, right: str | None, api: str | None, profile: str | None, 
     if as_json:
         commands.write_json(pair_values(pair, (left, right or left)))
     else:
+        import shutil
+
         width = shutil.get_terminal_size((120, 24)).columns
         commands.write("\n".join(text_of(line).rstrip() for line in pair.lines(width)) + "\n")
     sys.exit(max(commands.complain(loaded), 0 if right is None else commands.complain(other_loaded)))

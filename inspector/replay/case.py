@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from inspector.config.settings import Settings
-from inspector.replay.tokens import TokenMeasure
 from inspector.sessions.build import spoken_by
 from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnPlace, TurnRecord, common_beginning
 from loop_core.judge.classify import Judgement, judge
@@ -24,6 +24,9 @@ from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPl
 from loop_core.values import ChatResponse, Evidence, Message, Request, Role, Stop, StopReason, TextPart, ToolResultPart
 from loop_core.wire import profiles, wire
 from loop_core.wire.format import Profile
+
+if TYPE_CHECKING:
+    from inspector.replay.tokens import TokenMeasure
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

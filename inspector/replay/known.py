@@ -15,8 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from inspector.replay.token_counts import text_of
 from inspector.replay.token_readings import Bounds
-from inspector.replay.tokens import RANK, TokenBasis, TokenMeasure, TokenStretch, text_of
+from inspector.replay.tokens import RANK, TokenBasis, TokenMeasure, TokenStretch
 from loop_core.judge.classify import FINISHED
 from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.seam import join

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from inspector.replay.known import AnswerShare, KnownOutput, is_cut, known_output, opening, take
-from inspector.replay.tokens import TokenMeasure, impossible, measure, splitter, under_cap
+from inspector.replay.token_counts import impossible
+from inspector.replay.tokens import TokenMeasure, measure, splitter, under_cap
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError, EncodeError
 from loop_core.judge.classify import Judgement

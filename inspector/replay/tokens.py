@@ -20,6 +20,7 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
+from inspector.replay.token_counts import UNTOLD, ends_whole, impossible, most_tokens, text_of
 from inspector.replay.token_readings import (
     Bounds,
     TokenCut,
@@ -30,7 +31,7 @@ from inspector.replay.token_readings import (
     held_back,
     reach,
 )
-from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall, Usage
+from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
 
 Split = Callable[[str], Sequence[str]]
 """A tokenizer: a text in pieces of one token each; a token that ends inside a character is an empty piece."""
@@ -74,12 +75,6 @@ FRAME = 16
 """Tokens that the frame of one call (its name, its marks) may take beside the arguments."""
 
 
-HIDDEN = 1 << 18
-"""Tokens that an answer may have without any text of them: twice the largest output cap of any model (128,000)."""
-UNTOLD = 1 << 15
-"""The same where the answer tells of none: some servers neither send thinking nor count it apart."""
-
-
 class TokenStretch(NamedTuple):
     """A part of a response with its tokens."""
 
@@ -109,49 +104,11 @@ class TokenMeasure(NamedTuple):
         return sum(len(stretch.ends) for stretch in self.stretches if stretch.counted) + self.end
 
 
-def most_tokens(response: ChatResponse) -> int:
-    """An upper bound of a response's output tokens: one for each byte of its text, and its hidden reasoning."""
-    return (HIDDEN if _hides(response) else UNTOLD) + text_bytes(response)
-
-
-def text_bytes(response: ChatResponse) -> int:
-    """The size in bytes of the text that tokens are cut from."""
-    return sum(len(text_of(part).encode("utf-8", "replace")) for part in response.parts)
-
-
-def _hides(response: ChatResponse) -> bool:
-    """Whether an answer tells of tokens without a text, or was cut, so that thinking may have taken all of them."""
-    usage, stop = response.usage, response.stop_reason.normalized
-    return stop not in _WHOLE or bool(response.other_choices or (usage is not None and usage.reasoning_tokens)) or any(
-        not isinstance(part, TextPart) and not (isinstance(part, ToolCall) and part.kind is not CallKind.SERVER)
-        for part in response.parts)
-
-
-_WHOLE = (Stop.END_TURN, Stop.TOOL_CALL)
-
-
-def impossible(response: ChatResponse) -> int | None:
-    """The output tokens that a provider claims, if they are impossible; None where its count can be."""
-    claimed = response.usage.output_tokens if response.usage is not None else None
-    if claimed is None or 0 <= claimed <= UNTOLD or UNTOLD < claimed <= most_tokens(response):
-        return None  # the first bound spares the bytes of the text, nearly always
-    return claimed
-
-
 def under_cap(usage: Usage | None, thinking_counts: bool) -> int | None:
     """Output tokens that count under the cap; None if the provider did not say."""
     if usage is None or thinking_counts:
         return None if usage is None else usage.output_tokens
     return usage.visible_tokens
-
-
-def text_of(part: ResponsePart | None) -> str:
-    """The text of a part that tokens are cut from; calls that the provider ran and opaque blocks are never cut."""
-    if type(part) is TextPart or type(part) is ReasoningPart:
-        return part.text
-    if type(part) is ToolCall and part.kind is not CallKind.SERVER:
-        return part.arguments or ""
-    return ""
 
 
 def measure(
@@ -177,7 +134,7 @@ def measure(
     calls = sum(kind == "call" for kind, _ in texts)
     ends, basis, note = _spoken(texts, said, chunks, split, spoken, calls)
     own = [i for i, (kind, _) in enumerate(texts) if kind in said]
-    cut = response.stop_reason.normalized not in _WHOLE
+    cut = not ends_whole(response)
     laid = _laid([TokenCut(texts[i][1], ends[i], texts[i][0] == "call") for i in own], basis, spoken, cut,
                  blind=any(not kind for kind, _ in texts))
     for i, given in zip(own, laid.ends, strict=True):

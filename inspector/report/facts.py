@@ -19,7 +19,7 @@ from inspector.replay.case import LIVE, REFUSED
 from inspector.report.findings import ANOTHER_WAY, ReportedFinding, another_way, collect, touched_since
 from inspector.report.judged_turn import exchange_of, place_of, why_of
 from inspector.report.verdict import TurnVerdict, judge_turn
-from inspector.sessions import provenance
+from inspector.sessions import evidence_places
 from inspector.sessions.recording import Exchange, Input, Link, TurnPlace
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Verdict
@@ -56,7 +56,7 @@ class ResponseFacts:
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The evidence of the effective reason, each rule with its bytes, if known."""
-        return provenance.evidence(self.exchange, self.judgement.stop.evidence)
+        return evidence_places.evidence(self.exchange, self.judgement.stop.evidence)
 
     @property
     def handovers(self) -> Sequence[tuple[int, str]]:

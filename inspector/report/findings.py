@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import Case, results_in
-from inspector.replay.tokens import impossible, text_bytes
-from inspector.sessions import provenance
+from inspector.replay.token_counts import impossible, text_bytes
+from inspector.sessions import evidence_places
+from inspector.sessions.reasons import is_unrecorded
 from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
-from inspector.sessions.transcripts.reasons import is_unrecorded
 from inspector.sessions.wordings import cut_result, known_hint, refusal
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.classify import Judgement, is_phantom
@@ -143,7 +143,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
             if word in unknown:
                 continue
             unknown.add(word)
-        yield ReportedFinding(provenance.finding(exchange, finding), link.index, turn)
+        yield ReportedFinding(evidence_places.finding(exchange, finding), link.index, turn)
     claimed = impossible(exchange.response)
     if claimed is not None:
         size = text_bytes(exchange.response)
@@ -151,8 +151,8 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
             f"usage claims {claimed:,} output tokens: the text has {size:,} bytes, and nothing accounts for "
             "so many that were not sent; simulations ignore the claim"
         )
-        told = Finding(provenance.IMPOSSIBLE, Severity.WARNING, message)
-        yield ReportedFinding(provenance.finding(exchange, told), link.index, turn)
+        told = Finding(evidence_places.IMPOSSIBLE, Severity.WARNING, message)
+        yield ReportedFinding(evidence_places.finding(exchange, told), link.index, turn)
     if link.ambiguous:
         others = ", ".join(str(index) for index in link.ambiguous)
         message = f"its parent is ambiguous (responses {others}), so it opens a turn of its own"

@@ -14,8 +14,8 @@ from inspector.replay import Replay, TurnRun
 from inspector.replay.case import TURN_PLACES, Case
 from inspector.replay.edits import stops_at_edit
 from inspector.report.findings import RAN_CUT, ReportedFinding, held_calls
+from inspector.sessions.reasons import inference_of, is_unrecorded
 from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
-from inspector.sessions.transcripts.reasons import inference_of, is_unrecorded
 from loop_core.judge.classify import Judgement
 from loop_core.judge.endings import SILENT, Ending
 from loop_core.judge.gate import Admission, Verdict

@@ -5,8 +5,8 @@ from __future__ import annotations
 from inspector.report.advice import all_reasoning, ended_below, limit_said, nothing_read, sent_on
 from inspector.report.findings import CUT_WORDS
 from inspector.report.judged_turn import JudgedTurn
+from inspector.sessions.reasons import reason_text
 from inspector.sessions.recording import TurnPlace
-from inspector.sessions.transcripts.reasons import reason_text
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import Verdict
 from loop_core.values import ArgsForm, ChatResponse, Stop

@@ -22,8 +22,8 @@ from inspector.report.findings import RAN
 from inspector.report.lines.spans import one_line
 from inspector.report.times import ClockSource, TurnTimes, moment, turn_times
 from inspector.report.verdict import ROWS, TurnVerdict
+from inspector.sessions.reasons import recorder_word
 from inspector.sessions.recording import Input, SessionAbout, is_below_file
-from inspector.sessions.transcripts.reasons import recorder_word
 from loop_core.judge.gate import Admission
 
 LONG_NUMBER = 16

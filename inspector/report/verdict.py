@@ -24,7 +24,6 @@ from inspector.report.advice import (
 )
 from inspector.report.findings import RAN_CUT, ReportedFinding, recording_cut
 from inspector.report.judged_turn import JudgedTurn, asked_live, judged_turn_of
-from inspector.report.trial import best_settings
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD
 from loop_core.judge.endings import Ending
@@ -331,5 +330,9 @@ def _advice(
 ) -> Advice | None:
     if isinstance(advice, str):
         return Advice(advice) if advice else None
-    found = best_settings(replay, turn, findings, look, advice.tries, good) if advice.tries else None
+    found = None
+    if advice.tries:
+        from inspector.report.trial import best_settings
+
+        found = best_settings(replay, turn, findings, look, advice.tries, good)
     return guessed_advice(look, advice) if found is None else tested_advice(found.settings, found.basis)

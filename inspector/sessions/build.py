@@ -17,7 +17,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from inspector.sessions import detection, redact, traffic
-from inspector.sessions.provenance import provenance
 from inspector.sessions.recording import NOT_READ, Exchange, Options, RawExchange, TurnRecord
 from loop_core.errors import CallerError, DecodeError
 from loop_core.formats import FORMATS
@@ -84,6 +83,8 @@ def answer_texts(response: ChatResponse) -> Iterator[str]:
 
 def fact_pieces(body: bytes, api: str, response: ChatResponse) -> dict[str, list[SpelledPiece]]:
     """Every fact of an answer with its pieces in the body; empty if the body cannot be read."""
+    from inspector.sessions.provenance import provenance  # an answer that spells a credential in pieces is rare
+
     try:
         read = provenance(api, body, response)
     except DecodeError:

@@ -18,12 +18,12 @@ from typing import NamedTuple
 from inspector.config import files
 from inspector.sessions import intake
 from inspector.sessions.importers import HEAD, IMPORTERS, choose
+from inspector.sessions.intake import STDIN
 from inspector.sessions.native import MARK
 from inspector.sessions.recording import SessionAbout, Skipped
 from loop_core.errors import CallerError
 from loop_core.json_parser import from_json
 
-STDIN = "-"
 _PASSED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv"})
 
 

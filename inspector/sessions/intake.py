@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import IO
 
+STDIN = "-"
+"""The path that means standard input."""
 MOST = 256 << 20
 """Bytes, unless it is said otherwise: a thousand times a long session of an agent."""
 PIECE = 1 << 20

@@ -16,11 +16,8 @@ from typing import IO, NamedTuple
 from inspector.config import files
 from inspector.sessions import intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
-from inspector.sessions.folders import STDIN, expand, files_below, plain_head
-from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, choose, reading_of
-from inspector.sessions.importers.known_formats import EXPECTED, refusal, unknown
-from inspector.sessions.importers.records import complete
-from inspector.sessions.intake import unpack
+from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, choose, reading_of
+from inspector.sessions.intake import STDIN, unpack
 from inspector.sessions.recording import (
     ODD,
     Conversation,
@@ -80,6 +77,8 @@ def open_beginning(path: str, size: int, *, api: str | None = None, profile: str
             data = file.read(size)
     except (OSError, intake.BoundError):
         return None
+    from inspector.sessions.importers.records import complete
+
     name = choose(data[:HEAD], path)
     if name is None or not (IMPORTERS[name].grows or (IMPORTERS[name].lines and complete(data[: data.find(b"\n")]))):
         return None
@@ -97,6 +96,8 @@ def open_each(
     Raises:
         CallerError: there is no such API or profile.
     """
+    from inspector.sessions.folders import expand  # with the samples and the folders of agents: 2 ms of the start
+
     options = options_of(api, profile)
     shut: list[Skipped] = []
     every = [name for path in paths for name in expand(path, shut)]
@@ -270,6 +271,8 @@ def _failed(path: str, why: str, format_name: str = "unknown", skips: tuple[Skip
 
 def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
     """One input for each session in the folder, and one for the folder itself, which counts the other files."""
+    from inspector.sessions.folders import files_below
+
     skipped: list[Skipped] = []
     sessions: list[OpenedFile] = []
     for number, name in enumerate(files_below(path, skipped)):
@@ -293,6 +296,8 @@ def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
 
 def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, list[OpenedFile]]:
     """A file of a folder: why it is none of a session, or what was read of it, and of those beside it."""
+    from inspector.sessions.folders import plain_head
+
     try:
         if not stat.S_ISREG(os.stat(name).st_mode):
             return f"{name}: not a regular file", []
@@ -319,6 +324,8 @@ def _read(path: str, data: bytes, options: Options, build_one: Build | None = No
     head = plain[:HEAD]
     name = choose(head, path)
     if name is None:
+        from inspector.sessions.importers.known_formats import refusal, unknown
+
         return _failed(path, refusal(head, path) if head.startswith(SQLITE) else unknown(plain, path)), []
     return _imported(path, name, plain, options, build_one)
 

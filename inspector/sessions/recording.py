@@ -12,13 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from inspector.sessions.intake import Room
-from inspector.sessions.stored_rows import StoredBody
 from loop_core.values import ChatResponse, Evidence, Request, ToolResultPart, TransportEnd
 from loop_core.wire.failures import REDIRECTS
 from loop_core.wire.profiles import Profile
+
+if TYPE_CHECKING:
+    from inspector.sessions.stored_rows import StoredBody
 
 
 class TurnPlace(StrEnum):

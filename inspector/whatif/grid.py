@@ -21,7 +21,7 @@ from math import prod
 
 from inspector.config.settings import INITIAL, Settings, command, settings_of
 from inspector.replay.case import Case
-from inspector.replay.tokens import impossible
+from inspector.replay.token_counts import impossible
 from inspector.sessions.recording import TurnPlace
 from loop_core.errors import CallerError
 from loop_core.turn.limits import GUARDS, MOST, Limits, Spend

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from inspector.replay.tokens import HIDDEN, UNTOLD, TokenBasis, TokenMeasure, agrees, impossible, measure, under_cap
+from inspector.replay.token_counts import HIDDEN, UNTOLD, impossible
+from inspector.replay.tokens import TokenBasis, TokenMeasure, agrees, measure, under_cap
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, Stop, ToolCall, Usage
 from loop_core.wire.reads import Pieces
 from tests.scenes.turns import call, reply

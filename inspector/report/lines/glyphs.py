@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from inspector.report.lines.spans import Line, Span, Tone
 from inspector.report.verdict import ROWS
-from inspector.sessions.transcripts.reasons import inference_of, is_unrecorded
+from inspector.sessions.reasons import inference_of, is_unrecorded
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import State
 from loop_core.values import Stop, StopReason

@@ -18,7 +18,7 @@ from inspector.report.lines.outline import Block
 from inspector.report.lines.spans import Line, Listed, Span, Tone, join_groups, paragraphs, quote, safe
 from inspector.report.lines.steps import end_words, role_of
 from inspector.report.verdict import TurnVerdict
-from inspector.sessions.transcripts.reasons import recorder_word
+from inspector.sessions.reasons import recorder_word
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.continuation import JoinedText, Seam, SeamDecision, SeamRule, Segment

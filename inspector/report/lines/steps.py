@@ -15,7 +15,7 @@ from inspector.report.lines.outline import Block, Outline
 from inspector.report.lines.spans import Line, Span, Tone, safe, width_of
 from inspector.report.times import duration_text, times_of
 from inspector.report.verdict import TurnVerdict
-from inspector.sessions.transcripts.reasons import inference_of
+from inspector.sessions.reasons import inference_of
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import RunTools, Send, State, Turn
 from loop_core.turn.trace import Step

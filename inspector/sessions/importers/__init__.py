@@ -7,14 +7,13 @@ is first tried, and only if the file holds a mark of it, so that no file pays fo
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from importlib import import_module
 from typing import IO, NamedTuple, cast
 
 from inspector.config import files as bounds
 from inspector.sessions import intake
-from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import ODD, FileReading, Importer, Options
 
 
@@ -317,6 +316,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.PROVIDER, usage=True, wire=True),
     ),
 }
+EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
+"""What is said of a file that is of no format."""
 CERTAIN = 100
 HEAD = 1 << 16
 """Bytes of a file by which its format is recognised."""
@@ -351,7 +352,7 @@ def choose(head: bytes, path: str) -> str | None:
         if row.marks and not any(mark in marked for mark in row.marks):
             continue
         try:
-            if row.members and not (head.startswith(SQLITE) or any(map(first_look(head).has, row.members))):
+            if row.members and not (head.startswith(SQLITE) or _has_members(head, row.members)):
                 continue
             score = importer(name).sniff(head, path)
         except ODD:
@@ -361,6 +362,13 @@ def choose(head: bytes, path: str) -> str | None:
         if score > best_score:
             best, best_score = name, score
     return best
+
+
+def _has_members(head: bytes, sets: Iterable[frozenset[str]]) -> bool:
+    """Whether one of the first objects of a text file has all members of one of these sets."""
+    from inspector.sessions.importers.records import first_look
+
+    return any(map(first_look(head).has, sets))
 
 
 def sibling(path: str, name: str) -> bytes | None:

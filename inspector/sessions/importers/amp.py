@@ -19,12 +19,12 @@ from inspector.sessions.importers.records import (
     number_records,
     whole_object,
 )
+from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
 from inspector.sessions.transcripts.member_values import input_count, number_of, object_of
-from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
 

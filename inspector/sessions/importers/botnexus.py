@@ -13,13 +13,13 @@ from typing import Any
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import has, records_of, schema, snapshot
 from inspector.sessions.importers.records import first_look, number_records
+from inspector.sessions.reasons import inferred_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import known_text
-from inspector.sessions.transcripts.reasons import inferred_reason
 from loop_core.values import ArgsForm, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 
 FIELDS: Fields = {"": {"role": (str,), "content": (str,), "tool_name": (str,), "tool_call_id": (str,),

@@ -30,6 +30,7 @@ from inspector.sessions.importers.claude_rows import (
     text_of,
 )
 from inspector.sessions.importers.records import first_look
+from inspector.sessions.reasons import INFERRED, RECORDER
 from inspector.sessions.recording import FileReading, Options, SessionAbout, Skipped, UnreadableError, below_file
 from inspector.sessions.transcripts import Fields, Kinds, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (
@@ -42,7 +43,6 @@ from inspector.sessions.transcripts.answer import (
 from inspector.sessions.transcripts.chat_messages import list_pieces
 from inspector.sessions.transcripts.ending_rules import provider_stop
 from inspector.sessions.transcripts.member_values import object_of
-from inspector.sessions.transcripts.reasons import INFERRED, RECORDER
 from loop_core.values import At, Evidence, Stop, StopReason
 from loop_core.wire.anthropic_messages.table import API, STOP_REASONS, read_block
 from loop_core.wire.failures import classify

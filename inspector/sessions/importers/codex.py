@@ -27,12 +27,12 @@ from inspector.sessions.importers.codex_items import (
     usage_of,
 )
 from inspector.sessions.importers.records import first_look
+from inspector.sessions.reasons import INFERRED, RECORDER
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import known_text, object_of
-from inspector.sessions.transcripts.reasons import INFERRED, RECORDER
 from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import classify
 

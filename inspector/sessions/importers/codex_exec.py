@@ -13,12 +13,12 @@ from typing import Any
 from inspector.sessions.importers.codex import API
 from inspector.sessions.importers.codex_items import CUT, text_of
 from inspector.sessions.importers.records import first_look
+from inspector.sessions.reasons import RECORDER, recorder_reason
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, command_call, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
-from inspector.sessions.transcripts.reasons import RECORDER, recorder_reason
 from loop_core.values import Evidence, ReasoningPart, Stop, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, whole_object
+from inspector.sessions.reasons import RECORDER
 from inspector.sessions.recording import FileReading, Options, below_file
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -25,7 +26,6 @@ from inspector.sessions.transcripts.chat_messages import (
     text_of,
 )
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.reasons import RECORDER
 from loop_core.values import Evidence, Finding, ReasoningPart, Severity, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import classify
 

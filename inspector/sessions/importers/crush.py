@@ -12,12 +12,12 @@ from typing import Any
 
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import ChatTableReader, has, schema
+from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine
 from inspector.sessions.transcripts.dialogue import api_of
 from inspector.sessions.transcripts.member_values import object_of
-from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify

@@ -16,13 +16,13 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers.records import first_look
+from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options, Skipped
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call_of, list_pieces, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify

@@ -21,11 +21,11 @@ from inspector.sessions.importers.records import (
     number_records,
     whole_object,
 )
+from inspector.sessions.reasons import inferred_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.member_values import object_of
-from inspector.sessions.transcripts.reasons import inferred_reason
 from loop_core.values import (
     ArgsForm,
     At,

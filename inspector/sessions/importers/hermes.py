@@ -21,12 +21,12 @@ from inspector.sessions.importers.records import (
     number_records,
     whole_object,
 )
+from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine, content_text
 from inspector.sessions.transcripts.chat_messages import object_lines
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify

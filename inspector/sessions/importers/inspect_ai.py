@@ -16,6 +16,7 @@ from typing import Any
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, zip_content, zip_members
 from inspector.sessions.intake import Room
+from inspector.sessions.reasons import PROVIDER, provider_reason, recorder_reason
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, unusable
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
@@ -23,7 +24,6 @@ from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, 
 from inspector.sessions.transcripts.chat_messages import Piece, call_of, list_pieces, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.reasons import PROVIDER, provider_reason, recorder_reason
 from loop_core.values import (
     At,
     Evidence,

@@ -25,13 +25,13 @@ from inspector.sessions.importers.kimi_cli import (
     usage_of,
 )
 from inspector.sessions.importers.records import first_look
+from inspector.sessions.reasons import provider_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
 from inspector.sessions.transcripts.member_values import known_text
-from inspector.sessions.transcripts.reasons import provider_reason, recorder_reason
 from loop_core.values import (
     ArgsForm,
     At,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
 from inspector.sessions import redact
-from inspector.sessions.importers import HEAD, IMPORTERS, SQLITE, AgentFolder, FileFormat
+from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, AgentFolder, FileFormat
 from inspector.sessions.importers.records import FileHead, first_look
 from inspector.sessions.recording import NOT_READ, FileReading, Options, UnreadableError
 from loop_core.wire import FORMATS
@@ -129,7 +129,6 @@ def _listed(names: list[Any]) -> str:
     return f"{shown} …" if len(names) > _KEYS else shown
 
 
-EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 

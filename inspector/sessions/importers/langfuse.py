@@ -15,13 +15,13 @@ from inspector.sessions.importers.inspect_ai import take_provider_word
 from inspector.sessions.importers.otlp import row_of, take_output, take_word
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.importers.span_names import message_of, word_of
+from inspector.sessions.reasons import RECORDER
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, list_pieces, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.reasons import RECORDER
 from loop_core.values import (
     At,
     Evidence,

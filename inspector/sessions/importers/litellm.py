@@ -14,6 +14,7 @@ from typing import Any
 
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.importers.span_names import load_json
+from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
@@ -21,7 +22,6 @@ from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, Tr
 from inspector.sessions.transcripts.chat_messages import Piece, list_pieces, pointer_at, take_litellm, text_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.reasons import recorder_reason
 from loop_core.values import ToolResultPart, Usage
 from loop_core.wire.failures import classify
 

@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from inspector.sessions.reasons import PROVIDER, recorder_reason
 from inspector.sessions.transcripts import error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer
 from inspector.sessions.transcripts.member_values import input_count, number_of, object_of, objects_of
-from inspector.sessions.transcripts.reasons import PROVIDER, recorder_reason
 from loop_core.values import ArgsForm, At, CallKind, Evidence, Stop, StopReason, ToolCall, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify

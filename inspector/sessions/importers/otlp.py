@@ -28,13 +28,13 @@ from inspector.sessions.importers.span_names import (
     outputs_of,
     word_of,
 )
+from inspector.sessions.reasons import missing_content_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, list_pieces
 from inspector.sessions.transcripts.member_values import known_text, object_of
-from inspector.sessions.transcripts.reasons import missing_content_reason, recorder_reason
 from loop_core.values import (
     ArgsForm,
     At,

@@ -15,6 +15,7 @@ from pathlib import PurePath
 from typing import Any
 
 from inspector.sessions.importers.records import first_look
+from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (
@@ -27,7 +28,6 @@ from inspector.sessions.transcripts.answer import (
 from inspector.sessions.transcripts.chat_messages import text_of
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import input_count, known_text
-from inspector.sessions.transcripts.reasons import recorder_reason
 from inspector.sessions.wordings import connection_lost
 from loop_core.values import (
     ArgsForm,

@@ -12,6 +12,7 @@ from functools import partial
 from typing import IO, Any
 
 from inspector.sessions.importers.records import first_look
+from inspector.sessions.reasons import RECORDER
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import (
     Fields,
@@ -24,7 +25,6 @@ from inspector.sessions.transcripts import (
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.reasons import RECORDER
 from loop_core.values import (
     At,
     Evidence,

@@ -16,13 +16,13 @@ from inspector.sessions import redact
 from inspector.sessions.importers import sibling
 from inspector.sessions.importers.records import compact_json, elements, first_look, list_of, number_records
 from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
+from inspector.sessions.reasons import inferred_reason, recorder_reason, unrecorded_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import blocks_of, results_of, take_blocks
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import number_of, object_of
-from inspector.sessions.transcripts.reasons import inferred_reason, recorder_reason, unrecorded_reason
 from loop_core.values import (
     At,
     Finding,

@@ -13,13 +13,13 @@ from typing import Any
 
 from inspector.sessions import redact, traffic
 from inspector.sessions.importers.records import compact_json, first_look, number_records
+from inspector.sessions.reasons import RECORDER, recorder_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call_of, list_pieces, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.reasons import RECORDER, recorder_reason
 from loop_core.values import Evidence, OpaquePart, ReasoningPart, Stop, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify

@@ -11,12 +11,12 @@ from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers.records import first_look
+from inspector.sessions.reasons import RECORDER
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.reasons import RECORDER
 from loop_core.values import (
     ArgsForm,
     CallKind,

@@ -5,17 +5,14 @@ that are its bytes. Places are bytes of the decoded body, a string with its quot
 
     body -> the decoder's frames -> values that rows name -> pieces that make the facts of the response -> Provenance
 
-`evidence` and `finding` give the same places to what the judge goes by.
+`inspector.sessions.evidence_places` gives the same places to what the judge goes by.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -26,10 +23,7 @@ from loop_core.values import (
     At,
     CallKind,
     ChatResponse,
-    Evidence,
     ExchangePart,
-    FactQuote,
-    Finding,
     ReasoningPart,
     TextPart,
     ToolCall,
@@ -242,24 +236,7 @@ def _wanted(response: ChatResponse) -> dict[str, list[FactText]]:
     return wanted
 
 
-# -- Where the evidence of a stop reason stands: a place for every rule, also for those that judge without bytes -----
-# The judge sees values, not bytes. Where a rule of it goes by a value that the response holds (a router's word, a
-# token count), the place is found by reading the body once more with its places, for the responses that such a rule
-# spoke of.
-
-
-NATIVE = "native.*"
-"""The words of a router that its profile names."""
-IMPOSSIBLE = "usage.impossible"
-"""The rule that a count of tokens is beyond whatever the answer can hold."""
-FACTS: Mapping[str, tuple[str, ...]] = {
-    "judge.native_word": (NATIVE,),
-    "judge.usage_at_cap": ("usage.output_tokens",),
-    IMPOSSIBLE: ("usage.output_tokens",),
-    "judge.context_full": ("native.truncated", "usage.input_tokens"),
-    "usage.reasoning": ("usage.reasoning_tokens",),
-}
-"""Rule of our own -> the facts that it goes by, as provenance names them; a format says so of its decoder's rules."""
+# -- of an exchange ------------------------------------------------------------------------------------------------
 
 
 def readings(exchange: Exchange) -> Provenance | None:
@@ -270,94 +247,3 @@ def readings(exchange: Exchange) -> Provenance | None:
         return provenance(exchange.api, exchange.body, exchange.response)
     except DecodeError:
         return None
-
-
-_readings = lru_cache(maxsize=8)(readings)  # several rules may speak of one response, one after the other
-
-
-def evidence(exchange: Exchange, evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """The same evidence, with places added for the rules whose bytes are known."""
-    return tuple([
-        each if each.at is not None else each._replace(at=_place(exchange, each.rule, each.quote)) for each in evidence
-    ])
-
-
-def finding(exchange: Exchange, finding: Finding) -> Finding:
-    """The same finding, with its place added if its bytes are known."""
-    if finding.at is not None:
-        return finding
-    at = _place(exchange, finding.rule, finding.quote)
-    return finding if at is None else finding._replace(at=at)
-
-
-def _place(exchange: Exchange, rule: str, quote: FactQuote | None) -> At | None:
-    if quote is not None:
-        return _quoted(exchange, quote)
-    facts = FACTS.get(rule) or wire(exchange.api).rules.get(rule, ())
-    if NATIVE in facts and exchange.recorded and exchange.recorder is None:
-        return _word(exchange)
-    read = _readings(exchange) if facts else None
-    for fact in facts:
-        pieces = read.of(fact) if read is not None else ()
-        if pieces:
-            return At(ExchangePart.BODY, pieces[0].start, pieces[-1].end, pieces[0].pointer)
-    return None
-
-
-def _word(exchange: Exchange) -> At | None:
-    """Where a router's own word stands: the last member of that name with that value.
-
-    A second decode would cost as much as the first, and every answer of a router has such a word. Inside a JSON string
-    the quotes of a name are escaped, so no text of an answer is taken for the member.
-    """
-    for name in exchange.profile.native_fields:
-        said = exchange.response.native.get(name)
-        found = [match for match in _member(name).finditer(exchange.body) if said and _value(match[1]) == said]
-        if found:
-            return At(ExchangePart.BODY, found[-1].start(1), found[-1].end(1), _beside(exchange, name))
-    return None
-
-
-def _beside(exchange: Exchange, name: str) -> str | None:
-    """The pointer of a member that stands beside the stop word, as a router's own word does."""
-    word = next((seen.at.pointer for seen in exchange.response.stop_reason.evidence if seen.at is not None), None)
-    return None if word is None else f"{word.rpartition('/')[0]}/{name}"
-
-
-@lru_cache(maxsize=16)
-def _member(name: str) -> re.Pattern[bytes]:
-    return re.compile(rb'(?<!\\)"%s"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}\]]+)' % re.escape(name.encode()))
-
-
-def _value(raw: bytes) -> str | None:
-    try:
-        value = json.loads(raw)
-    except ValueError:
-        return None
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _quoted(exchange: Exchange, quote: FactQuote) -> At | None:
-    """The bytes that hold the characters: of the pieces that make the text, the part that says them."""
-    read, at = _readings(exchange), 0
-    found: list[tuple[int, int, str]] = []
-    for piece in read.of(quote.fact) if read is not None else ():
-        places = spots(exchange.body[piece.start : piece.end].decode("utf-8", "replace"))
-        first, last = max(quote.start - at, 0), min(quote.end - at, len(places) - 1)
-        if first < last:
-            found.append((piece.start + places[first], piece.start + places[last], piece.pointer))
-        at += len(places) - 1
-    return At(ExchangePart.BODY, found[0][0], found[-1][1], found[0][2]) if found else None
-
-
-_CHARACTER = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.|.", re.DOTALL)
-
-
-def spots(literal: str) -> list[int]:
-    """The byte offsets of each character of a JSON string within its literal, and the end of the last."""
-    inner = literal[1:-1]
-    found, at = [1], 1
-    for character in _CHARACTER.findall(inner):
-        at += len(character.encode("utf-8", "replace"))
-        found.append(at)
-    return found

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from inspector.sessions.reasons import is_unrecorded, reason_finding, unrecorded_reason
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
 from inspector.sessions.stored_rows import SHORT, RowPlace, StoredBody, StoredResult, StoredText, row_bytes
-from inspector.sessions.transcripts.reasons import is_unrecorded, reason_finding, unrecorded_reason
 from inspector.sessions.wordings import interruption, placeholder, refusal, stops, why_refused
 from loop_core.values import (
     At,

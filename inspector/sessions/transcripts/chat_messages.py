@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import complete
+from inspector.sessions.reasons import provider_reason, recorder_reason
 from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.reasons import provider_reason, recorder_reason
 from loop_core.values import (
     ArgsForm,
     At,

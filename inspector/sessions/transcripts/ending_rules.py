@@ -14,10 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from inspector.sessions.recording import Exchange, Input
-from inspector.sessions.stored_rows import row_bytes, row_size
-from inspector.sessions.transcripts.answer import TranscriptAnswer
-from inspector.sessions.transcripts.reasons import (
+from inspector.sessions.reasons import (
     INFERRED,
     inferred_reason,
     is_unrecorded,
@@ -26,6 +23,9 @@ from inspector.sessions.transcripts.reasons import (
     reason_finding,
     unrecorded_reason,
 )
+from inspector.sessions.recording import Exchange, Input
+from inspector.sessions.stored_rows import row_bytes, row_size
+from inspector.sessions.transcripts.answer import TranscriptAnswer
 from inspector.sessions.wordings import known_hint, placeholder
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.classify import FINISHED

@@ -1,0 +1,54 @@
+"""How many output tokens an answer can have, and whether the provider's count of them is possible.
+
+Knows no tokenizer: a token has one byte of the text at least, and what nothing was sent of has a bound of its own.
+"""
+
+from __future__ import annotations
+
+from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
+
+HIDDEN = 1 << 18
+"""Tokens that an answer may have without any text of them: twice the largest output cap of any model (128,000)."""
+UNTOLD = 1 << 15
+"""The same where the answer tells of none: some servers neither send thinking nor count it apart."""
+
+
+def most_tokens(response: ChatResponse) -> int:
+    """An upper bound of a response's output tokens: one for each byte of its text, and its hidden reasoning."""
+    return (HIDDEN if _hides(response) else UNTOLD) + text_bytes(response)
+
+
+def text_bytes(response: ChatResponse) -> int:
+    """The size in bytes of the text that tokens are cut from."""
+    return sum(len(text_of(part).encode("utf-8", "replace")) for part in response.parts)
+
+
+def ends_whole(response: ChatResponse) -> bool:
+    """Whether the stop reason of an answer says that nothing of it is missing."""
+    return response.stop_reason.normalized in (Stop.END_TURN, Stop.TOOL_CALL)
+
+
+def _hides(response: ChatResponse) -> bool:
+    """Whether an answer tells of tokens without a text, or was cut, so that thinking may have taken all of them."""
+    usage = response.usage
+    counted = response.other_choices or (usage is not None and usage.reasoning_tokens)
+    return not ends_whole(response) or bool(counted) or any(
+        not isinstance(part, TextPart) and not (isinstance(part, ToolCall) and part.kind is not CallKind.SERVER)
+        for part in response.parts)
+
+
+def impossible(response: ChatResponse) -> int | None:
+    """The output tokens that a provider claims, if they are impossible; None where its count can be."""
+    claimed = response.usage.output_tokens if response.usage is not None else None
+    if claimed is None or 0 <= claimed <= UNTOLD or UNTOLD < claimed <= most_tokens(response):
+        return None  # the first bound spares the bytes of the text, nearly always
+    return claimed
+
+
+def text_of(part: ResponsePart | None) -> str:
+    """The text of a part that tokens are cut from; calls that the provider ran and opaque blocks are never cut."""
+    if type(part) is TextPart or type(part) is ReasoningPart:
+        return part.text
+    if type(part) is ToolCall and part.kind is not CallKind.SERVER:
+        return part.arguments or ""
+    return ""
