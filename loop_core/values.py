@@ -220,8 +220,7 @@ class Usage(NamedTuple):
         return self.output_tokens - (self.reasoning_tokens or 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(NamedTuple):
     """The rate-limit headers of a response; raw header values by lower-case name."""
 
     limit_requests: int | None = None
@@ -230,7 +229,7 @@ class Quota:
     remaining_tokens: int | None = None
     reset: str | None = None
     retry_after: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
 
 
 class TransportEnd(StrEnum):

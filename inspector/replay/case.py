@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.config.settings import Settings
 from inspector.sessions.build import spoken_by
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from inspector.replay.tokens import TokenMeasure
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BranchAnswers:
+class BranchAnswers(NamedTuple):
     """The responses of a live run that asked a recorded turn again from one of its steps."""
 
     name: str
@@ -42,9 +41,9 @@ class BranchAnswers:
     """What tools answered after the last exchange, where no further request carried it."""
     silent: frozenset[int] = frozenset()
     """Positions of exchanges that are not answers: sent again, or given up."""
-    after: Event = field(default_factory=NotRecorded)
+    after: Event = NotRecorded()
     """How the run ended where no answer ended it."""
-    ability: Ability = field(default_factory=Ability)
+    ability: Ability = Ability()
     """What the server allows that was asked."""
     provider: str = ""
     """Who was asked."""

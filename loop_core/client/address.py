@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Protocol
 from urllib.parse import unquote, unquote_plus, urlsplit
@@ -196,5 +196,5 @@ def expected_speaker(server: Server, model: str | None) -> ProfileChoice:
     chosen = choose(server.api, url_of(server, wire(server.api).path(Request(server.api, model=model))), model=model)
     under = PREFILLS_UNDER.get(chosen.profile.name)
     if under is not None and not urlsplit(base).path.rstrip("/").endswith(under):
-        return chosen._replace(profile=replace(chosen.profile, prefill=Prefill.NONE))
+        return chosen._replace(profile=chosen.profile._replace(prefill=Prefill.NONE))
     return chosen

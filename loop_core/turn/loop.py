@@ -9,7 +9,7 @@ by comparing texts: our hint is never the recorded agent's.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from loop_core.turn import moves
@@ -68,14 +68,13 @@ class ServerAware(Protocol):
         """The server's methods of continuation, as far as known, and its profile."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedSource:
+class RecordedSource(NamedTuple):
     """A recorded turn: its answers in order, each with its place in the turn, and its tool results."""
 
     answers: tuple[tuple[RequestPlace, int, ProviderResponse], ...]
-    results: Mapping[int, tuple[ToolResultPart, ...]] = field(default_factory=dict)
+    results: Mapping[int, tuple[ToolResultPart, ...]] = {}
     """Tool results by the round of tools that they answer, from 0."""
-    after: Event = field(default_factory=NotRecorded)
+    after: Event = NotRecorded()
     """What happens where the recording holds nothing more."""
     cancelled: bool = False
     """Whether the turn was ended by its operator after the last of the answers."""

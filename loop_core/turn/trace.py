@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -122,17 +122,16 @@ Labels = tuple[str, str]
 """Provider and model."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metrics:
+class Metrics(NamedTuple):
     """Two counters and two histograms; histograms keep their values, so that any bucket can be made."""
 
-    continuations: Mapping[Labels, int] = field(default_factory=dict)
+    continuations: Mapping[Labels, int] = {}
     """Continuations triggered."""
-    truncation_exits: Mapping[Labels, int] = field(default_factory=dict)
+    truncation_exits: Mapping[Labels, int] = {}
     """Turns that ended cut, by a guard or a budget."""
-    attempts_per_turn: Mapping[Labels, tuple[int, ...]] = field(default_factory=dict)
+    attempts_per_turn: Mapping[Labels, tuple[int, ...]] = {}
     """Continuations of every turn that was cut."""
-    latency_ms: Mapping[Labels, tuple[float, ...]] = field(default_factory=dict)
+    latency_ms: Mapping[Labels, tuple[float, ...]] = {}
     """End-to-end time of continued turns, where it was recorded."""
     latency_missing: int = 0
     """Continued turns whose time was not recorded."""

@@ -135,7 +135,7 @@ def following(api: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[Decode
     Raises:
         CallerError: there is no such API.
     """
-    form, found = wire(api), Pieces()
+    form, found = wire(api), Pieces([], [], [])
     decoder_ = form.decoder(headers=headers)
     decoder_.seeing(watching(form.stream_reads, found))
     return decoder_, found
@@ -148,6 +148,6 @@ def deltas(api: str, body: bytes) -> Pieces:
         CallerError: there is no such API.
         DecodeError: the bytes are not a body of it.
     """
-    form, found = wire(api), Pieces()
+    form, found = wire(api), Pieces([], [], [])
     form.decoder().watch(body, watching(form.stream_reads, found))
     return found

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -47,8 +46,7 @@ def mark(*path: str | int, like: str = "") -> BodyMark:
     return BodyMark(path, re.compile(like))
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(NamedTuple):
     """One server, or one kind of server: how it is recognised, and how it differs from others."""
 
     name: str
@@ -64,7 +62,7 @@ class Profile:
     """Ports that the server listens on by default; weaker than what its body says."""
     models: tuple[re.Pattern[str], ...] = ()
     """Models that practically only this server has; the weakest sign."""
-    words: Mapping[str, StopRow] = field(default_factory=dict)
+    words: Mapping[str, StopRow] = {}
     """Stop words of its own; they go before the format's table."""
     reasoning_under_cap: bool = False
     """Whether thinking counts against the output cap, so that usage at the cap proves a cut; False if unknown."""
@@ -82,7 +80,7 @@ class Profile:
     native_fields: tuple[str, ...] = ("native_finish_reason",)
     """Fields that carry the word of the provider behind a router, or of the engine; they may only tighten, so that the
     one that routers share is read whoever answers."""
-    at_cap: Mapping[str, str] = field(default_factory=dict)
+    at_cap: Mapping[str, str] = {}
     """Format -> the end-of-turn word that it says over an answer that the output cap cut."""
     truncated_flag: str | None = None
     """A field that says that the context was full, not the budget."""
@@ -152,8 +150,7 @@ def _nobody(parts: Sequence[Any]) -> Sequence[tuple[int, str]]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Format:
+class Format(NamedTuple):
     """Everything that is specific to one wire format."""
 
     id: str
@@ -191,7 +188,7 @@ class Format:
     stream_type: str = "text/event-stream"
     """The content type of a stream."""
     # -- what a turn may do -------------------------------------------------------------------------------------
-    prefills: frozenset[Prefill] = field(default_factory=frozenset)
+    prefills: frozenset[Prefill] = frozenset()
     """The ways of continuing a last assistant message that can be asked for; without any an answer begins anew."""
     chained: Callable[[Request], bool] = _never
     """Whether the server keeps the history of these requests, so that each goes on from the response before it."""
@@ -203,11 +200,11 @@ class Format:
     """The region that the provider's host is named after, where it is."""
     handovers: Callable[[Sequence[Any]], Sequence[tuple[int, str]]] = _nobody
     """Where in an answer's text another model went on with it, and who gave way to whom."""
-    rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rules: Mapping[str, tuple[str, ...]] = {}
     """Rule of the decoder -> the facts that it goes by, as provenance names them."""
     word_paths: tuple[tuple[str | int, ...], ...] = ()
     """Where the stop word stands in a whole body, as logs keep it; empty where no path is this format's own."""
-    joints: Mapping[str, str] = field(default_factory=dict)
+    joints: Mapping[str, str] = {}
     """Fact -> what the decoder puts between its pieces."""
 
     @property

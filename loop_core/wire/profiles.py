@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -29,7 +28,7 @@ __all__ = ["GENERIC", "PROFILES", "Prefill", "Profile", "ProfileChoice", "choose
 def _speaking(profile: Profile) -> Profile:
     """The profile with the formats that say of themselves that this server speaks them."""
     more = tuple(api for api, row in FORMATS.items() if profile.name in row.servers)
-    return replace(profile, apis=(*profile.apis, *more)) if more else profile
+    return profile._replace(apis=(*profile.apis, *more)) if more else profile
 
 
 PROFILES: Mapping[str, Profile] = {profile.name: _speaking(profile) for profile in (*SERVERS, GENERIC)}
@@ -88,7 +87,7 @@ def for_model(profile: Profile, model: str | None) -> Profile:
     size = next((size for pattern, size in profile.contexts if pattern.search(name)), profile.context_size)
     if prefill is profile.prefill and size == profile.context_size:
         return profile
-    return replace(profile, prefill=prefill, context_size=size)
+    return profile._replace(prefill=prefill, context_size=size)
 
 
 def native_word(word: str) -> StopRow | None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
@@ -24,13 +23,12 @@ from loop_core.json_parser import from_json
 from loop_core.wire.json_values import pointer
 
 
-@dataclass(frozen=True, slots=True)
-class Pieces:
+class Pieces(NamedTuple):
     """The pieces of output in a stream, as sent, each kind in its order."""
 
-    text: list[str] = field(default_factory=list)
-    thinking: list[str] = field(default_factory=list)
-    call: list[str] = field(default_factory=list)
+    text: list[str]
+    thinking: list[str]
+    call: list[str]
     """Of the arguments of calls."""
 
 

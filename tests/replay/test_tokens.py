@@ -145,7 +145,7 @@ def test_a_chunk_in_two_parts_and_one_that_is_no_text() -> None:
     assert measure(made, chunks("ab", "cd")).basis is TokenBasis.CHUNKS
     assert ends(measure(made, chunks("ab", "cd"))) == [[2], [2]]
     assert measure(made, chunks("a", "bcd")).basis is TokenBasis.ESTIMATE
-    assert measure(made, Pieces(["ab", ["cd"]])).basis is TokenBasis.ESTIMATE  # type: ignore[list-item]
+    assert measure(made, Pieces(["ab", ["cd"]], [], [])).basis is TokenBasis.ESTIMATE  # type: ignore[list-item]
 
 
 # -- counts that cannot be -------------------------------------------------------------------------------------------
