@@ -5,8 +5,6 @@ without loading it; everything else is in its `Format` (`loop_core.wire.format`)
 machine, which knows no format, may read it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Every value here is frozen and does nothing but read its own fields. Nothing in 
 a policy or a state. Text is `str`, offsets are bytes of the decoded body, token counts are whole tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

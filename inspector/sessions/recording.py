@@ -6,8 +6,6 @@ here opens a file or knows an importer.
 The second half is what an importer gives: exchanges as bytes and text, before anything is decoded.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,7 +62,7 @@ class Exchange:
     """None if the recording holds the response alone."""
     request_json: Any | None
     response: ChatResponse
-    content: bytes | StoredBody
+    content: "bytes | StoredBody"
     """What `body` is, or where it stands in a large file."""
     headers: tuple[tuple[str, str], ...] = ()
     request_headers: tuple[tuple[str, str], ...] = ()
@@ -276,7 +274,7 @@ class Options(NamedTuple):
     profile: str | None = None
     room: Room | None = None
     """What may still be unpacked; None: as much as the bound allows for one body."""
-    growth: Callable[[Any, Any], FileReading] | None = None
+    growth: "Callable[[Any, Any], FileReading] | None" = None
     """What reads the records of a followed transcript (`following.RecordGrowth`); None: its reader."""
 
 

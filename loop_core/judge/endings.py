@@ -4,8 +4,6 @@ A table of rows, tried in order, over a response whose effective reason says tha
 format: what a decoder could not read it says in findings, and what it kept verbatim is an opaque part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@
 configuration. `Spend` only grows. A guard is a row: where it looks, when it stops the turn, and the terminal reason.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
@@ -69,7 +67,7 @@ class Limits:
             return self.continuation_max_total_completion_tokens
         return None if initial_max_tokens is None else DEFAULT_TOKEN_FACTOR * initial_max_tokens
 
-    def with_values(self, assignments: Mapping[str, str | int | None]) -> Limits:
+    def with_values(self, assignments: Mapping[str, str | int | None]) -> "Limits":
         """These limits with some values replaced, from text as an operator types it (`1_000`, `1,000`, `none`).
 
         Raises:

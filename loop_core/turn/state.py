@@ -3,8 +3,6 @@
 `machine` moves them, `moves` and `costs` say what a move does and costs; drivers and screens read them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum

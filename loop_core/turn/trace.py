@@ -4,8 +4,6 @@ An event is a flat record (a dict of plain values) that any logger takes. Record
 nothing here has a clock: where times are not given, latency is absent and reported as not recorded.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Each format's package exports one `Format` as `FORMAT`; the rows of `servers` ar
 chooses one. Nothing here knows a format or a server.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -213,7 +211,7 @@ class Format(NamedTuple):
         return any(row.detail == "poll" for row in self.stop_reasons.values())
 
     @property
-    def serving(self) -> Serving:
+    def serving(self) -> "Serving":
         """How the scripted provider plays a server of the format; loaded when it is needed."""
         value: Serving = import_module(f"loop_core.wire.{self.id}.serving").SERVING
         return value

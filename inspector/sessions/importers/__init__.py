@@ -4,8 +4,6 @@ A module has `sniff`, and `read` or `reader` (`inspector.sessions.recording.Impo
 is first tried, and only if the file holds a mark of it, so that no file pays for the others.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
