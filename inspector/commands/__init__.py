@@ -89,6 +89,7 @@ INSECURE = click.option("--insecure-http", multiple=True, metavar="HOST",
                         help="Let the key go to this host over plain http; may be repeated.")
 
 
+@without_collector
 def configure(policy: str | None) -> tuple[Config, Settings]:
     """The configuration, and the initial settings of a replay: options override the configuration."""
     from dataclasses import replace

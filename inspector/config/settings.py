@@ -108,7 +108,7 @@ def _yes(text: str) -> bool:
     return plain == "yes"
 
 
-_RUN = re.compile(r"\d{8}-\d{6}-\d{6}")
+_RUN = r"\d{8}-\d{6}-\d{6}"
 
 
 def live_run(text: str) -> str:
@@ -117,16 +117,16 @@ def live_run(text: str) -> str:
     Raises:
         CallerError: it is none.
     """
-    if _RUN.fullmatch(text.strip()) is None:
+    if re.fullmatch(_RUN, text.strip()) is None:
         raise CallerError(f"live: {text!r} names no live run; expected a name such as 20260131-235959-000000")
     return text.strip()
 
 
-_EDIT = re.compile(r"edit\.(\d{1,9})\.(\d{1,9})")
+_EDIT = r"edit\.(\d{1,9})\.(\d{1,9})"
 
 
 def _edit(name: str, text: str) -> TurnEdit:
-    found = _EDIT.fullmatch(name)
+    found = re.fullmatch(_EDIT, name)
     if found is None:
         raise CallerError(f"{name}: expected the number of a turn and of one of its inputs, such as edit.2.3")
     return TurnEdit(int(found[1]), int(found[2]), text)

@@ -252,7 +252,7 @@ def _said(request: Request) -> int:
 
 _AT_ONCE = 240
 """Characters in which a refusal says so; what stands behind them may be anything that a tool has read."""
-_OF_THE_CALL = re.compile(r"\b(?:calls?|arguments?|payload|json|not (?:been )?(?:executed|run))\b", re.IGNORECASE)
+_OF_THE_CALL = r"(?i)\b(?:calls?|arguments?|payload|json|not (?:been )?(?:executed|run))\b"  # compiled when it is used
 
 
 def _refuses(answer: ToolResultPart) -> bool:
@@ -264,7 +264,7 @@ def _refuses(answer: ToolResultPart) -> bool:
     if refusal(answer) is not None:
         return True
     said = answer.text[:_AT_ONCE]
-    return cut_result(said) is not None and _OF_THE_CALL.search(said) is not None
+    return cut_result(said) is not None and re.search(_OF_THE_CALL, said) is not None
 
 
 def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPart]) -> ToolResultPart | None:
@@ -284,10 +284,9 @@ def _taken(case: Case, record: TurnRecord, children: Mapping[int, Sequence[Link]
         yield ReportedFinding(Finding("agent.took_cut_answer", Severity.ERROR, message), last, record.id)
 
 
-_AGAIN = re.compile(
-    r"\b(?:continue|go on|go ahead|keep going|carry on|resume|proceed|finish|retry|again|repeat|resend|redo|start over|"
-    r"cut off|cut short|truncated|incomplete|unfinished|the rest|left off|you stopped|smaller|shorter)\b",
-    re.IGNORECASE,
+_AGAIN = (
+    r"(?i)\b(?:continue|go on|go ahead|keep going|carry on|resume|proceed|finish|retry|again|repeat|resend|redo|"
+    r"start over|cut off|cut short|truncated|incomplete|unfinished|the rest|left off|you stopped|smaller|shorter)\b"
 )
 """Words that may ask for the rest of a cut answer: where one stands, nobody is accused of having lost it."""
 
@@ -296,7 +295,7 @@ def _asks_again(case: Case, child: Link) -> bool:
     """Whether a new message may ask for the rest, or for the answer once more, in words of its own."""
     request = case.recording.exchanges[child.index].request
     said = request.messages[-1].text[:_AT_ONCE] if request is not None and request.messages else ""
-    return known_hint(said) is not None or _AGAIN.search(said) is not None
+    return known_hint(said) is not None or re.search(_AGAIN, said) is not None
 
 
 ANOTHER_WAY = "agent.went_another_way"

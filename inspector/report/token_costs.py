@@ -21,8 +21,8 @@ from loop_core.wire import wire
 
 BYTES_A_TOKEN = 4
 """What a token takes of a text, about; English prose has somewhat more, code and other scripts less."""
-_WRITTEN = re.compile(rb'"(?:cache_creation_input_tokens|cache(?:Creation|Write)InputTokens)"\s*:\s*([0-9]{1,15})'
-                      rb'(?=\s*[,}\]])')
+_WRITTEN = (rb'"(?:cache_creation_input_tokens|cache(?:Creation|Write)InputTokens)"\s*:\s*([0-9]{1,15})'
+            rb'(?=\s*[,}\]])')
 """The count of a body: inside a JSON string its quotes are escaped, so no text of an answer is taken for it."""
 
 
@@ -48,7 +48,7 @@ def input_tokens(exchange: Exchange) -> InputTokens | None:
         return None
     given, cached = usage.input_tokens, usage.cached_tokens or 0
     if wire(exchange.api).cached_apart:
-        counts = _WRITTEN.findall(exchange.body)
+        counts = re.findall(_WRITTEN, exchange.body)
         found = InputTokens(given, cached, int(counts[-1]) if counts else 0)
     else:
         found = InputTokens(given - cached, cached)

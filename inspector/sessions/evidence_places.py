@@ -116,14 +116,14 @@ def _quoted(exchange: Exchange, quote: FactQuote) -> At | None:
     return At(ExchangePart.BODY, found[0][0], found[-1][1], found[0][2]) if found else None
 
 
-_CHARACTER = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.|.", re.DOTALL)
+_CHARACTER = r"(?s)\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.|."
 
 
 def spots(literal: str) -> list[int]:
     """The byte offsets of each character of a JSON string within its literal, and the end of the last."""
     inner = literal[1:-1]
     found, at = [1], 1
-    for character in _CHARACTER.findall(inner):
+    for character in re.findall(_CHARACTER, inner):
         at += len(character.encode("utf-8", "replace"))
         found.append(at)
     return found

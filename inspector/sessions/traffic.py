@@ -23,10 +23,10 @@ from loop_core.wire.framing import SEPARATOR, SSE, TextSequence
 # The fast parser refuses lone surrogates (`"\ud83d"`), which JavaScript writes when it cuts a string. They become
 # U+FFFD, so that nothing read here fails when it is written or shown.
 
-_ESCAPE = re.compile(
+_ESCAPE = (
     r"\\(?:[^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|u)"
 )
-_NUMBER = re.compile(r"(?<=[:\[,])\s*-?[0-9][-+0-9.eE]*\Z")
+_NUMBER = r"(?<=[:\[,])\s*-?[0-9][-+0-9.eE]*\Z"
 _LARGEST = 1e18
 """Milliseconds of thirty million years: what is larger is not a time."""
 
@@ -63,12 +63,12 @@ def parse_beginning(text: str) -> Any:
     Raises:
         ValueError: it is not a beginning of one.
     """
-    return from_json_prefix(_NUMBER.sub("", text).encode("utf-8", "replace"))
+    return from_json_prefix(re.sub(_NUMBER, "", text).encode("utf-8", "replace"))
 
 
 def mend(text: str) -> str:
     """The JSON text with lone surrogates replaced, of the same length."""
-    return _ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
+    return re.sub(_ESCAPE, lambda match: "\\ufffd" if match[1] else match[0], text)
 
 
 def number(value: Any) -> float | None:

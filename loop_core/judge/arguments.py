@@ -224,8 +224,8 @@ def parse_leniently(raw: str | None) -> Any:
 
 _KINDS = {str: "string", list: "array", bool: "boolean", type(None): "null"}
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_LITERAL_TAIL = re.compile(r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|-|\.|[eE][+-]?)\Z")
-_ESCAPE_TAIL = re.compile(r"\\?u?[0-9a-fA-F]{0,4}\Z")
+_LITERAL_TAIL = r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|-|\.|[eE][+-]?)\Z"  # compiled when a call is cut there
+_ESCAPE_TAIL = r"\\?u?[0-9a-fA-F]{0,4}\Z"
 
 
 def _is_beginning(raw: str, why: json.JSONDecodeError) -> bool:
@@ -236,8 +236,8 @@ def _is_beginning(raw: str, why: json.JSONDecodeError) -> bool:
     if not rest.strip() or why.msg.startswith("Unterminated string"):
         return True
     if why.msg.startswith("Invalid \\uXXXX escape"):
-        return _ESCAPE_TAIL.match(rest) is not None
-    return _LITERAL_TAIL.match(rest) is not None
+        return re.match(_ESCAPE_TAIL, rest) is not None
+    return re.match(_LITERAL_TAIL, rest) is not None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

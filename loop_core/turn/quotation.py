@@ -48,10 +48,11 @@ PAIRS: tuple[tuple[str, str], ...] = (
 """What opens and closes a quotation, once or more often; an ellipsis is closed by nothing."""
 
 # Each stands right before the words: an opening tag with its attributes, an opening fence with its language.
-_TAG = re.compile(r"<([A-Za-z][\w.:-]{0,40})(?:\s[^<>]{0,80})?>\s*\Z")
-_FENCE = re.compile(r"(`{3,}|~{3,})[^\S\r\n]*[\w+#.-]{0,30}[^\S\r\n]*(?:\r?\n\s*)?\Z")
+# Compiled by `re` when an anchor is first looked for.
+_TAG = r"<([A-Za-z][\w.:-]{0,40})(?:\s[^<>]{0,80})?>\s*\Z"
+_FENCE = r"(`{3,}|~{3,})[^\S\r\n]*[\w+#.-]{0,30}[^\S\r\n]*(?:\r?\n\s*)?\Z"
 _SPACE = re.compile(r"\s*")
-_FENCES = re.compile(r"^[^\S\r\n]*(?:`{3,}|~{3,})", re.MULTILINE)
+_FENCES = r"(?m)^[^\S\r\n]*(?:`{3,}|~{3,})"
 
 
 def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation:
@@ -157,7 +158,7 @@ def _around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
     found: list[Wrapper] = []
     while True:
         bare = before.rstrip()
-        fence, tag = _FENCE.search(before), _TAG.search(before)
+        fence, tag = re.search(_FENCE, before), re.search(_TAG, before)
         if fence is not None:
             wrapper = Wrapper("fence", fence[1], rf"[^\S\r\n]*(?:\r?\n)?[^\S\r\n]*{fence[1]}[^\S\r\n]*(?:\r?\n|\Z)")
             at = fence.start()
@@ -222,7 +223,7 @@ def _own(text: str, wrapper: Wrapper) -> bool:
     if wrapper.kind == "tag":
         name = re.escape(wrapper.opener)
         return len(re.findall(rf"<{name}[\s>]", text)) > len(re.findall(rf"</{name}\s*>", text))
-    return wrapper.kind == "fence" and len(_FENCES.findall(text)) % 2 == 1
+    return wrapper.kind == "fence" and len(re.compile(_FENCES).findall(text)) % 2 == 1
 
 
 def _late(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int] | None:
@@ -236,7 +237,7 @@ def _late(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int
         return (shut.start(), shut.end()) if shut is not None else None
     if wrapper.kind == "fence":
         shut = re.compile(rf"(?:\r?\n|(?<=\n)|\A)[^\S\r\n]*{wrapper.opener}\Z").search(stripped, end)
-        odd = len(_FENCES.findall(segment, end)) % 2 == 1
+        odd = len(re.compile(_FENCES).findall(segment, end)) % 2 == 1
         return (shut.start(), len(segment)) if shut is not None and odd else None
     closer = next(pair[1] for pair in PAIRS if pair[0] == wrapper.opener)
     if wrapper.opener == closer:  # apostrophes, backticks and stars stand alone in prose and code, a " hardly does
