@@ -93,7 +93,7 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
     for path in files.config_files(given):
         from inspector.config.model import read
 
-        found |= {name: Value(value, str(path)) for name, value in read(path).items()}
+        found |= {name: Value(value, path) for name, value in read(path).items()}
     for name in (*_limit_names(), *NAMES):
         variable = PREFIX + name.upper()
         if given.get(variable):

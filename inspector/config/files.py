@@ -14,10 +14,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from loop_core.errors import CallerError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FOLDER, FILE = 0o700, 0o600
 """What is kept of sessions is for its owner alone."""
@@ -66,6 +68,7 @@ def replace_all(files: Mapping[Path, bytes], mode: int = 0o666) -> None:
     """
     made: list[tuple[Path, Path]] = []
     import secrets  # 7 ms of hashes, which a program that only reads does without
+    from pathlib import Path
 
     try:
         for path, data in files.items():
@@ -108,51 +111,55 @@ CACHE_VARIABLE = "LOOP_INSPECTOR_CACHE"
 """A folder in place of our cache folder; empty for no index of transcripts."""
 
 
-def user_file(environment: Mapping[str, str]) -> Path | None:
+def user_file(environment: Mapping[str, str]) -> str | None:
     """The path of the user's configuration file, whether it exists or not; None if the user disabled it."""
     given = environment.get(CONFIG_VARIABLE)
     if given is not None:
-        return Path(given) if given else None
-    return _config_home(environment) / "config.toml"
+        return given or None
+    return os.path.join(_config_home(environment), "config.toml")
 
 
-def _config_home(environment: Mapping[str, str]) -> Path:
+def _config_home(environment: Mapping[str, str]) -> str:
     """Our folder among the operator's configurations.
 
     It is asked for at every start. On Linux with a home the XDG specification says where it is; importing platformdirs,
-    which knows all the rest, takes longer than reading a small recording.
+    which knows all the rest, takes longer than reading a small recording. Nor are the paths of this start `Path`s.
     """
     home, given = environment.get("HOME", ""), environment.get("XDG_CONFIG_HOME", "")
     if sys.platform == "linux" and os.path.isabs(home) and "ANDROID_ROOT" not in environment:
-        return Path(given if os.path.isabs(given) else f"{home}/.config") / APP
-    from platformdirs import user_config_path
+        return os.path.join(given, APP) if os.path.isabs(given) else os.path.join(home, ".config", APP)
+    from platformdirs import user_config_dir
 
-    return user_config_path(APP, appauthor=False)
+    return user_config_dir(APP, appauthor=False)
 
 
-def project_file() -> Path | None:
+def project_file() -> str | None:
     """The project's configuration file: the nearest one in or above the working directory, within its repository."""
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / PROJECT_FILE).is_file():
-            return folder / PROJECT_FILE
-        if (folder / ".git").exists():
+    folder, below = os.getcwd(), ""
+    while folder != below:
+        found = os.path.join(folder, PROJECT_FILE)
+        if os.path.isfile(found):
+            return found
+        if os.path.exists(os.path.join(folder, ".git")):
             return None
+        folder, below = os.path.dirname(folder), folder
     return None
 
 
-def config_files(environment: Mapping[str, str]) -> list[Path]:
+def config_files(environment: Mapping[str, str]) -> list[str]:
     """The existing configuration files, in the order in which they are read."""
     user = user_file(environment)
     if user is None and environment.get(CONFIG_VARIABLE) == "":
         return []
-    found = [user] if user is not None and (user.is_file() or CONFIG_VARIABLE in environment) else []
+    found = [user] if user is not None and (os.path.isfile(user) or CONFIG_VARIABLE in environment) else []
     project = project_file()
     return [*found, *([project] if project is not None else [])]
 
 
 def data_folder(environment: Mapping[str, str]) -> Path:
     """The folder of branches, marks and notes."""
+    from pathlib import Path
+
     given = environment.get(DATA_VARIABLE)
     if given:
         return Path(given)
@@ -163,6 +170,8 @@ def data_folder(environment: Mapping[str, str]) -> Path:
 
 def cache_folder(environment: Mapping[str, str]) -> Path | None:
     """The folder of the index of transcripts; None if the operator disabled it."""
+    from pathlib import Path
+
     given = environment.get(CACHE_VARIABLE)
     if given is not None:
         return Path(given) if given else None

@@ -56,14 +56,14 @@ class ConfigFile(Strict):
     """Model -> what its tokens cost."""
 
 
-def read(path: Path) -> dict[str, object]:
+def read(path: str) -> dict[str, object]:
     """The values of one file, by dotted name.
 
     Raises:
         CallerError: it cannot be read, is not TOML, or holds what it may not.
     """
     try:
-        given = tomllib.loads(path.read_text("utf-8"))
+        given = tomllib.loads(Path(path).read_text("utf-8"))
         parsed = ConfigFile.model_validate(given)
     except OSError as why:
         raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None

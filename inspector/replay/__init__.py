@@ -23,8 +23,8 @@ from inspector.replay.case import (
     reach,
     seen_by_loop,
     source_of,
+    stops_at_edit,
 )
-from inspector.replay.edits import edited_request, edited_source, pending_edits, stops_at_edit
 from inspector.sessions.recording import Link, TurnRecord, common_beginning
 from loop_core.turn import costs, moves
 from loop_core.turn.history import Ability
@@ -206,6 +206,8 @@ def plan_of(
         bound_by = None if live else bounded_by(request.max_tokens, wanted)
         request = replace(request, max_tokens=wanted)
     if settings.edits:
+        from inspector.replay.edits import edited_request, pending_edits
+
         edits = pending_edits(case, record, settings)
         request = edited_request(request, [each for each in edits if each[0].exchange == link.index])
     limits = limits_for(case, opening.path, settings)
@@ -239,6 +241,8 @@ def run(
     simulate = (settings.simulate or left) and recorded.answers
     source: TurnSource = _simulated(case, record, links, settings) if simulate else recorded
     if settings.edits:
+        from inspector.replay.edits import edited_source, pending_edits
+
         source = edited_source(case, links, pending_edits(case, record, settings), source)
     if after is not None:
         return list(steps_from(resume_step(after, request, plan), source))

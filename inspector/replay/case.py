@@ -21,6 +21,7 @@ from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import RecordedSource
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace
+from loop_core.turn.trace import Step
 from loop_core.values import ChatResponse, Evidence, Message, Request, Role, Stop, StopReason, TextPart, ToolResultPart
 from loop_core.wire import profiles, wire
 from loop_core.wire.format import Profile
@@ -354,3 +355,13 @@ def results_in(exchange: Exchange) -> tuple[ToolResultPart, ...]:
             break
         found[:0] = message.results
     return tuple(found)
+
+
+EDITED = "What the model is given was edited: no recorded answer is an answer to it."
+"""Why the recording answers no further."""
+
+
+def stops_at_edit(steps: Sequence[Step]) -> bool:
+    """Whether a run ended because a request was edited."""
+    event = steps[-1].event if steps else None
+    return isinstance(event, NotRecorded) and event.why == EDITED

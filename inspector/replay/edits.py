@@ -11,16 +11,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from inspector.config.settings import Settings
-from inspector.replay.case import Case, seen_by_loop
+from inspector.replay.case import EDITED, Case, seen_by_loop
 from inspector.sessions.recording import Link, TurnPlace, TurnRecord
 from loop_core.errors import CallerError
 from loop_core.turn.loop import TurnSource
 from loop_core.turn.state import Event, NotRecorded, RunTools, Send, ToolResults, Turn
-from loop_core.turn.trace import Step
 from loop_core.values import Message, Request, Role, TextPart, ToolResultPart
-
-EDITED = "What the model is given was edited: no recorded answer is an answer to it."
-"""Why the recording answers no further."""
 
 
 class TurnInput(NamedTuple):
@@ -175,9 +171,3 @@ def _among_results(case: Case, change: TurnInput) -> int:
     before = [part for message in messages[_fresh(messages) : change.message] for part in message.results]
     own = messages[change.message].parts[: change.place]
     return len(before) + sum(isinstance(part, ToolResultPart) for part in own)
-
-
-def stops_at_edit(steps: Sequence[Step]) -> bool:
-    """Whether a run ended because a request was edited."""
-    event = steps[-1].event if steps else None
-    return isinstance(event, NotRecorded) and event.why == EDITED

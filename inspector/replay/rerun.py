@@ -36,8 +36,9 @@ from inspector.replay.case import (
     judge_exchange,
     seen_by_loop,
     source_of,
+    stops_at_edit,
 )
-from inspector.replay.edits import input_of, round_of, stops_at_edit
+from inspector.replay.edits import input_of, round_of
 from inspector.sessions.build import spoken_by
 from inspector.sessions.recording import Conversation, Link, TurnPlace, TurnRecord
 from loop_core.errors import CallerError

@@ -11,8 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
-from inspector.replay.case import TURN_PLACES, Case
-from inspector.replay.edits import stops_at_edit
+from inspector.replay.case import TURN_PLACES, Case, stops_at_edit
 from inspector.report.findings import RAN_CUT, ReportedFinding, held_calls
 from inspector.sessions.reasons import inference_of, is_unrecorded
 from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord

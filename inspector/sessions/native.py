@@ -12,7 +12,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from json.encoder import encode_basestring as spelled
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inspector.config.files import private_file, replace_all
@@ -35,6 +34,8 @@ from loop_core.values import ToolResultPart, TransportEnd
 from loop_core.wire import FORMATS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pydantic import BaseModel
 
 VERSION = 1
@@ -117,6 +118,8 @@ class SessionWriter:
 
 def write_session(path: str | Path, records: Iterable[BaseModel | Mapping[str, Any]], **about: str) -> None:
     """Writes a whole session; a header is added unless the first record is one."""
+    from pathlib import Path
+
     replace_all({Path(path): session_bytes(records, **about)})
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from inspector.sessions.stored_rows import StoredResult
 from loop_core.values import ToolResultPart
 
 # -- Hints after a cut -----------------------------------------------------------------------------------------------
@@ -204,9 +203,14 @@ class Interruption(NamedTuple):
     rest: str
 
 
+def _is_stored(part: ToolResultPart) -> bool:
+    """Whether the text stays in its file (`stored_rows.StoredResult`): then it holds none of these wordings."""
+    return type(part) is not ToolResultPart
+
+
 def refusal(part: ToolResultPart) -> NotRun | None:
     """The wording in a result that reports that its call did not run; None if it says nothing of it."""
-    if type(part) is StoredResult:
+    if _is_stored(part):
         return None
     said = _folded_result(part.text)
     if re.match(_ANY, said) is None:
@@ -225,7 +229,7 @@ def why_refused(part: ToolResultPart, denied: bool = False) -> str | None:
 
 def stops(part: ToolResultPart) -> bool:
     """Whether the user told the agent to stop and wait: the turn is over until the next user message."""
-    return type(part) is not StoredResult and STOPS in part.text[:_LONG].lower() and refusal(part) is not None
+    return not _is_stored(part) and STOPS in part.text[:_LONG].lower() and refusal(part) is not None
 
 
 def interruption(text: str) -> Interruption | None:
@@ -236,7 +240,7 @@ def interruption(text: str) -> Interruption | None:
 
 def interruption_in(part: ToolResultPart) -> Interruption | None:
     """The mark of an interruption at the beginning of a result; None if it begins with none."""
-    return None if type(part) is StoredResult else interruption(part.text)
+    return None if _is_stored(part) else interruption(part.text)
 
 
 def placeholder(part: ToolResultPart) -> bool:
@@ -244,7 +248,7 @@ def placeholder(part: ToolResultPart) -> bool:
     found = interruption_in(part)
     if found is not None:
         return not found.at_tool
-    return type(part) is not StoredResult and _PLACEHOLDER.match(part.text) is not None
+    return not _is_stored(part) and _PLACEHOLDER.match(part.text) is not None
 
 
 def _folded_result(text: str) -> str:

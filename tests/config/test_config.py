@@ -61,7 +61,7 @@ def test_the_operators_file_stands_where_platformdirs_says(monkeypatch, home, gi
     if given is not None:
         monkeypatch.setenv("XDG_CONFIG_HOME", given)
         environment["XDG_CONFIG_HOME"] = given
-    expected = platformdirs.user_config_path(files.APP, appauthor=False) / "config.toml"
+    expected = str(platformdirs.user_config_path(files.APP, appauthor=False) / "config.toml")
     assert files.user_file(environment) == expected
     assert files.user_file({}) == expected
 
@@ -140,7 +140,7 @@ def test_the_project_ends_at_its_repository(at_home):
     (at_home / files.PROJECT_FILE).write_text("policy = 'pi-presence'\n", "utf-8")
     assert files.project_file() is None
     project(at_home, "")
-    assert files.project_file() == at_home / "project" / files.PROJECT_FILE
+    assert files.project_file() == str(at_home / "project" / files.PROJECT_FILE)
 
 
 def run(capsys, *words):

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from inspector.config.settings import Settings, TurnEdit, assignments, from_record, name_of, record_of, settings_of
-from inspector.replay.edits import EDITED, turn_inputs
+from inspector.replay.case import EDITED
+from inspector.replay.edits import turn_inputs
 from inspector.replay.rerun import edit_step
 from inspector.report.lines.spans import text_of
 from inspector.whatif.branch_lines import against_original
