@@ -280,6 +280,22 @@ def test_reading_a_session_does_not_import_pydantic(tmp_path):
     assert done.stdout.strip() == "[]"
 
 
+def test_explaining_a_small_session_loads_no_module_that_it_does_not_need(tmp_path):
+    """Modules that other files and other commands need make up most of the program: each costs time at every start."""
+    path = tmp_path / "s.jsonl"
+    path.write_text(lines(HEADER, *exchange()))
+    code = ("import sys\nfrom inspector.cli import run\nsys.argv[1:] = ['explain', '--json', *sys.argv[1:]]\n"
+            "try:\n    run()\nexcept SystemExit:\n    print('\\n'.join(['', 'loaded', *sys.modules]))")
+    done = subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, capture_output=True, text=True, check=True)
+    said, _, loaded = done.stdout.partition("\nloaded\n")
+    assert '"text": "hi"' in said
+    others = ("pydantic", "textual", "rich", "yaml", "httpx", "asyncio", "inspector.export", "inspector.live",
+              "inspector.provider", "inspector.replay.rerun", "inspector.replay.simulate", "inspector.report.filters",
+              "inspector.report.lines", "inspector.sessions.folders", "inspector.sessions.transcripts", "inspector.tui",
+              "inspector.web", "inspector.whatif")
+    assert [name for name in loaded.split() if name.startswith(others)] == []
+
+
 def test_what_is_written_keeps_to_the_exported_schema(tmp_path):
     path = tmp_path / "s.jsonl"
     acts = [
