@@ -232,7 +232,7 @@ def metrics() -> str:
     """What is folded from the events."""
     said = docs_of(engine_events.Metrics)
     return table(("metric", "meaning"), (
-        (code(field.name), said.get(field.name, "")) for field in fields(engine_events.Metrics)
+        (code(name), said.get(name, "")) for name in engine_events.Metrics._fields
     ))
 
 

@@ -205,6 +205,9 @@ class Format(NamedTuple):
     joints: Mapping[str, str] = {}
     """Fact -> what the decoder puts between its pieces."""
 
+    def __repr__(self) -> str:
+        return f"Format({self.id!r})"  # its tables would fill the screen of whoever sees a traceback
+
     @property
     def polls(self) -> bool:
         """Whether an unfinished response can be fetched by its id."""

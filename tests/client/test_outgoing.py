@@ -289,7 +289,7 @@ def test_every_way_of_continuing_that_a_profile_knows_fits_its_format(api: str) 
     """A profile may serve several formats: a prefill of one is never asked for in another."""
     for profile in PROFILES.values():
         for prefill in Prefill:
-            allows = ability(replace(for_model(profile, None), prefill=prefill), api)
+            allows = ability(for_model(profile, None)._replace(prefill=prefill), api)
             assert allows.prefill is (prefill is not Prefill.NONE and prefill in wire(api).prefills)
 
 
