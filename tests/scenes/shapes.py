@@ -598,7 +598,7 @@ SHAPES: tuple[Shape, ...] = (
         {"role": "tool", "content": "x", "tool_call_id": "c"}], rows=True),
     Shape("hermes", "hermes.json", _HERMES),
     Shape("hermes", "export.jsonl", [{"id": "s", "source": "cli", "user_id": None, "model_config": None, **{
-        name: _HERMES[name] for name in ("model", "messages")}}] * 2, rows=True),
+        name: _HERMES[name] for name in ("model", "messages")}}], rows=True),
     Shape("hermes", "request_dump.json", {"session_id": "s", "reason": "x", "timestamp": "2026-01-01T00:00:00",
                                           "error": {"type": "x", "message": "down", "status_code": 500}, "request": {
         "body": {"model": "m", "max_tokens": 64, "messages": [{"role": "user", "content": "go"}]}}}),

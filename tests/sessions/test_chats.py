@@ -152,6 +152,11 @@ def test_an_exported_session_of_hermes_is_read(tmp_path, listed):
     assert [row.name for row in rows_of(seen)] == ["A title", "A title › Below"]
 
 
+def test_an_older_snapshot_of_hermes_names_no_platform(tmp_path):
+    value = {"session_id": "s", "session_start": "t", "messages": [ASKED, {"role": "assistant", "content": "hi"}]}
+    assert len(shown(json.dumps(value), tmp_path, name="h.json").responses) == 1
+
+
 def failed_request(**more):
     asked = [{"role": "user", "content": "earlier"}, {"role": "assistant", "content": "hi"},
              {"role": "user", "content": "go"}]

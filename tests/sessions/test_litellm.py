@@ -100,3 +100,42 @@ def test_a_row_of_spend_may_hold_its_contents_as_text(opened):
 def test_a_row_of_spend_is_known_by_all_of_its_names(opened, gone):
     held = {name: given for name, given in spent().items() if name != gone}
     assert opened(json.dumps(held), "a.json").inputs[0].format != "litellm"
+
+
+@pytest.mark.parametrize(("code", "status", "retryable"), [
+    ("429", 429, True), ("400", 400, False), ("", None, False), ("None", None, False), ("7", None, False),
+])
+def test_a_failure_has_the_status_of_its_error(opened, code, status, retryable):
+    failed = payload(status="failure", response={}, error_str="it is broken", error_information={"error_code": code})
+    response = opened(json.dumps(failed), "a.json").exchanges[0].response
+    assert (response.http_status, response.error.retryable) == (status, retryable)
+
+
+@pytest.mark.parametrize(("kind", "answers"), [
+    ("acompletion", 1), ("pass_through_endpoint", 1), ("", 1), ("anthropic_messages", 1), ("agenerate_content", 1),
+    ("aembedding", 0), ("arerank", 0), ("amoderation", 0), ("atranscription", 0), ("alist_batches", 0),
+])
+def test_calls_in_which_no_model_answers_are_counted(opened, kind, answers):
+    seen = opened(json.dumps(payload(call_type=kind)), "a.json")
+    assert len(seen.exchanges) == answers
+    assert ("records that hold no exchange: " + kind in "".join(seen.inputs[0].notices)) == (not answers)
+
+
+def test_a_text_completion_has_its_text(opened):
+    given = {"object": "text_completion", "choices": [{"index": 0, "text": "hi", "finish_reason": "stop"}]}
+    seen = opened(json.dumps(payload(call_type="atext_completion", response=given)), "a.json")
+    assert (seen.exchanges[0].response.text, stops(seen)) == ("hi", [("stop", "end_turn")])
+
+
+def test_an_answer_of_the_responses_api_is_the_providers(opened):
+    given = {"id": "resp_1", "object": "response", "status": "incomplete", "model": "m",
+             "incomplete_details": {"reason": "max_output_tokens"}, "output": [
+                 {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]},
+                 {"type": "function_call", "call_id": "c1", "name": "ls", "arguments": '{"a": '}],
+             "usage": {"prompt_tokens": 36, "completion_tokens": 87}}
+    seen = opened(json.dumps(payload(call_type="aresponses", response=given)), "a.json")
+    (one,) = seen.exchanges
+    assert (one.api, one.response.text, one.response.usage.output_tokens) == ("openai_responses", "hi", 87)
+    assert one.model == "m"
+    assert stops(seen) == [("incomplete:max_output_tokens", "max_tokens")]
+    assert [(call.id, call.name, call.arguments) for call in one.response.tool_calls] == [("c1", "ls", '{"a": ')]

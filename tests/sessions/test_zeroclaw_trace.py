@@ -49,10 +49,10 @@ def test_answers_calls_and_results(tmp_path):
     assert (result.text, result.is_error) == ("a.txt", False)
     assert seen.turns[0].run.record.user_text == "list"
     assert (len(seen.turns), len({turn.conversation for turn in seen.turns})) == (2, 1)
-    assert stops(seen)[0] == "tool_call"
+    assert (stops(seen), words(seen)[0]) == (["tool_call", "end_turn", "unknown"], "END INFERRED")
     notices = "\n".join(seen.inputs[0].notices)
     assert "ZeroClaw keeps none" in notices
-    assert "turn_final_response (1)" in notices
+    assert "llm_request (1)" in notices
 
 
 @pytest.mark.parametrize("given", ['[{"role": "user", "content": "a', 1, "1"])
@@ -102,3 +102,24 @@ def test_recognition():
     for row in (said("a"), older("llm_request")):
         assert choose(json.dumps(row).encode() + b"\n{}\n", "x") == "zeroclaw-trace"
         assert choose(json.dumps(row, indent=1).encode(), "x") == "zeroclaw-trace"
+
+
+@pytest.mark.parametrize(("tools", "stop"), [
+    (["ls", "cat"], "tool_call"), (["cat", "ls"], "tool_call"), (["ls", "ls"], "unknown"), (["ls"], "unknown"),
+])
+def test_parallel_calls_are_answered_by_results_of_the_same_tools(tmp_path, tools, stop):
+    seen = read(tmp_path, said("", native_tool_calls=2, parsed_tool_calls=2),
+                *(event("tool_call_start", tool=tool, arguments="{}") for tool in ("ls", "cat")),
+                *(event("tool_call_result", tool=tool, output="ok") for tool in tools), said("Done."))
+    assert stops(seen) == [stop, "unknown"]
+
+
+def test_a_turn_that_failed_has_no_end(tmp_path):
+    seen = read(tmp_path, said("Half"), event("turn_final_response", outcome="failure"))
+    assert stops(seen) == ["unknown"]
+
+
+@pytest.mark.parametrize("kind", ["channel_message_inbound", "channel_message_outbound", "channel_message_error"])
+def test_events_of_a_channel_are_known(tmp_path, kind):
+    seen = read(tmp_path, said("Hi"), older(kind, content_preview="go"))
+    assert f"records that hold no exchange: {kind} (1)" in "\n".join(seen.inputs[0].notices)

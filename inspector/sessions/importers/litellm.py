@@ -1,34 +1,40 @@
 """Logs of LiteLLM: its standard logging payload, one per call, as lines, a list or one object.
 
 The answer is LiteLLM's, in the shape of Chat Completions whatever the provider: its word is the provider's only where
-the provider has the same words. What was said between two calls of a trace is what the later one's messages add.
-Rows of the proxy's table
-of spend have the same members, the large ones as JSON in a string. Source: docs.litellm.ai/docs/proxy/logging_spec.
+the provider has the same words. An answer of the Responses API is the provider's own object. What was said between two
+calls of a trace is what the later one's messages add. Rows of the proxy's table of spend have the same members, the
+large ones as JSON in a string. Sources: docs.litellm.ai/docs/proxy/logging_spec; payloads of litellm 1.106.2.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
+from inspector.sessions.importers.inspect_ai import take_provider_word
+from inspector.sessions.importers.otlp import take_output
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.importers.span_names import load_json
+from inspector.sessions.importers.span_names import load_json, message_of
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import Piece, list_pieces, pointer_at, take_litellm, text_of
+from inspector.sessions.transcripts.chat_messages import Piece, list_pieces, pointer_at, take_litellm, text_of, usage_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import ToolResultPart, Usage
+from loop_core.values import TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import classify
 
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """What the parameters call the output cap."""
 PACKED = ("messages", "response", "proxy_server_request")
 """Members that a row of the table of spend holds as JSON in a string; `{}` where the proxy does not keep them."""
+_ANSWERS = re.compile("^$|completion|responses|messages|generate_content|pass_?through|interaction")
+"""Is in the kinds of calls in which a model answers; others embed, rerank, transcribe or list things. Empty: it failed
+before its kind was known."""
 FIELDS: Fields = {"": {"response": (dict, str), "model_parameters": (dict,)}}
 
 
@@ -98,7 +104,10 @@ class _Log(DialogueReader):
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """What is new in its messages, and its answer."""
-        value = line.value
+        value, kind = line.value, known_text(line.value.get("call_type"))
+        if kind is not None and not _ANSWERS.search(kind):
+            lines.count(kind, frozenset({kind}))
+            return self.here
         for message in objects_of(value.get("messages")):
             said, role = text_of(message.get("content")), message.get("role")
             if role == "tool":
@@ -110,14 +119,25 @@ class _Log(DialogueReader):
         answer = self.answer_of(line, f"{name}:{line.number}", "openai_chat", asked, value.get("startTime"))
         at = answer.take(line)
         provider = known_text(value.get("custom_llm_provider"))
-        take_litellm(answer, given, f"{provider}/{asked}" if provider else asked, line, at, "response")
+        if given.get("object") == "response":
+            for item in objects_of(given.get("output")):
+                take_output(answer, message_of(item), at)
+            take_provider_word(answer, given, at, "response")
+            answer.model, counts = known_text(given.get("model")) or answer.model, object_of(given.get("usage"))
+            answer.usage = usage_of(counts) if "completion_tokens" in counts else None
+        else:
+            take_litellm(answer, given, f"{provider}/{asked}" if provider else asked, line, at, "response")
+            told = known_text(next(iter(objects_of(given.get("choices"))), {}).get("text"))
+            answer.parts += [TextPart(told)] if told else []
         if answer.usage is None:
             answer.usage = Usage(number_of(value.get("prompt_tokens")), number_of(value.get("completion_tokens")))
         held = object_of(value.get("model_parameters")) or object_of(value.get("proxy_server_request"))
         answer.cap = next((cap for each in CAPS if (cap := number_of(held.get(each)))), None)
         failed = known_text(value.get("error_str"))
         if value.get("status") == "failure" or failed is not None:
-            answer.error = error_in_text(failed or "it failed", None, None)
+            code = str(object_of(value.get("error_information")).get("error_code"))
+            answer.status = int(code) if code.isascii() and code.isdigit() and 400 <= int(code) < 600 else None
+            answer.error = error_in_text(failed or "it failed", answer.status, None)
             stop, detail, rule = classify(answer.error)
             answer.stop = recorder_reason(stop, detail, pointer_at(at, "error_str"), failed or "failure", rule)
         return self.here

@@ -35,6 +35,8 @@ FIELDS: Fields = {
     "": {"event_type": (str,), "event": (dict,), "attributes": (dict,), "payload": (dict,), "zeroclaw": (dict,)},
 }
 """What is read of an event, and the types that it can have."""
+CHANNEL = frozenset({"channel_message_inbound", "channel_message_outbound", "channel_message_error"})
+"""Events of what comes and goes over a channel: they name no turn, and hold the beginning of a text."""
 _EVENTS = ("llm_request", "llm_response", "tool_call_start", "tool_call_result", "turn_final_response")
 
 
@@ -87,8 +89,10 @@ class _Trace(ChatReader):
                 facts.get("output"), facts.get("result"), facts.get("error_reason")))), "")
             result = ToolResultPart(None, known_text(facts.get("tool")), text, _failed(line.value))
             return self.say(line, place, "", (result,))
+        elif event == "turn_final_response" and not _failed(line.value) and place.answer is not None:
+            return self.say(line, place, event, mark="ended")
         else:
-            lines.count(event or line.value.get("message"), frozenset(_EVENTS))
+            lines.count(event or line.value.get("message"), frozenset(_EVENTS) | CHANNEL)
         return place
 
     def _turn(self, line: TranscriptLine, facts: dict[str, Any], place: TreePlace) -> TreePlace:

@@ -190,8 +190,15 @@ def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, Stop
 
 
 def _answered(answer: TranscriptAnswer) -> bool:
-    """Whether every call has a result of its own; one that only stands for an interruption is none."""
+    """Whether every call has a result of its own; one that only stands for an interruption is none.
+
+    Calls without ids are answered by as many results of the same tools.
+    """
     found = [_result(answer, call.id) for call in answer.calls]
+    if len(found) > 1 and not any(call.id for call in answer.calls):
+        beside = [part for row in answer.after for part in row.results if part.call_id is None]
+        named = sorted(part.name or "" for part in beside) == sorted(call.name for call in answer.calls)
+        found = list(beside) if named else found
     return all(part is not None and not placeholder(part) for part in found)
 
 
