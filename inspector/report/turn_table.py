@@ -112,7 +112,7 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
                    lambda row: row.severe, (19, 19, 24),
                    length=lambda row: len(row.verdict.word if row.verdict else UNREAD) + 2),
         TurnColumn("session", _text("file", lambda row: row.file, _name),
-                   lambda row: (row.name, row.file, row.number), (10, 25, 44)),
+                   lambda row: (row.name, row.file, row.number), (10, 23, 44)),
         TurnColumn(REASON, Column("reason", lambda row: row.effective or None, _reason),
                    lambda row: (row.effective, row.raw or row.noted) if row.verdict else None, (20, 23, 30)),
         TurnColumn("turn", _text("turn", lambda row: row.number or None, _number),
@@ -129,7 +129,7 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
                                 lambda row: span_of_time(None if row.started is None else max(0.0, now - row.started))),
                    lambda row: None if row.started is None else -row.started, (4, 4, 4), right=True),
         TurnColumn("agent", _text("agent", lambda row: row.agent or None, lambda row: row.agent),
-                   lambda row: row.agent or None, (11, 11, 11)),
+                   lambda row: row.agent or None, (11, 11, 11), length=lambda row: len(row.agent)),
         TurnColumn("took", _text("duration_ms", lambda row: row.duration_ms, lambda row: span_of_time(
             None if row.duration_ms is None else row.duration_ms / 1000)), lambda row: row.duration_ms, (5, 5, 5),
                    right=True),
@@ -138,6 +138,14 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
         TurnColumn("message", _text("message", lambda row: row.title or None, lambda row: row.title),
                    lambda row: row.title or None, (20, 30, 200)),
     )
+
+
+def for_sessions(every: Sequence[TurnColumn]) -> list[TurnColumn]:
+    """The columns of a list of sessions: which agent wrote one is next to its name."""
+    after = 2
+    agent = next(column for column in every if column.name == "agent")
+    others = [column for column in every if column is not agent]
+    return [*others[:after], agent, *others[after:]]
 
 
 ESSENTIAL = 3
@@ -154,9 +162,11 @@ def layout(
 ) -> tuple[tuple[TurnColumn, int], ...]:
     """The columns that fit into this many cells, with their widths; the first flexible column gets the rest.
 
-    A column in `widest` (`widest_cells`) gets no more than its widest cell and its heading need.
+    A column in `widest` (`widest_cells`) gets no more than its widest cell and its heading need, and none if all its
+    cells are empty.
     """
-    every = [_narrowed(column, (widest or {}).get(column.name)) for column in every]
+    room = widest or {}
+    every = [_narrowed(column, room.get(column.name)) for column in every if room.get(column.name) != 0]
     shown: list[TurnColumn] = []
     well = 0
     for column in every:

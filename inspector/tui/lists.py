@@ -5,6 +5,7 @@ Owns scrolling, the cursor row and the keys that move it. What a row says is the
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -44,6 +45,8 @@ class RowList(ScrollView, can_focus=True):
         Binding("enter", "open", "Open", show=False, tooltip="Open the row", id="list.open"),
     ]
     cursor: reactive[int] = reactive(0, init=False, repaint=False)
+    headings: Sequence[int] = ()
+    """The rows that are headings, in order."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
@@ -66,8 +69,9 @@ class RowList(ScrollView, can_focus=True):
 
     @property
     def position(self) -> str:
-        """The place of the cursor among the rows, such as `5 of 60`; empty if there is no row."""
-        return f"{self.cursor + 1:,} of {self.count:,}" if self.count else ""
+        """The place of the cursor among the rows without headings, such as `5 of 60`; empty if there is no row."""
+        above, every = (bisect_right(self.headings, at) for at in (self.cursor, self.count))
+        return f"{self.cursor + 1 - above:,} of {self.count - every:,}" if self.count > every else ""
 
     def choose(self, index: int) -> None:
         """Goes to a row that the user chose."""

@@ -98,6 +98,7 @@ class Dialects(CursorTable):
 
     def watch_shown(self) -> None:
         """Redraws for other dialects or another width."""
+        self.headings = [at for at in range(self.count) if not self.selectable(at)]
         self._laid = self.column_layout
 
     def row(self, index: int) -> Line:

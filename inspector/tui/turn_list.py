@@ -6,7 +6,6 @@ A row is a turn, or a session by its worst turn. Rows are put into the place of 
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
@@ -81,8 +80,6 @@ class TurnList(RowList):
         self.filter: filters.Filter | None = None
         self.shown: list[TurnRow | str] = []
         """What is listed: rows, and the titles of sections."""
-        self._titles: list[int] = []
-        """The places of the titles."""
         self.matching = 0
         self._widest: dict[str, int] = {}
 
@@ -111,7 +108,7 @@ class TurnList(RowList):
             listed = turn_table.in_families(groups)
         titled = column is None and any(section.title for section in self.sections)
         self.shown = list(self._titled(listed)) if titled else list(listed)
-        self._titles = [at for at, row in enumerate(self.shown) if isinstance(row, str)] if titled else []
+        self.headings = [at for at, row in enumerate(self.shown) if isinstance(row, str)] if titled else []
         self.set_reactive(RowList.cursor, self._place_of(here))
         if self.is_mounted:
             self.resized()
@@ -146,12 +143,6 @@ class TurnList(RowList):
         return isinstance(self.shown[index], TurnRow)
 
     @property
-    def position(self) -> str:
-        """The place of the current row among the turns or sessions that are listed; empty if there is none."""
-        number, last = (bisect_right(self._titles, at) for at in (self.cursor, self.count))
-        return f"{self.cursor + 1 - number:,} of {self.count - last:,}" if self.count > last else ""
-
-    @property
     def selected(self) -> TurnRow | None:
         """The current row; None if nothing is listed."""
         row = self.shown[self.cursor] if self.cursor < len(self.shown) else None
@@ -160,7 +151,8 @@ class TurnList(RowList):
     @property
     def layout_now(self) -> tuple[tuple[TurnColumn, int], ...]:
         """The columns that fit."""
-        return turn_table.layout(self.columns, self.scrollable_content_region.width - MARGIN, self._widest)
+        every = turn_table.for_sessions(self.columns) if self.by_file else self.columns
+        return turn_table.layout(every, self.scrollable_content_region.width - MARGIN, self._widest)
 
     def row(self, index: int) -> Line:
         """A heading, or a turn."""

@@ -170,12 +170,28 @@ def test_a_column_of_numbers_gets_what_its_widest_cell_needs_and_titles_get_the_
     listed = [row._replace(number=1, of=2, tokens=32_000, cap=None, held=2, ran=0) for row in two()]
     widest = turn_table.widest_cells(every, listed)
     verdict = len("✖ CUT CALL RUN")
-    assert widest == {"verdict": verdict, "turn": len("1/2"), "tokens": len("32,000"), "calls": len("2 held")}
+    assert widest == {"verdict": verdict, "turn": len("1/2"), "tokens": len("32,000"), "calls": len("2 held"),
+                      "agent": 0}
     plain = {column.name: size for column, size in turn_table.layout(every, 100)}
     fitted = {column.name: size for column, size in turn_table.layout(every, 100, widest)}
     assert fitted["turn"] == len("turn▾"), "its heading needs more, with the mark of sorting"
     assert (fitted["tokens"], fitted["calls"], fitted["verdict"]) == (len("tokens▾"), len("calls▾"), verdict)
     assert set(fitted) - set(plain) == {"calls", "model"}, "there is room for more columns"
+
+
+def test_a_column_whose_cells_are_all_empty_is_left_out() -> None:
+    every = turn_table.columns(0)
+    listed = [row._replace(tokens=None, cap=None, held=0, ran=0) for row in two()]
+    laid = turn_table.layout(every, 400, turn_table.widest_cells(every, listed))
+    assert {column.name for column in every} - {column.name for column, _ in laid} == {"tokens", "calls", "agent"}
+
+
+def test_in_a_list_of_sessions_80_columns_wide_the_agent_is_next_to_the_name() -> None:
+    every = turn_table.for_sessions(turn_table.columns(0))
+    listed = [row._replace(agent="claude-code") for row in two()]
+    laid = turn_table.layout(every, 75, turn_table.widest_cells(every, listed))
+    assert [column.name for column, _ in laid][:4] == ["verdict", "session", "agent", "raw → reason"]
+    assert "claude-code" in text_of(turn_table.cells_of(listed[0], laid))
 
 
 def test_every_column_is_there_where_there_is_room() -> None:

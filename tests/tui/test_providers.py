@@ -82,6 +82,8 @@ async def test_every_dialect_is_there_with_what_matters_most(size: tuple[int, in
 async def test_the_row_at_the_cursor_is_told_below(app_on: AppOn) -> None:
     async with Shown().run_test(size=SMALL) as pilot:
         rows = await settled(pilot)
+        dialects = sum(map(rows.selectable, range(rows.count)))
+        assert f"▔1 of {dialects}▔" in page(pilot.app), "headings do not count"
         assert chosen(rows) == "openai_chat/openai"
         assert "says the same" in told(pilot.app)
         await pilot.press("j", "down")
