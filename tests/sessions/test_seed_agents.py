@@ -6,6 +6,8 @@ import json
 import sqlite3
 from contextlib import closing
 
+import pytest
+
 from inspector.sessions.folders import transcripts
 from inspector.sessions.importers import choose
 from tests.scenes.transcripts import rules, stops, viewed
@@ -125,6 +127,33 @@ def test_botnexus_crash_before_an_answer(tmp_path):
 def test_botnexus_crash_after_the_results(tmp_path):
     seen = botnexus(tmp_path, entry("user", "go"), entry("system", "crash", is_crash_sentinel=1), START, END)
     assert stops(seen) == ["tool_call"]
+
+
+TOOL = {"role": "tool", "content": "write", "toolName": "write", "toolCallId": "c1", "toolArgs": "{}"}
+
+
+def botnexus_lines(tmp_path, *rows):
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps({"isCrashSentinel": False, **row}) + "\n" for row in rows))
+    return viewed(path)
+
+
+@pytest.mark.parametrize(("start", "expected"), [([TOOL | {"kind": "tool-start"}], ["tool_call", "unknown"]),
+                                                 ([], ["unknown"])])
+def test_botnexus_rows_that_say_whether_they_are_results(tmp_path, start, expected):
+    seen = botnexus_lines(tmp_path, {"role": "user", "content": "go"}, *start,
+                          TOOL | {"content": "done", "kind": "tool-result"}, {"role": "assistant", "content": "Done."})
+    assert stops(seen) == expected
+    assert [part.text for facts in seen.responses for message in facts.exchange.request.messages
+            for part in message.results] == ["done"]
+
+
+@pytest.mark.parametrize(("kind", "stop"), [("subagent-completion", "unknown"), ("canvas-submission", "end_turn"),
+                                            (None, "end_turn")])
+def test_botnexus_notices_of_a_subagent_are_not_the_users(tmp_path, kind, stop):
+    seen = botnexus_lines(tmp_path, {"role": "user", "content": "go"}, {"role": "assistant", "content": "Done."},
+                          {"role": "user", "content": "more", "kind": kind})
+    assert stops(seen) == [stop]
 
 
 def test_botnexus_leaked_markup_stays_text(tmp_path):

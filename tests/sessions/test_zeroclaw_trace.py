@@ -123,3 +123,16 @@ def test_a_turn_that_failed_has_no_end(tmp_path):
 def test_events_of_a_channel_are_known(tmp_path, kind):
     seen = read(tmp_path, said("Hi"), older(kind, content_preview="go"))
     assert f"records that hold no exchange: {kind} (1)" in "\n".join(seen.inputs[0].notices)
+
+
+def test_a_call_that_was_skipped_as_a_duplicate_never_started(tmp_path):
+    skipped = {**older("tool_call_result", success=False, tool="ls", arguments='{"a":1}', deduplicated=True),
+               "message": "Skipped duplicate tool call"}
+    seen = read(tmp_path, older("llm_response", raw_response="", native_tool_calls=2, parsed_tool_calls=2), skipped,
+                older("tool_call_start", tool="cat", arguments="{}"),
+                older("tool_call_result", tool="cat", output="ok"), older("llm_response", raw_response="Done."))
+    first, second = (facts.exchange for facts in seen.responses)
+    assert [(call.name, call.arguments) for call in first.response.tool_calls] == [("ls", '{"a":1}'), ("cat", "{}")]
+    assert [(part.text, part.is_error) for message in second.request.messages for part in message.results] == [
+        ("Skipped duplicate tool call", True), ("ok", False)]
+    assert stops(seen)[0] == "tool_call"

@@ -26,11 +26,11 @@ FIELDS: Fields = {"": {"role": (str,), "content": (str,), "tool_name": (str,), "
                        "tool_args": (str,), "thinking_content": (str,), "timestamp": (str,)}}
 """What is read of a row, and the types that it can have."""
 COLUMNS = (*FIELDS[""], "session_id", "tool_is_error", "is_compaction_summary", "is_history", "is_crash_sentinel",
-           "is_replay_banner")
+           "is_replay_banner", "message_kind")
 _LINES = {"toolName": "tool_name", "toolCallId": "tool_call_id", "toolArgs": "tool_args",
           "toolIsError": "tool_is_error", "thinkingContent": "thinking_content", "isHistory": "is_history",
           "isCompactionSummary": "is_compaction_summary", "isCrashSentinel": "is_crash_sentinel",
-          "isReplayBanner": "is_replay_banner"}
+          "isReplayBanner": "is_replay_banner", "kind": "message_kind"}
 """The names that the file store has for columns."""
 
 
@@ -95,7 +95,7 @@ class _Reader(DialogueReader):
             self.user(line.number, text, own=True)
         elif role == "user":
             self._close_turn(self.session)
-            self.user(line.number, text)
+            self.user(line.number, text, own=value.get("message_kind") == "subagent-completion")
         elif role == "assistant":
             answer = self._answer(line)
             if known_text(value.get("thinking_content")):
@@ -114,11 +114,15 @@ class _Reader(DialogueReader):
         return answer
 
     def _tool(self, line: TranscriptLine, text: str) -> None:
-        """The first row of an id is its start, the second its result; a row without arguments is a result."""
+        """The first row of an id is its start, the second its result; a row without arguments is a result.
+
+        Newer rows say which they are, and both have the arguments.
+        """
         value = line.value
         key, name = known_text(value.get("tool_call_id")), known_text(value.get("tool_name"))
         given = known_text(value.get("tool_args"))
-        if key is None or (self.session, key) in self.calls or given is None:
+        result = value.get("message_kind") == "tool-result"
+        if result or key is None or (self.session, key) in self.calls or given is None:
             self.results(line.number, ToolResultPart(key, name, text, bool(value.get("tool_is_error"))))
             return
         place = self.here

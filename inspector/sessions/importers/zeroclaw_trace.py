@@ -14,7 +14,7 @@ from inspector.sessions.importers.records import first_look
 from inspector.sessions.reasons import RECORDER
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text
-from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import (
@@ -81,12 +81,12 @@ class _Trace(ChatReader):
         if event == "llm_response":
             return self._answer(line, facts, place)
         if event == "tool_call_start" and place.answer is not None:
-            place.answer.parts.append(ToolCall(
-                None, known_text(facts.get("tool")) or "", known_text(facts.get("arguments")), True, CallKind.FUNCTION,
-                ArgsForm.OBJECT, at=pointer_at(place.answer.take(line), "attributes")))
+            _add_call(place.answer, facts, line)
         elif event == "tool_call_result":
+            if facts.get("deduplicated") is True and place.answer is not None:
+                _add_call(place.answer, facts, line)  # ZeroClaw skipped the call, so it never started
             text = next(filter(None, map(known_text, (
-                facts.get("output"), facts.get("result"), facts.get("error_reason")))), "")
+                facts.get("output"), facts.get("result"), facts.get("error_reason"), line.value.get("message")))), "")
             result = ToolResultPart(None, known_text(facts.get("tool")), text, _failed(line.value))
             return self.say(line, place, "", (result,))
         elif event == "turn_final_response" and not _failed(line.value) and place.answer is not None:
@@ -127,6 +127,13 @@ class _Trace(ChatReader):
             stop, detail, rule = classify(answer.error)
             answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, said[:200]), Evidence(rule, at)))
         return TreePlace(answer)
+
+
+def _add_call(answer: TranscriptAnswer, facts: dict[str, Any], line: TranscriptLine) -> None:
+    """Adds the call of an event, with the arguments as ZeroClaw parsed them."""
+    answer.parts.append(ToolCall(
+        None, known_text(facts.get("tool")) or "", known_text(facts.get("arguments")), True, CallKind.FUNCTION,
+        ArgsForm.OBJECT, at=pointer_at(answer.take(line), "attributes")))
 
 
 def _event(value: dict[str, Any]) -> str | None:
