@@ -134,7 +134,7 @@ _EVERY: tuple[CheckRule, ...] = (
         "answer-gap", ERROR, "Bytes of an answer are missing",
         "A frame of the stream could not be read, so part of the answer is not in it.",
         "One of the events is cut in the middle, and the next ones are whole.",
-        "Send the request again; look at what stands between the server and the client.",
+        "Send the request again; look at the proxies between the server and the client.",
         from_verdict("GAP IN THE ANSWER")),
     CheckRule(
         "malformed-call", ERROR, "A tool call that nothing can run",

@@ -357,7 +357,7 @@ def _tool(tool_run: _Ran, when: When, parent: int, with_content: bool) -> OtelSp
 
 
 def _clean(span: OtelSpan) -> OtelSpan:
-    """The same span, in whose texts well-known keys are masked once more."""
+    """The same span, with well-known keys in its texts masked once more."""
     events = tuple(SpanEvent(event.name, event.at, _masked(event.attributes)) for event in span.events)
     return OtelSpan(_text(span.name), span.kind, span.start, span.end, _masked(span.attributes), span.parent, events,
                     span.error, span.seed)

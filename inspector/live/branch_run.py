@@ -266,7 +266,7 @@ def recall(name: str, folder: Path) -> BranchAnswers:
     return BranchAnswers(
         name, exchanges, _places(data, len(exchanges)), _results(reading, len(exchanges) - 1),
         silent_of(exchanges, again, end), after_of(end, told), can, provider,
-        "" if end else f"its recording {FOLDER}/{path.name} is cut; what stands before the cut was read",
+        "" if end else f"its recording {FOLDER}/{path.name} is cut; the part before the cut was read",
     )
 
 

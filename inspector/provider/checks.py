@@ -114,7 +114,7 @@ def unknown_member(body: Mapping[str, Any], path: str, names: Iterable[str]) -> 
 
 
 def _places(value: Any, steps: Sequence[str], where: Where, spellings: Spellings) -> Iterator[tuple[Where, Any]]:
-    """Every place to which a path leads, and what stands there."""
+    """Every place to which a path leads, and its value."""
     if not steps:
         yield where, value
         return

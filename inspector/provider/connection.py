@@ -122,7 +122,7 @@ def story_for(stories: Sequence[Story], request: Request) -> Story:
     """The scenario of a request: the only one, or the one named by its model.
 
     Raises:
-        RequestError: several are served, and the model names none of them.
+        RequestError: several are served, and the model does not name one.
     """
     if len(stories) == 1:
         return stories[0]
@@ -154,7 +154,7 @@ def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
 DOUBLED = re.compile(r"^[^?#]*?/(v1(?:beta)?)/(v1(?:beta)?)(?=[/?#]|$)")
 """A version that a client put behind a base URL which ends in one."""
 ANY = next(iter(FORMATS))
-"""The format of a path of which nothing is known."""
+"""The format of an unknown path."""
 
 
 def format_of(path: str, headers: Mapping[str, str]) -> str:

@@ -114,7 +114,7 @@ def name_of(entry: TableEntry, short: bool = False) -> Line:
 
 
 def _columns(grid: Grid, names: Sequence[str], beneath: Grid, width: int) -> list[Line] | None:
-    """Rows as columns, what stands beneath each on a line of its own; None if they do not fit."""
+    """Rows as columns, with the text below each row on its own line; None if they do not fit."""
     heads: tuple[Line, ...] = tuple((Span(name, Tone.KEY),) for name in names)
     sizes = [max(width_of(row[column]) for row in [heads, *grid] if column != 1 or row[2])
              for column in range(len(names))]

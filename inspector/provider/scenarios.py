@@ -26,7 +26,7 @@ class Kind(StrEnum):
     """The purpose of a request."""
 
     FIRST = "first"
-    """An answer of which nothing was said yet."""
+    """An answer that has no text yet."""
     CONTINUATION = "continuation"
     """The rest of an answer."""
     REPAIR = "repair"
@@ -119,7 +119,7 @@ class CutAnswer:
     whole: bool
     """Nothing was left out."""
     inside: ToolCall | None
-    """The intended call in whose arguments the cut lies; its beginning is the last of `parts`."""
+    """The intended call whose arguments are cut; its beginning is the last of `parts`."""
     tokens: int
     thinking: int
     """How many of `tokens` were thinking."""

@@ -124,7 +124,7 @@ class Flag(NamedTuple):
 
 
 class Number(NamedTuple):
-    """The term `name>1`: a number, and the limit of which `%` is a percentage."""
+    """The term `name>1`: a number; with `%` a percentage of this limit."""
 
     about: str
     value: Callable[[StepContext], float | None]

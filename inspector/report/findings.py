@@ -251,7 +251,7 @@ def _said(request: Request) -> int:
 
 
 _AT_ONCE = 240
-"""Characters in which a refusal says so; what stands behind them may be anything that a tool has read."""
+"""Characters in which a refusal says so; the text after them may be anything that a tool has read."""
 _OF_THE_CALL = r"(?i)\b(?:calls?|arguments?|payload|json|not (?:been )?(?:executed|run))\b"  # compiled when it is used
 
 

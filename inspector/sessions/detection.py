@@ -19,7 +19,7 @@ SHORT = b"[masked]"
 """The mask in a text where one that says more does not fit."""
 
 NUMBER = "a number as a password"
-"""Nines stand for it, or what holds it were not JSON any more."""
+"""It is masked with nines: with asterisks the text around it would no longer be JSON."""
 
 
 class CredentialSpan(NamedTuple):
@@ -112,7 +112,7 @@ CONTEXTS: tuple[tuple[str, str], ...] = (
     ("parameter", r"(?i)[?&;]([\w.-]*(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt))"
                   r"()=([^&\s\"'\\#<>;]+)"),
 )
-"""Kind -> name, quote and value of credentials that are known by what stands before them."""
+"""Kind -> name, quote and value of credentials that are known by the text before them."""
 
 
 def _compiled(pattern: str, captures: bool = True) -> Any:

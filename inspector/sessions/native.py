@@ -220,7 +220,7 @@ class _Reader:
         if record is None and cut:
             self.cut = True
             self.reading.notices.append(
-                f"line {number + 1}, the last, is cut after {len(line)} bytes; what stands before it was read"
+                f"line {number + 1}, the last, is cut after {len(line)} bytes; the part before it was read"
             )
             return
         kind = record.get("type") if isinstance(record, dict) else None

@@ -38,7 +38,7 @@ from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 
 _LONG = 24
-"""A file's name of more characters is a number, of which the beginning is enough."""
+"""Of a longer file name, which is mostly a number, the beginning is shown."""
 OpenedFile = tuple[Input, list[Exchange]]
 """A file that was asked for, and what was read of it."""
 

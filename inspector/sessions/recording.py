@@ -89,7 +89,7 @@ class Exchange:
     simulated: bool = False
     """Whether nobody was asked: the answer was made from a table of dialects."""
     refusals: Mapping[str, str] = field(default_factory=dict)
-    """The calls of which the recorder says that they did not run, by id, and why."""
+    """The calls that did not run by the recorder's word: id -> why."""
     session: str = ""
     """What its session is called, where the file holds several."""
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 UNREADABLE = 2
 TOLD = 20
-"""Files that could not be read of which each is named when the program ends."""
+"""So many files that could not be read are named one by one when the program ends."""
 PLAIN = """
 .-plain #middle { border-left: ascii $border; }
 .-plain #middle:focus-within { border-left: ascii $primary; }

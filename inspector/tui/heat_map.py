@@ -1,6 +1,6 @@
 """The heat map widget of a grid: scrolls, has a cursor on a cell, and draws only visible lines.
 
-It owns the cursor and its keys. Where a cell stands is the `Plane`'s, what stands in it the marks'.
+It owns the cursor and its keys. The `Plane` has the places of the cells, the marks have their content.
 """
 
 from __future__ import annotations

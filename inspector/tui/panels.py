@@ -172,7 +172,7 @@ class VerdictPanel(Panel):
 
 
 # -- A field that holds one of a few words: left and right go through them, a letter to the next one that begins so --
-# Further down: one line that says something about what stands beside it; a few lines over a list, wrapped to its
+# Further down: one line about the widget beside it; a few lines over a list, wrapped to its
 # width.
 
 
@@ -241,7 +241,7 @@ class Cycle(Panel, can_focus=True):
             self.value = found
 
 
-# -- One line that says something about what stands beside it --------------------------------------------------------
+# -- One line about the widget beside it ---------------------------------------------------------------------------
 # Empty where there is nothing to say.
 
 

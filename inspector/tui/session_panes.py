@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Panes(SessionPart):
-    """A step list and a text, one of which has the focus."""
+    """A step list and a text; one has the focus."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("/", "search", "search", tooltip="Search in this view", id="search"),

@@ -46,7 +46,7 @@ WIRE_MODES = ("events", "parsed", "raw", "hex", "request")
 MERGED_FORMS = ("merged", "side by side")
 DIFF_FORMS = ("step", "request", "run")
 READINGS = 4
-"""Responses of which it is remembered what their bytes became."""
+"""So many responses whose bytes' facts are remembered."""
 KEPT = 16
 """Sheets that are remembered; coming back to one costs nothing."""
 

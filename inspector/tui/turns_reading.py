@@ -42,7 +42,7 @@ def share_of(path: str) -> str:
 
 
 def progress_within(path: str) -> str:
-    """How far reading a file is, of which the first turns are listed."""
+    """How much of a file was read, once its first turns are listed."""
     share = share_of(path)
     return f"reading {(size_of(path) or 1) / 1e6:,.0f} MB{f': {share}' if share else ''}… the first"
 

@@ -255,7 +255,7 @@ def test_a_recording_that_is_cut_or_gone_is_told(ran: Ran, fake: Fake, tmp_path:
     ends = [at for at in range(len(whole)) if whole[at : at + 1] == b"\n"]
     record.write_bytes(whole[: ends[-2] + 9])
     done = ran("branches", path)
-    assert "is cut; what stands before the cut was read" in done.err
+    assert "is cut; the part before the cut was read" in done.err
     assert "live 2" in done.out
     record.unlink()
     done = ran("branches", path)

@@ -92,7 +92,7 @@ def test_a_rewritten_beginning_is_said_plainly() -> None:
     changed = replace(facts, exchange=replace(facts.exchange, request=shorter))
     lines = request_diff(view, changed).lines
     found = plain(lines)
-    assert "before         REWRITTEN at message 2 of 3; a provider's cache holds" in found
+    assert "before         REWRITTEN at message 2 of 3; a provider's cache can hold" in found
     assert "removed        2 messages · 28 characters · ~8 tokens estimated" in found
     assert "− assistant ~3 tokens" in found
     assert "+ assistant " in found

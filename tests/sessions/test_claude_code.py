@@ -641,7 +641,7 @@ def test_a_cut_last_line_is_told_and_the_rest_read(tmp_path):
     last = len(cut.rpartition(b"\n")[2])
     seen = shown(cut, tmp_path)
     assert len(seen.responses) == 1
-    assert f"line 3, the last, is cut after {last:,} bytes; what stands before it was read" in notices(seen)
+    assert f"line 3, the last, is cut after {last:,} bytes; the part before it was read" in notices(seen)
 
 
 def test_broken_lines_are_told_and_the_rest_read(tmp_path):

@@ -46,7 +46,7 @@ SHOWN = 400
 KNOWN = 80
 """The same of a message that was there before."""
 LAST = 8
-"""Messages that were there before, of which this many are shown; the others are counted."""
+"""So many of the messages that were there before are shown; the others are counted."""
 
 
 def message_lines(message: Message, mark: str = "", role: Tone = Tone.PLAIN, most: int = SHOWN) -> Iterator[Line]:

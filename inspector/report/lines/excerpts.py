@@ -146,7 +146,7 @@ def _body(exchange: Exchange) -> bytes:
 
 
 def _around(body: bytes, start: int, end: int) -> tuple[ExcerptRow, ...]:
-    """The bytes from `start` to `end` and what stands around them, broken at line ends and at the deciding bytes."""
+    """The bytes from `start` to `end` and the bytes around them, broken at line ends and at the deciding bytes."""
     low, high = _beginning(body, max(0, start - AROUND)), _character(body, min(len(body), end + AROUND))
     begin = max(0, low - _REACH)
     clean = redact.body(body[begin : high + _REACH])

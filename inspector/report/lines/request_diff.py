@@ -120,7 +120,7 @@ def _before(facts: ResponseFacts, old: Request | None, change: ContextChange) ->
         return field("before", Span("kept: ", Tone.OK), Span(f"{count_of(count, 'message')} sent again, unchanged"))
     behind = f"; {count_of(change.behind, 'message')} behind it the same" if change.behind else ""
     return field("before", Span(f"REWRITTEN at message {change.prefix_length + 1:,} of {count:,}", Tone.WARN),
-                 Span(f"{behind}; a provider's cache holds what stands before it, and nothing behind"))
+                 Span(f"{behind}; a provider's cache can hold what comes before it, and nothing after it"))
 
 
 def _size(removed: Sequence[Message], added: Sequence[Message]) -> list[Line]:

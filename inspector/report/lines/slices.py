@@ -1,7 +1,7 @@
 """A body shown as slices: every line is a range of its bytes, and becomes text only when it is visible.
 
 Knows no wire format. A slice has an offset, perhaps a label, and keeps its bytes verbatim (invalid UTF-8 and control
-characters as marks), so that a byte range of the body can be marked wherever it is shown.
+characters as marks), so that a byte range of the body can be marked in every view.
 
 Further down: a body in hexadecimal.
 """

@@ -101,7 +101,7 @@ def value_range(body: bytes, span: Range, pointer: str | None) -> Range | None:
 
 
 def _unrecorded(facts: ResponseFacts) -> list[Line]:
-    """A request of which there is no body: what our machine sends, where an answer is simulated."""
+    """A request without a body: what our machine sends where an answer is simulated."""
     request = facts.exchange.request
     if facts.recut is None or request is None:
         return [(Span("the request body was not recorded", Tone.WARN),)]
@@ -184,7 +184,7 @@ def picked_of(provenance: Provenance, read: FactRead) -> FactChoice:
 
 
 def next_of(provenance: Provenance, reads: Sequence[FactRead], choice: FactChoice | None) -> FactChoice:
-    """The reading after the selected one, wrapping around; the first if none of them is selected."""
+    """The reading after the selected one, wrapping around; the first if none is selected."""
     every = [picked_of(provenance, read) for read in reads]
     return every[(every.index(choice) + 1) % len(every)] if choice in every else every[0]
 

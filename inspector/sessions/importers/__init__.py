@@ -67,7 +67,7 @@ class FileFormat(NamedTuple):
     """Whether a file of it grows line by line: its beginning is a session of its own, and of what is added to it only
     that is read. Its module has a `reader`."""
     lines: bool = False
-    """Whether a file of it may be JSON Lines, of which the first ones are a session of their own, too."""
+    """Whether a file of it may be JSON Lines whose first lines are a session too."""
     members: tuple[frozenset[str], ...] = ()
     """All names of one of these are in one of the first objects of a text file: where many formats have the marks."""
 

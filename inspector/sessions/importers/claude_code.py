@@ -262,7 +262,7 @@ class _Session(TranscriptReader):
             answer.parts += read_block(block, True, here, partial(slice_of, line.data, "message", "content", number))
 
     def _failure(self, line: TranscriptLine, message: dict[str, Any], text: str, where: TreePlace) -> TreePlace:
-        """A row about a failure: how the answer right above it ended, or an answer of which nothing is left."""
+        """A row about a failure: how the answer right above it ended, or an answer that left no other row."""
         exceeded = CAP_EXCEEDED.search(text)
         cap = int(exceeded[1].replace(",", "").replace("_", "")) if exceeded is not None and exceeded[1] else None
         cut = exceeded is not None or line.value.get("apiError") == "max_output_tokens"

@@ -95,7 +95,7 @@ def _no_answer(record: dict[str, Any]) -> str | None:
 
 
 def _exchanges(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """A record as exchanges; the events of a stream are its body: what stands as body was put together of them."""
+    """A record as exchanges; the events of a stream are its body, since the member `body` was made from them."""
     response, request = object_of(record.get("response")), object_of(record.get("request"))
     record["response"] = response
     if responses := _of_socket(objects_of(response.get("ws_events"))):

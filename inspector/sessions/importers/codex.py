@@ -80,7 +80,7 @@ class _Rollout(TranscriptReader):
         self.ahead: Usage | None = None
         """The count of the items that come next."""
         self.texts: set[int] = set()
-        """Hashes of the texts that items hold: what an event says again is not taken."""
+        """Hashes of the texts that items hold: an event that repeats one is passed over."""
         self.alone: set[int] = set()
         """Those that events alone held, as far as the file was known."""
         self.voiced: set[str] = set()
@@ -101,7 +101,7 @@ class _Rollout(TranscriptReader):
         self.compacted: str | None = None
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
-        """Every answer in the file, of which all texts and counts are known first."""
+        """Every answer in the file, once all texts and counts are known."""
         if isinstance(data, bytes):
             self.look_ahead(data)
         else:
@@ -129,7 +129,7 @@ class _Rollout(TranscriptReader):
         kind, payload = item_of(line.value)
         word = payload.get("type")
         copied = is_copied_turn(kind, payload, self.thread) if self.parent_id else None
-        if copied and not self.copied:  # what stands right before a copied turn belongs to it
+        if copied and not self.copied:  # the records right before a copied turn belong to it
             self.open, self.ahead, self.compacted, self.starts, self.awaited = None, None, None, [], []
             place = TreePlace(None)
         self.copied = self.copied if copied is None else copied
@@ -342,7 +342,7 @@ class _Rollout(TranscriptReader):
         return place
 
     def _failure(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """An error: how the answer under way ended, or a request of which nothing came."""
+        """An error: how the answer under way ended, or a request that got no answer."""
         inner = payload["error"] if isinstance(payload.get("error"), dict) else payload
         text = inner["message"] if isinstance(inner.get("message"), str) else "no message"
         info = inner.get("codex_error_info", inner.get("kind"))

@@ -147,7 +147,7 @@ class _Chat(ChatReader):
         return place
 
     def settle(self) -> None:
-        """Also an end that was told last, of an answer of which nothing came."""
+        """Also an end that was written last, of an answer that never began."""
         self._flush(self.last)
         super().settle()
 

@@ -156,7 +156,7 @@ class _Reader(ChatTableReader):
                 self.remarks["hold a note of Goose's own"] += 1
 
     def _split(self, blocks: list[tuple[int, dict[str, Any]]], started: Any) -> TranscriptAnswer | None:
-        """The answer of which a row is a further part: Goose writes what an answer says, then each call and its result.
+        """The answer that a row is a further part of: Goose writes what an answer says, then each call and its result.
 
         A call stands directly behind the row before, or behind results, written in the same second.
         """

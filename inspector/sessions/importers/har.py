@@ -225,7 +225,7 @@ def _take(reading: FileReading, number: int, raw: RawExchange | str, entry: Any,
 
 
 def _entries(data: bytes, reading: FileReading) -> tuple[list[Any], str | None]:
-    """The entries, and what stands behind the last whole one where the file is cut."""
+    """The entries, and the bytes after the last whole one where the file is cut."""
     try:
         document = from_json(data)
     except ValueError as why:
@@ -380,7 +380,7 @@ def _rescue(data: bytes, why: str, reading: FileReading) -> tuple[list[Any], str
             break
         entries.append(entry)
     begins = len(text[:position].encode("utf-8", "replace"))
-    read = f"what stands before it was read (complete entries: {len(entries)})"
+    read = f"the part before it was read (complete entries: {len(entries)})"
     if text.startswith("]", position):
         reading.error = f"broken after its last entry (byte {begins}): expected the end of the HAR; {read}"
         return entries, None

@@ -143,7 +143,7 @@ class _Session(KimiReader):
         self.asked: dict[str, Any] = {}
         """The last record of a request."""
         self.prompt: tuple[int, str] | None = None
-        """The line and text of a prompt of which no message was written yet."""
+        """The line and text of a prompt without a message yet."""
         self.raw = 0
         """Steps with the provider's own word."""
         self.begun: tuple[TranscriptLine, str, TreePlace] | None = None
@@ -213,7 +213,7 @@ class _Session(KimiReader):
         return place if place.answer is answer else TreePlace(answer)
 
     def _empty_step(self, place: TreePlace) -> TreePlace:
-        """A step that was begun and of which nothing came is an answer without anything in it."""
+        """A step that began and got no answer is an empty answer."""
         begun, self.begun = self.begun, None
         if begun is None or begun[1] in self.steps:
             return place

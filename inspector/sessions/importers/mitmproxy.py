@@ -61,7 +61,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     except (ValueError, _CutError) as why:
         what = "cut inside" if isinstance(why, _CutError) else "damaged before"
         count = len(reading.raws) + len(reading.skipped)
-        reading.notices.append(f"the file is {what} a flow ({why}); what stands before it was read")
+        reading.notices.append(f"the file is {what} a flow ({why}); the part before it was read")
         cut_behind(reading.raws)
         if not count:
             raise UnreadableError(f"mitmproxy flows, {what} the first one ({why}): expected a whole flow") from why
@@ -76,7 +76,7 @@ def _flows(data: bytes) -> Iterator[tuple[int, int]]:
 
     Raises:
         _CutError: the file ends inside one.
-        ValueError: what stands there is no value.
+        ValueError: there is no value.
     """
     at = 0
     while at < len(data):

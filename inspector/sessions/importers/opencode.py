@@ -1,6 +1,6 @@
 """Sessions of opencode and Kilo CLI: their database, the older folder of files, exports, and the events of a run.
 
-Owns the order of messages and parts, in which an answer is what stands between `step-start` and `step-finish`. Source:
+Owns the order of messages and parts, where an answer is the parts between `step-start` and `step-finish`. Source:
 `@opencode-ai/sdk` 1.19.3, opencode `packages/schema/src/session-message.ts`.
 """
 
@@ -250,7 +250,7 @@ class _Reader(DialogueReader):
         return answer
 
     def _failed(self, line: TranscriptLine, error: Any) -> TranscriptAnswer:
-        """An answer of which nothing came but an error."""
+        """An answer that is only an error."""
         answer = self._begin(line)
         end_by_error(answer, object_of(error), answer.take(line))
         self._end_step()
@@ -347,7 +347,7 @@ class _Reader(DialogueReader):
         super().settle()
 
     def summarise(self) -> None:
-        """Also what stands in a file that holds no answer."""
+        """Also the content of a file without an answer."""
         super().summarise()
         if not self.answers:
             named = [f"a session{f': {title}' if title else ''}" for title in self.titles.values()]

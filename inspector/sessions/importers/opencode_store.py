@@ -65,7 +65,7 @@ def _messages(database: sqlite3.Connection, session: str, schema: Schema) -> Ite
         return
     of_message: dict[Any, list[tuple[str, Any]]] = {}
     parts = database.cursor()
-    parts.row_factory = None  # plain tuples, of which there are many; a sort by SQLite would copy all their data
+    parts.row_factory = None  # plain tuples, as there are many; a sort by SQLite would copy all their data
     for message, key, data in parts.execute("SELECT message_id, id, data FROM part WHERE message_id IN "
                                             "(SELECT id FROM message WHERE session_id = ?)", (session,)):
         of_message.setdefault(message, []).append((str(key), data))
@@ -99,7 +99,7 @@ def tree(data: bytes, path: str) -> Iterator[bytes]:
     """
     value = _object(data)
     if "type" in value and not {"messageID", "sessionID"} & value.keys():
-        yield with_ids(data, messageID=os.path.basename(os.path.dirname(path)))  # a part of which only its folder says
+        yield with_ids(data, messageID=os.path.basename(os.path.dirname(path)))  # only its folder names it
         return
     yield data
     key = os.path.splitext(os.path.basename(path))[0] if "id" not in value else value["id"]

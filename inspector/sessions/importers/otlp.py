@@ -122,7 +122,7 @@ def _proto_spans(data: bytes, notices: list[str]) -> Iterator[bytes]:
         except damaged:
             if number == 1:
                 raise UnreadableError("damaged protobuf: expected the spans of resources") from None
-            notices.append(f"message {number:,} is cut or damaged: what stands before it was read")
+            notices.append(f"message {number:,} is cut or damaged: the part before it was read")
             return
         yield from _json_spans(json.dumps(traces).encode())
 

@@ -189,7 +189,7 @@ def _broken(reading: FileReading, entry: int, where: str, unfinished: RawExchang
     """Notes a text that is not JSON; returns how many entries are lost with it."""
     place = where.removesuffix(_LAST)
     if place != where:
-        read = "what stands before it was read" if unfinished is None else "what there is was read"
+        read = "the part before it was read" if unfinished is None else "what there is was read"
         reading.notices.append(f"{place} is cut: expected a complete JSON object; {read}")
         reading.raws.extend([] if unfinished is None else [unfinished])
         cut_behind(reading.raws)

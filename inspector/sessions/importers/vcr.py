@@ -76,7 +76,7 @@ def _interactions(data: bytes, reading: FileReading) -> list[Any]:
     text = _CONTROL.sub("\ufffd", data.decode("utf-8", "replace").removeprefix("\ufeff"))
     value, line = parse_document(text)
     if line is not None:
-        reading.error = f"line {line}: no valid YAML, or cut; what stands before it was read"
+        reading.error = f"line {line}: no valid YAML, or cut; the part before it was read"
     for name in _LISTS:
         if isinstance(value, dict) and isinstance(value.get(name), list):
             return list(value[name])

@@ -108,7 +108,7 @@ class TranscriptRows:
                 if last:
                     self._damaged.append(
                         f"{self.unit} {number}, the last, is cut after {len(piece):,} bytes; "
-                        "what stands before it was read"
+                        "the part before it was read"
                     )
                 else:
                     self._damaged.append(f"{self.unit} {number} is not JSON: expected an object; the rest was read")

@@ -101,7 +101,7 @@ class TreePlace(NamedTuple):
         return tuple(reversed(found))
 
     def after(self, row: InterimRow) -> TreePlace:
-        """The place after a further row, of which the answer above is told; the end of a turn adds no row."""
+        """The place after a further row; the answer above gets the row too. The end of a turn adds no row."""
         if self.answer is not None:
             self.answer.follow(row)
         return self if row.mark == "ended" else TreePlace(self.answer, (self.since, row))
@@ -256,7 +256,7 @@ class TranscriptAnswer:
         return None if goes_on else waits
 
     def _closed(self, stop: StopReason) -> tuple[ResponsePart, ...]:
-        """The parts; a call that the cut may have hit is not taken for finished."""
+        """The parts; a call that may be cut does not count as finished."""
         last = self.parts[-1] if self.parts else None
         if type(last) is ToolCall and stop.normalized in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED):
             return (*self.parts[:-1], last._replace(closed=False))

@@ -2,7 +2,7 @@
 
 Claude Code leaves the word out by design since 1.0.10 (claude-code #1546): a row is written when its block is complete,
 and the word comes later. The rules are a table, the strictest first. A rule that finds nothing says nothing, and an
-answer of which no rule knows anything stays `unknown`, with the detail `not_recorded`.
+answer to which no rule applies stays `unknown`, with the detail `not_recorded`.
 
 The end of a subagent may also stand in another file: its parent takes up what it said last as the result of a call.
 """
