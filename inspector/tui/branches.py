@@ -180,7 +180,7 @@ class Branches(SessionPart):
         elif advice.set is not None:
             self.branch(dict(advice.set))
         else:
-            why = "only a live answer shows it · e asks, with answers from live"
+            why = "only a live answer shows it · e asks live"
             self.stage.note = f"turn {number}, not tried: {why if advice.live else one_line(advice.text)}"
 
     def action_rerun(self) -> None:
