@@ -139,3 +139,11 @@ def test_an_answer_of_the_responses_api_is_the_providers(opened):
     assert one.model == "m"
     assert stops(seen) == [("incomplete:max_output_tokens", "max_tokens")]
     assert [(call.id, call.name, call.arguments) for call in one.response.tool_calls] == [("c1", "ls", '{"a": ')]
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_row_of_spend_has_its_error_among_its_metadata(opened, as_text):
+    metadata = {"error_information": {"error_code": "429", "error_message": "too many requests"}, "status": "failure"}
+    row = spent(call_type="", status="failure", metadata=json.dumps(metadata) if as_text else metadata)
+    response = opened(json.dumps(row), "a.json").exchanges[0].response
+    assert (response.http_status, response.error.message) == (429, "too many requests")

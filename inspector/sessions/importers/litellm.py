@@ -135,7 +135,10 @@ class _Log(DialogueReader):
         answer.cap = next((cap for each in CAPS if (cap := number_of(held.get(each)))), None)
         failed = known_text(value.get("error_str"))
         if value.get("status") == "failure" or failed is not None:
-            code = str(object_of(value.get("error_information")).get("error_code"))
+            # A row of the table of spend has it among its metadata.
+            beside = object_of(load_json(value.get("metadata"))).get("error_information")
+            info = object_of(value.get("error_information")) or object_of(beside)
+            failed, code = failed or known_text(info.get("error_message")), str(info.get("error_code"))
             answer.status = int(code) if code.isascii() and code.isdigit() and 400 <= int(code) < 600 else None
             answer.error = error_in_text(failed or "it failed", answer.status, None)
             stop, detail, rule = classify(answer.error)
