@@ -1,25 +1,4 @@
-"""The command line: parses arguments and sets exit codes, and does nothing else.
-
-    inspector [PATH…]            opens the app; without a path, a table of your sessions and the samples
-    inspector serve [PATH…]      the same app in a browser, on this machine only
-    inspector explain PATH…      the same facts as linear text, or as one JSON document
-    inspector check PATH…        a verdict for CI: what is wrong, as text, JSON, JUnit, SARIF, annotations
-    inspector rule [ID]          what the rules of `check` look for, and what to do
-    inspector replay PATH…       a re-run over the recording with other limits or another policy
-    inspector compare PATH PATH  two turns side by side, of one recording or of two
-    inspector policies PATH…     what each policy would have done with every turn, as a matrix
-    inspector tune PATH…         a grid of limits over recordings: what each cell makes of each turn
-    inspector branches PATH…     the saved runs of a session, its marks, notes and breakpoints
-    inspector export PATH…       a page, Markdown, a session file, a curl command, a bug report
-    inspector run --api ID …     a live turn, headless, recorded
-    inspector config, locate     what is configured, and where things are kept
-    inspector search WORDS…      the turns of your sessions in which every word stands
-    inspector samples            lists the embedded sample sessions
-    inspector mcp                the same answers for agents, over the Model Context Protocol
-    inspector formats            the files and wire formats that are read, and what each keeps
-    inspector schema NAME        the JSON Schema of a document, or of a file format
-    inspector provider           a scripted provider with faults, for any client
-    inspector providers          one intended answer as every provider would have told of it
+"""The command line: parses arguments and sets exit codes, and does nothing else. `COMMANDS` lists what there is.
 
 Exit codes: 0 read, whatever was found; 2 bad usage or an input that is unreadable. `run` exits by its end state;
 `check` by 1 where it found something.
@@ -31,7 +10,7 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -42,30 +21,38 @@ from loop_core.errors import LoopError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-COMMANDS: Mapping[str, str] = {
-    "view": "sessions:view_command",
-    "serve": "serve:serve",
-    "explain": "sessions:explain",
-    "check": "sessions:check",
-    "rule": "sessions:rule",
-    "replay": "whatif:replay",
-    "compare": "sessions:compare",
-    "policies": "whatif:policies",
-    "tune": "whatif:tune",
-    "branches": "whatif:branches",
-    "providers": "providers:providers",
-    "run": "providers:run_command",
-    "provider": "providers:provider",
-    "export": "sessions:export",
-    "config": "sessions:config",
-    "locate": "sessions:locate",
-    "samples": "sessions:samples",
-    "search": "sessions:search",
-    "schema": "sessions:schema",
-    "formats": "sessions:formats",
-    "mcp": "serve:mcp",
+class CommandRow(NamedTuple):
+    """A command in the help of the program."""
+
+    place: str
+    """The module of `inspector.commands` that has it, and its name there; imported when it is called."""
+    summary: str
+
+
+COMMANDS: Mapping[str, CommandRow] = {
+    "view": CommandRow("sessions:view_command", "Open the app; without a path, on a table of your sessions"),
+    "serve": CommandRow("serve:serve", "Open the app in a browser on this machine"),
+    "explain": CommandRow("sessions:explain", "Explain sessions as text, worst verdict first; or as JSON"),
+    "check": CommandRow("sessions:check", "Check sessions in CI: exit 1 where something is wrong"),
+    "rule": CommandRow("sessions:rule", "Explain the rules of check"),
+    "replay": CommandRow("whatif:replay", "Run turns again with other limits or another policy"),
+    "compare": CommandRow("sessions:compare", "Compare two turns, of one recording or of two"),
+    "policies": CommandRow("whatif:policies", "Show what each policy would do with every turn"),
+    "tune": CommandRow("whatif:tune", "Find the smallest limits that complete each turn"),
+    "branches": CommandRow("whatif:branches", "List the saved runs, marks and notes of a session"),
+    "providers": CommandRow("providers:providers", "Show how each provider reports the same answer"),
+    "run": CommandRow("providers:run_command", "Run a live turn against a provider, and record it"),
+    "provider": CommandRow("providers:provider", "Serve scripted answers and faults to any client"),
+    "export": CommandRow("sessions:export", "Write a page, a bug report, a session file or a command"),
+    "config": CommandRow("sessions:config", "Show what is configured, and where"),
+    "locate": CommandRow("sessions:locate", "Show where files are stored"),
+    "samples": CommandRow("sessions:samples", "List the sample sessions"),
+    "search": CommandRow("sessions:search", "Find turns of your sessions by their words"),
+    "schema": CommandRow("sessions:schema", "Print the JSON Schema of a document or a file format"),
+    "formats": CommandRow("sessions:formats", "List the files and wire formats that can be read"),
+    "mcp": CommandRow("serve:mcp", "Serve recorded sessions to agents over MCP"),
 }
-"""Command -> the module of `inspector.commands` that holds it, and its name there; imported when it is asked for."""
+"""Every command, by name."""
 
 
 def _refuse_misspelt(word: str) -> None:
@@ -108,11 +95,16 @@ class Inspector(click.Group):
         """The names of the commands, in the order of the table."""
         return list(COMMANDS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the commands with their summaries, for which none of them is imported."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, row.summary) for name, row in COMMANDS.items()])
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Imports a command."""
         if cmd_name not in COMMANDS:
             return None
-        module, name = COMMANDS[cmd_name].split(":")
+        module, name = COMMANDS[cmd_name].place.split(":")
         command: click.Command = getattr(import_module(f"inspector.commands.{module}"), name)
         return command
 
@@ -123,8 +115,8 @@ def main() -> None:
     """The debugger for agent turns: why a response stopped, and what the loop did.
 
     \b
-    inspector                      pick an embedded sample session
-    inspector some.har             open recorded traffic
+    inspector                      the app on your sessions and the samples
+    inspector some.har             the app on a recording
     inspector explain some.har     the same as text (--json for programs)
     inspector replay some.har --set continuation_max_attempts=5
     """

@@ -168,6 +168,8 @@ def live_limits(settings: Settings, limits: Limits | None = None) -> Limits:
     return replace(limits, max_empty_retries=Limits().max_empty_retries)
 
 
+LIMITS = tuple(field.name for field in fields(Limits))
+"""The names of the limits."""
 CHOICES: Mapping[str, SettingChoice] = {
     INITIAL: SettingChoice(_cap),
     "policy": SettingChoice(preset, lambda policy: policy.name),
@@ -191,12 +193,23 @@ def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
     """
     edits = {name: _edit(name, value) for name, value in assignments.items() if name.startswith(EDIT)}
     named_limits = {name: value for name, value in assignments.items() if name not in CHOICES and name not in edits}
+    for name in named_limits:
+        if name not in LIMITS:
+            raise CallerError(f"unknown setting {name!r}{_nearest(name, (*CHOICES, *LIMITS))}")
     others = {name: CHOICES[name].parse(value) for name, value in assignments.items() if name in CHOICES}
     others = _answered(others, base)
     limits = base.limits.with_values(named_limits)
     every = {edit.name: edit for edit in base.edits} | edits
     explicit = base.explicit | named_limits.keys()
     return replace(base, limits=limits, explicit=explicit, edits=tuple(every.values()), **others)
+
+
+def _nearest(word: str, words: Sequence[str]) -> str:
+    """The word that may be meant, as the end of a message; all words if none is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, words, 1)
+    return f"; did you mean {near[0]}?" if near else f"; expected one of {', '.join(words)}"
 
 
 def settings_asked(assignments: Mapping[str, str], base: Settings) -> Settings:

@@ -203,7 +203,8 @@ def _unknown(name: str) -> str:
     offers = {**values, **terms, **ALIASES}
     found = offers.get(name.lower())
     near = [found] if found is not None else [offers[each] for each in get_close_matches(name.lower(), offers, 1)]
-    return f"unknown term {name!r}" + (f"; did you mean {near[0]}?" if near else "; ? lists the terms")
+    meant = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(terms.values())}"
+    return f"unknown term {name!r}; {meant}"
 
 
 def _flag(name: str, column: int) -> Test:

@@ -315,7 +315,7 @@ def test_a_wrong_api_for_the_content(inspector, tmp_path):
         (["explain", "--policy", "hope"], "unknown policy 'hope'"),
         (["replay", "--policy", "hope"], "unknown policy 'hope'"),
         (["replay", "--set", "continuation_max_attempts"], "expected NAME=VALUE"),
-        (["replay", "--set", "hope=3"], "unknown limit 'hope'"),
+        (["replay", "--set", "hope=3"], "unknown setting 'hope'"),
         (["replay", "--set", "continuation_max_attempts=many"], "'many' is not a whole number"),
         (["replay", "--set", "continuation_max_attempts=100000"], "not a whole number from 0 to 1,000"),
         (["replay", "--set", "max_tokens=0"], "max_tokens: '0'"),

@@ -145,7 +145,7 @@ def test_the_exit_code_is_the_end_state(
     (("--messages", "absent.json"), "--messages absent.json: No such file"),
     (("--prompt", "x", "--tools", "absent.json"), "--tools absent.json: No such file"),
     (("--prompt", "x", "--tools", "no_such_module_here:tools"), "No module named 'no_such_module_here'"),
-    (("--prompt", "x", "--set", "nothing=1"), "unknown limit 'nothing'"),
+    (("--prompt", "x", "--set", "nothing=1"), "unknown setting 'nothing'"),
     (("--prompt", "x", "--key-env", "NOT_SET_ANYWHERE"), "--key-env: NOT_SET_ANYWHERE is not set"),
     (("--prompt", "x", "--profile", "nobody"), "unknown profile 'nobody'"),
 ])

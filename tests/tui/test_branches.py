@@ -73,7 +73,7 @@ def session_of(pilot: Pilot[Any]) -> SessionScreen:
 async def test_any_other_limit_is_typed_by_its_name(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=(80, 24)) as pilot:
         await pilot.press("e", "up", *"max_tool_step=3", "enter")
-        assert "unknown limit 'max_tool_step'" in page(pilot.app)
+        assert "unknown setting 'max_tool_step'; did you mean max_tool_steps?" in page(pilot.app)
         await pilot.press(*["backspace"] * 2, *"s=3 min_progress_chars=5000", "enter")
         limits = session(pilot).run.view.replay.settings.limits
         assert (limits.max_tool_steps, limits.min_progress_chars) == (3, 5000)

@@ -364,7 +364,7 @@ def test_a_branch_that_cannot_be_made_is_told_and_kept(read, path):
     assert [node.key for node in tree.every] == [ORIGINAL, "good"]
     assert [notice.split(":")[0] for notice in notices] == ["branch far", "branch odd", "branch lost"]
     assert "step 1000001" in notices[0]
-    assert "unknown limit 'hope'" in notices[1]
+    assert "unknown setting 'hope'" in notices[1]
     assert list(Store(path).kept.branches) == ["far", "odd", "lost", "good"]
 
 
