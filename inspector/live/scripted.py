@@ -107,7 +107,7 @@ def row_turn(row: DialectRow, settings: Settings) -> ScriptedTurn:
         raise CallerError("the row has no request")
     story = story_of_row(row)
     settings = replace(settings, limits=live_limits(settings), max_tokens=None)
-    server = ScriptedServer(story, row.name.partition("/")[2])
+    server = ScriptedServer(story, row.name)
     try:
         speaker = Server(row.dialect.api, server.bases[row.dialect.api], profile=row.dialect.profile)
         _, answers = _tools(story.tools)

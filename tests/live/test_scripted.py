@@ -57,6 +57,13 @@ def test_a_row_that_is_played_live_is_the_row(name: str) -> None:
         assert first.response.text == row.exchange.response.text, row.name
 
 
+def test_a_row_of_a_variant_is_played_past_its_first_answer() -> None:
+    (row,) = (row for row in table_rows("call-cut") if row.name == "openai_chat/vllm+empty")
+    assert isinstance(row, DialectRow)
+    made = played(row_turn(row, Settings()))
+    assert made.trace.steps[-1].turn.terminal == "completed", "the call comes whole when it is asked for again"
+
+
 def test_a_scenario_runs_to_the_end_that_it_names_without_a_key() -> None:
     story = all_stories()["cut-call"]
     turn = scenario_turn(story, LiveOptions("openai_chat", ""), Settings())
