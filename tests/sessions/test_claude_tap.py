@@ -100,6 +100,12 @@ def test_an_answer_that_was_made_up_is_named(opened):
     assert "made up" in seen.inputs[0].skipped[0].why
 
 
+def test_a_step_of_a_cursor_transcript_is_no_answer_of_a_provider(opened):
+    seen = opened(json.dumps({**record(), "transport": "cursor-transcript"}) + "\n", "a.jsonl")
+    assert not seen.exchanges
+    assert "Cursor transcript" in seen.inputs[0].skipped[0].why
+
+
 def test_a_stream_is_read_from_its_events(opened):
     events = [{"event": "message_start", "data": {"type": "message_start", "message": {
                   "id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": {}}}},

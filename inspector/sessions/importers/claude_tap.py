@@ -27,6 +27,8 @@ RECORD = "__claude_tap_compact_record__"
 REFERENCE = "__claude_tap_blob_ref__"
 MADE_UP = "_claude_tap_capture"
 """Ends the id of an answer that no provider gave."""
+OF_CURSOR = "cursor-transcript"
+"""The transport of a record that claude-tap made of a transcript: its body is no provider's."""
 WHOLE = ("instructions", "tools")
 """Members of a body that are put aside as they are; of lists of messages the elements are."""
 LISTS = ("input", "messages")
@@ -89,6 +91,8 @@ def _no_answer(record: dict[str, Any]) -> str | None:
     """Why no model answered in an exchange; None if one did."""
     if str(object_of(object_of(record["response"]).get("body")).get("id", "")).endswith(MADE_UP):
         return "an answer that claude-tap made up: no provider gave it"
+    if record.get("transport") == OF_CURSOR:
+        return "a step of a Cursor transcript, which claude-tap copied: open the transcript itself"
     if object_of(object_of(record.get("request")).get("body")).get("generate") is False:
         return "a request that fills a cache: nothing was to be generated"
     return None
