@@ -10,7 +10,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from glob import escape, glob
 from typing import IO, NamedTuple
 
 from inspector.config import files
@@ -207,10 +206,14 @@ def files_beside(
 ) -> Iterator[OpenedFile]:
     """The further files of a session: subagents' transcripts are in a folder with its name."""
     pattern = IMPORTERS[source.format].beside if source.format in IMPORTERS else ""
+    if not pattern:
+        return
+    from glob import escape, glob
+
     stem = escape(os.path.splitext(source.path)[0])
     if pattern.startswith("../"):
         stem, pattern = os.path.dirname(stem), pattern[3:]
-    for name in sorted(glob(os.path.join(stem, pattern))) if pattern else ():
+    for name in sorted(glob(os.path.join(stem, pattern))):
         try:
             files.check_bounds(name)
             child, found = read(name) if read is not None else _read(name, intake.file_bytes(name), options)

@@ -35,13 +35,13 @@ class BodyMark(NamedTuple):
     """A value of the body (or of the first event of a stream) that identifies a server."""
 
     path: tuple[str | int, ...]
-    pattern: re.Pattern[str] = re.compile("")
+    pattern: str = ""
     """Searched in the value's text (JSON unless it is a string); the default asks only that the key is there."""
 
 
 def mark(*path: str | int, like: str = "") -> BodyMark:
     """A mark at this path whose text matches the pattern."""
-    return BodyMark(path, re.compile(like))
+    return BodyMark(path, like)
 
 
 class Profile(NamedTuple):
@@ -51,15 +51,15 @@ class Profile(NamedTuple):
     apis: tuple[str, ...]
     hosts: tuple[str, ...] = ()
     """Host names, each with its subdomains."""
-    urls: tuple[re.Pattern[str], ...] = ()
-    """Searched in `host:port/path` where a host name is not enough."""
+    urls: tuple[str, ...] = ()
+    """Patterns, searched in `host:port/path` where a host name is not enough."""
     headers: tuple[str, ...] = ()
     """Lower-case names of response headers; one that ends in `*` is a prefix; `name=value` asks for a value too."""
     body: tuple[BodyMark, ...] = ()
     ports: tuple[int, ...] = ()
     """Ports that the server listens on by default; weaker than what its body says."""
-    models: tuple[re.Pattern[str], ...] = ()
-    """Models that practically only this server has; the weakest sign."""
+    models: tuple[str, ...] = ()
+    """Patterns of models that practically only this server has; the weakest sign."""
     words: Mapping[str, StopRow] = {}
     """Stop words of its own; they go before the format's table."""
     reasoning_under_cap: bool = False
@@ -67,8 +67,8 @@ class Profile(NamedTuple):
     cap_source: str = "not known"
     """Why `reasoning_under_cap` is what it is."""
     prefill: Prefill = Prefill.NONE
-    prefill_models: tuple[tuple[re.Pattern[str], Prefill], ...] = ()
-    """Models with another prefill than the server's; the first that fits."""
+    prefill_models: tuple[tuple[str, Prefill], ...] = ()
+    """Patterns of models with another prefill than the server's; the first that fits."""
     echoes: bool | None = None
     """Whether the answer repeats the prefill; None if that is not known."""
     cap_field: str | None = None
@@ -84,8 +84,8 @@ class Profile(NamedTuple):
     """A field that says that the context was full, not the budget."""
     context_size: int | None = None
     """Tokens of prompt and output together; of the model that was chosen for, None if unknown."""
-    contexts: tuple[tuple[re.Pattern[str], int], ...] = ()
-    """Models whose context size is documented."""
+    contexts: tuple[tuple[str, int], ...] = ()
+    """Patterns of models whose context size is documented."""
     lies: tuple[str, ...] = ()
     """What it is known to say wrongly, each with its source."""
 

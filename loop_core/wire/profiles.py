@@ -83,8 +83,8 @@ def for_model(profile: Profile, model: str | None) -> Profile:
     if not profile.prefill_models and not profile.contexts:
         return profile
     name = model or ""
-    prefill = next((how for pattern, how in profile.prefill_models if pattern.search(name)), profile.prefill)
-    size = next((size for pattern, size in profile.contexts if pattern.search(name)), profile.context_size)
+    prefill = next((how for pattern, how in profile.prefill_models if re.search(pattern, name)), profile.prefill)
+    size = next((size for pattern, size in profile.contexts if re.search(pattern, name)), profile.context_size)
     if prefill is profile.prefill and size == profile.context_size:
         return profile
     return profile._replace(prefill=prefill, context_size=size)
@@ -123,7 +123,7 @@ def _by_address(api: str, address: str) -> ProfileChoice | None:
         at = At(ExchangePart.REQUEST, pointer="url")
         if any(host == name or host.endswith(f".{name}") for name in profile.hosts):
             return ProfileChoice(profile, (Evidence("profile.host", at, host),))
-        if any(pattern.search(address) for pattern in profile.urls):
+        if any(re.search(pattern, address) for pattern in profile.urls):
             return ProfileChoice(profile, (Evidence("profile.url", at, host),))
     return None
 
@@ -146,7 +146,7 @@ def _by_body(api: str, values: Sequence[Any]) -> ProfileChoice | None:
         for mark in profile.body:
             for value in values:
                 text = _text_at(value, mark.path)
-                if text is not None and mark.pattern.search(text):
+                if text is not None and re.search(mark.pattern, text):
                     pointer = "".join(f"/{key}" for key in mark.path)
                     at = At(ExchangePart.BODY, pointer=pointer)
                     return ProfileChoice(profile, (Evidence("profile.body", at, text[:120]),))
@@ -163,7 +163,7 @@ def _by_port(api: str, address: str) -> ProfileChoice | None:
 
 def _by_model(api: str, model: str | None) -> ProfileChoice | None:
     for profile in _speakers(api):
-        if model and any(pattern.search(model) for pattern in profile.models):
+        if model and any(re.search(pattern, model) for pattern in profile.models):
             return ProfileChoice(profile,
                                  (Evidence("profile.model", At(ExchangePart.REQUEST, pointer="/model"), model[:120]),))
     return None

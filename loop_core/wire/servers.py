@@ -6,7 +6,6 @@ nothing is known of a server but its address, it has no row and the generic prof
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from loop_core.formats import FORMATS
@@ -24,13 +23,12 @@ _UPSTREAM = "depends on the provider behind it"
 
 CLAUDE = (
     # Up to 4.5 an assistant message at the end is continued; from 4.6 on it is refused with HTTP 400.
-    (re.compile(r"claude-(?:instant|v?2|3(?:[.-][57])?-)", re.IGNORECASE), Prefill.PLAIN),
-    (re.compile(r"claude-(?:haiku|sonnet|opus)-4(?:[.-][015])?(?=$|[@:]|-\d{8}|-latest|-v\d)", re.IGNORECASE),
-     Prefill.PLAIN),
+    (r"(?i)claude-(?:instant|v?2|3(?:[.-][57])?-)", Prefill.PLAIN),
+    (r"(?i)claude-(?:haiku|sonnet|opus)-4(?:[.-][015])?(?=$|[@:]|-\d{8}|-latest|-v\d)", Prefill.PLAIN),
 )
 """Claude models that take a prefill (litellm's supports_assistant_prefill; claude-code#52433); all others refuse it."""
 
-CLAUDE_CONTEXTS = ((re.compile(r"claude-3(?:[.-][57])?-"), 200_000),)
+CLAUDE_CONTEXTS = ((r"claude-3(?:[.-][57])?-", 200_000),)
 
 _TGI = "huggingface_hub 2.4.0 inference/_generated/types/text_generation.py:88"
 
@@ -40,11 +38,6 @@ TGI_WORDS: Mapping[str, StopRow] = {
 }
 
 
-def url(pattern: str) -> re.Pattern[str]:
-    """A pattern for `host:port/path`."""
-    return re.compile(pattern)
-
-
 SERVERS: tuple[Profile, ...] = (
     # -- providers of their own models ---------------------------------------------------------------------------
     Profile(
@@ -52,8 +45,7 @@ SERVERS: tuple[Profile, ...] = (
         body=(mark("billing", "payer"), mark("response", "billing", "payer")),
         reasoning_under_cap=True, cap_source="recorded: 16 of 16 tokens, all of them thinking, under length",
         cap_field="max_completion_tokens",  # max_tokens is refused by models that think (openai 3.54.0, deprecated)
-        contexts=((re.compile(r"^gpt-4o(?:-mini)?(?:-\d{4}|$)"), 128_000),
-                  (re.compile(r"^gpt-4\.1(?:-|$)"), 1_047_576)),
+        contexts=((r"^gpt-4o(?:-mini)?(?:-\d{4}|$)", 128_000), (r"^gpt-4\.1(?:-|$)", 1_047_576)),
         lies=("says stop over complete calls when tool_choice names a function (vLLM PR#25054)",
               "an incomplete response may report fewer tokens than its cap (recorded: 960 of 1,000)"),
     ),
@@ -130,13 +122,12 @@ SERVERS: tuple[Profile, ...] = (
         "moonshot", (CHAT, MESSAGES), hosts=("api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"),
         reasoning_under_cap=True, cap_source="hermes-agent PR#13168: thinking shares the output budget",
         prefill=Prefill.PARTIAL, echoes=False,
-        contexts=((re.compile(r"^moonshot-v1-8k"), 8_192), (re.compile(r"^moonshot-v1-32k"), 32_768),
-                  (re.compile(r"^moonshot-v1-128k"), 131_072)),
+        contexts=((r"^moonshot-v1-8k", 8_192), (r"^moonshot-v1-32k", 32_768), (r"^moonshot-v1-128k", 131_072)),
         lies=("usage stands inside the choice while it streams (pi-ai openai-completions.js)",
               "refuses a history whose calls lack reasoning_content (continuation notes, part B)"),
     ),
     Profile(
-        "mimo", (CHAT, MESSAGES), hosts=("xiaomimimo.com",), models=(re.compile(r"^(?:xiaomi/)?mimo-", re.IGNORECASE),),
+        "mimo", (CHAT, MESSAGES), hosts=("xiaomimimo.com",), models=(r"(?i)^(?:xiaomi/)?mimo-",),
         reasoning_under_cap=True, cap_source="seed 001: of a cap of 100, thinking left 55 tokens for the call",
         lies=("a stream that meets its cap ends with choices: [] and no finish_reason at all (seed 001, Zoo-Code#425)",
               "refuses for ever a history with invalid arguments (DeepSeek-Reasonix#9566)"),
@@ -181,14 +172,14 @@ SERVERS: tuple[Profile, ...] = (
     ),
     Profile(
         "bedrock", (CONVERSE, CHAT, RESPONSES),
-        urls=(url(r"^bedrock-(?:runtime|mantle)\b[^/]*\.(?:amazonaws\.com|api\.aws)\b"),),
+        urls=(r"^bedrock-(?:runtime|mantle)\b[^/]*\.(?:amazonaws\.com|api\.aws)\b",),
         body=(mark("metrics", "latencyMs"),),
         reasoning_under_cap=True, cap_source="Anthropic on Bedrock: the thinking budget is part of maxTokens",
         prefill_models=CLAUDE, echoes=False, contexts=CLAUDE_CONTEXTS,
         lies=("a stream may end without messageStop (litellm#32686, hermes-agent#109988, pi#4210)",),
     ),
     Profile(
-        "vertex", (GEMINI, MESSAGES, CHAT), urls=(url(r"^(?:[^/]*[.-])?aiplatform\.googleapis\.com"),),
+        "vertex", (GEMINI, MESSAGES, CHAT), urls=(r"^(?:[^/]*[.-])?aiplatform\.googleapis\.com",),
         body=(mark("id", like=r"^msg_vrtx_"), mark("message", "id", like=r"^msg_vrtx_")),
         reasoning_under_cap=True, cap_source="as the model's own provider: Gemini and Claude count it",
         prefill_models=CLAUDE, echoes=False, contexts=CLAUDE_CONTEXTS,

@@ -11,6 +11,7 @@ import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.native import FIELDS, MARK, SessionWriter, schema, session_bytes, write_session
+from loop_core.formats import FORMATS
 from loop_core.values import Stop, TransportEnd
 from tests.scenes.bodies import CHAT, chat_body, chat_stream, user
 
@@ -294,6 +295,9 @@ def test_explaining_a_small_session_loads_no_module_that_it_does_not_need(tmp_pa
               "inspector.report.lines", "inspector.sessions.folders", "inspector.sessions.transcripts", "inspector.tui",
               "inspector.web", "inspector.whatif")
     assert [name for name in loaded.split() if name.startswith(others)] == []
+    assert "glob" not in loaded.split(), "only files that others stand beside are looked for by a pattern"
+    packages = tuple(row.package for row in FORMATS.values())
+    assert {name for name in loaded.split() if name in packages} == {"loop_core.wire.openai_chat"}
 
 
 def test_what_is_written_keeps_to_the_exported_schema(tmp_path):
