@@ -188,13 +188,13 @@ class Branches(SessionPart):
         self.branch({})
 
     def branch(self, assignments: dict[str, str], since: int | None = None) -> None:
-        """Makes a branch, or shows the run that already has these settings."""
+        """Shows the run with these settings beside the original; makes it if there is none."""
         try:
             index, new = self.stage.runs.under(assignments, since)
         except LoopError as why:
             self.stage.note = str(why)
             return
-        if not new:
+        if not new and index in (0, self.stage.runs.index):  # there is nothing to compare
             self.switch(index)
             name = self.stage.run.name
             self.stage.note = f"run {name} has these settings already: the recording gives the same again"

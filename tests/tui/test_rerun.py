@@ -159,9 +159,11 @@ async def test_the_same_limits_go_to_the_run_that_has_them(app_on: AppOn) -> Non
         await pilot.press("r")
         assert len(session(pilot).runs.every) == 1
         assert "has these settings already" in page(pilot.app)
-        await pilot.press("e", "5", "enter", "o", "e", "5", "enter")
+        await pilot.press("e", "5", "enter", "1", "o", "e", "5", "enter")
         assert len(session(pilot).runs.every) == 2
         assert session(pilot).runs.index == 1
+        assert "Run attempts=5 beside the original" in page(pilot.app), "as when it was made"
+        assert "turn 1 ends in Complete · o goes between runs" in page(pilot.app)
 
 
 async def test_the_command_line_of_a_branch(app_on: AppOn) -> None:
