@@ -1,8 +1,7 @@
 """The native session file: append-only JSON Lines of inputs, from which everything else is computed.
 
-Owns reading and writing. Reading checks by hand and cheaply; the pydantic models (`native_models`) are imported only to
-write, to export the schema, and to say what is wrong with a bad record. The format is described in
-`docs/session-format.md`. A file that was cut at any byte keeps every record before the cut.
+Reading checks by hand and cheaply; the pydantic models (`native_models`) are imported only to write, for the schema,
+and to say what is wrong with a bad record. A file cut at any byte keeps all records before it (docs/session-format.md).
 """
 
 from __future__ import annotations

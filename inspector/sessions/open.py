@@ -1,7 +1,6 @@
 """Opens paths and reads all sessions in them: the one entry point to recorded sessions.
 
-Owns files, folders, standard input, and the rule that one bad input never hides the others. Which importer reads a file
-is asked of the registry; decoding and threading are elsewhere.
+One bad input never hides the others. The registry chooses the importer of a file; decoding and threading are elsewhere.
 """
 
 from __future__ import annotations
