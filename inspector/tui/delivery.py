@@ -36,7 +36,7 @@ def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], folder: 
             if place is not None:
                 say(write_files(place, make))
 
-        app.push_screen(Prompt("into the folder", "enter writes there", "."), typed)
+        app.push_screen(Prompt("enter writes into the folder", "a folder", "."), typed)
 
 
 def download(app: App[Any], make: FileMaker) -> str:

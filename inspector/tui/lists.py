@@ -295,7 +295,7 @@ class TableScreen(Screen[Any]):
         """Asks for a folder."""
         from inspector.tui.questions import Prompt
 
-        self.app.push_screen(Prompt("into the folder", "enter writes there", "."), self._export)
+        self.app.push_screen(Prompt("enter writes into the folder", "a folder", "."), self._export)
 
     def _export(self, folder: str | None) -> None:
         from inspector.tui.delivery import write_files
