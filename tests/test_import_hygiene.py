@@ -56,17 +56,17 @@ def modules_after(code: str, *arguments: str) -> set[str]:
     return set(json.loads(done.stderr.rpartition("MODULES")[2]))
 
 
-EXPLAIN = """
+COMMAND = """
 from inspector.cli import main
 try:
-    main(["explain", *sys.argv[1:]], standalone_mode=False)
+    main(sys.argv[1:], standalone_mode=False)
 except SystemExit as end:
     assert not end.code, end.code
 """
 
 
 def explained(path: Path, *options: str) -> set[str]:
-    return modules_after(EXPLAIN, str(path), *options)
+    return modules_after(COMMAND, "explain", str(path), *options)
 
 
 @pytest.fixture
@@ -114,6 +114,14 @@ def test_explaining_loads_no_screen_no_network_and_no_sdk(whole_body: Path, opti
     assert loaded & SLOW == set()
     others = {"pydantic_core", "sqlite3", *(f"inspector.sessions.importers.{name}" for name in ("cursor", "zeroclaw"))}
     assert loaded & others == set(), "30 ms for what no response body needs"
+
+
+def test_checking_loads_a_filter_statistics_and_xml_only_where_it_is_asked_for_them(whole_body: Path) -> None:
+    rare = {"inspector.report.filters", "inspector.check.stats", "html"}
+    assert modules_after(COMMAND, "check", str(whole_body)) & rare == set()
+    asked = modules_after(COMMAND, "check", str(whole_body), "--filter", "turn:1", "--stats")
+    assert {"inspector.report.filters", "inspector.check.stats"} <= asked
+    assert "html" in modules_after(COMMAND, "check", str(whole_body), "--format", "junit")
 
 
 def test_the_schema_validator_is_loaded_when_a_complete_call_meets_a_schema(tmp_path: Path) -> None:

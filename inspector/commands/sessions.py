@@ -312,12 +312,14 @@ def check(
     Reads files and folders, on all cores. `inspector rule` lists the rules.
     """
     from inspector.check import report_forms
-    from inspector.check import stats as statistics
     from inspector.check.examine import check_paths
     from inspector.check.rules import selected_rules
-    from inspector.report import filters
 
-    forms = statistics.FORMS if stats else report_forms.FORMS
+    forms = report_forms.FORMS
+    if stats:
+        from inspector.check import stats as statistics
+
+        forms = statistics.FORMS
     if form not in forms:
         raise click.UsageError(f"--format {form}: {'with' if stats else 'without'} --stats, one of {', '.join(forms)}")
     unused = [option for option, given in (("--select", select), ("--ignore", ignore), ("--baseline", baseline),
@@ -326,6 +328,8 @@ def check(
         raise click.UsageError(f"{unused[0]} is about problems: it does not go with --stats, which counts turns")
     ids = selected_rules(_split(select), _split(ignore))
     if wanted:
+        from inspector.report import filters
+
         filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
     known = report_forms.read_baseline(baseline) if baseline else frozenset()
     with commands.progress_bar(sys.stderr) as progress:
