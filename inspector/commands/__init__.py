@@ -72,10 +72,10 @@ def reading(command: Command) -> Command:
     """The options that say how inputs are read: `--api`, `--profile`, `--max-bytes`."""
     for option in (
         click.option("--max-bytes", type=click.IntRange(1), metavar="N", expose_value=False, callback=_bounded,
-                     help="Read and unpack at most N bytes of an input; 268435456 by default, except for transcripts."),
-        click.option("--profile", metavar="NAME", help="Who speaks, if the host does not tell (vllm, openrouter…).",
+                     help="At most N bytes of an input are read; by default 256 MiB, and all of a transcript."),
+        click.option("--profile", metavar="NAME", help="The server, if the host does not show it (vllm, openrouter…).",
                      shell_complete=names(_profiles)),
-        click.option("--api", metavar="ID", help="The wire format, if the content does not tell.",
+        click.option("--api", metavar="ID", help="The wire format, if the content does not show it.",
                      shell_complete=names(_apis)),
     ):
         command = option(command)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--api", metavar="ID", required=True, help=f"The wire format: {next(iter(FORMATS))}…")
 @click.option("--model", metavar="M", required=True, help="The model, by the server's name for it.")
 @click.option("--base-url", "base", metavar="URL", default="", help="Another server than the provider's own.")
-@click.option("--profile", metavar="NAME", help="Who speaks, if the address does not tell (vllm, llama_cpp…).")
+@click.option("--profile", metavar="NAME", help="The server, if the address does not show it (vllm, llama_cpp…).")
 @click.option("--prompt", metavar="TEXT", help="The message of the user.")
 @click.option("--messages", "messages", metavar="FILE", help="A JSON list of messages, or a whole request body.")
 @click.option("--tools", metavar="FILE|MODULE:ATTR", help="Declarations as JSON, or Python callables, which are run.")
@@ -46,7 +46,7 @@ def run_command(
     """Asks a provider or a local model, runs the turn to its end and records it.
 
     Exits by the end state: 0 completed and nothing else, 3 ended by a limit or without an answer, 4 blocked,
-    5 interrupted, 6 error, 130 cancelled. Why it ended is told on standard error.
+    5 interrupted, 6 error, 130 cancelled. Standard error says why it ended.
     """
     from inspector.live import headless
 
@@ -179,7 +179,7 @@ def providers(
     scenario: str | None, budget: int | None, policy: str | None, only: Sequence[str], each: bool, as_json: bool,
     save: str | None, names: bool,
 ) -> None:
-    """Shows one intended answer as every provider would have told of it."""
+    """Shows one intended answer as every provider reports it."""
     from inspector.provider import dialect_output, dialects, scenarios
     from inspector.provider.dialect_rows import rows
 

@@ -144,7 +144,7 @@ def policies(
     paths: Sequence[str], api: str | None, profile: str | None, names: Sequence[str], assignments: Sequence[str],
     simulate: bool, csv_path: str | None, force: bool, as_json: bool,
 ) -> None:
-    """Lays recorded turns under every policy: what each loop would have run, held, continued or lost."""
+    """Shows recorded turns under every policy: what each loop would have run, held, continued or lost."""
     from inspector.config.settings import parse_assignments, settings_of
     from inspector.whatif import policies_report
     from inspector.whatif.grid_report import check, save
@@ -335,7 +335,7 @@ def _given(tools: str | None) -> Toolbox | None:
 
 
 def _confirmed(look: BranchRequest, start: Node, yes: bool) -> None:
-    """Says where it goes and what it may cost, and waits to be told to go on."""
+    """Says where the request goes and what it may cost, and waits for a confirmation."""
     from inspector.live.branch_request import announcement
 
     for line in announcement(look, start.view.number(start.view.turns[look.turn])):
