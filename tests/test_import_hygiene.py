@@ -124,6 +124,20 @@ def test_checking_loads_a_filter_statistics_and_xml_only_where_it_is_asked_for_t
     assert "html" in modules_after(COMMAND, "check", str(whole_body), "--format", "junit")
 
 
+def test_a_transcript_loads_the_wire_format_of_its_answers_alone(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text("\n".join(map(json.dumps, (
+        {"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-02T03:04:05Z", "cwd": "/x"},
+        {"type": "message", "id": "a", "parentId": None, "timestamp": "2026-01-02T03:04:06Z",
+         "message": {"role": "user", "content": "hi"}},
+        {"type": "message", "id": "b", "parentId": "a", "timestamp": "2026-01-02T03:04:07Z",
+         "message": {"role": "assistant", "content": [{"type": "text", "text": "hello"}], "api": "openai-completions",
+                     "model": "m", "stopReason": "stop"}}))))
+    loaded = explained(path)
+    assert "inspector.sessions.importers.pi" in loaded, "the sample was not read"
+    assert {row.package for row in FORMATS.values()} & loaded == {"loop_core.wire.openai_chat"}
+
+
 def test_the_schema_validator_is_loaded_when_a_complete_call_meets_a_schema(tmp_path: Path) -> None:
     loaded = explained(pair(tmp_path, '{"city": "Oslo"}', "tool_calls"))
     assert "jsonschema_rs" in loaded

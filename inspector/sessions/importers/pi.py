@@ -11,7 +11,6 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
-from pathlib import PurePath
 from typing import Any
 
 from inspector.sessions.importers.records import first_look
@@ -216,7 +215,7 @@ class _Session(TranscriptReader):
         """The id of the first row."""
         self.fork: object = None
         """The file of the session that this one goes on from."""
-        if OPENCLAW_FOLDER in PurePath(path).parts:
+        if OPENCLAW_FOLDER in os.path.normpath(path).split(os.sep):
             self.writer = "openclaw"
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:

@@ -30,9 +30,9 @@ from inspector.sessions.wordings import known_hint, placeholder
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.classify import FINISHED
 from loop_core.values import ArgsForm, At, CallKind, Evidence, ExchangePart, Stop, StopReason, ToolResultPart
-from loop_core.wire.anthropic_messages.table import API as CLAUDE
 from loop_core.wire.base import StopRow
 
+CLAUDE = "anthropic_messages"  # its id alone: its package would be loaded for the transcripts of all agents
 KNOWN_CAPS = frozenset({4_096, 8_192, 16_384, 32_000, 32_768, 64_000, 65_536, 128_000})
 """Output caps that Claude models and Claude Code have by default: exactly so many tokens are no accident."""
 RESUMED = re.compile(
