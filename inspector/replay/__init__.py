@@ -25,6 +25,7 @@ from inspector.replay.case import (
     source_of,
     stops_at_edit,
 )
+from inspector.sessions.intake import stop_if_asked
 from inspector.sessions.recording import Link, TurnRecord, common_beginning
 from loop_core.turn import costs, moves
 from loop_core.turn.history import Ability
@@ -118,6 +119,7 @@ def replay(case: Case, settings: Settings | None = None, before: Replay | None =
         turns += before.turns[: _same_turns(before, case)]
         first = turns[-1].end if turns else 0
     for record in case.recording.turns[len(turns) :]:
+        stop_if_asked()
         links = seen_by_loop(case, record) if again else record.links
         turns.append(place_steps(record, tuple(play_runs(case, record, links, settings)), first))
         first = turns[-1].end

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.config.settings import Settings
 from inspector.sessions.build import spoken_by
+from inspector.sessions.intake import stop_if_asked
 from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnPlace, TurnRecord, common_beginning
 from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Admission, Verdict, admit_all
@@ -113,6 +114,7 @@ def _unasked(file: Input) -> str:
 
 
 def _judged(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -> Judgement:
+    stop_if_asked()
     judged = judge_exchange(exchange)
     return cancelled_answer(judged) if cancels.get((exchange.path, exchange.entry)) is False else judged
 

@@ -114,7 +114,7 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
         TurnColumn("session", _text("file", lambda row: row.file, _name),
                    lambda row: (row.name, row.file, row.number), (10, 23, 44)),
         TurnColumn(REASON, Column("reason", lambda row: row.effective or None, _reason),
-                   lambda row: (row.effective, row.raw or row.noted) if row.verdict else None, (20, 23, 30)),
+                   lambda row: (row.effective, row.raw or row.noted) if row.verdict else None, (17, 23, 30)),
         TurnColumn("turn", _text("turn", lambda row: row.number or None, _number),
                    lambda row: row.number or None, (NUMBER, NUMBER, NUMBER), right=True,
                    length=lambda row: len(_number(row))),

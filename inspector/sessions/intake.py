@@ -67,6 +67,16 @@ def stopped_by(asked: Callable[[], bool]) -> Iterator[None]:
         _stopped.reset(token)
 
 
+def stop_if_asked() -> None:
+    """Does nothing while the reading is wanted; called in the loops that take seconds on a large file.
+
+    Raises:
+        StoppedError: reading was stopped.
+    """
+    if _stopped.get()():
+        raise StoppedError
+
+
 def note_read(place: int) -> None:
     """Notes how many bytes of the current file were read, for a progress display.
 
@@ -74,8 +84,7 @@ def note_read(place: int) -> None:
         StoppedError: reading was stopped.
     """
     global _read
-    if _stopped.get()():
-        raise StoppedError
+    stop_if_asked()
     _read = place
 
 

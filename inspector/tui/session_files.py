@@ -117,6 +117,8 @@ def load_followed(paths: Sequence[str], view: FollowedView) -> OpenSession:
 
 BEGINNING = 1 << 19
 """Bytes of a large file that are read before the first frame: some turns of an agent, 30 ms."""
+LEAST, SCREENFUL = 1 << 16, 60
+"""Bytes that are tried before: enough for small turns, of which this many fill a screen."""
 
 
 @without_collector
@@ -130,7 +132,10 @@ def load_beginning(paths: Sequence[str], reading: ReadingOptions) -> OpenSession
         return None
     from inspector.sessions.open import open_beginning
 
-    loaded = open_beginning(paths[0], BEGINNING, api=reading.api, profile=reading.profile)
+    for size in (min(LEAST, BEGINNING), BEGINNING):
+        loaded = open_beginning(paths[0], size, api=reading.api, profile=reading.profile)
+        if loaded is not None and len(loaded.turns) >= SCREENFUL:
+            break
     return None if loaded is None else session_of(open_case(loaded), paths, reading.settings)
 
 

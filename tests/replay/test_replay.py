@@ -9,7 +9,7 @@ import pytest
 
 from inspector.replay import Settings, replay
 from inspector.replay.case import asked_by, limits_for, open_case, results_in
-from inspector.sessions import open_paths, without_collector
+from inspector.sessions import intake, open_paths, without_collector
 from inspector.sessions.recording import TurnPlace as RecordedPlace
 from loop_core.judge.gate import Admission
 from loop_core.turn.continuation import Method
@@ -343,3 +343,13 @@ def test_the_collector_is_as_it_was_after_a_build_that_fails():
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_judging_and_replaying_end_where_the_reading_is_stopped() -> None:
+    recording = open_paths(["-"], stdin=lines(*continued(*PARTS)))
+    case = open_case(recording)
+    with intake.stopped_by(lambda: True):
+        with pytest.raises(intake.StoppedError):
+            open_case(recording)
+        with pytest.raises(intake.StoppedError):
+            replay(case)

@@ -154,12 +154,12 @@ def two() -> list[TurnRow]:
     return rows(*ran_cut_call(), asked(asks, chat("all well")))
 
 
-@pytest.mark.parametrize("width", [40, 55, 75, 100, 115, 155, 300])
+@pytest.mark.parametrize("width", [40, 48, 55, 75, 100, 115, 155, 300])
 def test_a_row_fits_its_width_and_every_column_stands_under_its_heading(width: int) -> None:
     laid = turn_table.layout(turn_table.columns(0), width)
     names = [column.name for column, _ in laid]
     assert names[:3] == ["verdict", "session", "raw → reason"]
-    assert sum(size for _, size in laid) + len(laid) - 1 <= max(width, 56)
+    assert sum(size for _, size in laid) + len(laid) - 1 <= max(width, 48)
     head = turn_table.heading(laid)
     for row in two():
         assert width_of(turn_table.cells_of(row, laid)) == width_of(head)
