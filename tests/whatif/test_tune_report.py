@@ -21,7 +21,7 @@ from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import SHOWS, heat
 from inspector.whatif.smallest import knee
 from tests.scenes.recordings import lines
-from tests.test_import_hygiene import EXPLAIN, SLOW, modules_after
+from tests.test_import_hygiene import COMMAND, SLOW, modules_after
 from tests.whatif.test_sweep import story
 
 FIRST, SECOND, THIRD = (str(sample.path) for sample in samples()[:3])
@@ -281,7 +281,6 @@ def test_an_unreadable_input_ends_with_2(inspector, tmp_path):
 def test_tuning_loads_nothing_slow(tmp_path):
     path = tmp_path / "story.jsonl"
     path.write_bytes(lines(*story(["cut text", "answer"], 20, [20], False)))
-    code = EXPLAIN.replace('"explain"', '"tune"')
-    loaded = modules_after(code, str(path), "--grid", "attempts=0..3", "--jobs", "1")
+    loaded = modules_after(COMMAND, "tune", str(path), "--grid", "attempts=0..3", "--jobs", "1")
     assert "inspector.whatif.sweep" in loaded
     assert loaded & SLOW == set()
