@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from loop_core.turn.continuation import JoinedText, Method, Seam, SeamDecision, SeamRule, Segment, find_opening
@@ -31,19 +32,50 @@ def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> Join
     """Joins segments: the text of the answer, and the decision at every seam."""
     if not segments:
         return JoinedText("", ())
-    text = base = segments[0].text
-    seams: list[Seam] = []
-    for index, segment in enumerate(segments[1:], start=1):
-        if segment.method is Method.AGAIN and rule is SeamRule.CAREFUL and seams and not seams[-1].sure:
-            made, before = _again(base, text, segments[index - 1], seams[-1], segment)
-            if made.decision is not SeamDecision.LEFT_OUT:
-                text, seams[-1] = base, before
-        else:
-            base, made = text, RULES[rule](text, segment)
-        text, seam, rest = _joint(text, segment.text, made, index)
-        seams.append(seam)
-        text += rest
-    return JoinedText(text, tuple(seams))
+    made = _join(tuple(segments), rule)
+    return JoinedText(made.text, made.seams)
+
+
+class _Joined(NamedTuple):
+    """Segments that are joined, to which a further one can be added."""
+
+    text: str
+    seams: tuple[Seam, ...] = ()
+    base: str = ""
+    """The text before the last segment, which stands if that one is replaced."""
+
+
+@lru_cache(maxsize=16)
+def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _Joined:
+    """The join of segments, made of the join of all but the last.
+
+    A turn asks for it several times after each answer: without the cache, the work for a turn grows with the square of
+    its answers, and a simulation of 1,000 answers in turns of 16 took 18 s instead of 7.
+    """
+    if len(segments) <= _DEEP:
+        return _Joined(segments[0].text) if len(segments) == 1 else _add(_join(segments[:-1], rule), segments, rule)
+    made = _Joined(segments[0].text)
+    for size in range(2, len(segments) + 1):
+        made = _add(made, segments[:size], rule)
+    return made
+
+
+_DEEP = 100
+"""Above so many segments nothing is taken from the cache: each of them would be a call within a call."""
+
+
+def _add(before: _Joined, segments: Sequence[Segment], rule: SeamRule) -> _Joined:
+    """The join of segments, from that of all but the last."""
+    text, seams, base = before
+    segment = segments[-1]
+    if segment.method is Method.AGAIN and rule is SeamRule.CAREFUL and seams and not seams[-1].sure:
+        made, stands = _again(base, text, segments[-2], seams[-1], segment)
+        if made.decision is not SeamDecision.LEFT_OUT:
+            text, seams = base, (*seams[:-1], stands)
+    else:
+        base, made = text, RULES[rule](text, segment)
+    text, seam, rest = _joint(text, segment.text, made, len(segments) - 1)
+    return _Joined(text + rest, (*seams, seam), base)
 
 
 def _joint(text: str, following: str, join_cut: _Cut, index: int) -> tuple[str, Seam, str]:

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from loop_core.turn.continuation import Method, SeamDecision, SeamRule, Segment
 from loop_core.turn.history import anchor_of, prefill_message
-from loop_core.turn.seam import ANCHOR_CHARS, ECHO_CHARS, RESTART_CHARS, added_chars, join, should_ask_again
+from loop_core.turn.seam import (
+    ANCHOR_CHARS,
+    ECHO_CHARS,
+    RESTART_CHARS,
+    _join,
+    added_chars,
+    join,
+    should_ask_again,
+)
 
 LINES = (
     "def read(path):\n    with open(path) as file:\n        return file.read()\n\n\n"
@@ -413,6 +421,24 @@ def test_seams_account_for_every_character(first: str, more: list[Segment]) -> N
 def test_what_a_segment_adds_is_what_the_text_grows_by(first: str, more: list[Segment], rule: SeamRule) -> None:
     segments = (Segment(first), *more)
     assert added_chars(segments, rule) == len(join(segments, rule).text) - len(join(segments[:-1], rule).text)
+
+
+@given(words, st.lists(st.builds(
+    Segment, st.one_of(words, st.just(LINES)), st.sampled_from(list(Method)), st.sampled_from(["", "ha "]),
+), min_size=1, max_size=6), st.sampled_from(list(SeamRule)))
+def test_a_join_does_not_depend_on_what_was_joined_before(first: str, more: list[Segment], rule: SeamRule) -> None:
+    """Joins are built on that of all but the last segment, which may be there already."""
+    segments = (Segment(first), *more)
+    grown = [join(segments[: size + 1], rule) for size in range(len(segments))][-1]
+    _join.cache_clear()
+    assert join(segments, rule) == grown
+
+
+def test_a_turn_of_very_many_segments_is_joined() -> None:
+    pieces = [f"Part {number} of many. " for number in range(2_000)]
+    made = join([Segment(pieces[0]), *(Segment(piece, Method.ECHO) for piece in pieces[1:])])
+    assert made.text == "".join(pieces)
+    assert [seam.index for seam in made.seams] == list(range(1, 2_000))
 
 
 def test_long_segments_are_joined_in_no_time() -> None:
