@@ -26,7 +26,7 @@ def report() -> Report:
             redact, spans=lambda data: [], body=lambda data, counts=None: data,
             text=lambda value, counts=None: value)
         clean = mock.patch.object(detection, "suspicious", return_value=False)
-        with same, clean, mock.patch.object(build, "hidden", lambda body, *rest: body):
+        with same, clean, mock.patch.object(build, "without_pieces", lambda body, *rest: body):
             return explain(paths)
 
     took = best({"masked": lambda: explain(paths), "open": without}, ROUNDS)

@@ -58,12 +58,16 @@ class Skipped:
 Report = Iterator[Line | Skipped]
 
 
+most_rounds = 1_000
+"""No measurement takes more rounds; one is enough to see that it runs (`run.py --once`)."""
+
+
 def best(candidates: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
     """The least CPU seconds of each candidate over a number of rounds, each round running all of them."""
     for run in candidates.values():
         run()  # imports, caches and the allocator settle
     found = dict.fromkeys(candidates, float("inf"))
-    for _ in range(rounds):
+    for _ in range(min(rounds, most_rounds)):
         for name, run in candidates.items():
             gc.collect()
             start = time.process_time()
