@@ -190,7 +190,7 @@ class TableScreen(Screen[Any]):
     TableScreen CursorTable { height: 3fr; padding: 0 1; overflow-x: hidden; }
     TableScreen CursorTable { scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
     TableScreen #detail { height: 2fr; padding: 0 1; border-top: hkey $border; scrollbar-size-vertical: 1;
-        border-title-align: right; border-title-color: $text-muted; }
+        scrollbar-gutter: stable; border-title-align: right; border-title-color: $text-muted; }
     TableScreen.-reading CursorTable { height: 1fr; }
     TableScreen.-reading #detail { height: 3fr; border-top: hkey $primary; }
     """

@@ -67,6 +67,20 @@ async def test_the_matrix_has_a_row_for_each_turn(app_on: AppOn) -> None:
         assert rows[4].split() == ["2", *" ".join(SECOND).split()]
 
 
+async def test_the_details_of_a_cell_scroll_down_and_never_sideways(app_on: AppOn) -> None:
+    """They are wrapped to their width, which the scroll bar beside them does not change."""
+    async with app_on().run_test(size=SMALL) as pilot:
+        await opened(pilot)
+        detail = pilot.app.screen.query_one("#detail", TextView)
+        bars = set()
+        for key in ("j", "l", "tab", "tab", "k"):
+            await pilot.press(key)
+            await pilot.pause()
+            bars.add((detail.show_vertical_scrollbar, detail.show_horizontal_scrollbar))
+        assert (True, False) in bars
+        assert not any(sideways for _, sideways in bars)
+
+
 async def test_the_file_of_a_turn_is_named_where_there_are_several(tmp_path: Path) -> None:
     paths = [str(tmp_path / name) for name in ("first.har", "second.har")]
     for path in paths:
