@@ -70,10 +70,10 @@ def report() -> Report:
 
     took = best({"replay": replayed, "decode": decoded, "judge": lambda: open_case(case.recording)}, ROUNDS)
     yield Line(f"machine replay ÷ decoding, {len(sent):,} recorded exchanges", took["replay"] / took["decode"],
-               most=0.6, note=milliseconds(took["replay"], took["decode"]))
+               most=0.3, note=milliseconds(took["replay"], took["decode"]))
     yield Line("judging ÷ decoding", took["judge"] / took["decode"], note=milliseconds(took["judge"], took["decode"]))
     took = best({"explain": lambda: explain(paths), "json": lambda: read_json(paths)}, ROUNDS)
-    yield Line(f"explaining {len(paths)} HAR files ÷ json.loads of them", took["explain"] / took["json"], most=16,
+    yield Line(f"explaining {len(paths)} HAR files ÷ json.loads of them", took["explain"] / took["json"], most=10,
                note=milliseconds(took["explain"], took["json"]))
     took = best({"check": lambda: checked(paths), "explain": lambda: explained(paths)}, ROUNDS)
     yield Line(f"checking {len(paths)} HAR files in one process ÷ `explain --json` of them", took["check"] /

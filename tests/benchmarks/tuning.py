@@ -51,7 +51,7 @@ def report() -> Report:
     }, ROUNDS)
     yield Line("grid of 1,000 cells ÷ one replay of 1,000 responses", took["grid"] / took["cell"], most=20,
                note=milliseconds(took["grid"], took["cell"]))
-    yield Line("the same with its JSON document", took["told"] / took["cell"], most=40,
+    yield Line("the same with its JSON document", took["told"] / took["cell"], most=20,
                note=milliseconds(took["told"], took["cell"]))
     part = session(SIMULATED_TURNS)
     simulated = Grid(parse_axes(GRID), Settings(simulate=True))
@@ -60,5 +60,5 @@ def report() -> Report:
         "cells": lambda: [replay(part, simulated.settings(cell)) for cell in range(990, 1_000)],  # of each max_tokens
     }, ROUNDS)
     cell = took["cells"] / 10
-    yield Line("simulated grid of 1,000 cells ÷ a simulated replay, on average", took["grid"] / cell, most=130,
+    yield Line("simulated grid of 1,000 cells ÷ a simulated replay, on average", took["grid"] / cell, most=20,
                note=milliseconds(took["grid"], cell))
