@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS, StepContext
@@ -35,6 +35,7 @@ TITLE = 400
 
 
 SessionKey = tuple[tuple[str, ...], str]
+Shared = TypeVar("Shared", tuple[str, ...], frozenset[str])
 
 
 class AnswerRecord(NamedTuple):
@@ -213,8 +214,8 @@ TEXTS = ("t", "r", "a")
 
 
 @lru_cache(maxsize=65_536)
-def _same(values: tuple[str, ...]) -> tuple[str, ...]:
-    """One tuple for all answers that have the same values: most words of most answers are the same few."""
+def _same(values: Shared) -> Shared:
+    """One value for all answers that have the same: most words and flags of most answers are the same few."""
     return values
 
 
@@ -234,8 +235,8 @@ def _records(view: View, turn: TurnFacts) -> Iterator[AnswerRecord]:
             _same(tuple(dict.fromkeys(last.words(name) if row.of_response is not None else
                                       (word for place in places for word in place.words(name)))))
             for name, row in WORDS.items())
-        flags = frozenset(name for name, row in FLAGS.items() if any(
-            place.flag(name) for place in (places if row.of_response is None else places[-1:])))
+        flags = _same(frozenset(name for name, row in FLAGS.items() if any(
+            place.flag(name) for place in (places if row.of_response is None else places[-1:]))))
         numbers = tuple(last.number(name, share=False) for name in NUMBERS)
         shares = tuple(last.number(name, share=True) for name in NUMBERS)
         yield AnswerRecord(words, flags, numbers, shares, {name: last.text(name) for name in TEXTS})

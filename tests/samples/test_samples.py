@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from pathlib import Path
@@ -47,6 +48,18 @@ def test_there_are_enough() -> None:
 def test_it_ends_as_it_says(path: Path) -> None:
     header = json.loads(path.read_text(encoding="utf-8").split("\n", 1)[0])
     assert ends(opened(path)) == header["end_state"]
+
+
+@pytest.mark.parametrize("path", [*FILES, *AGENTS], ids=lambda path: path.name)
+def test_reading_it_leaves_no_reference_cycles(path: Path) -> None:
+    view(replay(open_case(open_paths([str(path)]))))  # what is loaded or made once stays
+    gc.collect()
+    gc.disable()
+    try:
+        view(replay(open_case(open_paths([str(path)]))))
+        assert gc.collect() == 0  # the collector is paused while files are read: a cycle would stay in memory
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

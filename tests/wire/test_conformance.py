@@ -6,6 +6,7 @@ Small streams written by hand hold it where the recorded traffic is absent; a fo
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import random
 import struct
@@ -285,6 +286,21 @@ def test_the_stream_written_by_hand_is_read(api: str) -> None:
     assert response.streaming
     assert response.saw_stop_reason
     assert [finding for finding in response.findings if finding.severity != "info"] == []
+
+
+@each_format
+@pytest.mark.parametrize("share", [1.0, 0.6])
+def test_a_decoder_that_is_done_is_freed_without_the_collector(api: str, share: float) -> None:
+    whole = b"".join(wire(api).encode(decode(api, STREAMS[api]), stream=False))
+    decode(api, whole)  # what is loaded or made once stays
+    gc.collect()
+    gc.disable()
+    try:
+        for body in (STREAMS[api], whole):
+            decode(api, body[: int(len(body) * share)])
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 CALL = ['{"n": 12', "00}"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -229,6 +230,11 @@ class _Recording(Decoder):
         super().on_body(body)
 
 
+@cache  # a class is part of a reference cycle: one for each body would stay in memory while the collector is paused
+def _recording_of(api: str) -> type[_Recording]:
+    return type("Recording", (_Recording, wire(api).decoder), {})
+
+
 def frames(api: str, body: bytes, **options: Any) -> tuple[list[Frame], ChatResponse]:
     """Every JSON text that the decoder read, with its parsed value.
 
@@ -236,7 +242,7 @@ def frames(api: str, body: bytes, **options: Any) -> tuple[list[Frame], ChatResp
         CallerError: there is no such API.
         DecodeError: the bytes are not a body of it.
     """
-    recording = type("Recording", (_Recording, wire(api).decoder), {})(**options)
+    recording = _recording_of(api)(**options)
     recording.feed(body)
     response = recording.close()
     return [

@@ -89,6 +89,7 @@ class Decoder(base.Decoder):
             self.saw_done = self._framing.closed
             self.cut = self.cut or not (self._framing.closed or self.raw)
         stop, parts = self._stop(), self._parts.build()
+        del self._parts  # it refers to this decoder: a cycle, never freed where the garbage collector is paused
         if stop.normalized is Stop.END_TURN and not parts:
             stop = stop._replace(detail="empty")
         return ChatResponse(

@@ -353,6 +353,10 @@ class Decoder(Base):
         ended = self._progress == sum(choice.progress for choice in self._choices) and not stop.raw
         for rule, message, at, severity in remarks(read, parts, usage, self._empty_at if ended else None):
             self.find(rule, message, at, severity)
+        others = len(self._choices) - len(read)
+        # The choices refer to this decoder. Where the garbage collector is paused, that cycle is never freed: 4 kB
+        # for each answer of a recording.
+        self._choices, self._states = [], {}
         return ChatResponse(
             api=API,
             parts=tuple(parts),
@@ -363,7 +367,7 @@ class Decoder(Base):
             refusal=join_pieces([text for choice in read for text in choice.refusal]) or None,
             native={**self._words, **words(read, earlier)},
             saw_stop_reason=bool(stop.raw),
-            other_choices=len(self._choices) - len(read),
+            other_choices=others,
         )
 
 
