@@ -32,6 +32,9 @@ _WORDS = frozenset({
 })
 """Values of a password that are not a password: types, prose, placeholders."""
 
+_MARKS = ".,:;!?*`'\""
+"""What stands around a word in prose and in Markdown: the value in `password=None` is no password."""
+
 # Patterns that few files need are compiled by `re` when they are first used: together they are 1 ms of every start.
 _IDENTIFIER = r"[$@%&*!]?[A-Za-z_][\w]*(?:(?:\.|->|::)[A-Za-z_]\w*)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
 _UUID = r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
@@ -81,7 +84,7 @@ def is_password(value: str, quoted: bool, after: int) -> bool:
     """Whether the value of a password field is a password, and not code or structure."""
     if re.fullmatch(_STRUCTURE, value) or set(value) == {"9"}:
         return False
-    if value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "**")) or value.lower().strip(".,:;!?*") in _WORDS:
+    if value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "**")) or value.lower().strip(_MARKS) in _WORDS:
         return False
     if quoted:
         return True

@@ -329,6 +329,7 @@ def test_the_values_of_this_machines_own_credentials(monkeypatch):
         "api_key = os.environ['OPENAI_API_KEY']",
         "client = Client(api_key=settings.openai_api_key, password=password)",
         'password: str = Field(description="The password")',
+        "check that `password=None` also returns, and that `password='invalid'` fails",
         '{"password": {"type": "string"}}',
         "the --password flag, the --token option and --key in the docs",
         "a password > 8, <password></password>, <label>Password</label>",
