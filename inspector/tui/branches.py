@@ -39,7 +39,8 @@ class Branches(SessionPart):
         Binding("e", "limits", "limits", id="limits",
                 tooltip="Edit limits, policy, profile, seam rule or method and run again"),
         Binding("F", "advice", "try", id="advice",
-                tooltip="Follow the advice of this turn, else the one above: run with the settings that were tried"),
+                tooltip="Follow the advice of this turn, else the one above: run with the settings that were tried, "
+                        "or ask live"),
         Binding("E", "limits_from_here", "From here", show=False, id="limits.here",
                 tooltip="The same from this step on: what came before stays"),
         Binding("o", "run(1)", "runs", tooltip="The next run: the original and its branches", id="run.next"),
@@ -154,11 +155,11 @@ class Branches(SessionPart):
         """Opens the form for settings from this step on."""
         self._form(self.stage.step)
 
-    def _form(self, since: int | None) -> None:
+    def _form(self, since: int | None, live: bool = False) -> None:
         from inspector.tui.limits_form import LimitsForm
 
         if self.stage.run.view.steps:
-            form = LimitsForm(self.stage.runs.every, self.stage.runs.index, self.stage.step, since)
+            form = LimitsForm(self.stage.runs.every, self.stage.runs.index, self.stage.step, since, live)
             self.stage.app.push_screen(form, lambda chosen: self._limits_chosen(chosen, since))
 
     def _limits_chosen(self, limits: LimitsChoice | None, since: int | None) -> None:
@@ -168,7 +169,10 @@ class Branches(SessionPart):
             self.branch(limits.assignments, since)
 
     def action_advice(self) -> None:
-        """Makes the run by which the advice was tested: for the turn at the cursor, else for the worst turn."""
+        """Makes the run by which the advice was tested: for the turn at the cursor, else for the worst turn.
+
+        Where only a live answer shows whether advice helps, the form opens that asks for one.
+        """
         view = self.stage.run.view
         if not view.steps or view.worst is None:
             return
@@ -179,9 +183,13 @@ class Branches(SessionPart):
             self.stage.note = f"turn {number}: nothing to change"
         elif advice.set is not None:
             self.branch(dict(advice.set))
+        elif advice.live:
+            if turn is not here:
+                self.stage.go(view.deciding_step(turn), "")
+            self.stage.note = f"turn {number}, not tried: only a live answer shows it"
+            self._form(None, live=True)
         else:
-            why = "only a live answer shows it · e asks live"
-            self.stage.note = f"turn {number}, not tried: {why if advice.live else one_line(advice.text)}"
+            self.stage.note = f"turn {number}, not tried: {one_line(advice.text)}"
 
     def action_rerun(self) -> None:
         """Runs again with the same settings; the same recording gives the same run."""

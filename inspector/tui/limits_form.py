@@ -95,7 +95,7 @@ def about(turn: Turn, name: str) -> str:
     value = in_force(turn, name)
     if name == INITIAL:
         now = "not set in the request" if value is None else f"{value:,}"
-        return f"now {now} · another value is simulated"
+        return f"now {now} · another value is simulated, or asked live"
     default = getattr(Limits(), name)
     if default is not None:
         return f"now {value:,} · default {default:,}"
@@ -161,8 +161,12 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         Binding("enter", "run", "run", tooltip="Run with these", id="form.run"),
     ]
 
-    def __init__(self, runs: Sequence[Run], current: int, step: int, since: int | None = None) -> None:
+    def __init__(
+        self, runs: Sequence[Run], current: int, step: int, since: int | None = None, live: bool = False
+    ) -> None:
+        """`live` opens it on a live answer under another max_tokens; every field can still be changed."""
         super().__init__()
+        self._opens_live = live
         self._runs, self._current, self._since = runs, current, since
         self._view = runs[current].view
         self._settings = self._view.replay.settings
@@ -184,7 +188,8 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             for name in WORDS:
                 with Horizontal(classes="field"):
                     yield field_name(MEANS[name])
-                    yield Cycle(words_of(name), word_of(self._settings, name), id=name)
+                    live = name == "source" and self._opens_live
+                    yield Cycle(words_of(name), LIVE if live else word_of(self._settings, name), id=name)
                     yield _about("", f"note-{name}")
             with Horizontal(classes="field"):
                 yield field_name(MEANS[OTHERS])
@@ -197,10 +202,12 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             yield key_note("enter runs · esc leaves · ↑ ↓ fields · ← → words")
 
     def on_mount(self) -> None:
-        """Focuses and selects the first field."""
-        first = self.query_one(f"#{FIELDS[0]}", Input)
+        """Focuses and selects the first field, or max_tokens for a live answer, and shows what that does."""
+        first = self.query_one(f"#{INITIAL if self._opens_live else FIELDS[0]}", Input)
         first.focus()
         first.select_all()
+        if self._opens_live:
+            self._ask()
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:

@@ -7,6 +7,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from inspector.config.settings import INITIAL
 from inspector.sessions.folders import samples, short
 from inspector.tui.app import LoopInspector
 from inspector.tui.limits_form import LimitsForm
@@ -204,10 +205,17 @@ async def test_taking_the_advice_makes_the_run_that_was_tried(app_on: AppOn, siz
         assert "turn 1: nothing to change" in page(pilot.app)
 
 
-async def test_an_advice_that_nothing_tried_is_said_and_runs_nothing(app_on: AppOn) -> None:
-    async with app_on(continued()[:-1]).run_test(size=(160, 45)) as pilot:
+async def test_advice_that_only_a_live_answer_shows_opens_the_form_on_it_and_runs_nothing(app_on: AppOn) -> None:
+    async with app_on(continued()[:-1]).run_test(size=(80, 24)) as pilot:
         await pilot.press("F")
-        assert len(session(pilot).runs.every) == 1
+        await pilot.pause()
+        form = pilot.app.screen
+        assert isinstance(form, LimitsForm)
         shown = page(pilot.app)
-        assert "turn 1, not tried: only a live answer shows it" in shown
-        assert "e asks live" in shown
+        assert "answers from                 < live >" in shown
+        assert "asks the provider: enter shows where, and for how much; nothing is sent yet" in shown
+        assert isinstance(form.focused, Input)
+        assert form.focused.id == INITIAL
+        await pilot.press("escape")
+        assert len(session(pilot).runs.every) == 1
+        assert "turn 1, not tried: only a live answer shows it" in page(pilot.app)
