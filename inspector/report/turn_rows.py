@@ -28,6 +28,8 @@ from loop_core.judge.gate import Admission
 
 LONG_NUMBER = 16
 """A file's name of so many characters that are nearly all hexadecimal digits is a number, which nobody remembers."""
+SHORT = 8
+"""Characters of such a number that are shown."""
 NAME = 60
 """Characters of a first message that name a session."""
 TITLE = 400
@@ -194,10 +196,26 @@ def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
     stem = os.path.basename(path).split(".")[0] or path
     if not title and first.strip() and _NAMELESS.match(stem):
         return one_line(first.strip(), NAME)
-    if title or len(stem) < LONG_NUMBER or len(re.sub(r"[^0-9a-fA-F]", "", stem)) * 4 < len(stem) * 3:
+    if title or not is_number(stem):
         return title or stem
     folder = os.path.basename(os.path.dirname(path)).strip("-")
-    return f"{stem[:8]} {folder[-24:]}"
+    return f"{stem[:SHORT]} {folder[-24:]}"
+
+
+def is_number(stem: str) -> bool:
+    """Whether the name of a file is a number that nobody remembers."""
+    return len(stem) >= LONG_NUMBER and len(re.sub(r"[^0-9a-fA-F]", "", stem)) * 4 >= len(stem) * 3
+
+
+def short_file(path: str) -> str:
+    """What tells a file from others in a few characters: its name, or its folder where every session has that name."""
+    stem = os.path.basename(path).split(".")[0] or path
+    nameless = _NAMELESS.match(stem)
+    if nameless and nameless.end() == len(stem):  # events, wire, context…
+        stem = os.path.basename(os.path.dirname(path)) or stem
+    elif nameless and len(stem) >= LONG_NUMBER:  # a date and a number
+        return stem[-SHORT:]
+    return stem[:SHORT] if is_number(stem) else stem
 
 
 def session_name(session: str, file: str) -> str:

@@ -23,7 +23,7 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.lines.steps import role_of
 from inspector.report.table import Column, Table
-from inspector.report.turn_rows import SessionKey, TurnRow, by_model, by_verdict
+from inspector.report.turn_rows import SessionKey, TurnRow, by_model, by_verdict, short_file
 from inspector.sessions.recording import BELOW
 
 
@@ -300,6 +300,20 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
     yield "by model: " + ", ".join(
         f"{one_line(model)} {count:,}{f' ({attention:,} need attention)' if attention else ''}"
         for model, count, attention in by_model(turns))
+
+
+# -- Names that several files share ----------------------------------------------------------------------------------
+
+
+def shared_names(rows: Iterable[TurnRow]) -> frozenset[str]:
+    """The names under which sessions of more than one file are listed, such as those of copies."""
+    files: dict[str, str] = {}
+    return frozenset(row.name for row in rows if files.setdefault(row.name, row.file) != row.file)
+
+
+def with_file(row: TurnRow) -> TurnRow:
+    """A row whose session is called by its file too."""
+    return row._replace(name=f"{short_file(row.file)} · {row.name}")
 
 
 # -- Rows by session, with subagents' sessions below the session that started them -----------------------------------

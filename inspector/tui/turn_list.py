@@ -82,6 +82,8 @@ class TurnList(RowList):
         """What is listed: rows, and the titles of sections."""
         self.matching = 0
         self._widest: dict[str, int] = {}
+        self._shared: frozenset[str] = frozenset()
+        """Names that sessions of several files have: their files are shown too."""
 
     @property
     def rows(self) -> Iterator[TurnRow]:
@@ -97,6 +99,7 @@ class TurnList(RowList):
     def relist(self) -> None:
         """Lists the rows again; the cursor stays on its row."""
         here = self.selected
+        self._shared = turn_table.shared_names(self.rows)
         passed = [row for row in self.rows if self.filter is None or turn_rows.matches(self.filter.matches, row)]
         self.matching = len(passed)
         listed = turn_table.worst_of_sessions(passed) if self.by_file else passed
@@ -160,6 +163,8 @@ class TurnList(RowList):
         if isinstance(row, str):
             return (Span(f" {row}", Tone.TITLE),)
         mark = Span("▶ " if index == self.cursor else "  ", Tone.HERE)
+        if row.name in self._shared and not row.depth:
+            row = turn_table.with_file(row)
         return (mark, *turn_table.cells_of(row, self.layout_now, paint_of(self.app).measure))
 
     def find(self, needle: str, by: int, again: bool) -> TurnRow | None:

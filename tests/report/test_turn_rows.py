@@ -13,7 +13,7 @@ from inspector.report import filters, turn_rows, turn_table
 from inspector.report.explain import text
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS
 from inspector.report.lines.spans import text_of, width_of
-from inspector.report.turn_rows import TurnRow, matches, name_of, row_filter, rows_of
+from inspector.report.turn_rows import TurnRow, matches, name_of, row_filter, rows_of, short_file
 from inspector.sessions.open import open_each, open_paths
 from inspector.tui.session_files import ReadingOptions, load, session_of
 from loop_core.errors import CallerError
@@ -144,6 +144,17 @@ def test_a_session_is_called_by_its_title_else_its_file_and_a_number_says_its_fo
     assert name_of("/a/b/report.session.jsonl") == "report"
     assert name_of("/p/-work-mine/3f2a8b1c-0d4e-4f5a-9b6c-7d8e9f0a1b2c.jsonl") == "3f2a8b1c work-mine"
     assert rows_of(load((SAMPLES[0],), ReadingOptions()).original.view)[0].name.startswith("A gateway that cuts")
+
+
+@pytest.mark.parametrize(("path", "short"), [
+    ("/a/monday-3.session.jsonl", "monday-3"),
+    ("/p/-work/3f2a8b1c-0d4e-4f5a-9b6c-7d8e9f0a1b2c.jsonl", "3f2a8b1c"),
+    ("/x/abc-123/wire.jsonl", "abc-123"),
+    ("/24/rollout-2026-01-02T10-00-00-5973b6c0-94b8-487b-a530-2aeb6098ae0e.jsonl", "6098ae0e"),
+    ("wire.jsonl", "wire"),
+])
+def test_a_file_is_told_from_others_of_its_name(path: str, short: str) -> None:
+    assert short_file(path) == short
 
 
 # -- the table --------------------------------------------------------------------------------------------------------

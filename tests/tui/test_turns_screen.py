@@ -312,6 +312,19 @@ async def test_a_folder_is_listed_worst_first_and_what_was_not_read_comes_last_w
         assert "no session" in shown
 
 
+async def test_sessions_of_one_name_are_told_apart_by_their_files(tmp_path: Path) -> None:
+    (tmp_path / "one.jsonl").write_text(claude({"type": "ai-title", "aiTitle": "Make a plan"}) + CUT)
+    (tmp_path / "two.jsonl").write_text(claude({"type": "ai-title", "aiTitle": "Make a plan"}) + LOST)
+    (tmp_path / "three.jsonl").write_text(claude({"type": "ai-title", "aiTitle": "Say hello"}) + ENDED)
+    async with (app := LoopInspector([str(tmp_path)])).run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        shown = page(app)
+        for said in ("one · Make a plan", "two · Make a plan", "Say hello"):
+            assert said in shown
+        assert "three · " not in shown
+        assert {row.name for row in listed_rows(listed)} == {"Make a plan", "Say hello"}  # filters know the name alone
+
+
 async def test_several_files_are_the_same_table(folder: Path) -> None:
     app = LoopInspector([str(folder / "a.jsonl"), str(folder / "b.jsonl")])
     async with app.run_test(size=SIZE) as pilot:
