@@ -117,6 +117,16 @@ class TurnList(RowList):
             self.resized()
             self.show_cursor()
 
+    def narrow(self, text: str) -> str:
+        """Lists what an expression finds, or all; how many that are, or what is wrong with it."""
+        try:
+            self.filter = turn_rows.row_filter(text) if text.strip() else None
+        except filters.FilterError as why:
+            return str(filters.explain_error(why, turn_rows.values_of_rows(self.rows)))
+        self.relist()
+        total = sum(row.verdict is not None for row in self.rows)
+        return f"{self.matching:,} of {total:,} turns" if self.filter is not None else "all turns"
+
     def _titled(self, rows: Sequence[TurnRow]) -> Iterator[TurnRow | str]:
         last = -1
         for row in sorted(rows, key=lambda row: self.section_of.get(row.paths[0], 0)):
@@ -219,7 +229,7 @@ class TurnHeading(Panel):
             at += size + GAP
 
 
-NONE_PASSES = "no turn passes the filter: f changes it, an empty one shows all turns"
+NONE_PASSES = "no turn passes the filter: f changes it, esc removes it"
 
 
 class TurnAbout(Panel):

@@ -17,7 +17,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from inspector.report import filters, turn_rows, turn_table
+from inspector.report import turn_rows, turn_table
 from inspector.report.lines.spans import count_of
 from inspector.report.turn_rows import TurnRow
 from inspector.tui import turns_reading
@@ -97,6 +97,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.read, self.total = 0, 0
         self.counts = turn_rows.counts_of(())
         self.reading = False
+        self.parts = (self,)  # what `esc` closes: a filter
+        self._last = ""
+        """The filter that was removed last: it is offered again."""
         self._needle = ""
         self._match: TurnRow | None = None
         """The turn that the last search found."""
@@ -296,31 +299,28 @@ class TurnsScreen(turns_reading.ReadingScreen):
         from inspector.tui.questions import FilterPrompt
 
         before = self.listed.filter
-        text = before.text if before is not None else ""
+        text = before.text if before is not None else self._last
 
         def done(text: str | None) -> None:
             if text is None:
-                self.listed.filter = before
-                self.listed.relist()
-            self._say_counts()
-            self._moved()
+                self._narrow(before.text if before is not None else "")
 
         self.app.push_screen(FilterPrompt(text, self._narrow, "an empty filter shows all turns"), done)
 
+    def close_open(self) -> bool:
+        """Removes the filter; returns whether there was one."""
+        if self.listed.filter is None:
+            return False
+        self._last = self.listed.filter.text
+        self.note = f"{self._narrow('')} · f offers the filter again"
+        return True
+
     def _narrow(self, text: str) -> str:
         """Lists what an expression finds; how many that are, or what is wrong with it."""
-        found = None
-        if text.strip():
-            try:
-                found = turn_rows.row_filter(text)
-            except filters.FilterError as why:
-                return str(filters.explain_error(why, turn_rows.values_of_rows(self.listed.rows)))
-        self.listed.filter = found
-        self.listed.relist()
+        said = self.listed.narrow(text)
         self._say_counts()
         self._moved()
-        total = sum(row.verdict is not None for row in self.listed.rows)
-        return f"{self.listed.matching:,} of {total:,} turns" if found is not None else "all turns"
+        return said
 
     def action_search(self) -> None:
         """Asks for a search text."""

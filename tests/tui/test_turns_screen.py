@@ -446,6 +446,19 @@ async def test_a_filter_narrows_while_it_is_typed_and_escape_takes_it_back(folde
         assert words(listed) == []
 
 
+async def test_escape_removes_the_filter_of_the_table_and_f_offers_it_again(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        await pilot.press("f", *"attention", "enter", "escape")
+        assert len(words(listed)) == 4
+        assert app.screen.note == "all turns · f offers the filter again"
+        await pilot.press("escape")
+        assert "nothing is open" in app.screen.note
+        await pilot.press("f", "enter")
+        assert words(listed) == ["TRUNCATED", "CALL REJECTED"]
+
+
 async def test_a_filter_into_bodies_says_that_the_table_keeps_none(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:
