@@ -20,7 +20,7 @@ from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.turn.continuation import Method, repeats_request
 from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import RecordedSource
+from loop_core.turn.loop import WENT_ON, RecordedSource
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace
 from loop_core.turn.trace import Step
 from loop_core.values import ChatResponse, Evidence, Message, Request, Role, Stop, StopReason, TextPart, ToolResultPart
@@ -261,7 +261,7 @@ def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
         answers.append((place, counts[place], _answer(case, link, position)))
     if record.live_run is None:
         cancelled = bool(case.cancels) and _cancelled_after(case, last)
-        return RecordedSource(tuple(answers), results, _after(case, last), cancelled)
+        return RecordedSource(tuple(answers), results, _after(case, record, last), cancelled)
     heard = case.live_runs[record.live_run]
     if heard.results is not None:
         results[counts[RequestPlace.REQUEST]] = heard.results
@@ -272,8 +272,10 @@ LIVE = "asked live"
 """Why an exchange of a live run stands where it stands."""
 
 
-def _after(case: Case, link: Link) -> NotRecorded:
-    """What follows the last exchange of a file: nothing, for the reason that its recorder gave."""
+def _after(case: Case, record: TurnRecord, link: Link) -> NotRecorded:
+    """What follows the last exchange of a run: nothing, as the agent went on otherwise, or as its recorder says."""
+    if link.index < record.links[-1].index:
+        return NotRecorded(WENT_ON)
     last = case.recording.exchanges[link.index]
     why = case.end_causes.get(last.path, "")
     if why and any(each.path == last.path and each.entry > last.entry for each in case.recording.exchanges):

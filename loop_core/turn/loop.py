@@ -68,6 +68,10 @@ class ServerAware(Protocol):
         """The server's methods of continuation, as far as known, and its profile."""
 
 
+WENT_ON = "The recorded agent went another way here: what this loop asks for next was never recorded."
+"""Why a recording that goes on has no answer at the place where a loop asks."""
+
+
 class RecordedSource(NamedTuple):
     """A recorded turn: its answers in order, each with its place in the turn, and its tool results."""
 
@@ -86,6 +90,7 @@ class RecordedSource(NamedTuple):
             place, ordinal, answer = self.answers[position]
             if (place, ordinal) == (send.place, send.ordinal):
                 return answer
+            return NotRecorded(WENT_ON)
         return self._end(position)
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
