@@ -107,6 +107,15 @@ class Replay:
         """The index of the turn of a step."""
         return min(bisect_right(self.ends, step), len(self.ends) - 1)
 
+    def place_in(self, other: Replay, step: int) -> int:
+        """The step of another run that stands in the same turn as a step of this one, as far from the turn's beginning.
+        """
+        if not self.turns or not other.turns:
+            return 0
+        number = self.turn_at(step)
+        turn = other.turns[number]
+        return min(turn.first + step - self.turns[number].first, turn.end - 1)
+
 
 def replay(case: Case, settings: Settings | None = None, before: Replay | None = None) -> Replay:
     """Replays every recorded turn under the settings; unchanged turns are reused from `before`."""

@@ -20,7 +20,7 @@ from loop_core.judge.endings import SILENT, Ending
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import GUARDS, TOTAL
 from loop_core.turn.moves import GUARD_PLACES, stopping_guard
-from loop_core.turn.state import ProviderResponse, Recut, RequestPlace, Send, Turn
+from loop_core.turn.state import ProviderResponse, Recut, RequestPlace, Send, State, Turn
 from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Evidence, Message, Request, Stop
 
@@ -103,6 +103,8 @@ class JudgedTurn(NamedTuple):
     """The limit that ended the turn, and its value; None if none did."""
     edited: bool = False
     """Whether the run ended because what the turn was given was edited."""
+    unanswered: bool = False
+    """Whether the run ended before any answer: it asks first for something that the recording does not hold."""
 
     @property
     def exchange(self) -> Exchange:
@@ -184,11 +186,14 @@ def judge_steps(
 ) -> JudgedTurn:
     """A turn as the verdict table tests it, from the steps that decided it and its end.
 
-    Where a simulation or a live server answered our machine, or nobody because what the turn was given was edited, what
-    the recorded agent did is beside the point.
+    Where a simulation or a live server answered our machine, or nobody because this run asks for something else than
+    the recording holds, what the recorded agent did is beside the point.
     """
     edited = stops_at_edit(steps)
-    simulated = live or edited or any(segment.response is None for answer in turn.answers for segment in answer)
+    unanswered = not edited and turn.outcome is State.UNRECORDED and not any(
+        isinstance(step.event, ProviderResponse) for step in steps)
+    simulated = live or edited or unanswered or any(
+        segment.response is None for answer in turn.answers for segment in answer)
     answers = tuple(_answered(case, record, steps) if simulated else ()) or tuple(_recorded(case, record))
     findings = () if simulated else findings
     rules = frozenset(note.finding.rule for note in findings)
@@ -201,7 +206,7 @@ def judge_steps(
     word = Stop.CANCELLED if given_up else answers[worst].word
     last = record.links[-1].index
     stopped = any(note.finding.rule == "transcript.stopped" and note.response == last for note in findings)
-    return JudgedTurn(turn, answers, simulated, rules, calls, worst, word, stopped, limit, edited)
+    return JudgedTurn(turn, answers, simulated, rules, calls, worst, word, stopped, limit, edited, unanswered)
 
 
 _BY_LIMIT = frozenset(guard.terminal for guard in GUARDS)

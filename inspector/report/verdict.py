@@ -138,6 +138,10 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: look.edited,
         lambda look: f"{say.who(look)} never received this input: it was edited, and no recorded answer belongs to it",
         lambda look: "run the turn live (answers from: live; or --live)"),
+    VerdictRow("UNANSWERED", "∅", "-", Severity.WARNING,
+        lambda look: look.unanswered,
+        lambda look: f"{say.who(look)}: the recording holds no answer to the first request of this run",
+        lambda look: "run the turn live (answers from: live; or --live)"),
     VerdictRow("CALL HELD", "▣", "#", Severity.ERROR,
         lambda look: look.cut_call is not None and not look.repaired and (look.word in HOLDING or look.cut),
         say.cut_call, situation),
@@ -300,7 +304,7 @@ def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding
     look = judged_turn_of(replay, turn, findings)
     rank, row = row_of(look)
     said, advice = row.say(look), _advice(replay, turn, findings, look, row.advise(look))
-    if look.simulated and not look.edited:
+    if look.simulated and not look.edited and not look.unanswered:
         end = "; what it asks for next was never recorded" if look.final_turn.outcome is State.UNRECORDED else ""
         if end and asked_live(replay, turn):
             end = f"; {look.final_turn.notice}"

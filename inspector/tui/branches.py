@@ -64,12 +64,13 @@ class Branches(SessionPart):
     # -- going between runs --------------------------------------------------------------------------------------
 
     def switch(self, index: int, compare: bool = False) -> None:
-        """Shows another run, optionally compared with the original; the cursor stays on its step if the run has it."""
+        """Shows another run, optionally compared with the original; the cursor stays in its turn, and on its step if
+        that turn has as many."""
         stage = self.stage
+        step = stage.run.view.replay.place_in(stage.runs.every[index].view.replay, stage.step)
         stage.runs.index = index
         run = stage.run
-        # The step first: clamped, it stands in both runs.
-        stage.step = min(stage.step, max(0, len(run.view.steps) - 1))
+        stage.step = step  # before anything is drawn: it stands in the other run
         self.remarks.show()
         stage.outline = run.outline
         stage.query_one(VerdictPanel).run = run.name

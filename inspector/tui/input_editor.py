@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -11,7 +11,18 @@ from textual.screen import ModalScreen
 from textual.widgets import TextArea
 
 from inspector.report.lines.spans import Tone, inert, one_line, safe
-from inspector.tui.panels import WrappedLines, key_note, lines, note
+from inspector.tui.panels import KeysInOrder, WrappedLines, key_note, lines, note
+
+
+class TextField(TextArea, KeysInOrder):
+    """A field of several rows."""
+
+
+def text_field(text: str, id: str, **more: Any) -> TextArea:  # noqa: A002
+    """A field of several rows; its cursor does not blink, so that an idle screen draws nothing."""
+    made = TextField(text, soft_wrap=True, id=id, **more)
+    made.cursor_blink = False
+    return made
 
 
 class EditChoice(NamedTuple):
@@ -48,9 +59,7 @@ class InputEditor(ModalScreen[EditChoice | None]):
         """A title, the text, notes on it, the keys."""
         with Vertical(id="input-box"):
             yield note(one_line(self._title), Tone.TITLE)
-            area = TextArea(self._before, soft_wrap=True, id="input-text")
-            area.cursor_blink = False
-            yield area
+            yield text_field(self._before, "input-text")
             marks = " Control characters are shown as marks, and an edited text contains the marks." if (
                 self._before != self._text) else ""
             yield lines(f"The recording answers up to this request; edited, it has no recorded answer.{marks}",

@@ -20,6 +20,7 @@ from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import call_of
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, Listed, Span, Tone, safe
+from inspector.tui.input_editor import text_field
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
@@ -158,9 +159,7 @@ class ResultEditor(ModalScreen[CallDecision | None]):
         """The text, whether it is an error, the keys."""
         with Vertical(id="result-box"):
             yield note("The result of the call, as the model reads it", Tone.TITLE)
-            area = TextArea(self._before.text, soft_wrap=True, id="result-text")
-            area.cursor_blink = False
-            yield area
+            yield text_field(self._before.text, "result-text")
             yield note("is it an error?")
             yield Cycle(("no", "yes"), "yes" if self._before.is_error else "no", id="is-error")
             yield key_note("^s or F2 takes it · F3 an error or not · esc leaves")

@@ -15,6 +15,7 @@ from textual.widgets import Input, TextArea
 from inspector.config.settings import CHOICES, INITIAL, parse_assignments
 from inspector.live.driver import Driver
 from inspector.report.lines.spans import Tone, safe
+from inspector.tui.input_editor import text_field
 from inspector.tui.limits_form import OTHERS
 from inspector.tui.panels import WrappedLines, field_keys, field_name, key_note, line_input, lines, note
 from loop_core.errors import CallerError, LoopError
@@ -157,9 +158,7 @@ class BodyEditor(ModalScreen[str | None]):
         """A title, the text, its errors, the keys."""
         with Vertical(id="body-box"):
             yield note("The body of the request, as it will be sent", Tone.TITLE)
-            area = TextArea(self._before, soft_wrap=True, show_line_numbers=True, tab_behavior="indent", id="body-text")
-            area.cursor_blink = False
-            yield area
+            yield text_field(self._before, "body-text", show_line_numbers=True, tab_behavior="indent")
             yield lines("", "body-note")
             yield key_note("^s or F2 takes it · esc leaves")
 

@@ -322,8 +322,28 @@ def field_name(text: str) -> Note:
     return name
 
 
+class KeysInOrder(Widget):
+    """A field that obeys its keys in the order in which they were pressed.
+
+    Textual looks for a key's binding when the key has bubbled up to the app. Of keys that come together, as from a slow
+    connection, the field has then taken the letters behind a Backspace before it obeys the Backspace.
+    """
+
+    async def on_key(self, event: Key) -> None:
+        """Carries out the field's own binding of a key at once."""
+        bindings = self._bindings.key_to_bindings.get(event.key)
+        if bindings and not event.is_printable:
+            event.stop()
+            event.prevent_default()
+            await self.run_action(bindings[0].action)
+
+
+class LineInput(Input, KeysInOrder):
+    """A field of one row."""
+
+
 def line_input(value: str, hint: str, id: str | None = None, suggester: Suggester | None = None) -> Input:  # noqa: A002
     """A field of one row; its cursor does not blink, so that an idle screen draws nothing."""
-    made = Input(value, placeholder=hint, compact=True, id=id, suggester=suggester)
+    made = LineInput(value, placeholder=hint, compact=True, id=id, suggester=suggester)
     made.cursor_blink = False
     return made

@@ -114,7 +114,7 @@ def test_a_cut_call_never_runs_whatever_the_agent_did():
     played = replay(case_of(*ran_cut_call()))
     assert path(played)[-1] == "Unrecorded"
     assert not [e for step in played.trace.steps for e in step.effects if isinstance(e, RunTools)]
-    assert [step.turn.notice for step in played.trace.steps if step.state is State.UNRECORDED][0] == WENT_ON
+    assert next(step.turn.notice for step in played.trace.steps if step.state is State.UNRECORDED) == WENT_ON
 
 
 def test_a_retry_begins_a_run_of_its_own():

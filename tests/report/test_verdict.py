@@ -201,6 +201,18 @@ def test_a_turn_that_is_given_another_text_was_never_asked():
     assert turn.verdict.advice.text == "run the turn live (answers from: live; or --live)"
 
 
+def test_a_run_that_asks_for_what_was_never_recorded_says_nothing_of_what_the_agent_did():
+    """At a larger budget the rest of a cut call is unknown: such a run has no answer, and ran nothing."""
+    recorded = only(shown(*ran_cut_call()))
+    assert recorded.verdict.word == "CUT CALL RUN"
+    turn = only(shown(*ran_cut_call(), settings=settings_of({"max_tokens": "900", "simulate": "yes"}, Settings())))
+    assert (turn.verdict.word, turn.verdict.severity) == ("UNANSWERED", Severity.WARNING)
+    assert turn.verdict.sentence == (
+        "openai_chat (openai): the recording holds no answer to the first request of this run")
+    assert turn.verdict.advice is not None
+    assert turn.verdict.advice.text == "run the turn live (answers from: live; or --live)"
+
+
 def test_a_cut_answer_at_the_end_of_the_recording():
     word, severity, sentence, advice = alone(chat("The first", "length", tokens=20), max_tokens=20)
     assert (word, severity) == ("TRUNCATED", Severity.ERROR)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -13,7 +14,7 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.limits_form import LimitsForm
 from inspector.tui.panels import Cycle
 from inspector.tui.session_screen import SessionScreen
-from tests.scenes.app import PARTS, continued, page, told
+from tests.scenes.app import PARTS, continued, page, told, until
 
 AppOn = Callable[..., LoopInspector]
 
@@ -219,3 +220,30 @@ async def test_advice_that_only_a_live_answer_shows_opens_the_form_on_it_and_run
         await pilot.press("escape")
         assert len(session(pilot).runs.every) == 1
         assert "turn 1, not tried: only a live answer shows it" in page(pilot.app)
+
+
+async def test_the_cursor_stays_in_its_turn_where_a_run_has_fewer_steps() -> None:
+    app = LoopInspector([str(samples()[0].path)])
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: not getattr(app.screen, "reading", False))
+        await pilot.press("enter", "[")
+        screen = session(pilot)
+        assert screen.run.view.replay.turn_at(screen.step) == 0
+        await pilot.press("e", *["down"] * 4, *"240", "enter")
+        assert screen.run.view.replay.settings.max_tokens == 240
+        assert screen.run.view.replay.turn_at(screen.step) == 0
+        assert "turn 1 ends in Complete" in screen.note
+        await pilot.press("o")
+        assert screen.run.view.replay.turn_at(screen.step) == 0
+
+
+async def test_keys_that_come_together_are_obeyed_in_their_order(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(120, 40)) as pilot:
+        await pilot.press("e")
+        await pilot.pause()
+        for key in (*"1234567", *["backspace"] * 4, *"89"):  # without a pause between them, as a slow connection does
+            pilot.app.post_message(Key(key, key if len(key) == 1 else None))
+        await pilot.pause()
+        field = pilot.app.focused
+        assert isinstance(field, Input)
+        assert field.value == "12389"
