@@ -225,9 +225,11 @@ async def test_advice_that_only_a_live_answer_shows_opens_the_form_on_it_and_run
 async def test_the_cursor_stays_in_its_turn_where_a_run_has_fewer_steps() -> None:
     app = LoopInspector([str(samples()[0].path)])
     async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: not getattr(app.screen, "reading", False))
-        await pilot.press("enter", "[")
+        await until(pilot, lambda: "CUT CALL RUN" in page(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen))
         screen = session(pilot)
+        await pilot.press("[")
         assert screen.run.view.replay.turn_at(screen.step) == 0
         await pilot.press("e", *["down"] * 4, *"240", "enter")
         assert screen.run.view.replay.settings.max_tokens == 240
