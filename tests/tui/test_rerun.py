@@ -229,7 +229,7 @@ async def test_the_cursor_stays_in_its_turn_where_a_run_has_fewer_steps() -> Non
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SessionScreen))
         screen = session(pilot)
-        await pilot.press("[")
+        await pilot.press("[", "[")
         assert screen.run.view.replay.turn_at(screen.step) == 0
         await pilot.press("e", *["down"] * 4, *"240", "enter")
         assert screen.run.view.replay.settings.max_tokens == 240
