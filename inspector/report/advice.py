@@ -38,6 +38,8 @@ class Advice(NamedTuple):
     """The settings of the run that was tried, as `--set` takes them; None if nothing was tried."""
     live: bool = False
     """Whether only asking the provider again can show what is enough."""
+    guess: Mapping[str, str] | None = None
+    """Settings for such a live run: larger values than those in force, of which nothing shows that they are enough."""
 
 
 TRIED: Mapping[Basis, str] = {
@@ -231,7 +233,21 @@ def guessed_advice(look: JudgedTurn, row: Situation) -> Advice:
     if not row.tries:
         return Advice(guess)
     live = can_be_asked(look)
-    return Advice(f"{guess}; {LIVE if live else UNSEEN}", live=live)
+    return Advice(f"{guess}; {LIVE if live else UNSEEN}", live=live, guess=_larger(look, row) if live else None)
+
+
+LEAST_GUESS = 1_024
+"""Tokens: the least max_tokens that is proposed for a live run."""
+
+
+def _larger(look: JudgedTurn, row: Situation) -> Mapping[str, str] | None:
+    """Twice what was in force: of max_tokens if that may help, else of the limit that ended the turn."""
+    if INITIAL in row.tries:
+        usage = look.exchange.response.usage
+        used = usage.output_tokens if usage is not None and usage.output_tokens else 0
+        cap = look.exchange.request.max_tokens if look.exchange.request is not None else None
+        return {INITIAL: f"{max(2 * (cap or used), LEAST_GUESS)}"}
+    return None if look.limit is None else {look.limit[0]: f"{2 * look.limit[1]}"}
 
 
 def can_be_asked(look: JudgedTurn) -> bool:

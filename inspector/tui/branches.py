@@ -25,6 +25,8 @@ from loop_core.errors import CallerError, LoopError
 from loop_core.turn.policy import STRICT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from inspector.tui.input_editor import EditChoice
     from inspector.tui.limits_form import LimitsChoice
     from inspector.tui.tuning_table import TuningTable
@@ -156,7 +158,7 @@ class Branches(SessionPart):
         """Opens the form for settings from this step on."""
         self._form(self.stage.step)
 
-    def _form(self, since: int | None, live: bool = False) -> None:
+    def _form(self, since: int | None, live: Mapping[str, str] | None = None) -> None:
         from inspector.tui.limits_form import LimitsForm
 
         if self.stage.run.view.steps:
@@ -188,7 +190,7 @@ class Branches(SessionPart):
             if turn is not here:
                 self.stage.go(view.deciding_step(turn), "")
             self.stage.note = f"turn {number}, not tried: only a live answer shows it"
-            self._form(None, live=True)
+            self._form(None, advice.guess or {})
         else:
             self.stage.note = f"turn {number}, not tried: {one_line(advice.text)}"
 

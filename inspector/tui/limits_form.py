@@ -162,11 +162,12 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
     ]
 
     def __init__(
-        self, runs: Sequence[Run], current: int, step: int, since: int | None = None, live: bool = False
+        self, runs: Sequence[Run], current: int, step: int, since: int | None = None,
+        live: Mapping[str, str] | None = None,
     ) -> None:
-        """`live` opens it on a live answer under another max_tokens; every field can still be changed."""
+        """`live` opens it on a live answer under these settings, which are a guess; every field can be changed."""
         super().__init__()
-        self._opens_live = live
+        self._opens_live, self._guess = live is not None, live or {}
         self._runs, self._current, self._since = runs, current, since
         self._view = runs[current].view
         self._settings = self._view.replay.settings
@@ -183,7 +184,8 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             for name in FIELDS:
                 with Horizontal(classes="field"):
                     yield field_name(MEANS[name])
-                    yield line_input(value_of(self._turn, name), default_of(self._turn, name), name)
+                    value = self._guess.get(name) or value_of(self._turn, name)
+                    yield line_input(value, default_of(self._turn, name), name)
                     yield _about(in_short(self._turn, name), f"note-{name}")
             for name in WORDS:
                 with Horizontal(classes="field"):
@@ -193,7 +195,8 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
                     yield _about("", f"note-{name}")
             with Horizontal(classes="field"):
                 yield field_name(MEANS[OTHERS])
-                yield line_input("", "max_tool_steps=3 max_resumes=2", OTHERS)
+                others = " ".join(f"{name}={value}" for name, value in self._guess.items() if name not in FIELDS)
+                yield line_input(others, "max_tool_steps=3 max_resumes=2", OTHERS)
             yield lines("", "about")
             yield note("nothing is changed yet", id="preview")
             most = max(1, min(SHOWN, self.app.size.height - ROWS))
@@ -303,7 +306,9 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
     def _ask(self) -> None:
         if all(problem_of(name, self.query_one(f"#{name}", Input).value) is None for name in (*FIELDS, OTHERS)):
             if self._live:
-                self._told(would_ask(self._refused))
+                values = self._assignments()
+                guesses = [name for name, value in self._guess.items() if values.get(name) == value]
+                self._told(would_ask(self._refused, guesses))
             else:
                 self._look(self._assignments())
 
@@ -373,8 +378,11 @@ def live_refusal(run: Run, step: int, whole: bool) -> str | None:
     return why_not(replay.case.recording.exchanges[start_of(replay, since).opening.index])
 
 
-def would_ask(refused: str | None) -> Line:
-    """The effect of choosing a live answer, in one line."""
+def would_ask(refused: str | None, guesses: Sequence[str] = ()) -> Line:
+    """The effect of choosing a live answer, in one line, with the settings whose value is a guess of ours."""
     if refused is not None:
         return (Span(f"✖ live: {refused}", Tone.ERROR),)
+    if guesses:
+        return (Span(f"a guess for {' and '.join(guesses)} · "), Span("asks the provider", Tone.WARN),
+                Span(": enter sends nothing yet"))
     return (Span("asks the provider", Tone.WARN), Span(": enter shows where, and for how much; nothing is sent yet"))

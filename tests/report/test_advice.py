@@ -412,3 +412,19 @@ def test_the_report_has_the_command_that_asks_live() -> None:
     assert "  ask live: inspector replay s.har --live --turn 1\n" in text(found, read=ReadOptions(["s.har"]))
     found = shown(*repaired_call())
     assert "ask live" not in text(found, read=ReadOptions(["s.har"]))
+
+
+# -- what a live run is proposed under --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("cap", "tokens", "guess"), [(4_000, 4_000, "8000"), (64, 64, "1024"), (None, 900, "1800")])
+def test_a_live_run_is_proposed_under_twice_the_cap_or_the_tokens_that_were_used(
+    cap: int | None, tokens: int, guess: str
+) -> None:
+    entry = asked(ASKS, chat("The first part", "length", tokens=tokens), **({"max_tokens": cap} if cap else {}))
+    advice = advised(shown(entry))
+    assert (advice.live, advice.guess, advice.set) == (True, {"max_tokens": guess}, None)
+
+
+def test_no_run_is_proposed_where_none_can_be_asked_or_nothing_may_be_raised() -> None:
+    assert advised(shown(asked(ASKS, chat("I cannot", "content_filter"), max_tokens=64))).guess is None

@@ -214,9 +214,12 @@ async def test_advice_that_only_a_live_answer_shows_opens_the_form_on_it_and_run
         assert isinstance(form, LimitsForm)
         shown = page(pilot.app)
         assert "answers from                 < live >" in shown
-        assert "asks the provider: enter shows where, and for how much; nothing is sent yet" in shown
+        assert "a guess for max_tokens · asks the provider: enter sends nothing yet" in shown
         assert isinstance(form.focused, Input)
-        assert form.focused.id == INITIAL
+        assert (form.focused.id, form.focused.value) == (INITIAL, "1024")
+        await pilot.press(*"2048")
+        await until(pilot, lambda: "asks the provider: enter shows where, and for how much; nothing is sent yet"
+                    in page(pilot.app))
         await pilot.press("escape")
         assert len(session(pilot).runs.every) == 1
         assert "turn 1, not tried: only a live answer shows it" in page(pilot.app)
