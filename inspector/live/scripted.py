@@ -57,6 +57,8 @@ class ScriptedTurn:
     server: ScriptedServer
     runs: bool = False
     """Whether it runs to its end without waiting for keys."""
+    blind: bool = False
+    """Whether its first answer is cut, and the bytes of it look the same as those of a finished one."""
 
 
 def formats_of(story: Story) -> tuple[str, ...]:
@@ -116,7 +118,7 @@ def row_turn(row: DialectRow, settings: Settings) -> ScriptedTurn:
         server.close()
         raise
     begun = LiveStart(request, speaker, settings, answers, new_recording(row.dialect.api))
-    return ScriptedTurn(begun, server, runs=True)
+    return ScriptedTurn(begun, server, runs=True, blind=bool(row.blind))
 
 
 def _tools(declared: Sequence[DeclaredTool]) -> tuple[tuple[Tool, ...], Answers]:

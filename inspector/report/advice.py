@@ -173,7 +173,7 @@ SITUATIONS: tuple[Situation, ...] = (
     Situation("a limit on cuts", lambda look: _limit(look) in RAISED and look.cut,
               lambda look: f"raise {_limit(look)} or {INITIAL}", (LIMIT, INITIAL)),
     Situation("another limit", lambda look: _limit(look) in RAISED, lambda look: f"raise {_limit(look)}", (LIMIT,)),
-    Situation("the same again", lambda look: _limit(look) == "max_identical_calls",
+    Situation("the same again", lambda look: _limit(look) == "max_identical_calls" and look.cut_call is None,
               _said("change the prompt or the tool's answer: the model keeps making the same call")),
     Situation("another cap below", ended_below, _said(
         f"raise the cap of the server or router: the answer ended below {INITIAL}, so raising that alone changes "

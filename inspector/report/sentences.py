@@ -9,6 +9,7 @@ from inspector.sessions.reasons import reason_text
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import Verdict
+from loop_core.turn.policy import dispatched_calls, is_runnable
 from loop_core.values import ArgsForm, ChatResponse, Stop
 
 
@@ -64,6 +65,16 @@ def cut_words(look: JudgedTurn) -> str:
 def cut_call(look: JudgedTurn) -> str:
     """Which call was cut and how, and the limit that then ended the turn."""
     return _with_limit(call_cut(look), look)
+
+
+def cut_call_held(look: JudgedTurn) -> str:
+    """Which call was cut and how, whether the policy in force runs such a call, and the limit that ended the turn."""
+    policy, call = look.final_turn.policy, look.cut_call
+    runs = call is not None and any(
+        call in each.verdicts and is_runnable(policy, each.verdicts) and dispatched_calls(policy, (call,))
+        for each in look.answers)
+    said = f"; policy {policy.name} runs such a call, here it was not run" if runs else ""
+    return _with_limit(f"{call_cut(look)}{said}", look)
 
 
 def _with_limit(text: str, look: JudgedTurn) -> str:

@@ -144,7 +144,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "run the turn live (answers from: live; or --live)"),
     VerdictRow("CALL HELD", "▣", "#", Severity.ERROR,
         lambda look: look.cut_call is not None and not look.repaired and (look.word in HOLDING or look.cut),
-        say.cut_call, situation),
+        say.cut_call_held, situation),
     VerdictRow("MALFORMED CALL", "▣", "#", Severity.ERROR,
         lambda look: look.word is Stop.MALFORMED_TOOL_CALL and not look.repaired,
         say.ending_words, situation),

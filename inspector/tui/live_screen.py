@@ -39,6 +39,10 @@ FRAME = 1 / 12
 STAY, LEAVE = "stay", "leave"
 
 
+BLIND = "⚠ the provider cut this answer, and no byte that it sent shows that: the verdict cannot know it"
+"""Said at the end of a turn whose provider is ours and played a cut that looks like a finished answer."""
+
+
 class LiveScreen(SessionScreen):
     """One live run and, after its end, its recording."""
 
@@ -279,7 +283,8 @@ class LiveScreen(SessionScreen):
         self.refresh_bindings()
         if not problem:
             self.restore()
-        self.note = problem or f"recorded in {path}"
+        blind = self._scripted is not None and self._scripted.blind
+        self.note = problem or (BLIND if blind else f"recorded in {path}")
 
     async def _end(self) -> None:
         await self.driver.close()

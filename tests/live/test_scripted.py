@@ -15,8 +15,10 @@ from inspector.provider import all_stories
 from inspector.provider.dialect_rows import DialectRow
 from inspector.provider.scenarios import scenario_names
 from inspector.replay import Replay
+from inspector.report.facts import view
 from loop_core.errors import LoopError
 from loop_core.formats import FORMATS
+from loop_core.turn.presets import PI_PRESENCE
 from loop_core.wire import wire
 from tests.scenes.provider import QUICK, table_rows
 
@@ -62,6 +64,18 @@ def test_a_row_of_a_variant_is_played_past_its_first_answer() -> None:
     assert isinstance(row, DialectRow)
     made = played(row_turn(row, Settings()))
     assert made.trace.steps[-1].turn.terminal == "completed", "the call comes whole when it is asked for again"
+
+
+def test_a_lie_that_a_policy_believes_is_told_as_a_cut() -> None:
+    """The same cut call comes until a limit ends the turn: the advice is about the cut, not about the repetition."""
+    row = next(row for row in table_rows("call-cut") if row.name == "openai_chat/vllm")
+    assert isinstance(row, DialectRow)
+    (turn,) = view(played(row_turn(row, Settings(policy=PI_PRESENCE)))).turns
+    assert turn.verdict.word == "CALL HELD"
+    assert ("; policy pi-presence runs such a call, here it was not run; max_identical_calls (4 of 3) ended the turn"
+            in turn.verdict.sentence)
+    assert turn.verdict.advice is not None
+    assert turn.verdict.advice.text.startswith("raise max_tokens")
 
 
 def test_a_scenario_runs_to_the_end_that_it_names_without_a_key() -> None:

@@ -42,6 +42,7 @@ from inspector.whatif import branch_lines as whatif
 from inspector.whatif.tree import branch
 from loop_core.judge.gate import Admission
 from loop_core.turn.machine import TRANSITIONS
+from loop_core.turn.presets import PI_PRESENCE
 from loop_core.turn.state import State
 from loop_core.values import Stop
 from tests.scenes.app import (
@@ -522,6 +523,9 @@ def test_the_header_leads_with_the_worst_turn(seen: View) -> None:
     assert text_of(header.verdict(seen)).startswith("✖ CUT CALL RUN  turn 2 of 2 · ")
     assert text_of(header.counts(seen)).startswith("1 ✖ CUT CALL RUN · 1 ")
     assert text_of(header.source(["a/b/story.har"], seen, "attempts=5")) == "run attempts=5 · story.har"
+    lax = view(replay(seen.replay.case, Settings(policy=PI_PRESENCE)))
+    assert text_of(header.source(["a.har"], lax, "original")) == "run original · a.har · policy pi-presence"
+    assert text_of(header.source(["a.har"], lax, "policy=pi-presence")) == "run policy=pi-presence · a.har"
 
 
 def test_no_view_of_a_hostile_transcript_holds_a_command(tmp_path: Path) -> None:

@@ -201,6 +201,14 @@ def test_a_turn_that_is_given_another_text_was_never_asked():
     assert turn.verdict.advice.text == "run the turn live (answers from: live; or --live)"
 
 
+def test_a_policy_that_runs_a_cut_call_is_named():
+    lied = asked(ASKS, chat(None, "tool_calls", call(CUT), tokens=9), max_tokens=9)
+    turn = only(shown(lied, settings=Settings(policy=PI_PRESENCE)))
+    assert turn.verdict.word == "CALL HELD"
+    assert turn.verdict.sentence.endswith("; policy pi-presence runs such a call, here it was not run")
+    assert "policy" not in only(shown(lied)).verdict.sentence
+
+
 def test_a_run_that_asks_for_what_was_never_recorded_says_nothing_of_what_the_agent_did():
     """At a larger budget the rest of a cut call is unknown: such a run has no answer, and ran nothing."""
     recorded = only(shown(*ran_cut_call()))

@@ -10,13 +10,18 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from inspector.config.settings import Settings
+from inspector.live.scripted import row_turn
+from inspector.provider.dialect_rows import DialectRow
 from inspector.tui.app import LoopInspector
-from inspector.tui.live_screen import LiveScreen
+from inspector.tui.live_screen import BLIND, LiveScreen
+from inspector.tui.messages import LiveWanted
 from inspector.tui.panels import Cycle
 from inspector.tui.providers_screen import ProvidersScreen
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.turn_form import LiveForm, keep_typed, last_typed
 from tests.scenes.app import page, told, until
+from tests.scenes.provider import table_rows
 
 SIZE = (80, 24)
 KEY = "sk-live-0123456789abcdefghij"
@@ -64,6 +69,16 @@ async def test_two_keys_begin_a_scenario_and_its_end_ends_the_server() -> None:
         await until(pilot, lambda: screen.finished)
         assert screen.driver.stepper.last.turn.terminal == "completed"
         await until(pilot, lambda: not listens(server.base))
+
+
+async def test_a_cut_that_no_byte_shows_is_said_where_the_verdict_cannot_know_it() -> None:
+    row = next(row for row in table_rows("text-cut") if isinstance(row, DialectRow) and row.blind)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        app.post_message(LiveWanted(row_turn(row, Settings())))
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and app.screen.finished)
+        assert live(pilot).run.view.turns[0].verdict.word == "COMPLETE"
+        assert BLIND in live(pilot).note
 
 
 async def test_leaving_the_app_in_the_middle_of_a_turn_ends_the_server() -> None:

@@ -26,6 +26,7 @@ from inspector.report.lines.spans import (
 from inspector.report.lines.steps import role_of
 from inspector.report.token_costs import turn_cost
 from loop_core.turn.limits import Spend
+from loop_core.turn.policy import STRICT
 from loop_core.turn.state import Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
@@ -118,6 +119,9 @@ def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Lin
     if file:
         name = safe(file if len(file) <= FILE else f"…{file[1 - FILE :]}", Tone.STRONG)
         parts = [[name], *([run] if branch != "original" else [])]
+    policy = view.replay.settings.policy
+    if policy.name != STRICT.name and policy.name not in branch:
+        parts.append([safe(f"policy {policy.name}", Tone.STRONG)])
     if len(view.inputs) > 1:
         parts.append([Span(f"{len(view.inputs):,} inputs", Tone.DIM)])
     wrong = problem(view)
