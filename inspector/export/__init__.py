@@ -140,7 +140,7 @@ def _bug(scope: ExportScope) -> Mapping[str, str]:
 
 
 FORMS: Mapping[str, Form] = {
-    "bug": Form("a bug report with the deciding bytes: the smallest session that shows it, and its command", _bug),
+    "bug": Form("a report with the deciding bytes, and its smallest session", _bug),
     "html": Form("the session as a page, with the deciding bytes", _html),
     "md": Form("the session as Markdown, with the deciding bytes", _markdown),
     "text": Form("the session as linear text, with the deciding bytes", _text),

@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from math import inf
+from pathlib import Path
 from typing import Any
 
 from inspector.config.settings import Settings, command
@@ -180,7 +181,7 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     smallest = shrink(exchanges, lambda some: shows(reread(some, settings)))
     name = f"loop-inspector-{rule.replace('.', '-')}"
     again = reread(smallest, settings)
-    report = _report(again, name, rule, settings)
+    report = _report(again, name, _title(turn, rule), _origin(view, turn), settings)
     return {f"{name}.jsonl": session_of(smallest, rule).decode("utf-8"), f"{name}.md": report}
 
 
@@ -230,18 +231,33 @@ def shrink(exchanges: Sequence[Exchange], holds: Callable[[Sequence[Exchange]], 
     return kept
 
 
-def _report(view: View, name: str, rule: str, settings: Settings) -> str:
+def _title(turn: TurnFacts, rule: str) -> str:
+    return f"{turn.verdict.word} ({rule})" if "." in rule else turn.verdict.word
+
+
+def _origin(view: View, turn: TurnFacts) -> str:
+    """Where the turn stands in the recording; of its path the name alone, since a report is sent to others."""
+    file = Path(view.path_of(turn)).name
+    answers = turn.responses
+    which = f"response {answers[0]}" if len(answers) == 1 else f"responses {answers[0]} to {answers[-1]}"
+    where = f"turn {view.number(turn)} of {len(view.turns)}" + (f", {which}" if answers else "")
+    return f"Found in {file}, {where}." if file not in ("", "-") else f"Found in {where}."
+
+
+def _report(view: View, name: str, title: str, origin: str, settings: Settings) -> str:
     path = f"{name}.jsonl"
     run = command([path], settings) if settings != Settings() else f"inspector explain {path}"
     versions = [f"{each} {_version(each)}" for each in ("loop-inspector", "textual", "pydantic")]
     head: list[Block] = [
-        Heading(1, f"Bug report: {rule}"),
-        Paragraph(view.headline()),
-        Paragraph("The session beside this report is the smallest that still shows it. To see it:"),
+        Heading(1, f"Bug report: {title}"),
+        Paragraph(origin),
+        Paragraph("The session beside this report is the smallest that still shows it; turns and responses are "
+                  "numbered anew in it. To see it:"),
         Quote(run),
         Items((*versions, f"Python {platform.python_version()}", platform.system())),
     ]
-    return markdown([*head, *list(blocks(view))[1:]])
+    body = list(blocks(view))
+    return markdown([*head, *body[2 if len(view.turns) == 1 else 1 :]])  # of one turn the heading says it again
 
 
 def _version(distribution: str) -> str:

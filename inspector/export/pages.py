@@ -245,7 +245,9 @@ def _html_block(block: Block) -> str:
 # -- The document as Markdown ----------------------------------------------------------------------------------------
 # A transcript's text stands in fences that it cannot close, or is escaped.
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~&$^@]|:(?=//)|(?<=www)\.|^[#+=!-]|(?<=^\d)[.)]|(?<=!)\()")
+_SPECIAL = re.compile(
+    r"([\\`*{}\[\]<>|~&$^@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.|^[#+=!-]|(?<=^\d)[.)]|(?<=!)\()")
+"""An underscore within a word is none of Markdown's marks."""
 _GRAVE = {Severity.ERROR: "**✖** ", Severity.WARNING: "**!** ", Severity.INFO: ""}
 
 

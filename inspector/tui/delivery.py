@@ -16,6 +16,7 @@ from typing import Any
 
 from textual.app import App
 
+from inspector.report.lines.spans import one_line
 from inspector.sessions import redact
 from loop_core.errors import LoopError
 
@@ -23,8 +24,9 @@ FileMaker = Callable[[], Mapping[str, str]]
 """Makes files: name -> content."""
 
 
-def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], folder: str | None = None) -> None:
-    """Delivers files to the operator and reports the result through `say`; asks for a folder if none is given."""
+def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], what: str, folder: str | None = None) -> None:
+    """Delivers files to the operator and reports the result through `say`; asks where to write `what` if no folder is
+    given."""
     if app.is_web:
         say(download(app, make))
     elif folder is not None:
@@ -36,7 +38,18 @@ def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], folder: 
             if place is not None:
                 say(write_files(place, make))
 
-        app.push_screen(Prompt("enter writes into the folder", "a folder", "."), typed)
+        app.push_screen(Prompt(folder_question(what), "a folder", "."), typed)
+
+
+SHOWN = 32
+"""Characters of the working directory that the question for a folder shows: its end."""
+
+
+def folder_question(what: str) -> str:
+    """Asks for the folder of an export, and says which folder `.` is."""
+    here = re.sub(rf"^{re.escape(str(Path.home()))}(?=/|$)", "~", os.getcwd())
+    shown = here if len(here) <= SHOWN else f"…{here[1 - SHOWN :]}"
+    return f"enter writes {what} into (. is {one_line(shown)})"
 
 
 def download(app: App[Any], make: FileMaker) -> str:
@@ -81,8 +94,9 @@ def write_files(folder: str, make: FileMaker) -> str:
     except LoopError as why:
         return f"not written: {why}"
     if len(paths) == 1:
-        return f"written: {paths[0]}"
-    return f"written: {len(paths)} files in {folder}: {', '.join(Path(path).name for path in paths)}"
+        return f"written: {os.path.abspath(paths[0])}"
+    names = ", ".join(Path(path).name for path in paths)
+    return f"written: {len(paths)} files in {os.path.abspath(place)}: {names}"
 
 
 def _apart(files: Mapping[str, str], place: Path) -> Mapping[str, str]:

@@ -293,9 +293,10 @@ class TableScreen(Screen[Any]):
 
     def action_export(self) -> None:
         """Asks for a folder."""
+        from inspector.tui.delivery import folder_question
         from inspector.tui.questions import Prompt
 
-        self.app.push_screen(Prompt("enter writes into the folder", "a folder", "."), self._export)
+        self.app.push_screen(Prompt(folder_question("the table"), "a folder", "."), self._export)
 
     def _export(self, folder: str | None) -> None:
         from inspector.tui.delivery import write_files

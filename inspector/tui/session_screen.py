@@ -134,13 +134,13 @@ class Exports(SessionPart):
 
         def chosen(form: str | None) -> None:
             if form is not None:
-                deliver(self.stage.app, lambda: self.files(form, screen), self.stage.say)
+                deliver(self.stage.app, lambda: self.files(form, screen), self.stage.say, f"the {form} export")
 
         self.stage.app.push_screen(Choose("Export", rows), chosen)
 
     def action_report(self) -> None:
         """Writes a bug report into the working directory, or downloads it."""
-        deliver(self.stage.app, lambda: self.files("bug", ""), self.stage.say, ".")
+        deliver(self.stage.app, lambda: self.files("bug", ""), self.stage.say, "the bug report", ".")
 
     def files(self, form: str, screen: str) -> Mapping[str, str]:
         """The files of a form: name -> content; `screen` is its picture."""

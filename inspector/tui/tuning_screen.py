@@ -319,7 +319,7 @@ class TuneScreen(Screen[int | None]):
             self.note = text
 
         if form is not None:
-            deliver(self.app, lambda: self.table.files(form), say)
+            deliver(self.app, lambda: self.table.files(form), say, f"the {form} export")
 
     # -- panes ---------------------------------------------------------------------------------------------------
 

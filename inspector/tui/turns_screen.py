@@ -384,7 +384,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
     def action_export(self) -> None:
         """Exports the listed rows."""
         rows = [row for row in self.listed.shown if isinstance(row, TurnRow)]
-        deliver(self.app, lambda: {"turns.csv": turn_table.table(time.time()).csv(rows)}, self._say)
+        deliver(self.app, lambda: {"turns.csv": turn_table.table(time.time()).csv(rows)}, self._say, "turns.csv")
 
     def action_copy(self) -> None:
         """Copies the command line that prints the same table."""

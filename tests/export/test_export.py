@@ -110,6 +110,7 @@ def test_markdown_cannot_be_left():
     assert escape_markdown("1. item") == r"1\. item"
     assert escape_markdown("http://e.example www.e.example") == r"http\://e.example www\.e.example"
     assert escape_markdown("two\nlines") == "two⏎lines"
+    assert escape_markdown("_em_ write_file __b__ a_") == r"\_em\_ write_file \_\_b\_\_ a\_"
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -270,6 +271,9 @@ def test_a_bug_report_holds_the_fewest_exchanges():
     again = view(replay(open_case(open_paths(["-"], stdin=session.encode()))))
     assert any(note.finding.rule == "agent.ran_held_call" for note in again.findings)
     assert "inspector explain loop-inspector-agent-ran_held_call.jsonl" in report
+    assert "Found in turn 2 of 3, responses 1 to 2." in report
+    assert report.count("the agent ran it") == 1
+    assert "the result of write_file, which the agent sent back · the request of response 1 /messages/2" in report
 
 
 def test_shrinking_leaves_what_is_needed():

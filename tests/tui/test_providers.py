@@ -271,7 +271,7 @@ async def test_a_session_of_a_row_can_be_exported_in_every_form(tmp_path: Path) 
         assert isinstance(screen, SessionScreen)
         exports = next(part for part in screen.parts if isinstance(part, Exports))
         for form in FORMS:
-            deliver(pilot.app, lambda form=form: exports.files(form, ""), screen.say, str(tmp_path))
+            deliver(pilot.app, lambda form=form: exports.files(form, ""), screen.say, form, str(tmp_path))
             await pilot.pause()
             assert screen.note.startswith("written: "), (form, screen.note)
 

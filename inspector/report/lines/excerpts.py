@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at
+from inspector.report.findings import RAN
 from inspector.report.lines.slices import text_of_bytes
 from inspector.report.lines.spans import one_line
 from inspector.report.lines.wire import value_range
@@ -22,7 +23,7 @@ from inspector.sessions.provenance import readings
 from inspector.sessions.recording import Exchange
 from loop_core.judge.gate import Admission
 from loop_core.values import At, Evidence, ExchangePart, Stop
-from loop_core.wire.json_values import path_of
+from loop_core.wire.json_values import path_of, pointer
 
 AROUND = 160
 """Bytes of the body that are shown before and behind the deciding ones."""
@@ -69,6 +70,7 @@ def excerpts(view: View, turn: TurnFacts) -> Iterator[Excerpt]:
         if facts is deciding or held or facts.judgement.stop.normalized not in _PLAIN:
             yield from _of_evidence(facts)
             yield from _of_calls(facts)
+            yield from _of_results(view, turn, facts)
 
 
 def text_rows(rows: Sequence[ExcerptRow]) -> Iterator[str]:
@@ -102,6 +104,35 @@ def _of_calls(facts: ResponseFacts) -> Iterator[Excerpt]:
         rows = _around(_body(exchange), max(last.start, last.end - AROUND), last.end)
         title = f"{verdict.admission.value} call {one_line(verdict.call.name) or 'unnamed'}: the end of its arguments"
         yield Excerpt(title, f"{facts.name}, {_where(exchange, at)}", rows)
+
+
+def _of_results(view: View, turn: TurnFacts, facts: ResponseFacts) -> Iterator[Excerpt]:
+    """The result by which a later request shows that a held call ran."""
+    ran = [noted.call.call for noted in view.findings
+           if noted.response == facts.index and noted.finding.rule in RAN and noted.call is not None]
+    later = [view.responses[index] for index in turn.responses if index > facts.index] if ran else []
+    for call in ran:
+        answers = ((each, part) for each in later if each.exchange.request is not None
+                   for message in each.exchange.request.messages for part in message.results)
+        for each, part in answers:
+            if part.call_id == call.id if call.id else part.call_id is None and part.name == call.name:
+                at = pointer_to(each.exchange.request_json, part.text)
+                rows = (ExcerptRow(None, one_line(redact.text(part.text), MOST), True),)
+                yield Excerpt(f"the result of {one_line(call.name) or 'unnamed'}, which the agent sent back",
+                              f"the request of {each.name} {at}".rstrip(), rows)
+                break
+
+
+def pointer_to(value: Any, text: str) -> str:
+    """The JSON pointer of the last text in a value that equals this one; empty if there is none."""
+    waiting: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+    while waiting:
+        path, each = waiting.pop()
+        if isinstance(each, str) and each == text:
+            return pointer(*path)
+        inside = each.items() if isinstance(each, dict) else enumerate(each) if isinstance(each, list) else ()
+        waiting += [((*path, key), held) for key, held in inside]
+    return ""
 
 
 def _where(exchange: Exchange, at: At) -> str:
