@@ -246,6 +246,7 @@ class Branches(SessionPart):
         """Goes to the run of a cell, where it first differs."""
         if cell is None or self._table is None:
             return
+        self.stage.for_view = False
         stage, runs = self.stage, self.stage.runs
         nodes = runs.tree.every
         runs.index = next((at for at, node in enumerate(nodes) if node.key == self._table.run), 0)
@@ -295,6 +296,7 @@ class Comparisons(SessionPart):
         """Runs the session under the policy of a cell, and goes to where that parts from strict in the cell's turn."""
         if choice is None:
             return
+        self.stage.for_view = False
         from inspector.whatif import policies_report as lines
 
         (matrix, place), stage = choice, self.stage

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Input
 
-from inspector.tui.messages import NotingScreen, TurnScreen
+from inspector.tui.messages import NotingScreen, TurnScreen, ViewedScreen
 
 READ = 0
 """The exit code of a program that has shown what it was asked for."""
@@ -45,10 +45,12 @@ class LeavingApp(App[int]):
         """Goes back, or leaves the program from the first screen; asks first if a turn is running."""
         if isinstance(self.screen, TurnScreen) and self.screen.asks_to_leave():
             return
-        if goes_back(self):
-            self.pop_screen()
-        else:
+        if not goes_back(self):
             self._leave_app()
+            return
+        self.pop_screen()
+        if isinstance(self.screen, ViewedScreen) and self.screen.for_view and goes_back(self):
+            self.pop_screen()
 
     async def action_close(self) -> None:
         """Closes what is open, else goes back."""

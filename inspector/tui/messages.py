@@ -40,6 +40,14 @@ class PlacedScreen(Protocol):
 
 
 @runtime_checkable
+class ViewedScreen(Protocol):
+    """A screen that may have been opened only for a view over it."""
+
+    for_view: bool
+    """Whether leaving that view leads back past the screen."""
+
+
+@runtime_checkable
 class TurnScreen(Protocol):
     """A screen with a turn that may be unfinished."""
 

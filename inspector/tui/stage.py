@@ -201,6 +201,8 @@ class SessionStage(Screen[None]):
         super().__init__()
         self.opened, self.runs = session, SessionRuns(session)
         self.parts: tuple[SessionPart, ...] = ()
+        self.for_view = False
+        """Whether it was opened from the table for a view over it, and leaving that view leads back to the table."""
         self.greeting = ""
         """What was said when the session was opened; whatever else there is to say takes its place."""
         self.set_reactive(SessionStage.outline, self.run.outline)

@@ -161,5 +161,6 @@ def _show(table: ReadingScreen, read: OpenSession, view: str) -> None:
         return
     table.note = ""
     session = SessionScreen(read, None)
+    session.for_view = True
     table.app.push_screen(session)
     session.call_after_refresh(getattr(session, f"action_{view}"))

@@ -649,9 +649,15 @@ async def test_a_table_of_turns_is_tuned_and_laid_under_the_policies_as_a_whole(
             await pilot.pause()
             assert "3 turns" in page(app)
             await pilot.press("escape")
-            assert isinstance(app.screen, SessionScreen), "the whole as one session"
-            await pilot.press("escape")
             assert app.screen is table
+        await pilot.press("u")
+        await until(pilot, lambda: isinstance(app.screen, TuneScreen) and not app.screen.running)
+        await pilot.press("enter")
+        assert isinstance(app.screen, SessionScreen), "the whole as one session, where a cell was chosen"
+        await pilot.press("u", "escape")
+        assert isinstance(app.screen, SessionScreen)
+        await pilot.press("escape")
+        assert app.screen is table
 
 
 async def test_what_was_found_on_the_machine_is_no_one_session() -> None:
