@@ -156,7 +156,8 @@ def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
     """The default axes: attempts from 0 to 6 or the recorded number, by budgets around the recorded max_tokens.
 
     Over a recording max_tokens changes nothing, so the total is varied itself. Where no request names a cap, its
-    place is taken by the longest response. Where not all name the same, what each was recorded with stands beside.
+    place is taken by the longest response. Where not all name the same, what each was recorded with stands beside. One
+    budget holds the longest answer whole, with all its continuations.
     """
     asked = max((sum(link.place is TurnPlace.CONTINUATION for link in turn.links) for turn in case.recording.turns),
                 default=0)
@@ -171,13 +172,26 @@ def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
     )
     if not usual:
         return (attempts,)
-    around = sorted({max(1, usual // 4), max(1, usual // 2), usual, usual * 2, usual * 4})
+    around = sorted({max(1, usual // 4), max(1, usual // 2), usual, usual * 2, usual * 4, max(usual, _longest(case))})
     if usual // 4 > MOST:
         return (attempts,)  # no budget that anybody could set
     if simulate:
         recorded = () if len(caps) == 1 and caps.total() == len(case.recording.exchanges) else (None,)
         return attempts, Axis(INITIAL, (*(value for value in around if value <= MOST), *recorded))
     return attempts, Axis(TOKENS, tuple(usual * by for by in (1, 2, 4, 8, 16) if usual * by <= MOST))
+
+
+def _longest(case: Case) -> int:
+    """The output tokens of the longest answer with its continuations, as far as they were counted."""
+    longest = 0
+    for turn in case.recording.turns:
+        whole = 0
+        for link in turn.links:
+            response = case.recording.exchanges[link.index].response
+            used = response.usage.output_tokens if response.usage and impossible(response) is None else None
+            whole = (used or 0) + (whole if link.place is TurnPlace.CONTINUATION else 0)
+            longest = max(longest, whole)
+    return longest
 
 
 # -- The cells, the settings of each, and the end of each turn in each -----------------------------------------------

@@ -217,8 +217,8 @@ async def test_axes_are_edited_and_a_mistake_stands_beside_them(app_on: AppOn) -
         screen = await opened(pilot)
         await pilot.press("e")
         assert isinstance(pilot.app.screen, AxesPrompt)
-        assert "attempts=0..6 max_tokens=64,128,256,512,1024,recorded" in page(pilot.app)
-        assert "42 cells" in page(pilot.app)
+        assert "attempts=0..6 max_tokens=64,128,256,340,512,1024,recorded" in page(pilot.app)
+        assert "49 cells" in page(pilot.app)
         pilot.app.screen.query_one(Input).value = "attempts=3..1"
         await pilot.pause()
         assert "✖ continuation_max_attempts: '3..1' begins above its end" in page(pilot.app)
@@ -231,7 +231,7 @@ async def test_axes_are_edited_and_a_mistake_stands_beside_them(app_on: AppOn) -
         assert "4 cells · 2 turns" in page(pilot.app)
         await pilot.press("e", "ctrl+u", "enter")
         await settled(pilot)
-        assert screen.table.grid.size == 42, "an empty line is the default"
+        assert screen.table.grid.size == 49, "an empty line is the default"
 
 
 async def test_s_keeps_to_the_recording_and_simulates_again(app_on: AppOn) -> None:
@@ -411,17 +411,17 @@ async def begun(pilot: Pilot[Any], slow: Slow) -> TuneScreen:
 async def test_stopping_shows_what_was_done_and_says_so(
     app_on: AppOn, slow: Slow, key: str, size: tuple[int, int]
 ) -> None:
-    """Five budgets and the recorded ones, for two turns: twelve parts."""
+    """Six budgets (340 is five cut answers of 64 tokens and one of 20) and the recorded ones, for two turns."""
     async with app_on().run_test(size=size) as pilot:
         screen = await begun(pilot, slow)
         assert screen.running
         assert "RUNNING" in page(pilot.app)
-        assert "2 of 12 parts" in page(pilot.app)
-        assert text_of(screen.table.head(80, (2, 12), stopping=True)[1]).startswith("STOPPING")
+        assert "2 of 14 parts" in page(pilot.app)
+        assert text_of(screen.table.head(80, (2, 14), stopping=True)[1]).startswith("STOPPING")
         await pilot.press(key)
         await settled(pilot)
         shown = page(pilot.app)
-        assert "STOPPED  2 of 12 parts were run, the rest is blank  r runs it again" in shown
+        assert "STOPPED  2 of 14 parts were run, the rest is blank  r runs it again" in shown
         assert screen.table.tuning.cancelled
         first = next(row for row in seen(pilot.app) if row.split()[:2] == ["0", "■"])
         assert first.count("■") == 1, "only the cells of the first budget were run"

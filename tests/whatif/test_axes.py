@@ -90,11 +90,11 @@ def test_a_value_that_is_shown_can_be_typed_again():
 
 
 def test_default_axes_lie_around_what_was_recorded():
-    first = open_case(open_paths([str(samples()[0].path)]))  # no request names a cap; every cut answer has 40 tokens
+    first = open_case(open_paths([str(samples()[0].path)]))  # no caps; six answers of 40 tokens
     assert default_axes(first, False) == (
         Axis("continuation_max_attempts", (0, 1, 2, 3, 4, 5, 6)),
         Axis("continuation_max_total_completion_tokens", (40, 80, 160, 320, 640)))
-    assert default_axes(first, True)[1] == Axis("max_tokens", (10, 20, 40, 80, 160, None))
+    assert default_axes(first, True)[1] == Axis("max_tokens", (10, 20, 40, 80, 160, 240, None))
     capped = open_case(open_paths([str(samples()[2].path)]))
     assert default_axes(capped, True)[1] == Axis("max_tokens", (6, 12, 24, 48, 96))
     uncapped = lines(asked([user("hi")], chat("Hello", tokens=12)))
