@@ -5,6 +5,7 @@ Further down: one cell of a grid as lines.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from inspector.config.settings import INITIAL
@@ -49,8 +50,13 @@ def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
         return (Span("NOTHING TO TUNE", Tone.ERROR), Span("  no LLM traffic was found"))
     every = tuning.every
     if bend is None:
-        what = "completes a turn" if every else "was run"
-        return (Span("NO CELL", Tone.WARN), Span(f"  none of {tuning.grid.size:,} {what}"))
+        if not every:
+            return (Span("NO CELL", Tone.WARN), Span(f"  none of {tuning.grid.size:,} was run"))
+        whys = Counter(why_not(tuning, found.end) for turn in range(len(tuning.turns))
+                       if (found := smallest(tuning, turn)) is not None)
+        why, count = whys.most_common(1)[0]
+        of = "" if count == len(tuning.turns) else f" (in {count:,} of {count_of(len(tuning.turns), 'turn')})"
+        return (Span("NONE COMPLETES", Tone.WARN), Span(f"  {why}{of}"))
     role = Tone.OK if bend.enough.completed == every else Tone.WARN
     return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span("  at most, from "),
             Span(cell_name(tuning, bend.enough.cell, bend.budget), Tone.STRONG), Span(" on"))
