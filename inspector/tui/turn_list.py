@@ -9,13 +9,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
+from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.reactive import reactive
 
 from inspector.config.files import bounds_of
 from inspector.report import filters, turn_rows, turn_table
-from inspector.report.lines.spans import EMPTY, Line, Span, Tone, join_groups, safe, wrap_line
+from inspector.report.lines.glyphs import ascii_text
+from inspector.report.lines.spans import EMPTY, Line, Span, Tone, join_groups, one_line, safe, wrap_line
 from inspector.report.lines.steps import role_of
 from inspector.report.turn_rows import TurnRow
 from inspector.report.turn_table import GAP, TurnColumn
@@ -80,7 +82,8 @@ class TurnList(RowList):
         self.filter: filters.Filter | None = None
         self.shown: list[TurnRow | str] = []
         """What is listed: rows, and the titles of sections."""
-        self.matching = 0
+        self.passed: list[TurnRow] = []
+        """The rows that pass the filter."""
         self._widest: dict[str, int] = {}
         self._shared: frozenset[str] = frozenset()
         """Names that sessions of several files have: their files are shown too."""
@@ -101,7 +104,7 @@ class TurnList(RowList):
         here = self.selected
         self._shared = turn_table.shared_names(self.rows)
         passed = [row for row in self.rows if self.filter is None or turn_rows.matches(self.filter.matches, row)]
-        self.matching = len(passed)
+        self.passed = passed
         listed = turn_table.worst_of_sessions(passed) if self.by_file else passed
         column = next((each for each in self.columns if each.name == self.sort), None)
         if column is not None:
@@ -125,7 +128,7 @@ class TurnList(RowList):
             return str(filters.explain_error(why, turn_rows.values_of_rows(self.rows)))
         self.relist()
         total = sum(row.verdict is not None for row in self.rows)
-        return f"{self.matching:,} of {total:,} turns" if self.filter is not None else "all turns"
+        return f"{len(self.passed):,} of {total:,} turns" if self.filter is not None else "all turns"
 
     def _titled(self, rows: Sequence[TurnRow]) -> Iterator[TurnRow | str]:
         last = -1
@@ -246,6 +249,13 @@ class TurnAbout(Panel):
         """Shows another row."""
         self.changed()
 
+    def follow(self) -> None:
+        """Shows the current row; its file stands in the border, so that no long verdict pushes it out of sight."""
+        self.row = self._listed.selected
+        name = one_line(self.row.file.rpartition("/")[2]) if self.row is not None else ""
+        title = " · ".join(filter(None, (name, self._listed.position)))
+        self.border_title = Text(ascii_text(title) if paint_of(self.app).plain else title)
+
     def make(self, width: int) -> Sequence[Line]:
         """The fields of the row, each in as many lines as it needs."""
         measure = paint_of(self.app).measure
@@ -269,12 +279,13 @@ class TurnCounts(Panel):
 
 
 def counts_line(
-    counts: turn_rows.RowCounts, progress: str | None, narrowed: filters.Filter | None, matching: int
+    counts: turn_rows.RowCounts, progress: str | None, narrowed: filters.Filter | None, turns: int
 ) -> Line:
-    """The progress of reading, the number of turns or of those that pass a filter, and the counts of verdicts."""
+    """The progress of reading, the number of turns, of those that pass a filter out of all `turns`, and the counts of
+    their verdicts."""
     parts: list[Sequence[Span]] = [[Span(progress, Tone.HERE)]] if progress is not None else []
     if narrowed is not None:
-        parts.append([safe(f"filter {narrowed.text}: {matching:,} of {counts.turns:,} turns", Tone.MARK)])
+        parts.append([safe(f"filter {narrowed.text}: {counts.turns:,} of {turns:,} turns", Tone.MARK)])
     else:
         parts.append([Span(f"{counts.turns:,}", Tone.STRONG),
                       Span(f" turn{'' if counts.turns == 1 else 's'} in "),

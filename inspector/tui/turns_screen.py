@@ -138,19 +138,18 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Starts reading."""
         self.listed.focus()
         self.watch(self.listed, "cursor", self._moved)
-        self._count()
-        self._moved()
         paths = [path for section in self.sections for path in section.paths
                  if self.named or self.listed.slots[path][0].why == PENDING]
         if self.begun or self._large:
             self.set_interval(PROGRESS, self._progress)
         if self.opened is not None and self.begun:
             self.reading = True
-            self._say_counts()
             self.call_after_refresh(turns_reading.read_whole, self, self.opened.paths)
         if self.opened is None and (paths or self._large):
             self.reading = True
             self.call_after_refresh(turns_reading.read_files, self, paths, self._large)
+        self._count()
+        self._moved()
 
     def on_resize(self) -> None:
         """Gives the details of a row the room that is left."""
@@ -216,8 +215,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
     # -- what is seen --------------------------------------------------------------------------------------------
 
     def _moved(self) -> None:
-        about = self.query_one(TurnAbout)
-        about.row, about.border_title = self.listed.selected, self.listed.position
+        self.query_one(TurnAbout).follow()
 
     def _count(self) -> None:
         """Counts the rows, since others were read, and says so."""
@@ -232,7 +230,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         elif self.reading:
             within = f" {turns_reading.share_of(self._large[0])}" if self._searching and self._large else ""
             progress = f"reading {self.read:,}{f' of {self.total:,}' if self.total else ''} files…{within}"
-        self.query_one(TurnCounts).line = counts_line(self.counts, progress, self.listed.filter, self.listed.matching)
+        narrowed = self.listed.filter
+        counts = self.counts if narrowed is None else turn_rows.counts_of(self.listed.passed)
+        self.query_one(TurnCounts).line = counts_line(counts, progress, narrowed, self.counts.turns)
         self.query_one(TurnHeading).changed()
 
     def sort_by(self, name: str) -> None:

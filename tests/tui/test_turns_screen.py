@@ -450,13 +450,26 @@ async def test_escape_removes_the_filter_of_the_table_and_f_offers_it_again(fold
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
-        await pilot.press("f", *"attention", "enter", "escape")
+        assert "4 turns" not in page(app)
+        await pilot.press("f", *"attention", "enter")
+        assert "filter attention: 2 of 3 turns · 2 need attention · 0 complete" in page(app)
+        await pilot.press("escape")
         assert len(words(listed)) == 4
         assert app.screen.note == "all turns · f offers the filter again"
         await pilot.press("escape")
         assert "nothing is open" in app.screen.note
         await pilot.press("f", "enter")
         assert words(listed) == ["TRUNCATED", "CALL REJECTED"]
+
+
+async def test_the_file_of_a_row_stands_in_the_line_above_its_details(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(80, 24)) as pilot:
+        listed = await read(app, pilot)
+        for key in ("down", "down", "up"):
+            await pilot.press(key)
+            name = Path(listed.selected.file).name
+            assert f"{name} · {listed.position}" in page(app)
 
 
 async def test_a_filter_into_bodies_says_that_the_table_keeps_none(folder: Path) -> None:
