@@ -85,7 +85,7 @@ def explain(
         from inspector.report.explain_document import document_text, members
 
         made = members(shown, None if found is None or only is None else (found.text, only))
-        commands.write_pieces(document_text(made))
+        commands.write_pieces(document_text(made, len(shown.responses)))
     else:
         from inspector.report.explain import ReadOptions, sessions_in, text
 

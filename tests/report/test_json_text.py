@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inspector.report.explain_document import document_text, indent_value
+from inspector.report.explain_document import MANY, document_text, indent_value
 from loop_core.values import Stop
 
 VALUES: tuple[Any, ...] = (
@@ -21,10 +21,11 @@ def test_a_value_is_written_as_json_dumps_writes_it(value: Any) -> None:
     assert indent_value(value) == json.dumps(value, indent=1)
 
 
+@pytest.mark.parametrize("many", [0, MANY])
 @pytest.mark.parametrize("items", [[], [1], [{"a": 1}, {}, [2]], [{"a": number / 7} for number in range(1100)]])
-def test_the_items_of_an_iterator_are_written_one_after_the_other(items: list[Any]) -> None:
+def test_the_items_of_an_iterator_are_written_one_after_the_other(items: list[Any], many: int) -> None:
     whole = {"first": 1, "items": items, "last": {"b": items}}
-    assert "".join(document_text({**whole, "items": iter(items)})) == json.dumps(whole, indent=1)
+    assert "".join(document_text({**whole, "items": iter(items)}, many)) == json.dumps(whole, indent=1)
 
 
 def test_an_empty_document_is_an_object() -> None:
