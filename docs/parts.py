@@ -75,6 +75,11 @@ def _first_line(function: object) -> str:
     return (inspect.getdoc(function) or "").split("\n", 1)[0]
 
 
+def _first_sentences(function: object) -> str:
+    """The first paragraph of a docstring on one line."""
+    return " ".join((inspect.getdoc(function) or "").split("\n\n", 1)[0].split())
+
+
 # -- stop reasons ----------------------------------------------------------------------------------------------------
 
 
@@ -116,7 +121,7 @@ def judge_rules() -> str:
     """The corrections, in order."""
     rows = enumerate(classify.RULES, start=1)
     return table(("order", "rule", "what it sees"), (
-        (number, code(f"judge.{name}"), _first_line(rule)) for number, (name, rule) in rows
+        (number, code(f"judge.{name}"), _first_sentences(rule)) for number, (name, rule) in rows
     ))
 
 
@@ -129,7 +134,7 @@ def endings() -> str:
 
 def call_marks() -> str:
     """The call formats whose marks are looked for."""
-    return ", ".join(mark.title for mark in MARKUP)
+    return "; ".join(dict.fromkeys(mark.title for mark in MARKUP))
 
 
 def error_marks() -> str:
@@ -294,13 +299,13 @@ def filter_words() -> str:
     rows += [(code(name), row.about) for name, row in filter_terms.FLAGS.items()]
     rows += [(code(f"{name}>N"), row.about) for name, row in filter_terms.NUMBERS.items()]
     rows += [(code(f"~{name} REGEX"), row.about) for name, row in filter_terms.PATTERNS.items()]
-    return table(("term", "finds steps where"), rows)
+    return table(("term", "what it compares, or what is true of the step"), rows)
 
 
 def credential_forms() -> str:
     """Every form of credential that is masked by its looks."""
     rows = [f"| {form.name} | `{form.template}` | {form.kind} | {form.source} |" for form in FORMS]
-    return "\n".join(["| masked as | form | opens | source |", "|---|---|---|---|", *rows])
+    return "\n".join(["| masked as | form | gives access to | source |", "|---|---|---|---|", *rows])
 
 
 def credential_names() -> str:

@@ -13,7 +13,7 @@ from inspector.report.lines.spans import text_of
 
 def dialects() -> str:
     """What each server does otherwise than its format says, and where that is written."""
-    return table(("dialect", "what it does", "written in", "where it blinds us"), (
+    return table(("dialect", "what it does", "written in", "where even our judge is misled"), (
         (code(each.name), each.title or "speaks as its format says", each.source,
          "; ".join(f"{moment.value.replace('_', ' ')}: {why}" for moment, why in each.blind.items()))
         for each in DIALECTS

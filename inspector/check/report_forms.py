@@ -46,15 +46,16 @@ def totals_line(report: Report) -> str:
     read = count_of(len(report.files), "file")
     empty = sum(not file.turns and not file.error for file in report.files)
     read += f", {empty:,} of them without a turn" if empty else ""
-    skipped = f", {report.skipped:,} files are not sessions" if report.skipped else ""
+    skipped = f", {count_of(report.skipped, 'file is no session', 'files are no sessions')}" if report.skipped else ""
     errors = f", {len(report.errors):,} could not be read" if report.errors else ""
-    return f"{found} · {len(turns):,} turns, {lost:,} of them not complete · {read}{skipped}{errors}{unread(report)}"
+    ended = f"{count_of(len(turns), 'turn')}, {lost:,} of them not complete"
+    return f"{found} · {ended} · {read}{skipped}{errors}{unread(report)}"
 
 
 def unread(report: Report) -> str:
     """The exchanges that a report leaves out, because their formats are not read."""
     names = ", ".join(f"{name} ({count:,})" for name, count in report.unread.most_common())
-    return f", {report.unread.total():,} exchanges are in formats that are not read: {names}" if names else ""
+    return f", {count_of(report.unread.total(), 'exchange')} in formats that are not read: {names}" if names else ""
 
 
 COLUMNS = 80

@@ -337,7 +337,7 @@ def check(
                              stdin=commands.stdin_of(paths), progress=progress)
     if write_baseline:
         _write(write_baseline, commands.without_credentials(report_forms.baseline_text(report)))
-        commands.say([f"{write_baseline}: {len(report.problems):,} problems are known now"])
+        commands.say([f"{write_baseline}: known problems written: {len(report.problems):,}"])
         sys.exit(commands.UNREADABLE if report.errors else commands.READ)
     report = report.keep(lambda problem: problem.fingerprint not in known)
     commands.write(forms[form](report))

@@ -196,7 +196,7 @@ WORDS: Mapping[str, Word] = {
     "file": Word("the file it was read from", lambda view, facts: (facts.exchange.path,)),
     "state": Word("the state that was entered: state:ContinuePending", None,
                   lambda look: (look.step.state.value,)),
-    "signal": Word("what led there", None,
+    "signal": Word("the signal that led to the state: signal:MaxTokens", None,
                    lambda look: _present(look.step.signal.value if look.step.signal else None)),
     "event": Word("an event of the step: event:continuation_attempt", None,
                   lambda look: (str(record["event"]) for record in look.step.records)),

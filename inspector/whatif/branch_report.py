@@ -76,8 +76,9 @@ def summary(branch: Branch) -> str:
     if not branch.changed_turns:
         return "steps change, but every turn ends as before"
     first = min(branch.changed_turns, key=lambda turn: branch.original.turns[branch.view.number(turn) - 1].verdict.rank)
+    more = len(branch.changed_turns) - 1
     return f"turn {branch.view.number(first)} ends in {end_words(first.final_turn)}" + (
-        f" (and {len(branch.changed_turns) - 1} more turns end otherwise)" if len(branch.changed_turns) > 1 else ""
+        f" (and {count_of(more, 'more turn ends', 'more turns end')} otherwise)" if more else ""
     )
 
 

@@ -130,7 +130,7 @@ SERVERS: tuple[Profile, ...] = (
         "mimo", (CHAT, MESSAGES), hosts=("xiaomimimo.com",), models=(r"(?i)^(?:xiaomi/)?mimo-",),
         reasoning_under_cap=True, cap_source="seed 001: of a cap of 100, thinking left 55 tokens for the call",
         lies=("a stream that meets its cap ends with choices: [] and no finish_reason at all (seed 001, Zoo-Code#425)",
-              "refuses for ever a history with invalid arguments (DeepSeek-Reasonix#9566)"),
+              "refuses a history with invalid arguments, however often it is sent (DeepSeek-Reasonix#9566)"),
     ),
     Profile(
         "zai", (CHAT, MESSAGES), hosts=("api.z.ai", "open.bigmodel.cn"), cap_source=_UNKNOWN,
@@ -150,7 +150,7 @@ SERVERS: tuple[Profile, ...] = (
     Profile(
         "minimax", (CHAT, MESSAGES), hosts=("api.minimax.io", "api.minimaxi.com", "api.minimax.chat"),
         cap_source=_UNKNOWN,
-        lies=("refuses for ever a history with invalid arguments (zeroclaw#8931)",),
+        lies=("refuses a history with invalid arguments, however often it is sent (zeroclaw#8931)",),
     ),
     # -- clouds that serve the models of others ------------------------------------------------------------------
     Profile(
@@ -246,7 +246,7 @@ SERVERS: tuple[Profile, ...] = (
     Profile(
         "hf_router", (CHAT, RESPONSES), hosts=("router.huggingface.co", "api-inference.huggingface.co"),
         headers=("x-inference-provider", "x-powered-by=huggingface-moon"), words=TGI_WORDS, cap_source=_UPSTREAM,
-        lies=("is as honest as the provider behind it, whose marks its answers keep (recorded: Groq's x_groq)",),
+        lies=("says what the provider behind it says, whose marks its answers keep (recorded: Groq's x_groq)",),
     ),
     Profile(
         "litellm", (CHAT, RESPONSES, MESSAGES), headers=("x-litellm-*",), cap_source=_UPSTREAM,

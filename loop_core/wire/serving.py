@@ -104,7 +104,7 @@ ONLY_TEXT: Mapping[str, str] = {
     **dict.fromkeys(("malformed_call", "refused_repair", "leaked_call", "no_call", "no_index", "one_index",
                      "wandering_index", "fresh_ids"), "it has no calls"),
     "paused": "it has no word for a pause",
-    "fallback": "it has no block that tells of it",
+    "fallback": "it has no block that reports it",
     "commentary": "a completion has no phase",
 }
 """The faults that have no meaning in a format whose answers are text alone -> why."""

@@ -133,7 +133,7 @@ def test_text_and_markdown_name_the_problem_its_place_and_what_to_do(folder):
     assert said.endswith("2 errors · 3 turns, 2 of them not complete · 1 file\n")
     table = FORMS["md"](report)
     assert "| ✖ error | `answer-cut` | " in table
-    assert FORMS["text"](check_file(folder / "a.jsonl")).startswith("nothing found · 1 turns")
+    assert FORMS["text"](check_file(folder / "a.jsonl")).startswith("nothing found · 1 turn,")
 
 
 def test_sarif_has_every_rule_and_a_result_for_each_problem(folder):
@@ -304,7 +304,7 @@ def test_exchanges_in_a_format_that_is_not_read_are_named(tmp_path):
     path.write_bytes(lines(exchange(old, body, url="https://api.cohere.com/v1/generate"), WHOLE))
     report = check_file(path)
     assert report.unread == {"Cohere generate": 1}
-    words = "1 exchanges are in formats that are not read: Cohere generate (1)"
+    words = "1 exchange in formats that are not read: Cohere generate (1)"
     assert words in " ".join(FORMS["text"](report).split())
     assert words in FORMS["md"](report)
     assert FORMS["github"](report) == f"::warning title=not read::{words}\n"

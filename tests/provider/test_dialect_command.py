@@ -175,8 +175,8 @@ def test_the_page_of_the_providers_is_fresh(generate: Any) -> None:
 
 def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "providers.md").read_text("utf-8")
-    commands = [re.split(r"  +", line)[0].split() for line in page.splitlines()
-                if line.startswith("inspector providers")]
+    commands = [re.split(r"  +", line[2:])[0].split() for line in page.splitlines()
+                if line.startswith("$ inspector providers")]
     assert len(commands) == 7
     for words in commands:
         result = providers(*[str(tmp_path) if word == "FOLDER" else word for word in words[2:]])

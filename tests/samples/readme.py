@@ -10,10 +10,11 @@ from tests.samples.transcripts import TRANSCRIPTS
 
 HEAD = """# Sample sessions
 
-Each file is a native session (`docs/session-format.md`), or a transcript as an agent writes it (`docs/transcripts.md`):
-the inputs of a story, from which everything else is derived.
-`inspector` without a path lists them; `inspector sample_sessions/FILE` opens one. The end state is that of every turn,
-under the default limits and the policy `strict`.
+These recordings come with Loop Inspector; each shows one way in which a turn can end. A file is a
+[session file](../docs/session-format.md) or a [transcript](../docs/transcripts.md) as an agent writes it.
+`inspector` without a path lists them; `inspector sample:01` opens the one whose name begins with 01. The end state is
+that of every turn, under the default limits and the policy `strict`; *Unrecorded* means that the loop would go on where
+the recording ends.
 
 | file | title | story | provenance | end state |
 |---|---|---|---|---|

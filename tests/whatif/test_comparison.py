@@ -78,7 +78,7 @@ def test_many_turns_that_end_otherwise_are_counted():
         for n, each in [(1, each) for each in continued(*PARTS)]
     ]
     made = changed(shown(*continued(*PARTS), *second), continuation_max_attempts=5)
-    assert summary(made) == "turn 1 ends in Complete (and 1 more turns end otherwise)"
+    assert summary(made) == "turn 1 ends in Complete (and 1 more turn ends otherwise)"
 
 
 def test_the_worst_of_the_turns_that_change_is_told_first():

@@ -74,7 +74,7 @@ PEERS: Mapping[str, PeerWords] = {
 CANNOT: Mapping[str, str] = {
     "paused": "it has no word for a pause",
     "malformed_call whole": "arguments are an object",
-    "fallback": "it has no block that tells of it",
+    "fallback": "it has no block that reports it",
     "commentary": "its messages have no phase",
     "empty_choices": "it has no choices",
     "done_without_reason": "the end has no mark of its own",

@@ -18,7 +18,7 @@ SAYS: Mapping[Moment, Spelling] = {
     **MESSAGES_SAYS,
     Moment.FAILED: fails(None, "The model stream failed.", "modelStreamErrorException"),
 }
-CANNOT: Mapping[str, str] = {**MESSAGES_CANNOT, "fallback": "it has no block that tells of it"}
+CANNOT: Mapping[str, str] = {**MESSAGES_CANNOT, "fallback": "it has no block that reports it"}
 
 # -- What it demands: the address names the model, and whether it streams --------------------------------------------
 # Members: AWS guide, "Anthropic Claude Messages API".

@@ -32,7 +32,7 @@ SAYS: Mapping[Moment, Spelling] = {
 CANNOT: Mapping[str, str] = {
     "filtered": "it has no word for a filter",
     "paused": "it has no word for a pause",
-    "fallback": "it has no block that tells of it",
+    "fallback": "it has no block that reports it",
     "commentary": "its messages have no phase",
     "empty_choices": "it has no choices",
     "done_without_reason": "the end has no mark of its own",

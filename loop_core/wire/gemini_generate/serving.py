@@ -46,7 +46,7 @@ PEERS: Mapping[str, PeerWords] = {
 CANNOT: Mapping[str, str] = {
     "context_full": "it has no word for a full context",
     "no_call": "it has no word of its own for calls",
-    "fallback": "it has no block that tells of it",
+    "fallback": "it has no block that reports it",
     "commentary": "its messages have no phase",
     "empty_choices": "it has no choices",
     "done_without_reason": "the end has no mark of its own",

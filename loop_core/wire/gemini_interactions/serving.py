@@ -34,7 +34,7 @@ CANNOT: Mapping[str, str] = {
     "context_full": "it has no word for a full context",
     "filtered": "it has no word for a filter",
     "malformed_call whole": "arguments are an object",
-    "fallback": "it has no step that tells of it",
+    "fallback": "it has no step that reports it",
     "commentary": "its steps have no phase",
     "empty_choices": "it has no choices",
     "done_without_reason whole": "a whole body has no mark",

@@ -45,7 +45,7 @@ CANNOT: Mapping[str, str] = {
     "paused": "it has no word for a pause",
     "malformed_call": "a call that is not JSON is not sent",
     "no_call": "it has no word of its own for calls",
-    "fallback": "it has no block that tells of it",
+    "fallback": "it has no block that reports it",
     "commentary": "its messages have no phase",
     "empty_choices": "it has no choices",
     "no_index": "calls have no index",

@@ -57,7 +57,7 @@ PEERS: Mapping[str, PeerWords] = {
 }
 CANNOT: Mapping[str, str] = {
     "paused": "it has no word for a pause",
-    "fallback": "it has no block that tells of it",
+    "fallback": "it has no block that reports it",
     "commentary": "its messages have no phase",
     "done_without_reason whole": "a whole body has no mark",
 }

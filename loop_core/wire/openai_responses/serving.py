@@ -50,7 +50,7 @@ PEERS: Mapping[str, PeerWords] = {
 CANNOT: Mapping[str, str] = {
     "paused stream": "only a whole response waits",
     "no_call": "it has no word of its own for calls",
-    "fallback": "it has no block that tells of it",
+    "fallback": "it has no block that reports it",
     "empty_choices": "it has no choices",
     "done_without_reason": "the end has no mark of its own",
     "wandering_index": "the later pieces of a call carry no id",
