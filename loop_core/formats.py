@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class FormatEntry(NamedTuple):
-    """One row."""
+    """One row of the registry: the package of a wire format, and how its traffic is recognised."""
 
     package: str
     path_pieces: tuple[str, ...] = ()

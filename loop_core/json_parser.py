@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         """The value of a JSON text. Raises ValueError where it is none."""
 
     def from_json_rows(data: bytes, /) -> Any:
-        """The same for rows whose texts are met once: only the names of members are looked up among those known."""
+        """The value of a JSON text, one of many rows: only names of members are cached, as other texts seldom recur."""
 
     def from_json_prefix(data: bytes, /) -> Any:
         """The value that a JSON text begins, as far as it goes; its last string may be cut."""

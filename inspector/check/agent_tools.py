@@ -287,7 +287,7 @@ def _check(path: str) -> None:
     except OSError as why:
         raise CallerError(f"{_line(path)}: cannot be read: {why.strerror or why}") from None
     except ValueError:
-        raise CallerError(f"{_line(path)}: no path of a file") from None
+        raise CallerError(f"{_line(path)}: not a path of a file") from None
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise CallerError(f"{_line(path)}: neither a regular file nor a folder")
 

@@ -146,7 +146,7 @@ def check_followed(paths: Sequence[str]) -> None:
     """
     for path in paths or [""]:
         if not os.path.isfile(path):
-            raise click.UsageError(f"--follow needs existing files{f', and {path} is none' if path else ''}")
+            raise click.UsageError(f"--follow: expected existing files{f'; {path} is not one' if path else ''}")
 
 
 def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:

@@ -184,7 +184,7 @@ def config(as_json: bool) -> None:
 @click.command(context_settings=commands.CONTEXT)
 @click.argument("what", type=click.Choice(("config", "project", "data", "state", "cache")), required=False)
 def locate(what: str | None) -> None:
-    """Prints where things are kept: config, project, data, state or cache; without a word, all of them."""
+    """Prints where files are kept: config, project, data, state or cache; without an argument, all of them."""
     import os
 
     from inspector.config import files

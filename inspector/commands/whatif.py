@@ -123,10 +123,10 @@ def _recalled(original: View, stretches: Sequence[tuple[int | None, dict[str, st
 
 
 def _no_live(settings: Settings) -> None:
-    """A live run is heard from one step of one run on, which these commands have no word for."""
+    """A live run holds from one step of one run on, which these commands have no option for."""
     if settings.live is not None:
-        raise CallerError(f"live={settings.live}: only `inspector replay` takes a live run up; its recording, in the "
-                          "data folder, opens like any other")
+        raise CallerError(f"live={settings.live}: only `inspector replay` shows a live run as a branch; elsewhere "
+                          "open its recording, a file in the data folder")
 
 
 @click.command(context_settings=commands.CONTEXT)
@@ -190,7 +190,7 @@ def policies(
 def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, specs: Sequence[str],
          assignments: Sequence[str], simulate: bool | None, show: str, csv_path: str | None, page_path: str | None,
          force: bool, as_json: bool, jobs: int | None, plain: bool) -> None:
-    """Runs every turn under a grid of limits: the smallest budget that completes each, and the knee for all."""
+    """Runs every turn under a grid of limits: the smallest budget that completes each, and the best budgets for all."""
     from inspector.config.settings import parse_assignments, settings_of
     from inspector.whatif.grid import GridRequest, parse_axes
     from inspector.whatif.grid_report import as_csv, check, document, page, save, text
@@ -308,7 +308,7 @@ def _from(
 
     replay = start.view.replay
     if not replay.turns:
-        raise CallerError("nothing was read that could be asked again")
+        raise CallerError("nothing was read, so there is no turn to ask again")
     steps = sorted({since for since, _ in stretches if since is not None})
     if turn is not None and (steps or from_step is not None):
         raise click.UsageError("--turn and a step both say where the live run begins; leave one of them out")

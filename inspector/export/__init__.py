@@ -43,7 +43,7 @@ def _only(scope: ExportScope) -> list[int] | None:
 
 def _response(scope: ExportScope) -> ResponseFacts:
     if scope.response is None:
-        raise CallerError("choose a response: no response is at hand here")
+        raise CallerError("choose a response (--response N): this place has none")
     return scope.response
 
 

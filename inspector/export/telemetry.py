@@ -131,7 +131,7 @@ def sink(environment: Mapping[str, str]) -> Sink:
     except ModuleNotFoundError as why:
         if (why.name or "").partition(".")[0] != "opentelemetry":
             raise
-        raise CallerError("--otel needs the extra otel: pip install 'loop-inspector[otel]'") from None
+        raise CallerError("--otel needs the extra otel: pip install '.[otel]'") from None
     return Sink(environment)
 
 

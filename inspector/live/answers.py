@@ -307,7 +307,7 @@ class Answers:
         if not ways:
             raise CallerError(f"{name} is {verdict.admission.value}: {verdict.why}")
         if decision.how not in ways:
-            raise CallerError(f"{name}: there is nothing that it could be {decision.how.value} by")
+            raise CallerError(f"{name} cannot be {ABOUT[decision.how]}: choose another answer")
         self.decisions[place] = decision
 
     def _ways(self, verdict: Verdict, before: Sequence[ToolCall]) -> tuple[How, ...]:

@@ -251,7 +251,7 @@ def _aws(region: str | None) -> AwsSigner:
         if (why.name or "").partition(".")[0] != "botocore":
             raise
         raise CallerError("no key for Bedrock: set AWS_BEARER_TOKEN_BEDROCK, or for AWS credentials install the extra "
-                          "bedrock: pip install 'loop-inspector[bedrock]'") from None
+                          "bedrock: pip install '.[bedrock]'") from None
     return AwsSigner(region)
 
 

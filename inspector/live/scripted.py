@@ -106,7 +106,7 @@ def row_turn(row: DialectRow, settings: Settings) -> ScriptedTurn:
 
     request = row.exchange.request
     if request is None:
-        raise CallerError("the row has no request")
+        raise CallerError(f"{row.name}: its row has no request that could be sent")
     story = story_of_row(row)
     settings = replace(settings, limits=live_limits(settings), max_tokens=None)
     server = ScriptedServer(story, row.name)

@@ -183,8 +183,8 @@ class Stepper:
         at = self._parting(plan)
         again = self.last.state is State.EXECUTE_TOOLS  # it is entered again, and asks its guards then
         if at is not None and at < len(self.steps) - again:
-            raise CallerError(f"step {at + 1} ({self.steps[at].state.value}) went by a limit that would be another "
-                              "now: the turn cannot be changed before this step")
+            raise CallerError(f"step {at + 1} ({self.steps[at].state.value}) was decided by a limit as it was: "
+                              "the turn cannot be changed before this step")
         last = resume_step(self.last, self.opening, plan)
         return _settled(replace(self, plan=plan, steps=(*self.steps[:-1], last)), None, self.request)
 

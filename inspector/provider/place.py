@@ -87,7 +87,7 @@ def locate(story: Story, request: Request) -> StoryPlace:
 
 
 def with_turns(story: Story, request: Request) -> Request:
-    """The request with the turns of its prompt, where its format takes one: what of it stands in an answer was said."""
+    """The request, its prompt split into turns if its format takes one text: text of an answer is the model's."""
     *system, prompt = request.messages or (None,)
     if prompt is None or prompt.role is not Role.USER or wire(request.api).history != "prompt":
         return request

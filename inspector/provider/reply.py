@@ -111,7 +111,7 @@ def reply_at(
     faults = faults_of(story, place, number)
     why = meaningless(replace(story, answers=(answer,), faults=faults), request.api, stream)
     if why:
-        raise CallerError(f"the scenario {story.name} has no meaning here: {why}")
+        raise CallerError(f"the scenario {story.name} cannot be played in {request.api}: {why}")
     draft = Draft(request.api, stream, dialect, answer, place, _left(answer, place, request), place.anchor, cap,
                   ident=ident)
     draft = _changed(draft, faults, Layer.ANSWER)

@@ -125,7 +125,7 @@ class TurnTimesModel(_Model):
 
 
 class CostModel(_Model):
-    """What was paid, by the prices of the configuration; absent where a price or the usage is not known."""
+    """The cost of a response by the configured prices; absent where a price or the usage is not known."""
 
     amount: float
     currency: str | None = Field(None, description="As the configuration names it; absent where it names none.")
@@ -205,7 +205,7 @@ class TurnModel(_Model):
 
 
 class FindingModel(_Model):
-    """Something worth telling, with where it was seen."""
+    """Something that deserves attention, with its place."""
 
     rule: str
     severity: Literal["error", "warning", "info"]

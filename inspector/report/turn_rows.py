@@ -203,12 +203,12 @@ def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
 
 
 def is_number(stem: str) -> bool:
-    """Whether the name of a file is a number that nobody remembers."""
+    """Whether the name of a file is a long number, which says nothing to a reader."""
     return len(stem) >= LONG_NUMBER and len(re.sub(r"[^0-9a-fA-F]", "", stem)) * 4 >= len(stem) * 3
 
 
 def short_file(path: str) -> str:
-    """What tells a file from others in a few characters: its name, or its folder where every session has that name."""
+    """A short name that distinguishes a file: its own, or its folder where every session has that file name."""
     stem = os.path.basename(path).split(".")[0] or path
     nameless = _NAMELESS.match(stem)
     if nameless and nameless.end() == len(stem):  # events, wire, context…

@@ -141,7 +141,7 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
 
 
 def for_sessions(every: Sequence[TurnColumn]) -> list[TurnColumn]:
-    """The columns of a list of sessions: which agent wrote one is next to its name."""
+    """The columns of a list of sessions: the agent stands next to the session's name."""
     after = 2
     agent = next(column for column in every if column.name == "agent")
     others = [column for column in every if column is not agent]

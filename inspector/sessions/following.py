@@ -342,7 +342,7 @@ class TranscriptGrowth:
 
 
 class RecordGrowth:
-    """A file whose records are looked up whole each time: those that stand there as before are not read again."""
+    """A growing file of records, such as a database: all are looked up each time, changed ones read again."""
 
     def __init__(self) -> None:
         self._growth: TranscriptGrowth | None = None

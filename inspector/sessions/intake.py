@@ -51,7 +51,7 @@ _read = 0
 
 
 class StoppedError(Exception):
-    """Whoever asked for a reading has stopped it."""
+    """The reading was stopped by the code that asked for it."""
 
 
 _stopped: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda: False)
@@ -59,7 +59,7 @@ _stopped: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda:
 
 @contextmanager
 def stopped_by(asked: Callable[[], bool]) -> Iterator[None]:
-    """Within it, reading ends in the middle of a file with a `StoppedError` as soon as `asked` says so."""
+    """A block in which reading ends with a `StoppedError` as soon as `asked` says so, even in the middle of a file."""
     token = _stopped.set(asked)
     try:
         yield

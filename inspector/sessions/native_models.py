@@ -24,13 +24,13 @@ else:
 
 
 class Record(BaseModel):
-    """A line. Readers pass over fields that they do not know; writers may not invent any."""
+    """One line of a session file. Readers pass over fields that they do not know; writers may not invent any."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Texts(Record):
-    """What a session says of itself."""
+    """The description of a session: title, story, provenance, end state."""
 
     title: str = Field("", description="One line.")
     story: str = Field("", description="What happens, for people.")
@@ -54,7 +54,7 @@ class AboutRecord(Texts):
 
 
 class Payload(Record):
-    """Bytes, as text where they are UTF-8 and as base64 elsewhere."""
+    """Bytes: as text if they are valid UTF-8, else as base64."""
 
     text: str | None = None
     base64: str | None = None
@@ -166,7 +166,7 @@ class NoteRecord(Record):
 
 
 class CancelRecord(Record):
-    """The operator ended the turn: while this request was under way, or after its answer was taken in."""
+    """The operator ended the turn: while this request was under way, or after the machine had received its answer."""
 
     type: Literal["cancel"]
     request: str = Field(description="The id of the last request that was sent.")

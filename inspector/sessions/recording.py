@@ -134,7 +134,7 @@ BELOW = " › "
 
 
 def below_file(name: str) -> str:
-    """The session name of a subagent that stands in the file of the agent that began it."""
+    """The session name of a subagent whose rows are in the file of the agent that started it."""
     return f"{BELOW.lstrip()}{name}"
 
 

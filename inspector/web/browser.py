@@ -253,7 +253,7 @@ class Entrance:
         return address.is_loopback or self.exposed
 
     def refusal(self, claims: BrowserClaims) -> EntryRefusal | None:
-        """Why this request is refused; None if it may."""
+        """Why this request is refused; None if it is admitted."""
         return next((refusal for holds, refusal in RULES if not holds(self, claims)), None)
 
     def brings_token(self, claims: BrowserClaims) -> bool:

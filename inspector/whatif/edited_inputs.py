@@ -42,13 +42,15 @@ def edit_of(replay: Replay, text: str) -> TurnEdit:
     place, equals, value = text.partition("=")
     number, _, wanted = place.strip().removeprefix("t").partition(".")
     record = next((turn.record for turn in replay.turns if turn.record.id == f"t{number}"), None)
+    if not replay.turns:
+        raise CallerError(f"--edit {one_line(place)}: nothing was read, so there is no turn to edit")
     if not equals or record is None:
         raise CallerError(f"--edit {one_line(place)}: expected TURN.INPUT=TEXT, such as 2.user=@prompt.txt, and a turn "
                           f"from 1 to {len(replay.turns):,}")
     try:
         given = input_of(replay.case, record, wanted)
     except CallerError as why:
-        raise CallerError(f"--edit {one_line(place)}: {why}; it is given {inputs_line(replay, record)}") from None
+        raise CallerError(f"--edit {one_line(place)}: {why}; its inputs are {inputs_line(replay, record)}") from None
     return TurnEdit(int(number), given.number, _text(value))
 
 

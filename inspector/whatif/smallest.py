@@ -268,7 +268,7 @@ class BudgetPoint:
 
 @dataclass(frozen=True, slots=True)
 class Knee:
-    """The curve of completed turns over spend, and its two marked cells."""
+    """Completed turns by tokens spent: the curve, the point that completes the most, and the knee before it."""
 
     curve: tuple[BudgetPoint, ...]
     enough: BudgetPoint

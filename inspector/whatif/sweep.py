@@ -1,4 +1,4 @@
-"""Runs one turn for all cells: one run per stem, then a lookup for each cell.
+"""Runs one turn in all cells of a grid: one run (a stem) for cells that differ only in limits, a lookup for each.
 
 Further down: one run under the laxest limits tells how a turn ends under all stricter ones.
 """

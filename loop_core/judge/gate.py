@@ -59,7 +59,7 @@ WHY_REASON: dict[Stop, str] = {
 
 
 def admit(call: ToolCall, judgement: Judgement, tool: Tool | None = None, declared: Collection[str] = ()) -> Verdict:
-    """The verdict on one call, without regard to its siblings; `admit_all` adds the rule of the batch.
+    """The verdict on one call, whatever the other calls of its response are; `admit_all` adds the rule of the batch.
 
     `declared` are the names of the request's tools, empty if they are not known.
     """
@@ -116,7 +116,7 @@ def declared_names(tools: Sequence[Tool]) -> frozenset[str]:
 
 
 def admit_all(calls: Sequence[ToolCall], judgement: Judgement, tools: Sequence[Tool] = ()) -> tuple[Verdict, ...]:
-    """The verdicts on a batch: one held call holds its siblings; a rejected one does not."""
+    """The verdicts on all calls of a response: one held call holds the others; a rejected one does not."""
     if not calls:
         return ()
     known, declared = {tool.name: tool for tool in tools}, declared_names(tools)
@@ -181,7 +181,7 @@ def held_calls(verdicts: Sequence[Verdict]) -> tuple[ToolCall, ...]:
 
 
 def held_names(verdicts: Sequence[Verdict], siblings: Sequence[Verdict] = ()) -> tuple[str, ...]:
-    """The name of each held call for the model: its tool, and the arguments that distinguish it from its siblings.
+    """The name of each held call for the model: its tool, and the arguments that distinguish it from the other calls.
 
     `siblings` are calls of the same batch that have come again by now.
     """

@@ -163,7 +163,7 @@ def prefill_message(text: str) -> tuple[Message, str]:
 
 
 def repair_message(verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = ()) -> Message:
-    """The message that asks for every held call again and tells it from its `siblings`."""
+    """The message that asks for every held call again, so named that the model can tell it from its `siblings`."""
     names = gate.held_names(verdicts, siblings)
     if len(names) > 1:
         listed = "\n".join(f"- {name}" for name in names)

@@ -75,7 +75,7 @@ class Dispatch(StrEnum):
 
 
 class BatchRule(StrEnum):
-    """What a call that may not run means for its siblings."""
+    """What a call that may not run means for the other calls of its response."""
 
     WHOLE = "whole"
     """A truncated batch is one unfinished batch: nothing runs."""

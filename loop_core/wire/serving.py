@@ -84,18 +84,18 @@ class Spelling:
 
 
 def say(raw: str | None, call_form: CutCallForm | None = None, **native: str) -> Spelling:
-    """A stop word, the form of the call under it, and further fields."""
+    """The spelling of an ending by a stop word, with the form of a cut call under it, and further fields."""
     return Spelling(raw, native, call_form=call_form)
 
 
 def fails(raw: str | None, message: str, type_: str | None = None, code: str | None = None,
           retryable: bool = True) -> Spelling:
-    """An error in the middle of an answer."""
+    """The spelling of a failure: an error in the middle of an answer."""
     return Spelling(raw, error=ProviderError(message, type_, code, retryable))
 
 
 def budget_words(word: str, full: str | None = None) -> dict[Moment, Spelling]:
-    """One word for every spent budget, and one for a full context."""
+    """The spellings of all cut answers: one word for a spent budget, whatever it cut, and one for a full context."""
     says = {moment: say(word) for moment in (Moment.CUT, Moment.CUT_CALL, Moment.CUT_AFTER)}
     return says if full is None else {**says, Moment.FULL: say(full)}
 

@@ -201,7 +201,7 @@ def test_no_answer_holds_a_credential(path):
     ("nothing", {}, "nothing: no such tool; there are list_sessions, "),
     ("why_did_it_stop", {}, "why_did_it_stop: path: "),
     ("why_did_it_stop", {"path": 3}, "why_did_it_stop: path: "),
-    ("why_did_it_stop", {"path": "a\0b"}, "no path of a file"),
+    ("why_did_it_stop", {"path": "a\0b"}, "not a path of a file"),
     ("why_did_it_stop", {"path": "-"}, "-: expected a file"),
     ("why_did_it_stop", {"path": "/dev/null"}, "neither a regular file nor a folder"),
     ("why_did_it_stop", {"path": "{folder}"}, "a folder; expected one file"),

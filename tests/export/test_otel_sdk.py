@@ -327,7 +327,7 @@ def test_without_the_extra_one_line_names_it(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", hide], capture_output=True, text=True, check=False, timeout=60,
                           cwd=Path(__file__).parents[2])
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "inspector: --otel needs the extra otel: pip install 'loop-inspector[otel]'\n"
+    assert done.stderr == "inspector: --otel needs the extra otel: pip install '.[otel]'\n"
 
 
 def test_content_alone_is_refused(ran: Ran, fake: Fake, tmp_path: Path) -> None:

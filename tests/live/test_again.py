@@ -194,7 +194,7 @@ def test_a_turn_that_ends_before_anything_is_asked_makes_no_branch(
 def test_only_replay_takes_a_live_run_up(ran: Ran, command: str, tmp_path: Path) -> None:
     done = ran(command, cut_twice("http://127.0.0.1:9", tmp_path / "s.har"), "--set", f"live={NAME}")
     assert (done.code, done.out) == (2, "")
-    assert f"live={NAME}: only `inspector replay` takes a live run up" in done.err
+    assert f"live={NAME}: only `inspector replay` shows a live run as a branch" in done.err
 
 
 def test_from_a_step_on_what_came_before_stays(ran: Ran, fake: Fake, tmp_path: Path) -> None:

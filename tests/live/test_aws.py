@@ -298,7 +298,7 @@ def test_without_the_extra_one_line_names_it() -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "inspector: no key for Bedrock: set AWS_BEARER_TOKEN_BEDROCK, or for AWS credentials install the extra "
-        "bedrock: pip install 'loop-inspector[bedrock]'\n")
+        "bedrock: pip install '.[bedrock]'\n")
 
 
 def test_a_tool_result_has_no_secret_left(fake: Fake) -> None:

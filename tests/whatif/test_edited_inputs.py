@@ -139,7 +139,7 @@ def test_what_does_not_change_the_text_changes_nothing():
 
 
 @pytest.mark.parametrize(("typed", "said"), [
-    ("1.9=x", "no input '9' in turn 1; it is given 1 user message “Write it.”; 2 result of write_file “ok, first”"),
+    ("1.9=x", "no input '9' in turn 1; its inputs are 1 user message “Write it.”; 2 result of write_file “ok, first”"),
     ("1.result=x", "more than one input 'result' in turn 1"),
     ("1.user", "expected TURN.INPUT=TEXT"), ("7.user=x", "a turn from 1 to 2"), ("x", "expected TURN.INPUT=TEXT"),
     ("1.user=@/no/such/file", "/no/such/file: cannot be read"),

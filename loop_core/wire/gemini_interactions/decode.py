@@ -52,7 +52,7 @@ Slice = Callable[..., str | None]
 
 
 class GrowingStep:
-    """A step of a stream while it arrives; `append` serves the hot path."""
+    """A step of a stream while it arrives; `append` takes the most frequent deltas."""
 
     __slots__ = ("append", "closed", "end", "fields", "grown", "holder", "notes", "orphan", "signature", "source",
                  "start", "texts", "type")

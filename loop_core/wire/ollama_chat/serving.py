@@ -66,7 +66,7 @@ def refused(why: RequestRefusal) -> Event:
 
 
 def dated(value: Event) -> bool:
-    """Sets when it was made, and at its end how long that took."""
+    """Sets the time at which the answer was made, and at its end how long that took."""
     if "created_at" not in value:
         return False
     value["created_at"] = DATE

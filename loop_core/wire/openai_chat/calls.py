@@ -112,7 +112,7 @@ class CallAssembly:
             call.late = False
 
     def append(self, delta: Mapping[str, Any]) -> bool:
-        """The hot path: adds a known index with a piece of arguments and nothing else; False for any other delta."""
+        """Takes the most frequent delta, a piece of arguments for a known index alone; False for any other."""
         try:
             function = delta["function"]
             pieces, text = self._growing[delta["index"]], function["arguments"]

@@ -116,7 +116,7 @@ class GrowingChoice:
     # -- what a message or a delta holds -------------------------------------------------------------------------
 
     def append(self, delta: Mapping[str, Any]) -> bool:
-        """The hot path: adds a piece of one call's arguments or of reasoning, and nothing else; False for any other."""
+        """Takes the most frequent deltas, a piece of one call's arguments or of reasoning; False for any other."""
         try:
             if len(delta) == 4 and "reasoning_details" in delta:
                 return self._thought(delta)

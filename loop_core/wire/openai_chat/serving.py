@@ -78,7 +78,7 @@ def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
 
 
 def dated(value: Event) -> bool:
-    """Sets when it was made."""
+    """Sets the time at which the answer was made."""
     if "created" not in value:  # an error
         return False
     value["created"] = MADE
