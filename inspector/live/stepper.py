@@ -183,7 +183,7 @@ class Stepper:
         at = self._parting(plan)
         again = self.last.state is State.EXECUTE_TOOLS  # it is entered again, and asks its guards then
         if at is not None and at < len(self.steps) - again:
-            raise CallerError(f"step {at + 1} ({self.steps[at].state.value}) was decided by a limit as it was: "
+            raise CallerError(f"step {at + 1} ({self.steps[at].state.value}) depends on the limits as they were: "
                               "the turn cannot be changed before this step")
         last = resume_step(self.last, self.opening, plan)
         return _settled(replace(self, plan=plan, steps=(*self.steps[:-1], last)), None, self.request)

@@ -178,7 +178,7 @@ def test_limits_are_changed_where_the_turn_would_have_come_here_all_the_same() -
     assert fewer.request == turn.request
     ended = answered(fewer, said("three, ", Stop.MAX_TOKENS))
     assert ended.waiting.terminal == "retry_limit"  # type: ignore[union-attr]
-    with pytest.raises(CallerError, match=r"step 7 \(RequestContinuation\) was decided by a limit"):
+    with pytest.raises(CallerError, match=r"step 7 \(RequestContinuation\) depends on the limits"):
         turn.with_limits(Limits(continuation_max_attempts=1))
 
 

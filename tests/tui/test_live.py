@@ -238,7 +238,7 @@ async def test_budget_and_limits_are_edited_before_the_request_leaves(fake: Fake
         await pilot.pause()
         pilot.app.screen.query_one("#continuation_max_attempts", Input).value = "0"
         await pilot.press("enter")
-        assert "the turn cannot be changed" in page(pilot.app)
+        assert "cannot be changed before this step" in page(pilot.app)
         await pilot.press("escape", "D")
         await until(pilot, over(pilot))
         assert "att 1/7 tok 18%" in page(pilot.app), "24 tokens of four times 33"
