@@ -252,29 +252,13 @@ def build(
         broke = Finding(f"transport.{raw.end.value}", Severity.WARNING, raw.problem)
         response = replace(response, findings=(*response.findings, broke))
     made = Exchange(
-        path,
-        raw.entry,
-        api,
-        url,
-        chosen.profile,
-        tuple(chosen.evidence),
-        request,
-        request_json,
-        response,
-        body,
-        headers,
-        redact.headers(raw.request_headers, shapes=not raw.clean, counts=counts),
-        raw.recorded,
-        raw.started,
-        raw.duration_ms,
-        raw.chunks,
-        raw.first_byte_ms,
-        again=raw.again,
-        recorded_place=raw.recorded_place,
-        messages=raw.messages,
-        cut_after=raw.cut_after,
+        path, raw.entry, api, url, chosen.profile, tuple(chosen.evidence), request, request_json, response, body,
+        headers, redact.headers(raw.request_headers, shapes=not raw.clean, counts=counts),
+        raw.recorded, raw.started, raw.duration_ms, raw.chunks, raw.first_byte_ms,
+        again=raw.again, recorded_place=raw.recorded_place, messages=raw.messages, cut_after=raw.cut_after,
         simulated=raw.simulated,
     )
+    # Last, since only the decoded answer shows a credential that came in pieces.
     return with_body(made, without_pieces(body, api, response, counts)) if raw.recorded else made
 
 

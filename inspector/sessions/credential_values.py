@@ -42,9 +42,11 @@ _UUID = r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
 
 def random_looking(value: str) -> bool:
     """Whether a value of 12 characters or more looks random: letters and digits mixed within one word."""
+    # Already masked, a variable, or a placeholder.
     written = value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "*"))
     if len(value) < 12 or written or re.fullmatch(_IDENTIFIER, value):
         return False
+    # Only values under the name of a credential are asked for, and keys of some services are UUIDs (fal).
     if re.fullmatch(_UUID, value):
         return True
     words = re.split(r"[-_.:/@ ]", value)
@@ -82,6 +84,7 @@ NUMERAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 def is_password(value: str, quoted: bool, after: int) -> bool:
     """Whether the value of a password field is a password, and not code or structure."""
+    # Nines are our own mask of a number.
     if re.fullmatch(_STRUCTURE, value) or set(value) == {"9"}:
         return False
     if value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "**")) or value.lower().strip(_MARKS) in _WORDS:

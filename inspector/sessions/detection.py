@@ -213,6 +213,7 @@ def _of_forms(data: bytes) -> Iterator[CredentialSpan]:
     while (match := pattern.search(data, at)) is not None:
         group = match.lastindex
         (start, end), (name, fixed) = match.span(group), rows[group - 1]
+        # A longer word is something else; but another form may begin inside it.
         if fixed and end < len(data) and data[end] in _WORD:
             at = start + 1
             continue
@@ -229,6 +230,7 @@ def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
         start, end = match.span(last)
         groups = (match.group(number) or b"" for number in (last - 2, last - 1, last))
         name, quote, value = (group.decode("utf-8", "replace") for group in groups)
+        # What a sentence puts behind a value is none of it.
         stripped = value.rstrip(".,:;!?")
         end -= len(value.encode()) - len(stripped.encode())
         after = data[end] if end < len(data) else 32

@@ -101,6 +101,7 @@ def transcripts(environment: Mapping[str, str], most: int = NEWEST) -> list[Tran
     """The newest transcripts of all agents; `environment` says where home is."""
     within = files.bounds_of(environment)
     found = {each.path: each for each in _all(environment) if within.holds(each.path)}  # two rows may name one place
+    # Codex packs old sessions, and may leave the plain file beside the packed one.
     plain = (each for path, each in found.items() if path.removesuffix(".zst") == path or path[:-4] not in found)
     return nlargest(most, plain)
 

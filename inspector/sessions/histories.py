@@ -147,6 +147,7 @@ class HistoryTree:
         found = self._parsed.get(raw)
         if found is None:
             try:
+                # Clients parse arguments and write them anew, with other white space or order.
                 found = json.dumps(from_json(raw.encode()), sort_keys=True) if raw.strip() else "{}"
             except (ValueError, TypeError):  # a lone surrogate is not text to the parser
                 found = raw.strip()
@@ -159,6 +160,7 @@ class HistoryTree:
         kind: ItemKind | None = None
         for message in messages:
             now = _kind(message)
+            # Clients split an answer, or join results, as they like; two messages of a user are never one.
             if kind is not None and (now is not kind or now not in (ItemKind.ASSISTANT, ItemKind.RESULTS)):
                 items.append(self._item(kind, tuple(run)))
                 run = []
@@ -200,6 +202,7 @@ class HistoryTree:
 def _kind(message: Message) -> ItemKind:
     if message.role is Role.ASSISTANT:
         return ItemKind.ASSISTANT
+    # Messages, Gemini and Converse send results under the user's role.
     if message.role is Role.TOOL or any(isinstance(part, ToolResultPart) for part in message.parts):
         return ItemKind.RESULTS
     return ItemKind.SYSTEM if message.role is Role.SYSTEM else ItemKind.USER

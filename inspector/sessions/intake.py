@@ -150,7 +150,7 @@ def _drained(file: IO[bytes], start: bytes = b"") -> bytes:
     while piece := file.read(PIECE):
         pieces.append(piece)
         size += len(piece)
-        if size > most():
+        if size > most():  # it may have grown since, and a file of /proc has no size
             raise BoundError(too_large())
     return b"".join(pieces)
 
@@ -244,6 +244,7 @@ def _inflate(data: bytes, wbits: int) -> Iterator[bytes]:
         for start in range(0, len(data), _FED):
             waiting = data[start : start + _FED]
             while waiting and not stream.eof:
+                # Bounded, since a few bytes may unpack to gigabytes.
                 piece = stream.decompress(waiting, PIECE)
                 waiting = stream.unconsumed_tail
                 any_piece = any_piece or bool(piece)

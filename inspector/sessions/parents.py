@@ -220,6 +220,7 @@ class Index:
                 return [one], "the history repeats its request, and the answers up to its own as one text"
         for one in self._beginnings.get((node, said[:_TELLING_TEXT]), ()):
             text = squeeze(one.text)
+            # A client appends to an answer that was cut, and may shorten one that was whole.
             if said.startswith(text) if one.cut else text.startswith(said):
                 return [one], "the history repeats its request and part of its answer"
             same_ends = said[:_END] == text[:_END] and said[-_END:] == text[-_END:]
@@ -272,6 +273,7 @@ def narrow(match: ParentMatch, child: SeatedExchange, ordered: bool) -> list[Sea
     if ordered:
         tests.append(lambda one: one.when < child.when)
     for test in tests:
+        # A test that no candidate passes decides nothing: not every client sends such data back.
         left = [one for one in left if test(one)] or left
     return left
 

@@ -107,6 +107,7 @@ def headers(
 
 
 def _header(name: str, value: str) -> str:
+    # The length first: it spares nearly every header the rest.
     return url(value) if len(name) == 8 and name.lower() == "location" else value
 
 
@@ -133,6 +134,7 @@ def url(address: str) -> str:
 
 def _parameter(match: re.Match[str]) -> str:
     name = match[2].lower().replace("%2d", "-").replace("%5f", "_")
+    # X-Amz-Signature, -Security-Token and -Credential of an address that AWS signed.
     if name in QUERY or name.startswith(("x-amz-s", "x-amz-c")) or secret_name(name):
         return f"{match[1]}{match[2]}={REDACTED}"
     written = match[0][1:]

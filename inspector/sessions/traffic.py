@@ -149,7 +149,7 @@ def unread(url: str) -> str | None:
     path = path_of(url).rstrip("/")
     whole = url.split("?", 1)[0].split("#", 1)[0].rstrip("/")
     for row in UNREAD:
-        if re.search(row.path, path) or re.search(row.path, whole):
+        if re.search(row.path, path) or re.search(row.path, whole):  # gRPC is told by the scheme
             return row.name
     return None
 
@@ -193,6 +193,8 @@ def is_event_stream(body: bytes) -> bool:
     """Whether the bytes begin with a frame of Amazon's binary event stream."""
     if len(body) < 16 or body[0] != 0:
         return False
+    # Lengths of the frame and of its headers, then a checksum; the first header is a string (type 7) such as
+    # :event-type or :message-type (botocore eventstream.py).
     total, headers = int.from_bytes(body[:4], "big"), int.from_bytes(body[4:8], "big")
     return headers < total <= 1 << 25 and b":" in body[12:16] and b"-type\x07" in body[12:300]
 

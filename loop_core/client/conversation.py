@@ -266,6 +266,7 @@ class AsyncStream:
                 yield piece
             await task
         finally:
+            # Whoever stops reading ends the turn; its connection is closed before the caller goes on.
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 

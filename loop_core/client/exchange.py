@@ -182,6 +182,7 @@ class ResponseReader:
     def feed(self, data: bytes, ms: float) -> bool:
         """Reads the next bytes, received `ms` after the request was sent; False if nothing more is to be read."""
         self._take(self._mask.feed(data), ms)
+        # Some servers keep the connection open behind the end mark (wire notes).
         return not self._decoder.saw_done and self._size <= MOST_BYTES
 
     def close(self, end: TransportEnd, ms: float, problem: str = "", may_have_left: bool = True) -> LiveResponse:
@@ -246,6 +247,7 @@ class ResponseReader:
         try:
             if self._problem is not None:
                 raise self._problem
+            # Another server than expected may have words of its own: then the body is decoded once more.
             if choice.profile.words == self._speaker.profile.words:
                 response: ChatResponse = self._decoder.close(end)
                 return response
@@ -293,6 +295,7 @@ def retryable(answer: LiveResponse) -> bool:
         return lost and not (answer.may_have_arrived and is_stored(answer.ask.request))
     if answer.status >= 400:
         return answer.status in RETRYABLE_STATUS
+    # A redirect is not followed, so asking again would be redirected again.
     return answer.status < 300 and is_broken(answer) and showed_nothing(answer) and not is_stored(answer.ask.request)
 
 
@@ -336,6 +339,7 @@ def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
     """The seconds that a server asks the client to wait; None if it does not say. A date counts from the answer's
     own date."""
     seen = {name.lower(): value.strip() for name, value in headers}
+    # The finer one first, as the openai SDK reads them.
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(seen[name]) / unit

@@ -29,6 +29,7 @@ class Mask:
         self._also = also
         long = [secret for secret in secrets if len(secret) >= SHORTEST]
         spelled = {form for secret in long for form in _spelled(secret)}
+        # The longest first: one form may hold another, whose mask would hide only a part of it.
         self._secrets = [form.encode() for form in sorted(spelled, key=len, reverse=True)]
         self._inside = frozenset(b"".join(self._secrets))
         """The bytes that stand in a secret; an event ends with a line end, which does not."""
@@ -98,6 +99,7 @@ class Mask:
 def _spelled(secret: str) -> tuple[str, ...]:
     """A secret as it stands in a text, in JSON and in an address."""
     addresses = (quote(secret), quote(secret, safe=""), quote_plus(secret))
+    # Some JSON encoders (PHP's) escape slashes.
     return (secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/"), *addresses)
 
 

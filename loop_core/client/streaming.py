@@ -36,6 +36,7 @@ class MaskedText:
         if self._taken < len(pieces):
             fresh = "".join([piece for piece in pieces[self._taken :] if isinstance(piece, str)])
             self._taken = len(pieces)
+            # The mask works on bytes, and may keep a part of a character back: decoded piece by piece.
             self._text += self._decode(self._mask.feed(fresh.encode("utf-8", "surrogatepass")))
         return self._text
 
@@ -65,6 +66,7 @@ class PendingSeam:
 
     def decided(self, text: str) -> str | None:
         """The answer with this much of the segment, as it will begin; None while that can still change."""
+        # A seam may still change while the segment is no longer than what a rule compares it with.
         if self._before and len(text) <= self._enough:
             return None
         joined, _ = self.at(text)

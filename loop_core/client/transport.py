@@ -265,6 +265,7 @@ class Live(_Source):
                 asked, seconds = again
                 time.sleep(seconds)
         except KeyboardInterrupt:
+            # Nothing has left since: the answer before it was read.
             self.observer.on_interrupt(self.request_count - 1, answered=self.request_count == before)
             raise
 
@@ -357,6 +358,7 @@ class AsyncLive(_Source):
         finally:
             for task in (work, stop):
                 task.cancel()
+            # Waited for, so that the observer hears how the exchange ended before the turn does.
             await asyncio.gather(work, stop, return_exceptions=True)
 
     async def _respond(self, send: Send, request: LiveRequest) -> Event:

@@ -25,7 +25,7 @@ _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minPrope
 def schema_problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
     """What is wrong with `value` under the tool's schema, one line per problem with its place; empty if it is valid.
 
-    A tool without a schema, or with an unusable one, finds nothing wrong: `usable` tells the cases apart.
+    A tool without a schema, or with an unusable one, finds nothing wrong: `is_usable` tells the cases apart.
     """
     validator = _validator(tool) if tool is not None else None
     if validator is None:
@@ -94,6 +94,7 @@ def json_schema_of(schema: Any) -> Any:
     nullable = schema.get("nullable") is True
     found: dict[str, Any] = {}
     for key, value in schema.items():
+        # OpenAPI has formats of its own (int32, enum), and propertyOrdering is about order alone (Gemini).
         if key in ("nullable", "format", "propertyOrdering"):
             continue
         if key == "type" and isinstance(value, str):
@@ -188,6 +189,7 @@ def parse(raw: str | None) -> Arguments:
     try:
         value = _STRICT.decode(raw)
         raw.encode()  # a lone surrogate as it is
+        # Escapes may spell half of a pair too; `raw` shows only that there is one, the value whether it is alone.
         if "\\u" in raw and _SURROGATE.search(raw):
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as why:
@@ -251,6 +253,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _finite(digits: str) -> float:
     value = float(digits)
+    # `1e400` is infinite to some parsers and an error to others.
     if math.isinf(value):
         raise ValueError(f"the number {digits[:40]} is out of range")
     return value

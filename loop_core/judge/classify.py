@@ -209,8 +209,7 @@ def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def spent_cap(response: ChatResponse, request: Request | None) -> tuple[int, int] | None:
-    """The output tokens and the cap, if the response used the whole cap; None if it did not, or if either is unknown.
-    """
+    """The output tokens and the cap, if the response used the whole cap; None if not, or if either is unknown."""
     cap, usage = request.max_tokens if request else None, response.usage
     if cap is None or usage is None or usage.output_tokens is None or usage.output_tokens < cap:
         return None
@@ -271,7 +270,7 @@ def _reasoned(response: ChatResponse) -> bool:
 
 def context_full(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The context is full, not the output budget: a continuation cannot succeed."""
-    if stop.normalized not in FINISHED | {Stop.MAX_TOKENS}:
+    if stop.normalized not in FINISHED | {Stop.MAX_TOKENS}:  # `length` may mean a full context (llama.cpp PR#28711)
         return None
     if case.response.native.get("truncated") == "true":
         return Correction(Stop.CONTEXT_WINDOW_EXCEEDED, "server", None, "the server says truncated: true")
@@ -280,7 +279,7 @@ def context_full(case: JudgeCase, stop: StopReason) -> Correction | None:
     if size is None or usage is None or stop.normalized is not Stop.MAX_TOKENS:
         return None
     used = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-    if used < size:
+    if used < size:  # at num_ctx Ollama stops at it exactly (TradingAgents#168)
         return None
     return Correction(Stop.CONTEXT_WINDOW_EXCEEDED, "usage", None, f"{used:,} tokens of a context of {size:,}")
 
@@ -323,6 +322,7 @@ def judge(
         stop = stop._replace(normalized=word, detail=detail, evidence=(*stop.evidence, seen, *quoted))
         if correction.severity is not None:
             findings.append(Finding(f"judge.{name}", correction.severity, correction.note, correction.at))
+    # OpenAI says stop over complete calls where tool_choice names the function (vLLM PR#25054).
     promoted = stop.normalized is Stop.END_TURN and _promotes(response, request)
     if promoted:
         seen = Evidence("judge.promoted", response.tool_calls[0].at, f"complete calls under {stop.raw!r}")

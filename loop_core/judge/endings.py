@@ -128,6 +128,7 @@ def _empty(case: EndingCase) -> EndingSign | None:
 
 
 ENDINGS: tuple[EndingRow, ...] = (
+    # First, since the text or the reasoning that holds the call would fit other rows as well.
     EndingRow(Ending.CALL_LEAKED, _leaked),
     EndingRow(Ending.NO_CALL, _no_call),
     EndingRow(Ending.COMMENTARY_ONLY, _commentary),
@@ -234,6 +235,7 @@ def hit_stop_string(response: ChatResponse) -> bool:
     """Whether the response says that a stop string ended it; an empty answer is then what was asked for."""
     raw = (response.stop_reason.raw or "").casefold()
     native = (response.native.get("native_finish_reason") or "").casefold()
+    # Anthropic's text completions say stop_sequence for their ordinary end too (`own_end`).
     if "stop_sequence" in (raw, native) and response.stop_reason.detail != "own_end":
         return True
     words = [response.native.get(name) for name in HITS]

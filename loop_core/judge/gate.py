@@ -70,6 +70,7 @@ def admit(call: ToolCall, judgement: Judgement, tool: Tool | None = None, declar
                        "the provider sent two different texts of its arguments, and nothing shows which is meant")
     reason = Stop.MAX_TOKENS if judgement.cap_reached else judgement.stop.normalized  # seed 001: a cut without a word
     reading = parse_call(call)
+    # Before the reason: where the call itself is cut, the verdict says where, which helps more than the word.
     shape_problem = _incomplete(call, reading, tool, judgement.stop)
     if shape_problem is not None:
         why = f"{shape_problem}; {REMEDY}" if reason is Stop.MAX_TOKENS else shape_problem
@@ -109,7 +110,7 @@ NAMELESS = "gate.nameless"
 
 
 def declared_names(tools: Sequence[Tool]) -> frozenset[str]:
-    """The names that a call may have; None if the request declares no tools, or loads some during the response."""
+    """The names that a call may have; empty if the request declares no tools, or loads some during the response."""
     if any(tool.name in LOADING_TOOLS for tool in tools):
         return frozenset()
     return frozenset(tool.name for tool in tools if tool.kind is not CallKind.SERVER)
@@ -121,10 +122,11 @@ def admit_all(calls: Sequence[ToolCall], judgement: Judgement, tools: Sequence[T
         return ()
     known, declared = {tool.name: tool for tool in tools}, declared_names(tools)
     verdicts = [admit(call, judgement, known.get(call.name), declared) for call in calls]
+    # A phantom is something that a server appends to whole answers, so it holds nothing else.
     blocking = next((v for v in verdicts if v.admission is Admission.HELD and v.rule != "gate.phantom"), None)
     if blocking is None:
         return tuple(verdicts)
-    why = f"its batch is unfinished: {blocking.call.name or 'a sibling'} is held"
+    why = f"its batch is unfinished: {blocking.call.name or 'a call without a name'} is held"
     return tuple(
         verdict if verdict.admission is Admission.HELD else Verdict(verdict.call, Admission.HELD, "gate.batch", why)
         for verdict in verdicts
@@ -195,6 +197,7 @@ def missing_calls(
 ) -> tuple[Verdict, ...]:
     """The held calls that were not sent again; nameless ones are given up, since they cannot be matched."""
     calls = held_calls(verdicts)
+    # The most precisely named first: a call without marks fits any call of its tool, and would take another's.
     marked = sorted(zip(calls, _marks(calls, held_calls(siblings)), strict=True), key=lambda each: -len(each[1]))
     left = list(received)
     lost: set[int] = set()

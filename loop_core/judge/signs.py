@@ -157,8 +157,8 @@ _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 COMMAS = (",", "\uff0c", "\u3001", "\u060c", "\u055d")
 _OPENING = "([{\uff08\u3010\u300c\u300e\u300a"
 _CLOSING = ")]}\uff09\u3011\u300d\u300f\u300b"
-_FACES = ":;="
-_EMPHASIS = " \t\r\n*_"
+_FACES = ":;="  # `:(` is a face, and opens nothing
+_EMPHASIS = " \t\r\n*_"  # Markdown closes emphasis behind the last word
 
 
 class Sign(NamedTuple):
@@ -280,6 +280,7 @@ def _function_word(text: str, end: int) -> Sign | None:
     said = Counter(word[0].lower() for word in words[:-1])
     counts = {name: sum(said[word] for word in table) for name, table in FUNCTION_WORDS.items()}
     most = max(counts.values())
+    # `in` is English, German, Italian and Dutch: the words before it tell which table counts.
     if most and any(count == most and last.lower() in FUNCTION_WORDS[name] for name, count in counts.items()):
         return Sign(f"its last word is {last!r}", start, end)
     return None

@@ -62,6 +62,7 @@ REFUSALS: tuple[RefusalRow, ...] = (
     RefusalRow("choice",
             lambda turn, sent: sent.place is RequestPlace.REPAIR and sent.tool_choice != turn.request.tool_choice,
             re.compile("tool|function|thinking", re.IGNORECASE)),
+    # Any 400 will do: servers refuse a prefill in words of every kind, and the anchor is asked for instead.
     RefusalRow("prefill", lambda turn, sent: turn.answers[-1][-1].method is Method.PREFILL, re.compile("")),
 )
 """A larger cap, a forced call, a prefill: what is refused is left out of the next request, and not tried again."""
@@ -90,8 +91,10 @@ def next_cap(turn: Turn, wanted: bool) -> tuple[int | None, int | None]:
         if "cap" in turn.refusals and sent.lower_cap is not None:
             return cap_within_bound(turn, sent.lower_cap), None
         return cap_within_bound(turn, sent.max_tokens), sent.lower_cap
+    # Never less than was sent: a budget that shrinks cuts the rest as well (hermes-agent #26427).
     if not wanted or "cap" in turn.refusals:
         return cap_within_bound(turn, sent.max_tokens), None
+    # Under the same cap the same oversized call would be cut at the same place again (pi#8227).
     more = cap_within_bound(turn, sent.max_tokens * 2)
     return more, sent.max_tokens if more is not None and more > sent.max_tokens else None
 
@@ -181,6 +184,7 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
         continuing = sent is not None and sent.place is RequestPlace.CONTINUATION
         empty = not seen.response.text
         stalled = continuing and not empty and _added(turn) < turn.limits.min_progress_chars
+        # What did not begin with the words is asked for once more and replaced: that it added nothing says nothing.
         stalled = stalled and not misses_anchor(turn)
         counts["thinking_only"] = spent.thinking_only + empty
         counts["stalled"] = spent.stalled + stalled

@@ -105,7 +105,8 @@ def _saying(parts: Sequence[MessagePart], text: str) -> list[MessagePart]:
 
 
 def _with_arguments(call: ToolCall) -> ToolCall:
-    """The call with `{}` where it has no arguments: an empty string is not JSON, and is refused for ever."""
+    """The call with `{}` where it has no arguments: an empty string is not JSON, and the history would be refused ever
+    after (DeepSeek-Reasonix#9566)."""
     if call.kind is CallKind.FUNCTION and not (call.arguments or "").strip():
         return call._replace(arguments="{}")
     return call
@@ -158,6 +159,7 @@ def whole_characters(text: str) -> str:
 
 def prefill_message(text: str) -> tuple[Message, str]:
     """The text so far as the beginning of the answer, and the white space that was stripped from its end."""
+    # Anthropic refuses a prefill that ends in white space (continuation notes, part B).
     sent = whole_characters(text).rstrip()
     return Message(Role.ASSISTANT, (TextPart(sent),)), text[len(sent) :]
 

@@ -167,6 +167,7 @@ def least_cap(request: Request) -> int:
     least = format_entry(request.api).least_cap
     thinking = request.extra.get("thinking") if request.extra else None
     budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
+    # Messages refuses a max_tokens that is not larger than thinking.budget_tokens.
     least = max(least, budget + 1) if isinstance(budget, int) else least
     return least if request.max_tokens is None else min(least, request.max_tokens)
 

@@ -88,6 +88,7 @@ class RecordedSource(NamedTuple):
         position = turn.spend.requests - 1
         if position < len(self.answers):
             place, ordinal, answer = self.answers[position]
+            # By place, not by text: what the machine asks elsewhere was never answered, however alike it reads.
             if (place, ordinal) == (send.place, send.ordinal):
                 return answer
             return NotRecorded(WENT_ON)
@@ -178,6 +179,7 @@ def steps(turn_id: str, request: Request, source: TurnSource, plan: Plan) -> Ite
         said = source.follow_up(last.turn)
         if not said:
             return
+        # From the first request: its cap and its tools hold for follow-ups too.
         asked = next_turn_request(request, last.turn, said)
 
 

@@ -202,6 +202,7 @@ def signal_of(turn: Turn) -> Signal:
     if seen is None:
         raise TransitionError("EvaluateStop without a response")
     policy = turn.policy
+    # First: a refusal of a field that we added is no answer of the model, so no word of it counts.
     if costs.current_refusal(turn) is not None:
         repair = turn.last_send is not None and turn.last_send.place is RequestPlace.REPAIR
         return Signal.REPAIR_REFUSED if repair else Signal.CONTINUATION_REFUSED
@@ -209,12 +210,14 @@ def signal_of(turn: Turn) -> Signal:
     if not _counted(turn):
         signal = plain
     else:
+        # Many words lead to the same place whether or not the calls may run: then that is not computed.
         signal = held if held is released or not is_runnable(policy, seen.verdicts) else released
     ending = policy_ending(policy, seen.judgement) if signal is Signal.END_TURN else None
     if ending is not None:
         signal = ENDING_SIGNALS[ending]
         if signal is Signal.EMPTY and not seen.judgement.ending_sure:
             signal = Signal.NO_ANSWER  # it may have been meant so: nothing is asked again
+        # Asked to go on, the model had nothing to add: the text before it was whole.
         elif signal is Signal.EMPTY and costs.is_text_whole(turn):
             signal = Signal.END_TURN
     owed = signal in _PEACEFUL or (turn.repairing and signal is Signal.MAX_TOKENS)

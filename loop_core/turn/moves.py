@@ -89,6 +89,7 @@ def _enter_request(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 
 def _enter_end(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     silent = None
+    # A cut answer may begin with such a word by chance, so only a finished one is silent.
     if turn.terminal == "completed":
         said = turn.joined_answer().text.strip()
         silent = said if said in turn.policy.silent_endings else None
@@ -119,10 +120,11 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     blank = turn.evaluation is not None and not turn.evaluation.response.text
     cap, lower = costs.next_cap(turn, blank)  # nothing visible came: a retry needs more room (hermes-agent #96973)
     ordinal = spent.continuations
+    # The quotation is asked for once more before anything is added to what nothing vouches for.
     again = misses_anchor(turn)
     method = Method.AGAIN if again else history.method_for(turn.policy.methods, text, _ability(turn))
     if not text.strip() or method is None:
-        # The same request again, its anchor still asked for; an empty assistant message would be refused.
+        # The same request again, its anchor still asked for: an empty message is refused (hermes-agent #99622).
         anchor, mark = (sent.anchor, sent.mark) if sent else ("", QUOTE_MARKS[0])
         send = Send(RequestPlace.CONTINUATION, ordinal, Method.BOOST, (), cap, choice, anchor=anchor, mark=mark,
                     lower_cap=lower)
@@ -197,6 +199,7 @@ def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     seen = turn.evaluation
     if seen is None or exceeded_guard("resume", turn.limits, turn.spend, turn.token_stop, turn.policy.lacks & {"room"}):
         return turn._replace(last_send=None), ()  # the next tick leaves by the guard
+    # `server`: the provider makes the successor itself, so there is nothing to send but the question for it.
     methods = {"token": Method.TOKEN, "poll": Method.POLL, "server": Method.POLL}
     method = methods.get(seen.judgement.stop.detail or "", Method.ECHO)
     said = history.echo_message(seen.response, turn.tail) if method is Method.ECHO else None

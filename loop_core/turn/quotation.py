@@ -91,12 +91,14 @@ def _anywhere(text: str, segment: str, start: int, anchor: str) -> tuple[int, in
         begin, end = place.span()
         wrappers, before = _around(segment[start:begin])
         known = not before or find_opening(before) is not None
+        # A few characters occur by chance: they count only where a wrapper closes right behind them.
         if len(core) < SHORT:
             shut = bool(wrappers) and known and _closing(text, segment, end, anchor, wrappers, "")[1] == []
             if shut and segment[begin:end] == core:
                 return begin, end
         elif known and (wrappers or before or len(core) >= LONG):
             return begin, end
+        # Behind unknown words: long enough, but a row that the text repeats may as well be the next row.
         elif len(core) >= LONG:
             rest = text[: len(text) - len(anchor)]
             if once is None:

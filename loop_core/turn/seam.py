@@ -22,7 +22,7 @@ ANCHOR_CHARS = 40
 # `10` + `000` is `10000`: two ends that match are ordinary text, so an overlap has to be long before it is cut.
 OVERLAP_CHARS = 24
 """A shorter overlap may be chance and is kept."""
-OVERLAP_WORDS = 3
+OVERLAP_WORDS = 3  # or a full line: fewer may be chance as well
 RESTART_CHARS = 64
 """A segment that begins with the answer's first characters, this many, has started anew."""
 ECHO_CHARS = 24
@@ -155,6 +155,7 @@ def _careful(text: str, segment: Segment) -> _Cut:
         return _as_sent(text, segment)
     if segment.method is Method.PREFILL:
         return _prefill(text, segment)
+    # Claude's pause_turn and Gemini's continuation token: nothing of the text is sent twice.
     if segment.method in (Method.ECHO, Method.TOKEN):
         return _Cut(SeamDecision.AS_SENT, len(text), 0, "the provider goes on by itself")
     if segment.method is Method.POLL:

@@ -293,6 +293,7 @@ class Decoder:
                 event = self._unparsed(payload, start, end, last)
                 if event is None:
                     continue
+            # What follows the end mark is no part of the answer.
             if type(event) is dict and not self.saw_done:
                 self.payload = payload
                 try:

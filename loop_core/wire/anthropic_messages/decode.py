@@ -178,6 +178,7 @@ class Decoder(base.Decoder):
         if kind == "content_block_delta":
             delta = event["delta"]
             block = self._open.get(event.get("index"))
+            # Nearly every event goes this way; anything unusual about a delta is left to `_other_delta`.
             if block is not None and delta["type"] == block.delta:
                 piece = delta[block.field]
                 if type(piece) is str:
@@ -222,6 +223,7 @@ class Decoder(base.Decoder):
         if self._seams or self._iterations or any(block.type == BLOCK for block in self._order):
             parts = self._after_fallback(parts, limit)
         calls = [part for part in parts if type(part) is ToolCall and part.kind is CallKind.FUNCTION]
+        # Proxies send tool_use with an empty content (wire notes).
         if self.raw == "tool_use" and not calls:
             self.find(f"{API}.tool_use_without_call", "stop_reason is tool_use, but there is no call", self.raw_at)
         self._look_back(limit)
@@ -321,6 +323,7 @@ class Decoder(base.Decoder):
         if isinstance(delta, dict):
             reason = delta.get("stop_reason")
             if reason is not None:
+                # The last word counts, and a later delta without one takes none away (wire notes).
                 self.raw, self.raw_at = str(reason), At(ExchangePart.BODY, start, end, "/delta/stop_reason")
             self._read_native(delta)
         self._read_native(event)
@@ -340,6 +343,7 @@ class Decoder(base.Decoder):
             if value is not None:
                 self._native.update(flatten(name, value))
         self._refusal = self._native.pop("stop_details.explanation", self._refusal)
+        # It says no more than the stop reason does.
         if self._native.get("stop_details.type") == "refusal":
             del self._native["stop_details.type"]
 
@@ -353,6 +357,7 @@ class Decoder(base.Decoder):
             if type(count) is not int:
                 continue
             before = counts.get(name)
+            # Gateways send 0 in message_start and the count in message_delta (rig PR#2236).
             if before == 0 and count and name == "input_tokens":
                 self._quirk("late_input_tokens", "input_tokens was 0 at first, then known", start, end, Severity.INFO)
             counts[name] = count  # message_delta counts from the beginning on: the last holds (API docs, Streaming)
@@ -378,6 +383,7 @@ class Decoder(base.Decoder):
         for block in self._order:
             if not block.closed:
                 end = max(limit, block.start)
+                # A cut call may lack its content_block_stop (zeroclaw cfee31c613).
                 self._quirk("block_not_closed", "a stop reason came, but a block was never closed", block.start, end)
 
     def _quirk(self, rule: str, message: str, start: int | None, end: int | None,

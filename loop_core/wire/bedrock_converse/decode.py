@@ -1,7 +1,7 @@
 """Bedrock Converse bytes -> ChatResponse: the binary event stream, its events as JSON lines, and the whole body.
 
 Owns the order of events: usage comes after the stop reason, and exceptions are frames. Checksums and lengths belong to
-`eventstream`, blocks to `blocks`.
+`eventstream`.
 
 Further down: content blocks -> parts.
 """
@@ -247,8 +247,10 @@ class Decoder(base.Decoder):
         if self.raw is not None:
             for block in self._order:
                 if not block.closed:
+                    # contentBlockStop may never come for a cut call (goose#11838).
                     said, end = "a stop reason came, but a block was never closed", max(limit, block.start)
                     self._quirk("block_not_closed", said, block.start, end)
+        # messageStop is the end mark; `metadata` with the usage still follows it (wire notes).
         self.saw_done = self._stopped
         return ChatResponse(
             api=API,
@@ -279,6 +281,7 @@ class Decoder(base.Decoder):
             del self._open[index]
         if not isinstance(begun, dict) or not begun:
             return  # a text block may begin with nothing; its first delta says what it is
+        # `start` is a union too: its only member is the kind of the block.
         kind, fields = next(iter(begun.items()))
         self._open[index] = GrowingBlock(kind, fields if isinstance(fields, dict) else {}, start)
         self._order.append(self._open[index])
@@ -318,6 +321,7 @@ class Decoder(base.Decoder):
             self.cut = True
             rule = "frame.cut" if word == "cut" else f"eventstream.{word}"
             self.find(rule, _BROKEN.get(word, word), at, Severity.WARNING if word == "cut" else Severity.ERROR)
+        # A modelled exception is a frame of the stream, under HTTP 200; a recorder's line names it by its key.
         elif tag in ("exception", "error") or name.endswith("Exception"):
             self.fail(_error(event, word or name.lstrip(":")), at)
         elif (error := read_error(event, self.http_status)) is not None:
@@ -355,6 +359,7 @@ class Decoder(base.Decoder):
             if not isinstance(block, dict):
                 self.find(f"{API}.odd_block", "a content block is not an object", None)
                 continue
+            # Nothing in a whole body says that a block ended: under a cut only the last call can be unfinished.
             closed = self.raw is not None and (complete or i != calls[-1] if calls else True)
             at = self.body_at(f"/output/message/content/{i}") if "toolUse" in block else At()
             self._parts += read_block(block, closed, at, partial(slice_of, text, "output", "message", "content", i))

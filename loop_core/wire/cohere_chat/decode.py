@@ -190,6 +190,7 @@ class Decoder(base.Decoder):
             self._end(delta, At(ExchangePart.BODY, start, end, "/delta/finish_reason"))
             if text := word(delta.get("error")):
                 self.fail(ProviderError(text, retryable=True), At(ExchangePart.BODY, start, end, "/delta/error"))
+        # Version 1 names its events by `event_type` (cohere 7.3.1).
         elif kind in FIRST_EVENTS:
             self._first_version(kind, event, start, end)
         elif (error := read_error(event, self.http_status)) is not None:
@@ -288,6 +289,7 @@ class Decoder(base.Decoder):
             self._end(event, At(ExchangePart.BODY, start, end, "/finish_reason"))
             self._count(mapping_of(mapping_of(event.get("response")).get("meta")))
             self.saw_done = True
+        # This event holds the calls whole, so the `tool-calls-chunk` events before it are not read.
         elif kind == "tool-calls-generation":
             self._old_calls(event, self.payload, start)
 

@@ -63,12 +63,14 @@ class Decoder(base.Decoder):
                     len(part) == parts.width
                     and type(text) is str
                     and type(usage) is dict
+                    # JSON of protocol buffers may leave out an index of 0.
                     and ((width == 1 and self._index == 0) or (width == 2 and candidate["index"] == self._index))
                     and (parts.width == 1 or part["thought"] is True)
                     and (self._id is not None or "responseId" not in event)
                     and (self._model is not None or "modelVersion" not in event)
                 ):
                     append(text)
+                    # Chunks have running totals: the last counts stand, and a usage without any takes none away.
                     if "promptTokenCount" in usage or not _COUNTED.isdisjoint(usage):
                         self._usage = usage
                     return
@@ -163,6 +165,7 @@ class Decoder(base.Decoder):
             self._others.add(index)
             return
         path = ("candidates", position)
+        # `content` or `parts` may be missing altogether (req_llm#944, python-genai#1789).
         content = candidate.get("content")
         parts = content.get("parts") if isinstance(content, dict) else None
         for number, part in enumerate(parts if isinstance(parts, list) else ()):
@@ -193,6 +196,7 @@ class Decoder(base.Decoder):
             self.find("gemini_generate.repeated_reason", f"finish reason {raw} came more than once", at, Severity.INFO)
         self.raw, self.raw_at = raw, at
         if raw:
+            # An empty reason ends nothing.
             self._parts.end_calls()
 
     def _note(self, name: str, value: Any) -> None:
@@ -204,6 +208,7 @@ class Decoder(base.Decoder):
         before = stop.evidence if self.raw else ()
         if self._blocked is not None:
             word, at = self._blocked
+            # A blocked prompt has no candidate, and so no finish reason.
             row = BLOCK_REASONS.get(word, base.StopRow(Stop.SAFETY_BLOCKED, "prompt"))
             rule = f"{API}.block_reasons" if word in BLOCK_REASONS else "unknown_word"
             return StopReason(row.stop, self.raw, row.detail, (*before, Evidence(rule, at, word)))
@@ -222,5 +227,6 @@ def _usage(counts: dict[str, Any] | None) -> Usage | None:
     )
     if prompt is visible is thoughts is cached is None:
         return None
+    # Both spend maxOutputTokens: 478 of thoughts and 18 of text under 500 (hindsight#3365).
     output = None if visible is None and thoughts is None else (visible or 0) + (thoughts or 0)
     return Usage(prompt, output, thoughts, cached)

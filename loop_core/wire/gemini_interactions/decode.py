@@ -289,6 +289,7 @@ class Decoder(base.Decoder):
     def _interaction(self, value: Any, prefix: str, start: int | None, end: int | None, *, last: bool) -> None:
         at = At(ExchangePart.BODY, start, end, f"{prefix}/status")
         if last and start is not None:
+            # The last event repeats the interaction: no open step reaches into it.
             self._tail = start
         self._id = word(value.get("id")) or self._id
         self._model = word(value.get("model")) or self._model
@@ -310,6 +311,7 @@ class Decoder(base.Decoder):
         said = word(status)
         if said is None:
             return
+        # While it is being made each event says in_progress, which is no word about the end.
         if said in PENDING and not last:
             self._pending = said, at
         elif last or self.raw is None:

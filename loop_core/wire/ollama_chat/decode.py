@@ -121,6 +121,7 @@ class Decoder(base.Decoder):
         try:
             message = event["message"]
             if not event["done"] and "role" in message and "error" not in event:
+                # A KeyError where no text is under way: `_kind` is None then.
                 piece = message[self._kind]
                 if len(message) == 2 or self._is_thinking(message):
                     self._append(piece)
@@ -139,6 +140,7 @@ class Decoder(base.Decoder):
     def build(self) -> ChatResponse:
         """The response from what was read."""
         at = self.raw_at or self._done_at
+        # One line that is done is a whole answer, so its place is that of the value and not of the line.
         if self._first == self._span and (self._done_at is not None or self.error is not None):
             self.streaming = False
             at = self._exact(at)
@@ -223,6 +225,7 @@ class Decoder(base.Decoder):
 
     def _part(self, item: _Run | ToolCall, number: int) -> ResponsePart:
         if isinstance(item, ToolCall):
+            # A call has no end mark of its own: it is closed once a reason came behind it.
             return item._replace(closed=True) if number < self._ended else item
         kind, pieces = item
         try:

@@ -77,6 +77,7 @@ class GrowingChoice:
             self.raw, self.raw_at = word, at
         if word:
             self.calls.seal()
+            # What comes later is late: it makes no call complete.
             self._length = len(self.text)
 
     @property
@@ -103,6 +104,7 @@ class GrowingChoice:
         parts: list[ResponsePart] = []
         plain = join_pieces(self.reasoning)
         blocks = [block.freeze() for block in self.blocks.values()]
+        # Servers send the same thinking in two fields (chutes, vLLM: pi-ai openai-completions.js:366).
         if plain and plain != "".join(block.text for block in blocks):
             parts.append(ReasoningPart(plain))
         parts.extend(block for block in blocks if block != _EMPTY)
@@ -234,6 +236,7 @@ class GrowingChoice:
             if type(detail) is not dict:
                 continue
             index = detail.get("index")
+            # Of a whole message each entry is a block; pieces of a stream without an index belong to one.
             key = index if type(index) is int else f"#{i}" if whole else None
             block = self.blocks.get(key)
             if block is None:

@@ -57,6 +57,7 @@ def pick(choices: Collection[GrowingChoice], n: int) -> list[GrowingChoice]:
     """The first choice; with it those with other kinds of content, if one answer was requested (Copilot)."""
     ordered = sorted(choices, key=lambda choice: choice.index if type(choice.index) is int else len(choices))
     first = ordered[:1]
+    # Several choices that were asked for are several answers, of which the first is read.
     if n != 1 or len(ordered) < 2:
         return first
     filled = [choice for choice in ordered if choice.fields]
@@ -151,7 +152,7 @@ class Decoder(Base):
     api: ClassVar[str] = API
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
     foreign_reasons: ClassVar[Mapping[str, ForeignWord]] = FOREIGN_REASONS
-    fold_case: ClassVar[bool] = True
+    fold_case: ClassVar[bool] = True  # MAX_TOKENS (ironclaw PR#5665, agentao PR#125)
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -295,6 +296,7 @@ class Decoder(Base):
         for word in BODY_WORDS:
             if event.get(word) is not None:
                 self._words[word] = _word(event[word])
+        # MiMo and LM Studio end so without a reason (Zoo-Code#425, vaadin/flow-components b88af58).
         if event.get("choices") == []:
             self._empty_at, self._progress = at, sum(choice.progress for choice in self._choices)
 

@@ -102,6 +102,7 @@ class Decoder(BaseDecoder):
         where, item_id = event.get("output_index"), value.get("id")
         at = At(ExchangePart.BODY, start, end, "/item")
         old = self._items.get(where) or self._items.get(item_id)
+        # The same item may be announced twice; a done one, or one with another id, gave its index away.
         if old is not None and kind.endswith("added") and (old.done or old.value.get("id") != item_id):
             self.find("openai_responses.index_reused", "two items have the same output_index", at)
             # What is streamed under this index from here on belongs to the new item.
@@ -131,6 +132,7 @@ class Decoder(BaseDecoder):
     def _finish(self, response: Mapping[str, Any], status: str | None, terminal: str, at: At) -> None:
         if status is None:
             status = terminal
+        # Servers imitate the format badly (omlx PR#2817, hermes-agent #91770): the stricter of the two counts.
         elif status == "completed" != terminal:
             self.find("openai_responses.terminal_conflict", f"the last event says {terminal}, its status {status}", at)
             status = terminal
@@ -193,6 +195,7 @@ class Decoder(BaseDecoder):
                 continue
             place = At(at.part, at.start, at.end, f"{prefix}/{index}")
             item = GrowingItem(value, frame, (*path, index), place, True)
+            # By id, not by place: the final list may lack items, and then the others move up.
             before = by_id.get(value.get("id")) or by_id.get(call_id(value))
             if before is not None:
                 item.pieces, item.finals = before.pieces, before.finals
@@ -238,6 +241,7 @@ class Decoder(BaseDecoder):
             model=string(self._last.get("model")),
             refusal="".join(refusals) or None,
             native=native,
+            # `in_progress` of an event before the end is no word about the end.
             saw_stop_reason=self._ended and bool(self.raw),
         )
 
