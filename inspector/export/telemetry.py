@@ -2,8 +2,8 @@
 
 `points` folds a session into measurements (seed 000's come from the same events that a log gets), `spans` into spans;
 `traces` and `metrics` write them as OTLP/JSON without any package, `otel_sdk` hands them to OpenTelemetry's SDK, and
-`seen` makes a session of a live run of somebody's own loop. Message contents are left out unless they are asked for,
-credentials always.
+`view_of_run` makes a session of a live run of the caller's own loop. Message contents are left out unless they are
+asked for, credentials always.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The server: its routes, the limited number of tabs, and a start and an end without leftover threads.
 
-Every request passes the entrance, every answer carries the headers of `front`. A tab is one WebSocket and one process;
-whichever ends first ends the other.
+Every request passes the entrance, every answer carries the security headers of `browser`. A tab is one WebSocket and one
+process; whichever ends first ends the other.
 """
 
 from __future__ import annotations

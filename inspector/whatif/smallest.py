@@ -168,7 +168,7 @@ class SmallestLimits:
     """The smallest limits that complete one turn."""
 
     turn: int
-    """Its place in `Tuned.turns`."""
+    """Its place in `TunedGrid.turns`."""
     cell: int | None
     """The cell that completes it for the least; None if none does."""
     end: End

@@ -56,7 +56,7 @@ class RequestPlace(StrEnum):
 
 
 class Send(NamedTuple):
-    """Effect: ask the provider. `added` is what this request appends to the history that it sends."""
+    """Effect: ask the provider. `new_messages` is what this request appends to the history that it sends."""
 
     place: RequestPlace
     ordinal: int
@@ -243,7 +243,7 @@ class Turn(NamedTuple):
     policy: Policy = STRICT
     ability: Ability = Ability()
     history: tuple[Message, ...] = ()
-    """What the next request sends, before `Send.added`."""
+    """What the next request sends, before `Send.new_messages`."""
     answers: tuple[tuple[Segment, ...], ...] = ((),)
     """The segments of every answer: one answer before each run of tools, and the last."""
     spend: Spend = Spend()
@@ -255,9 +255,9 @@ class Turn(NamedTuple):
     unrepaired: tuple[Verdict, ...] = ()
     """The held calls that were not received again yet."""
     repaired_siblings: tuple[Verdict, ...] = ()
-    """Their siblings that were received again: what tells the others from them."""
+    """Calls of the same batch that were received again: they help to name those that were not."""
     refusals: frozenset[str] = frozenset()
-    """What the server refused to take of our own requests (`moves.REFUSALS`); it is not tried twice."""
+    """What the server refused to take of our own requests (`costs.REFUSALS`); it is not tried twice."""
     last_calls: tuple[tuple[str, str | None], ...] = ()
     signal: Signal | None = None
     """What led into `state`."""

@@ -108,6 +108,7 @@ def declare(functions: Iterable[Function]) -> tuple[tuple[Tool, ...], dict[str, 
     runs: dict[str, ToolFunction] = {}
     for function in functions:
         name = getattr(function, "__name__", "")
+        # A lambda is called `<lambda>`, and a partial has no name.
         if not _NAME.fullmatch(name):
             raise CallerError(f"{function!r}: a tool is a function with a name of letters, digits, - and _")
         if name in runs:

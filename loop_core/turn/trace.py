@@ -46,6 +46,7 @@ def move_records(before: Turn, event: Event, after: Turn, effects: Sequence[Effe
     asked = before.repairing and before.spend.repairs > 0
     if before.state is State.EVALUATE_STOP and asked and after.state is not State.RESUME:
         records.append(_repair(before, attempted=True, success=after.state is State.EXECUTE_TOOLS))
+    # No repair is allowed at all: the failed payload is recorded all the same.
     if before.state is State.REPAIR_PENDING and after.signal is Signal.REPAIR_FAILED and before.spend.repairs == 0:
         records.append(_repair(after, attempted=False, success=False))
     for effect in effects:

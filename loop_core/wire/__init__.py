@@ -114,7 +114,7 @@ def _object(api: str, body: bytes) -> Mapping[str, Any]:
 
 def encode_request(api: str, request: Request) -> dict[str, Any]:
     """The body of a request in this format. A request of another format is carried over, unless it holds fields that
-    only its own provider knows (`Request.extra`, `Tool.declared`).
+    only its own provider knows (`Request.extra`, `Tool.declaration`).
 
     Raises:
         CallerError: there is no such API.

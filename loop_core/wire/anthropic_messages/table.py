@@ -201,7 +201,7 @@ READS: tuple[FactRow, ...] = (
 
 
 class MessageBlock:
-    """A block of a stream while it arrives. `delta`, `field` and `append` serve the hot path."""
+    """A block of a stream while it arrives. `delta`, `field` and `append` are for the most frequent deltas."""
 
     __slots__ = ("append", "chunks", "citations", "closed", "delta", "end", "field", "fields", "grown", "orphan",
                  "source", "start", "type")

@@ -47,7 +47,7 @@ _INNER = {"toolUse": "input", "reasoningContent": "text"}
 
 
 class GrowingBlock:
-    """A block of a stream while it arrives. `kind`, `inner` and `append` serve the hot path."""
+    """A block of a stream while it arrives. `kind`, `inner` and `append` are for the most frequent deltas."""
 
     __slots__ = ("append", "chunks", "citations", "closed", "data", "end", "fields", "inner", "kind", "orphan",
                  "signature", "start")

@@ -248,6 +248,7 @@ class _Call:
 
     def part(self) -> ToolCall:
         values = self.values
+        # `args` beside `partialArgs` would be two texts of one call: then nothing shows which is meant.
         whole = not self.more and (values is None or (values.whole and self.empty))
         arguments, form = self.arguments, self.form
         if values is not None:
@@ -259,7 +260,7 @@ class _Call:
 
 
 class Parts:
-    """The content of one candidate while it arrives. `append`, `width` and `path` serve the hot path."""
+    """The content of one candidate while it arrives. `append`, `width` and `path` are for the most frequent deltas."""
 
     __slots__ = ("_calls", "_items", "_open", "_source", "append", "path", "width")
 
