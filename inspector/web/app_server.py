@@ -1,6 +1,6 @@
 """The server: its routes, the limited number of tabs, and a start and an end without leftover threads.
 
-Every request passes the entrance, every answer carries the security headers of `browser`. A tab is one WebSocket and one
+Every request passes the entrance, every answer carries the headers of `browser`. A tab is one WebSocket and one
 process; whichever ends first ends the other.
 """
 
