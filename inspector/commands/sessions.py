@@ -135,6 +135,9 @@ def samples() -> None:
         commands.write(f"{sample.path}  {one_line(sample.title)}\n")
 
 
+SEARCH_SCHEMA = "loop-inspector/search/1"
+
+
 @click.command(context_settings=commands.CONTEXT)
 @click.argument("words", nargs=-1, required=True, metavar="WORDS…")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/search/1).")
@@ -142,7 +145,7 @@ def search(words: Sequence[str], as_json: bool) -> None:
     """Searches the sessions that agents wrote on this machine; exits 1 where no turn holds every word."""
     import os
 
-    from inspector.report.lines.spans import one_line
+    from inspector.report.lines.spans import count_of, one_line
     from inspector.report.turn_index import index_for, read_rows
     from inspector.sessions.folders import transcripts
 
@@ -153,9 +156,10 @@ def search(words: Sequence[str], as_json: bool) -> None:
     index = index_for(None, None, settings)
     hits = index.search(" ".join(words), paths)
     index.close()
-    commands.say([index.note] if index.note else [])
+    missed = f"no turn of {count_of(len(paths), 'transcript')} on this machine holds every word"
+    commands.say([index.note] if index.note else [] if hits else [missed])
     if as_json:
-        commands.write_json({"schema": "loop-inspector/search/1", "hits": [each._asdict() for each in hits]})
+        commands.write_json({"schema": SEARCH_SCHEMA, "hits": [each._asdict() for each in hits]})
     else:
         commands.write("".join(f"{each.file}  turn {each.number}: {one_line(each.excerpt)}\n" for each in hits))
     sys.exit(0 if hits else 1)
@@ -307,7 +311,7 @@ def check(
     wanted: str, baseline: str | None, write_baseline: str | None, form: str, stats: bool, fail_on: str,
     jobs: int | None,
 ) -> None:
-    """Checks recorded sessions: exit 0 if nothing is wrong, 1 where something is, 2 if a file is unreadable.
+    """Checks recorded sessions: exit 1 if a problem is severe enough (--fail-on), 2 if a file is unreadable, else 0.
 
     Reads files and folders, on all cores. `inspector rule` lists the rules.
     """
