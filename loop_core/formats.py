@@ -5,6 +5,7 @@ without loading it; everything else is in its `Format` (`loop_core.wire.format`)
 machine, which knows no format, may read it.
 """
 
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -4,6 +4,7 @@ Every value here is frozen and does nothing but read its own fields. Nothing in 
 a policy or a state. Text is `str`, offsets are bytes of the decoded body, token counts are whole tokens.
 """
 
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

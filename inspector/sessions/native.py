@@ -60,7 +60,6 @@ FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 """What a reader needs of each record type; the models say the rest."""
 _ABOUT = ("title", "story", "provenance", "end_state")
 
-
 _SAID = {place.value: place for place in (TurnPlace.CONTINUATION, TurnPlace.REPAIR, TurnPlace.RESUME, TurnPlace.NUDGE)}
 """What a live run says of its requests, beside those that carry results; of any other its history tells."""
 AGAIN = "sent again after"
@@ -344,6 +343,7 @@ class _Reader:
     def _finish(self, key: str, raw: RawExchange) -> None:
         raw.body = b"".join(self.bodies.get(key, ()))
         chunks = self.times.get(key, [])
+        # A piece without a time would be counted to the one before it.
         if len(chunks) == len(self.bodies.get(key, ())):
             raw.chunks = tuple(chunks)
         if raw.duration_ms is None and chunks:

@@ -6,6 +6,7 @@ here opens a file or knows an importer.
 The second half is what an importer gives: exchanges as bytes and text, before anything is decoded.
 """
 
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

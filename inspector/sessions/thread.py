@@ -203,6 +203,7 @@ class _Threader:
             again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
             return _Step(PlaceEvidence(again, "the same request again after a cut"), last)
         before, now = _cap(last), _cap(one)
+        # A larger cap is an agent's usual answer to a cut; without times it may be the request of somebody else.
         if self.ordered and last.cut and before is not None and now is not None and now > before:
             place_again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
             why = f"the same request again with a larger output limit ({before} to {now})"
@@ -222,10 +223,8 @@ class _Threader:
                     return _Step(PlaceEvidence(placed.place, f"{placed.why}; the cut answer was left out"), asked[0])
                 if placed.place is TurnPlace.REQUEST:
                     return None
-                return _Step(
-                    PlaceEvidence(TurnPlace.REQUEST, f"{len(asked)} cut exchanges could be its parent"),
-                    ambiguous=_indices(asked),
-                )
+                why = f"{len(asked)} cut exchanges could be its parent"
+                return _Step(PlaceEvidence(TurnPlace.REQUEST, why), ambiguous=_indices(asked))
         return None
 
     # -- seating -------------------------------------------------------------------------------------------------
@@ -240,6 +239,7 @@ class _Threader:
             turn = self._beyond_gap(one, parent, new)
         elif new:
             turn = self._open(one, self.turns[parent.turn].conversation, new)
+        # Two requests go on from one answer: a message that was edited, or a fork of the session.
         elif parent.next_index is not None and placed.place is not TurnPlace.RETRY:
             turn = self._open(one, self.turns[parent.turn].conversation, new)
             why += "; a branch, because another exchange already goes on from there"

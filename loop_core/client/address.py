@@ -27,7 +27,7 @@ PREFILLS_UNDER: Mapping[str, str] = {"deepseek": "/beta"}
 """Profile -> how its base has to end for a prefill to be taken (continuation notes, part B)."""
 
 _HOST = re.compile(r"[^\s/?#@\\<>^`{|}%]+")
-_HARMLESS = frozenset({"api-version", "alt"})
+_HARMLESS = frozenset({"api-version", "alt"})  # Azure's and Gemini's: shown, since they say which API was asked
 SECRET_NAME = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 """What headers and parameters are called that say who asks."""
 
@@ -144,6 +144,7 @@ def url_of(server: Server, path: str) -> str:
     home = wire(server.api).home
     parts = urlsplit(server.base or home.base)
     base = parts.path.rstrip("/")
+    # The SDKs differ: OpenAI's take a base with the version, the others' one without it.
     version = "" if home.versioned.search(base) else home.version
     own, _, query = path.partition("?")
     joined = "&".join(piece for piece in (parts.query, query) if piece)

@@ -36,9 +36,9 @@ ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 """The roles of a chat message."""
 
 MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
-    Prefill.PREFIX: ({"prefix": True}, {}),
-    Prefill.PARTIAL: ({"partial": True}, {}),
-    Prefill.CONTINUE_FINAL_MESSAGE: ({}, {"continue_final_message": True, "add_generation_prompt": False}),
+    Prefill.PREFIX: ({"prefix": True}, {}),  # Mistral, DeepSeek (continuation notes, part B)
+    Prefill.PARTIAL: ({"partial": True}, {}),  # Moonshot, DashScope
+    Prefill.CONTINUE_FINAL_MESSAGE: ({}, {"continue_final_message": True, "add_generation_prompt": False}),  # vLLM
 }
 """How a request marks its last message as a prefill: fields of the message, and of the body."""
 
@@ -91,6 +91,7 @@ def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
     conversation = turn.request.extra.get("conversation") is not None
     if not on_top and not results:
         if conversation and send.method is not Method.POLL:
+            # It is kept by the conversation's id, so what was sent before stands in it already.
             raise CallerError("the server keeps this conversation: the same request would stand in it twice")
         return {}
     last = turn.evaluation.response if turn.evaluation is not None else None
@@ -110,6 +111,7 @@ def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
 
 def _lead(turn: Turn) -> tuple[Message, ...]:
     """The instructions, which no server keeps."""
+    # Instructions of an earlier response do not carry over (OpenAI API reference, previous_response_id).
     first = turn.request.messages[:1]
     return first if first and first[0].role is Role.SYSTEM else ()
 

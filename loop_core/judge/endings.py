@@ -4,6 +4,7 @@ A table of rows, tried in order, over a response whose effective reason says tha
 format: what a decoder could not read it says in findings, and what it kept verbatim is an opaque part.
 """
 
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NamedTuple

@@ -4,6 +4,7 @@
 configuration. `Spend` only grows. A guard is a row: where it looks, when it stops the turn, and the terminal reason.
 """
 
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace

@@ -3,6 +3,7 @@
 `machine` moves them, `moves` and `costs` say what a move does and costs; drivers and screens read them.
 """
 
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -4,6 +4,7 @@ An event is a flat record (a dict of plain values) that any logger takes. Record
 nothing here has a clock: where times are not given, latency is absent and reported as not recorded.
 """
 
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

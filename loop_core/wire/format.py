@@ -4,6 +4,7 @@ Each format's package exports one `Format` as `FORMAT`; the rows of `servers` ar
 chooses one. Nothing here knows a format or a server.
 """
 
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum

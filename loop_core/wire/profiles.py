@@ -66,6 +66,7 @@ def choose(
     `body` is the response: its bytes, or its JSON (of a stream any event).
     """
     address = _address(url)
+    # The host first: gateways hand on headers and bodies of the provider behind them; a port or a model is a guess.
     found = _by_address(api, address) or _by_headers(api, headers)
     if found is None:
         values = _values(body) if model is None or not isinstance(body, bytes) or _keys(api).search(body) else []
@@ -96,6 +97,7 @@ def native_word(word: str) -> StopRow | None:
     Where they disagree, a word that says cut, filtered or failed outranks one that says ended. None: no table has it.
     """
     words, folded = _all_words(), word.casefold()
+    # A gateway may put another word before it, as in `content_filter: RECITATION`.
     return words.get(folded) or words.get(folded.rpartition(":")[2].strip())
 
 

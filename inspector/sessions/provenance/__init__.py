@@ -152,6 +152,7 @@ def _counted(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactR
             if value[1].row.fact == fact and _number(value[1].text) is not None:
                 told[value[0].start].append(value)
         again = False
+        # From the end: counts of a stream are running totals, and the decoder kept the last ones.
         for numbers in reversed(told.values()):
             exact = [value for value in numbers if _number(value[1].text) == count][:1]
             if not exact and not again and sum(_number(value[1].text) or 0 for value in numbers) == count:

@@ -76,6 +76,7 @@ class Supply:
         """The pieces that form the text, which are then used up; empty if no pieces form it."""
         found: list[TextPiece] = []
         empty = []
+        # Groups first: nearly always a text is all pieces of one choice, block or item, in a row.
         for key, group in self._left.items():
             if group.used_up:
                 empty.append(key)
