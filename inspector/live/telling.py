@@ -99,7 +99,7 @@ def _waits(driver: Driver, key: Keys) -> Line:
     if live.failed is not None:
         return (Span("╳ NO ANSWER", Tone.ERROR), Span("  "), safe(why_none(live.failed), Tone.PLAIN, 200),
                 *_keys(key, ("live.again", "sends it again"), ("live.body", "edits it"),
-                       ("live.do", "lets the machine have it")))
+                       ("live.do", "passes it to the machine")))
     head, doing = Span(f"{GLYPH} WAITS", Tone.WARN), live.pending
     if isinstance(doing, Send) and driver.stepper.request is None:
         return (Span("✖ CANNOT BE SENT", Tone.ERROR), Span("  "), safe(driver.stepper.unsendable, Tone.PLAIN, 200),
@@ -118,13 +118,13 @@ def _waits(driver: Driver, key: Keys) -> Line:
     word = Tone.OK if doing.terminal == "completed" else Tone.WARN
     notice = (Span(" · ", Tone.DIM), safe(doing.notice, Tone.PLAIN, 160)) if doing.notice else ()
     return (head, Span("  "), Span("the turn ended: "), Span(doing.terminal, word), *notice,
-            *_keys(key, ("live.do", "accepts"), ("live.say", "says something more")))
+            *_keys(key, ("live.do", "accepts"), ("live.say", "writes a further message")))
 
 
 def _asking(driver: Driver, key: Keys) -> Line:
     flow = driver.live.flow
     number = 0 if flow is None else flow.number
-    return (Span(f"{GLYPH} ASKED", Tone.WARN), Span("  "), Span(f"request {number} has left, nothing has come"),
+    return (Span(f"{GLYPH} ASKED", Tone.WARN), Span("  "), Span(f"request {number} was sent, no answer yet"),
             *_meanwhile(driver, key))
 
 
@@ -219,7 +219,7 @@ def request_lines(request: LiveRequest, parts: tuple[str, ...]) -> list[Line]:
     lines.append((safe(f"{request.method} {request.url}", Tone.STRONG),))
     lines += [(safe(f"{name}: ", Tone.KEY), safe(value, Tone.DIM)) for name, value in request.headers]
     if request.body is None:
-        return [*lines, EMPTY, (Span("no body: the answer that is being made is fetched", Tone.DIM),)]
+        return [*lines, EMPTY, (Span("no body: it fetches an answer that is still being generated", Tone.DIM),)]
     size = len(dump(request.body).encode())
     lines += [EMPTY, (Span(f"{size:,} bytes of JSON", Tone.DIM),)]
     for row in paragraphs(json.dumps(request.body, indent=2, ensure_ascii=False)):
@@ -255,7 +255,7 @@ def _answer(effect: RunTools, place: int, verdict: Verdict, answers: Answers) ->
         return [field("answer", safe(f"not run: {verdict.why}", Tone.WARN))]
     decision = answers.plan(effect, place)
     if decision is None:
-        return [field("answer", Span("none yet: the model would be told that there is no such tool", Tone.WARN))]
+        return [field("answer", Span("none yet: without one, the model is told that there is no such tool", Tone.WARN))]
     if decision.how is How.RUN:
         return [field("answer", Span("its tool answers it"))]
     if decision.how is How.REFUSED:
