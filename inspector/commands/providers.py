@@ -98,14 +98,14 @@ def run_command(
 @click.command(context_settings=commands.CONTEXT)
 @click.argument("scenarios", nargs=-1, metavar="[SCENARIO…]")
 @click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:8765", show_default=True,
-              help="Where it listens, on this machine alone; port 0 takes a free one.")
+              help="Listen here, on this machine alone; port 0 takes a free one.")
 @click.option("--profile", metavar="NAME", help="Speak as this server does (vllm, openrouter, anthropic+open…).")
 @click.option("--pace", type=click.FloatRange(0, 1000), default=1.0, show_default=True,
-              help="Multiplies every wait; 0 waits for nothing.")
-@click.option("--cors", metavar="ORIGIN", help="Lets the pages of this origin (https://app.example) read the answers.")
-@click.option("--list", "names", is_flag=True, help="Lists the scenarios that come with the program, and the faults.")
-@click.option("--schema", is_flag=True, help="Prints the JSON schema of scenario files.")
-@click.option("--tools", metavar="SCENARIO", help="Prints the tools of a scenario for `inspector run --tools FILE`.")
+              help="Multiply every wait; 0 waits for nothing.")
+@click.option("--cors", metavar="ORIGIN", help="Let the pages of this origin (https://app.example) read the answers.")
+@click.option("--list", "names", is_flag=True, help="List the scenarios that come with the program, and the faults.")
+@click.option("--schema", is_flag=True, help="Print the JSON schema of scenario files.")
+@click.option("--tools", metavar="SCENARIO", help="Print the tools of a scenario for `inspector run --tools FILE`.")
 def provider(
     scenarios: Sequence[str], listen: str, profile: str | None, pace: float, cors: str | None, names: bool,
     schema: bool, tools: str | None,
@@ -173,8 +173,8 @@ def tools_of(story: Story) -> list[dict[str, Any]]:
               help="An API, a server, or api/server, such as vllm; may be repeated.")
 @click.option("--each", is_flag=True, help="One line for each dialect, also for equal ones.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/providers/1).")
-@click.option("--save", metavar="FOLDER", help="Writes each row as a session file, to be opened with inspector.")
-@click.option("--list", "names", is_flag=True, help="Lists the scenarios and the dialects with their sources.")
+@click.option("--save", metavar="FOLDER", help="Write each row as a session file, to be opened with inspector.")
+@click.option("--list", "names", is_flag=True, help="List the scenarios and the dialects with their sources.")
 def providers(
     scenario: str | None, budget: int | None, policy: str | None, only: Sequence[str], each: bool, as_json: bool,
     save: str | None, names: bool,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--edit", "edits", multiple=True, metavar="TURN.INPUT=TEXT",
               help="Give a turn another text: 2.user=…, 2.result=…, 2.3=… (its third input), 2.3=@FILE. The "
                    "recording has no answer to the edited request.")
-@click.option("--live", is_flag=True, help="Ask the provider again, for one turn; says first where and for how much.")
+@click.option("--live", is_flag=True, help="Ask the provider again, for one turn; shows the address and cost first.")
 @click.option("--turn", type=click.IntRange(1), metavar="N", help="Live: the turn, from its first request on.")
 @click.option("--base-url", "base_url", metavar="URL", default="", help="Live: another server than the recorded one.")
 @click.option("--model", metavar="M", help="Live: another model than the recorded one.")
@@ -137,7 +137,7 @@ def _no_live(settings: Settings) -> None:
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A limit; may be repeated.")
 @click.option("--simulate", is_flag=True, help="Cut the known output again where the budget changes it.")
 @click.option("--csv", "csv_path", metavar="FILE",
-              help="Also writes each turn under each policy as CSV; - for CSV alone.")
+              help="Also write each turn under each policy as CSV; - for CSV alone.")
 @click.option("--force", is_flag=True, help="Overwrite an existing CSV file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/policies/1).")
 def policies(
@@ -178,11 +178,11 @@ def policies(
                    "budgets around the recorded max_tokens.")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A setting of all cells.")
 @click.option("--simulate/--recorded", default=None,
-              help="Whether what the recording does not hold is simulated; without either, where max_tokens is varied.")
+              help="Simulate what the recording does not hold, or not; by default only if max_tokens is varied.")
 @click.option("--show", type=click.Choice(["outcome", "spend", "segments"]), default="outcome",
               help="What the heat map shows.")
-@click.option("--csv", "csv_path", metavar="FILE", help="Also writes each turn in each cell as CSV; - for CSV alone.")
-@click.option("--html", "page_path", metavar="FILE", help="Also writes the heat map as a page.")
+@click.option("--csv", "csv_path", metavar="FILE", help="Also write each turn in each cell as CSV; - for CSV alone.")
+@click.option("--html", "page_path", metavar="FILE", help="Also write the heat map as a page.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/tune/2).")
 @click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Processes; without it, one for each processor.")
