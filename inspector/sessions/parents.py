@@ -83,8 +83,10 @@ class Index:
         if one.text or one.calls or one.paused:
             self._answers[history.node].append((one.text, one))
             if history.items and history.items[-1].kind is ItemKind.ASSISTANT:
+                # A prefill and what followed it are one message in later histories.
                 self._answers[history.nodes[-2]].append((history.items[-1].text + one.text, one))
             if one.chain_text != one.text:
+                # So are the segments of a continued answer, if the client joins them.
                 self._answers[one.base].append((one.chain_text, one))
                 self._chains[one.base].append(one)
         if one.calls:

@@ -357,7 +357,7 @@ class _Chat:
 
     def ask(self, number: int, request: Request) -> Answer:
         """Runs one turn."""
-        from loop_core.client.transport import Live
+        from loop_core.client.transport import Live  # here, so that a program that only reads answers loads no httpx
 
         with Live(self.server, self.observer, self.toolbox, self.line) as source:
             return Answer(run(f"t{number}", request, source, self.plan), self, number)

@@ -227,7 +227,7 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     seen = f"{spent[0]:,} of {spent[1]:,} output tokens"
     mapped = case.response.stop_reason
     if mapped.normalized is Stop.INTERRUPTED and (stop.normalized is Stop.INTERRUPTED or not mapped.raw):
-        return Correction(None, None, None, seen, cap_reached=True)
+        return Correction(None, None, None, seen, cap_reached=True)  # as MiMo ends at its cap (seed 001)
     if stop.normalized not in FINISHED:
         return None
     if has_calls(case.response) and case.speaker is not None and case.speaker.reasoning_under_cap:

@@ -168,6 +168,7 @@ def has_calls(response: ChatResponse) -> bool:
 def has_content(response: ChatResponse) -> bool:
     """Whether an answer holds anything for its reader; reasoning and blocks that only belong to other parts do not
     count."""
+    # What could not be read may have been the answer, so nothing is called empty then.
     if response.refusal or any(found.rule in UNREAD_RULES for found in response.findings):
         return True
     return any(part.text.strip() if type(part) is TextPart else _shows(part) for part in response.parts)

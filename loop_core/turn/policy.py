@@ -211,6 +211,7 @@ def _own_word(policy: Policy, response: ChatResponse, judgement: Judgement) -> S
     mapped, raw = judgement.mapped.normalized, judgement.mapped.raw
     if response.error is not None:
         return mapped
+    # Listed words first: a loop may read a word in another way than its format means it.
     if raw is not None and not raw.isdecimal():  # an enum sent as its number is read as we read it
         listed = policy.words.get((response.api, raw))
         if listed is not None:
@@ -236,6 +237,7 @@ def _readable(call: ToolCall) -> bool:
     if call.kind is CallKind.CUSTOM:
         return bool(call.arguments)
     value = parse_leniently(call.arguments)
+    # An empty object is what a lenient parser makes of arguments that never came (seed 001: no nativeArgs).
     return isinstance(value, dict) and bool(value)
 
 

@@ -99,7 +99,7 @@ ZEROCLAW_RFI = Policy(
     cap_evidence=False,
     dispatch=Dispatch.COMPLETE,
     methods=(Method.HINT,),
-    lacks=frozenset({"thinking", "progress", "room"}),
+    lacks=frozenset({"thinking", "progress", "room"}),  # guards of ours alone
     silent_endings=(),
     settles=False,
 )
@@ -107,7 +107,7 @@ ZEROCLAW_RFI = Policy(
 ZEROCLAW_MERGED_WORDS: Words = MappingProxyType({
     **ZEROCLAW_WORDS,
     ("openai_chat", "max_tokens"): Stop.MAX_TOKENS,
-    ("anthropic_messages", "safety"): Stop.SAFETY_BLOCKED,
+    ("anthropic_messages", "safety"): Stop.SAFETY_BLOCKED,  # a word that Anthropic never sends
     ("gemini_generate", "MALFORMED_FUNCTION_CALL"): Stop.TOOL_CALL,
     ("gemini_generate", "UNEXPECTED_TOOL_CALL"): Stop.TOOL_CALL,
     ("gemini_generate", "TOO_MANY_TOOL_CALLS"): Stop.TOOL_CALL,

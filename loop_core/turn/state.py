@@ -107,6 +107,7 @@ class RunTools(NamedTuple):
 
         Results that are one for every call already, as a recording holds them, stay as they are.
         """
+        # A recorded agent answered every call, also those that this policy would not run.
         if len(results) > len(self.released):
             return tuple(results)
         found = list(results)
