@@ -190,7 +190,7 @@ class Decoder(base.Decoder):
             self._end(delta, At(ExchangePart.BODY, start, end, "/delta/finish_reason"))
             if text := word(delta.get("error")):
                 self.fail(ProviderError(text, retryable=True), At(ExchangePart.BODY, start, end, "/delta/error"))
-        # Version 1 names its events by `event_type` (cohere 7.3.1).
+        # Version 1 names its events in `event_type`, version 2 in `type`.
         elif kind in FIRST_EVENTS:
             self._first_version(kind, event, start, end)
         elif (error := read_error(event, self.http_status)) is not None:
