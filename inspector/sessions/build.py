@@ -210,7 +210,8 @@ def _raw(text: str) -> bytes:
 # -- Building an exchange ---------------------------------------------------------------------------------------------
 
 NOT_RECORDED = "not_recorded"
-_NO_BODY = frozenset({"OPTIONS", "HEAD", "CONNECT", "TRACE"})
+_NO_ANSWER = frozenset({"OPTIONS", "HEAD", "CONNECT", "TRACE", "DELETE"})
+"""Methods that ask no model: a stored response that is deleted is confirmed by an object that looks like one."""
 
 
 class UnbuiltExchange(NamedTuple):
@@ -289,9 +290,11 @@ def spoken_by(exchange: Exchange, profile: str) -> Exchange:
 
 
 def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
-    if raw.method in _NO_BODY:
+    if raw.method in _NO_ANSWER:
         return UnbuiltExchange(f"no LLM traffic: {raw.method} {traffic.path_of(url)}")
     found = raw.api or (traffic.by_path(url) if url else None)
+    if raw.api is None and url and traffic.EMBEDDINGS.match(raw.body):
+        return UnbuiltExchange(f"embeddings{NOT_READ}")
     if found is not None and raw.api is None and FORMATS[found].common_path:
         found = traffic.by_content(raw.body) or found
     if found is None and url and (name := traffic.unread(url)) is not None:

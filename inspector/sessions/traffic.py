@@ -112,7 +112,9 @@ UNREAD: tuple[Unread, ...] = (
     ),
     Unread("a batch", r"/batches(/|$)|/batch/jobs(/|$)|/batchPredictionJobs|:batchGenerateContent$"),
     Unread("OpenAI Responses, a stored item", r"/responses/[^/]+/(cancel|input_items|compact)$"),
-    Unread("embeddings", r"/embeddings$|/embed$|:embedContents?$|:batchEmbedContents$|/api/embed(dings)?$"),
+    Unread("embeddings", r"/embeddings$|/embed$|:embedContents?$|:batchEmbedContents$|/api/embed(dings)?$"
+                         r"|/model/[^/]*embed[^/]*/invoke$"),
+    Unread("a cache of contents", r"/cachedContents(/|$)"),
     Unread("reranking", r"/rerank$"),
     Unread("moderation", r"/moderations$"),
     Unread("images", r"/images/(generations|edits|variations)$|:predict(LongRunning)?$"),
@@ -127,6 +129,8 @@ UNREAD: tuple[Unread, ...] = (
 )
 """First match wins, and only where no format's `PATHS` knows the path."""
 
+EMBEDDINGS = re.compile(rb'\s*\{\s*"embeddings?(?:ByType)?"\s*:')
+"""Begins a body of embeddings: where an address names no model (a Bedrock profile), it alone says what was asked."""
 _CONTENT_MARKS = tuple(mark for row in FORMATS.values() for mark in row.body_pieces)
 _FRAMES_ASKED = 24
 

@@ -191,6 +191,39 @@ def test_values_that_anchors_repeat_are_bounded(opened):
     assert "which is not read: --max-bytes" in seen.inputs[0].skipped[0].why
 
 
+GEMINI = "https://generativelanguage.googleapis.com/v1beta/"
+MODEL = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/"
+
+
+@pytest.mark.parametrize(("method", "url", "body", "why"), [
+    ("DELETE", "https://api.openai.com/v1/responses/resp_1", '{"id": "resp_1", "object": "response", "deleted": true}',
+     "no LLM traffic: DELETE /v1/responses/resp_1"),
+    ("POST", GEMINI + "cachedContents", '{"name": "cachedContents/a", "usageMetadata": {"totalTokenCount": 9}}',
+     "a cache of contents: not read yet"),
+    ("PATCH", GEMINI + "cachedContents/a", '{"name": "cachedContents/a", "usageMetadata": {"totalTokenCount": 9}}',
+     "a cache of contents: not read yet"),
+    ("POST", MODEL + "amazon.titan-embed-text-v2%3A0/invoke", '{"inputTextTokenCount": 3, "embedding": [0.5]}',
+     "embeddings: not read yet"),
+    ("POST", MODEL + "us.cohere.embed-v4%3A0/invoke", '{"id": "a", "embeddings": {"float": [[0.5]]}}',
+     "embeddings: not read yet"),
+    ("POST", MODEL + "arn%3Aaws%3Abedrock%3Aprofile%2Fa/invoke", '{"embedding": [0.5], "inputTextTokenCount": 3}',
+     "embeddings: not read yet"),
+])
+def test_what_asks_no_model_for_an_answer_is_none_without_an_end(opened, method, url, body, why):
+    seen = opened(cassette(f"{{string: '{body}'}}").replace("method: POST", f"method: {method}").replace(URL, url),
+                  "a.yaml")
+    assert not seen.exchanges
+    assert [skip.why for skip in seen.inputs[0].skipped] == [why]
+
+
+def test_messages_of_a_socket_in_a_cassette_are_named_as_what_they_are(opened):
+    sent = "- kind: message\n  direction: sent\n  data: {type: session.update}\n"
+    seen = opened(cassette(f"{{string: '{SAID}'}}").replace("interactions:\n", f"interactions:\n{sent}- 7\n"), "a.yaml")
+    assert words(seen) == ["length"]
+    assert [(skip.entry, skip.why) for skip in seen.inputs[0].skipped] == [
+        (0, "an interaction without a request and a response"), (1, "an interaction without a request and a response")]
+
+
 def test_a_tag_makes_no_object(opened, tmp_path):
     trace = tmp_path / "ran"
     bad = cassette(f"{{string: !!python/object/apply:os.system ['touch {trace}']}}")

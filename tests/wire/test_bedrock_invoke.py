@@ -79,6 +79,7 @@ def test_every_maker_is_read(name: str) -> None:
     ("FINISHED", Stop.END_TURN), ("LENGTH", Stop.MAX_TOKENS), ("STOP_CRITERIA_MET", Stop.END_TURN),
     ("CONTENT_FILTERED", Stop.SAFETY_BLOCKED), ("RAG_QUERY_WHEN_RAG_DISABLED", Stop.ERROR), ("COMPLETE", Stop.END_TURN),
     ("MAX_TOKENS", Stop.MAX_TOKENS), ("ERROR", Stop.ERROR), ("ERROR_TOXIC", Stop.SAFETY_BLOCKED),
+    ("STOP_SEQUENCE", Stop.END_TURN), ("ERROR_LIMIT", Stop.CONTEXT_WINDOW_EXCEEDED), ("USER_CANCEL", Stop.CANCELLED),
     ("end_turn", Stop.END_TURN), ("guardrail_intervened", Stop.SAFETY_BLOCKED), ("odd", Stop.UNKNOWN),
 ])
 def test_what_the_words_mean(word: str, stop: Stop) -> None:

@@ -30,6 +30,7 @@ from loop_core.values import TransportEnd
 
 _LISTS = ("interactions", "http_interactions")
 _BEGINS = re.compile(rb"(?:\A|\n)(?:http_)?interactions:[ \t]*\r?\n|\A---[ \t]*\r?\n- !ruby/struct:VCR::")
+_SIDES = ("request", "response")
 _NULL = frozenset({"", "~", "null"})
 """What a scalar without quotes says of nothing."""
 _BINARY = ("tag:yaml.org,2002:binary", "!binary")
@@ -53,6 +54,9 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     room = options.room or Room()
     seen: set[int] = set()
     for entry, value in enumerate(_interactions(data, reading)):
+        if not isinstance(value, dict) or not all(isinstance(value.get(name), dict) for name in _SIDES):
+            reading.skipped.append(Skipped(entry, "an interaction without a request and a response"))
+            continue
         try:
             if any(_PARSED in side for side in value.values()) and _ANEW not in reading.notices:
                 reading.notices.append(_ANEW)

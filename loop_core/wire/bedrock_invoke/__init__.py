@@ -48,6 +48,7 @@ API = "bedrock_invoke"
 _LLAMA = "AWS guide, Meta Llama and Mistral AI models: stop_reason"
 _TITAN = "AWS guide, Amazon Titan Text models: completionReason"
 _COHERE = "AWS guide, Cohere Command models: finish_reason"
+_COHERE_R = "cohere 7.3.1 types/finish_reason.py (v1), which Command R writes on Bedrock too"
 
 MAKERS_WORDS: Mapping[str, StopRow] = {
     "stop": StopRow(Stop.END_TURN, None, _LLAMA),
@@ -63,6 +64,9 @@ MAKERS_WORDS: Mapping[str, StopRow] = {
     "MAX_TOKENS": StopRow(Stop.MAX_TOKENS, None, _COHERE),
     "ERROR": StopRow(Stop.ERROR, "retryable", _COHERE),
     "ERROR_TOXIC": StopRow(Stop.SAFETY_BLOCKED, None, _COHERE),
+    "STOP_SEQUENCE": StopRow(Stop.END_TURN, "stop_sequence", _COHERE_R),
+    "ERROR_LIMIT": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _COHERE_R),
+    "USER_CANCEL": StopRow(Stop.CANCELLED, None, _COHERE_R),
 }
 """The words of Llama, Mistral, Titan and Cohere."""
 STOP_REASONS: Mapping[str, StopRow] = {**CONVERSE_WORDS, **MESSAGES_WORDS, **MAKERS_WORDS}
@@ -70,7 +74,7 @@ STOP_REASONS: Mapping[str, StopRow] = {**CONVERSE_WORDS, **MESSAGES_WORDS, **MAK
 LOSES: Mapping[str, str] = MESSAGES_LOSES
 
 PATHS: tuple[re.Pattern[str], ...] = (
-    re.compile(r"/model/(?P<model>[^/?#]+)/invoke(?P<stream>-with-response-stream)?/?(?:$|[?#])"),
+    re.compile(r"/model/(?P<model>(?![^/?#]*embed)[^/?#]+)/invoke(?P<stream>-with-response-stream)?/?(?:$|[?#])"),
 )
 METRICS = "amazon-bedrock-invocationMetrics"
 """The field of a stream's last chunk with Bedrock's own counts of tokens."""
