@@ -138,6 +138,11 @@ class JudgedTurn(NamedTuple):
         return seen is not None and seen.response is self.answers[-1].exchange.response
 
     @property
+    def foreign(self) -> bool:
+        """Whether an agent's own loop asked for the last tools, by its transcript: no limit of ours ended its turn."""
+        return self.last_word is Stop.TOOL_CALL and self.answers[-1].exchange.recorder is not None
+
+    @property
     def unseen(self) -> bool:
         """Whether the end of the deciding response is not in the file, although the response is."""
         return is_unrecorded(self.judgement.stop)

@@ -76,6 +76,19 @@ def test_what_came_of_the_last_command_stands_in_the_steps(tmp_path):
     assert stops(shown(swe(TASK, acted("Done.", "submit"), trajectory=other), tmp_path)) == ["unknown"]
 
 
+def test_what_came_of_the_last_command_is_a_result_though_commands_have_no_names(tmp_path):
+    rows = [TASK, acted(), {"role": "user", "content": "a.py"}, acted("Done.", "submit")]
+    seen = shown(swe(*rows, {"role": "user", "content": "patched"}), tmp_path)
+    assert [(told.entry, told.result.text) for told in seen.inputs[0].answers] == [(3, "patched")]
+    assert not shown(swe(*rows), tmp_path).inputs[0].answers
+
+
+@pytest.mark.parametrize("rounds", [10, 11, 12])
+def test_no_limit_of_ours_ends_the_run_of_an_agent(rounds, tmp_path):
+    rows = [row for number in range(rounds) for row in (acted(action=f"cat {number}"), {"role": "user", "content": "x"})]
+    assert words(shown(swe(TASK, *rows), tmp_path)) == ["END INFERRED"]
+
+
 def test_calls_of_the_model_keep_their_arguments_and_a_cut_one_is_seen(tmp_path):
     cut = function(arguments='{"command": "ls')
     seen = shown(swe(TASK, acted(tool_calls=[cut])), tmp_path)

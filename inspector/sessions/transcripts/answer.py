@@ -283,9 +283,10 @@ class TranscriptAnswer:
 
     def answers(self) -> list[ToolAnswer]:
         """Tool results that no later request carries: the session ended, or continued elsewhere, after them."""
-        if self.next or not self.results:
+        if self.next:
             return []
-        return [ToolAnswer(self.line - 1, part) for part in self.results.values()]
+        nameless = [part for row in self.after for part in row.results if part.call_id is None]
+        return [ToolAnswer(self.line - 1, part) for part in (*self.results.values(), *nameless)]
 
 
 def _results(before: TranscriptAnswer | None, rows: tuple[InterimRow, ...], line: int) -> tuple[ToolResultPart, ...]:
