@@ -166,7 +166,8 @@ ROWS: tuple[VerdictRow, ...] = (
         "send the request again with a short message that asks for an answer; if silence is wanted, set allow_silence"),
     VerdictRow("LIMIT REACHED", "✂", "%", Severity.WARNING,
         lambda look: (look.final_turn.terminal in GOING_ON and look.last_word in CLEAN)
-        or (look.limit is not None and (look.simulated or (look.over and look.last_word in CLEAN and not look.foreign))),
+        or (look.limit is not None
+            and (look.simulated or (look.over and look.last_word in CLEAN and not look.foreign))),
         say.limit_reached, situation, of_end=True),
     VerdictRow("TRUNCATED", "✂", "%", Severity.ERROR,
         lambda look: look.cut and look.word is not Stop.INTERRUPTED and not look.repaired,

@@ -582,6 +582,9 @@ SHAPES: tuple[Shape, ...] = (
     Shape("atif", "atif.json", ATIF),
     Shape("otlp", "otlp.json", OTLP),
     Shape("openhands", "events.json", list(OPENHANDS)),
+    Shape("openhands", "output.json", {"instance_id": "x", "error": "stuck", "history": [
+        {"action": "message", "content": "go"}, {"action": "run", "thought": "hm", "command": "ls"},
+        {"observation": "run", "content": "a"}, {"action": "finish", "thought": "done", "outputs": {}}]}),
     Shape("codex", "rollout.jsonl", list(CODEX), rows=True),
     Shape("codex-exec", "exec.jsonl", [
         {"type": "thread.started", "thread_id": "t"},

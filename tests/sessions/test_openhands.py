@@ -84,6 +84,84 @@ def test_the_user_stops_it_and_it_fails(tmp_path):
     assert [skip.why for skip in failed.inputs[0].skipped] == ["the agent failed: LLM down"]
 
 
+def test_a_turn_that_a_failure_ended_is_not_complete(tmp_path):
+    rows = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1)]
+    assert words(shown(json.dumps(rows), tmp_path)) == ["COMPLETE"]
+    failed = shown(json.dumps([*rows, state(3, "error", reason="LLM down")]), tmp_path)
+    assert words(failed) == ["CANCELLED"]
+    assert "event 4: the agent failed: LLM down" in [noted.finding.message for noted in failed.findings]
+    later = [*rows, state(3, "error", reason="LLM down"), event(4, action="message", args={"content": "Done."}),
+             state(5, "finished")]
+    assert words(shown(json.dumps(later), tmp_path)) == ["END INFERRED"]
+    sdk = {"id": "9", "timestamp": "t", "source": "environment", "kind": "ConversationErrorEvent", "detail": "LLM down"}
+    assert words(shown(json.dumps([*rows, sdk]), tmp_path)) == ["CANCELLED"]
+
+
+def test_the_error_of_an_evaluation_ends_its_run(tmp_path):
+    rows = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1)]
+    runs = [{"instance_id": name, "history": rows, "error": error}
+            for name, error in (("a", "RuntimeError: 50 iterations"), ("b", None), ("c", "RuntimeError: stuck"))]
+    text = "\n".join(map(json.dumps, [{"instance_id": "none", "history": [], "error": "no room"}, *runs]))
+    seen = shown(text, tmp_path)
+    assert words(seen) == ["CANCELLED", "COMPLETE", "CANCELLED"]
+    told = [noted.finding.message for noted in seen.findings if noted.finding.rule == "transcript.stopped"]
+    assert told == ["event 3: the run ended with an error: RuntimeError: 50 iterations",
+                    "event 9: the run ended with an error: RuntimeError: stuck"]
+    assert words(shown(json.dumps(runs[0], indent=1), tmp_path)) == ["CANCELLED"]
+
+
+def test_pairs_of_an_action_and_its_observation_are_events(tmp_path):
+    pairs = [[asked(0), {"observation": "null", "content": "", "extras": {}, "source": "environment"}],
+             [event(1, action="run", args={"command": "ls", "thought": "Look."}), seen_of(2, 1)],
+             [event(3, action="finish", args={"outputs": {}, "thought": "All is done."})]]
+    seen = shown(json.dumps({"instance_id": "x", "history": pairs}), tmp_path)
+    assert seen.inputs[0].format == "openhands"
+    assert (stops(seen), words(seen)) == (["tool_call", "end_turn"], ["END INFERRED"])
+    assert seen.responses[1].exchange.response.text == "All is done."
+
+
+BARE: list[Row] = [
+    {"action": "message", "content": "fix it", "wait_for_response": False},
+    {"action": "run", "thought": "Look.", "command": "ls", "is_confirmed": "confirmed"},
+    {"observation": "run", "content": "a.py", "command": "ls", "exit_code": 0},
+    {"action": "run_ipython", "thought": "Edit.", "code": "x = 1"},
+    {"observation": "run_ipython", "content": "1", "code": "x = 1"},
+    {"action": "message", "content": "Which one?", "wait_for_response": True},
+    {"action": "message", "content": "the first", "wait_for_response": False},
+    {"action": "browse", "thought": "", "url": "https://example.org"},
+    {"observation": "error", "content": "no network"},
+    {"action": "delegate", "thought": "Ask.", "agent": "b"},
+    {"action": "finish", "thought": "", "outputs": {"content": "All is done."}},
+]
+
+
+def test_the_events_of_the_resolver_are_read_without_source_and_id(tmp_path):
+    text = json.dumps({"issue": {"number": 1}, "history": BARE}) + "\n" + json.dumps({"history": BARE[:3]})
+    seen = shown(text, tmp_path)
+    assert seen.inputs[0].format == "openhands"
+    assert stops(seen) == ["tool_call", "tool_call", "end_turn", "tool_call", "unknown", "end_turn", "tool_call"]
+    calls = [(made.name, made.arguments) for facts in seen.responses
+             for made in facts.exchange.response.tool_calls]
+    assert calls == [("run", "ls"), ("run_ipython", "x = 1"), ("browse", "https://example.org"), ("delegate", None),
+                     ("run", "ls")]
+    assert [turn.run.record.user_text for turn in seen.turns] == ["fix it", "the first", "fix it"]
+    refused = seen.responses[4].exchange.request.messages[0].results[0]
+    assert (refused.text, refused.is_error) == ("no network", True)
+    assert [answer.result.text for answer in seen.inputs[0].answers] == ["a.py"]
+
+
+def test_a_finish_without_words_stays_a_call(tmp_path):
+    seen = shown(json.dumps([asked(0), event(1, action="finish", args={"outputs": {}, "thought": ""})]), tmp_path)
+    assert (stops(seen), [call.name for call in seen.responses[0].exchange.response.tool_calls]) == (
+        ["unknown"], ["finish"])
+
+
+def test_an_evaluation_is_known_though_its_events_begin_late(tmp_path):
+    late = {"instance_id": "x", "test_result": {"git_patch": "+" * 70_000}, "history": [asked(0), event(
+        1, action="message", args={"content": "Done."})]}
+    assert shown(json.dumps(late) + "\n" + json.dumps(late), tmp_path).inputs[0].responses == 2
+
+
 def test_a_cut_call_is_held_and_its_error_is_no_run(tmp_path):
     cut = response(call(KEYS[0], '{"command": "ls'), word="length")
     seen = shown(json.dumps([asked(0), acted(1, KEYS[0], cut), seen_of(2, 1, "error", "bad JSON")]), tmp_path)

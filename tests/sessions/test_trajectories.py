@@ -85,7 +85,8 @@ def test_what_came_of_the_last_command_is_a_result_though_commands_have_no_names
 
 @pytest.mark.parametrize("rounds", [10, 11, 12])
 def test_no_limit_of_ours_ends_the_run_of_an_agent(rounds, tmp_path):
-    rows = [row for number in range(rounds) for row in (acted(action=f"cat {number}"), {"role": "user", "content": "x"})]
+    seen = {"role": "user", "content": "x"}
+    rows = [row for number in range(rounds) for row in (acted(action=f"cat {number}"), seen)]
     assert words(shown(swe(TASK, *rows), tmp_path)) == ["END INFERRED"]
 
 

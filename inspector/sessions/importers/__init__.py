@@ -165,7 +165,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "openhands": FileFormat(
         f"{_HERE}.openhands", "OpenHands events", 'events with "source" and "action", or "kind"; base_state.json',
-        Keeps(Words.PROVIDER, cap=True, usage=True), (b'"source"', b"base_state.json"), (
+        Keeps(Words.PROVIDER, cap=True, usage=True),
+        (b'"source"', b"base_state.json", b'"history"', b'"test_result"'), (
             AgentFolder("OpenHands", "OH_PERSISTENCE_DIR", ".openhands", ("conversations", "*"), ("base_state.json",)),
         ),
     ),

@@ -2,50 +2,56 @@
 
 Version 0 writes one list of actions and observations. An action of a model that calls tools carries the whole answer of
 LiteLLM (`tool_call_metadata.model_response`), the same one on each of its actions; an answer of text alone lacks it.
-Version 1 writes `base_state.json` and a file for each event below `events/`: the calls as they came, the answer that
-they belong to by `llm_response_id`, its counts in the state, and no stop word. Sources: OpenHands
-`events/serialization`, software-agent-sdk `event/llm_convertible`.
+Evaluations of 2024 store pairs of an action and its observation, and OpenHands' resolver bare events: without source or
+id, and with the arguments beside the action. Version 1 writes `base_state.json` and a file for each event below
+`events/`: the calls as they came, the answer that they belong to by `llm_response_id`, its counts in the state, and no
+stop word. Sources: OpenHands `events/serialization`, software-agent-sdk `event/llm_convertible`.
 """
 
 from __future__ import annotations
 
 import glob
-import json
 import os
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from inspector.sessions import redact
 from inspector.sessions.importers import sibling
+from inspector.sessions.importers.openhands_events import (
+    COMMANDS,
+    ENDED,
+    LISTS,
+    PASSED,
+    is_bare,
+    is_event,
+    is_pair,
+    is_sdk_event,
+    is_state,
+    last_words,
+    sdk_text,
+    sdk_usage,
+)
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import FileReading, Options, Skipped, UnreadableError
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     Piece,
     call_of,
+    command_call,
     list_pieces,
     object_lines,
     pointer_at,
     take_litellm,
     text_of,
+    unanswered_call,
 )
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart, Usage
+from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 
-LISTS = ("history", "trajectory", "events")
-"""Members of an object that hold the events."""
-PASSED = frozenset({
-    "system", "recall", "change_agent_state", "agent_state_changed", "condensation", "condensation_request", "null",
-    "initialize", "loop_recovery", "SystemPromptEvent", "Condensation", "CondensationRequest",
-    "CondensationSummaryEvent", "ConversationStateUpdateEvent", "TokenEvent", "PauseEvent", "StreamingDeltaEvent",
-    "HookExecutionEvent", "LLMCompletionLogEvent",
-})
-"""Events that carry nothing of an exchange."""
-ENDED = frozenset({"awaiting_user_input", "finished"})
-"""States of version 0 that say that the agent's loop has ended by itself."""
 FIELDS: Fields = {
     "": {
         "source": (str,), "action": (str, dict), "observation": (str, dict), "args": (dict,), "extras": (dict,),
@@ -56,38 +62,23 @@ FIELDS: Fields = {
 }
 
 
-def _is_event(value: Any) -> bool:
-    if not isinstance(value, dict) or "source" not in value:
-        return False
-    old = isinstance(value.get("action"), str) or isinstance(value.get("observation"), str)
-    return (old and ("args" in value or "extras" in value or "message" in value)) or _is_sdk_event(value)
-
-
-def _is_sdk_event(value: dict[str, Any]) -> bool:
-    if "timestamp" not in value:
-        return False
-    prompt = "system_prompt" in value and "source" in value  # it may be longer than a head, and its kind stands last
-    return prompt or str(value.get("kind", "")).endswith(
-        ("Event", "Observation", "Condensation", "CondensationRequest"))
-
-
-def _is_state(value: Any) -> bool:
-    return isinstance(value, dict) and "agent" in value and ("execution_status" in value or "agent_status" in value
-                                                              or "persistence_dir" in value)
-
-
 def sniff(head: bytes, path: str) -> int:
     """Recognises a list of events, one event, an object with a history of events, or the state of a conversation."""
-    first = first_look(head).first
-    if isinstance(first, list):
-        return 100 if any(_is_event(value) for value in first[:4]) else 0
-    if not isinstance(first, dict):
-        return 0
-    lists = (first.get(name) for name in LISTS)
-    held = next((each for each in lists if isinstance(each, list)), None)
-    if held and _is_event(held[0]):
+    look = first_look(head)
+    if isinstance(look.first, list):
+        return 100 if any(is_event(value) for value in look.first[:4]) else 0
+    objects = [value for value in (look.first, *look.lines[1:]) if isinstance(value, dict)]
+    return max((*map(_sniff_run, objects), 95 if is_state(look.first) or is_event(look.first) else 0))
+
+
+def _sniff_run(value: dict[str, Any]) -> int:
+    """How sure it is that an object holds the events of a run."""
+    held = next((each for each in map(value.get, LISTS) if isinstance(each, list)), None)
+    if held and (is_event(held[0]) or is_pair(held[0])):
         return 100
-    return 95 if _is_state(first) or _is_event(first) else 0
+    if held and is_bare(held[0]):
+        return 90
+    return 80 if held is None and value.keys() >= {"instance_id", "test_result"} else 0  # behind a long patch
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -107,24 +98,34 @@ def _pieces(data: bytes, path: str, reader: _Events) -> Iterator[Piece]:
     if not isinstance(first, dict):
         raise UnreadableError("not events: expected a list of them, or an object")
     lines = object_lines(data)
-    if _is_event(first):
+    if is_event(first):
         if lines:
             return ((number, line, number == len(lines)) for number, line in enumerate(lines, 1))
-        return _event_files(data, path) if _is_sdk_event(first) else iter([(1, data, True)])
-    if _is_state(first):
+        return _event_files(data, path) if is_sdk_event(first) else iter([(1, data, True)])
+    if is_state(first):
         reader.state(data)
         folder = os.path.join(os.path.dirname(os.path.abspath(path)), "events")
         return _files(path, sorted(glob.glob(os.path.join(glob.escape(folder), "*.json"))))
     name = next((name for name in LISTS if isinstance(first.get(name), list)), LISTS[0])
     if lines:
-        return reader.several((_instance(line, at), list_pieces(line, name)) for at, line in enumerate(lines, 1))
-    return list_pieces(data, name)
+        return reader.several(reader.runs_of(lines, name))
+    reader.error = _text_at(data, "error") or ""
+    return _events(data, name)
 
 
-def _instance(line: bytes, number: int) -> str:
-    """What the run in a line of an evaluation is called: the task, else its line."""
-    name = slice_of(line, "instance_id")
-    return known_text(loads(name.encode())) or f"line {number}" if name else f"line {number}"
+def _events(data: bytes, name: str) -> Iterator[Piece]:
+    """The events of a run, of pairs each by itself."""
+    number = 0
+    for _, piece, last in list_pieces(data, name):
+        for _, event, cut in list_pieces(piece) if piece[:1] == b"[" else ((0, piece, last),):
+            number += 1
+            yield number, event, last or cut
+
+
+def _text_at(line: bytes, name: str) -> str | None:
+    """A text in the object of a run."""
+    found = slice_of(line, name)
+    return known_text(loads(found.encode())) if found else None
 
 
 def _event_files(data: bytes, path: str) -> Iterator[Piece]:
@@ -163,6 +164,36 @@ class _Events(ChatReader):
         self.calls: dict[int, str] = {}
         """Version 0: event -> the call that its action carries out."""
         self.usages: dict[str, dict[str, Any]] = {}
+        self.errors: list[str] = []
+        """The errors by which runs of an evaluation ended that are still to come; empty for one that ended without."""
+        self.error = self.failure = ""
+        """That of the run at hand; a failure that is the last that it says."""
+        self.at = 0
+        """The number of the last event."""
+
+    def run_of(self, line: bytes, number: int) -> str:
+        """What the run in a line of an evaluation is called: the task, else its line."""
+        return _text_at(line, "instance_id") or f"line {number}"
+
+    def runs_of(self, lines: list[bytes], name: str) -> Iterator[tuple[str, Iterator[Piece]]]:
+        """The runs of an evaluation; the error of each that has events is noted."""
+        for number, line in enumerate(lines, 1):
+            pieces = list(_events(line, name))
+            if pieces:
+                self.errors.append(_text_at(line, "error") or "")
+            yield self.run_of(line, number), iter(pieces)
+
+    def close_run(self) -> None:
+        """Where a run ended with a failure, its last answer is not the end of a turn that was done."""
+        why = f"the run ended with an error: {self.error[:200]}" if self.error else self.failure
+        if why and self.last.answer is not None:
+            self.last.answer.follow(InterimRow(self.at, redact.text(why), mark="stopped", unit=self.unit))
+        self.error = self.failure = ""
+
+    def settle(self) -> None:
+        """First ends the last run."""
+        self.close_run()
+        super().settle()
 
     def state(self, data: bytes) -> None:
         """What the state of a version 1 conversation says: the model, the cap, and the counts of each answer."""
@@ -181,25 +212,32 @@ class _Events(ChatReader):
         """An event of either version."""
         value = line.value
         if self.begins(line):
+            self.close_run()
             place = TreePlace(None)
             self.open.clear()
             self.calls.clear()
-        if _is_sdk_event(value):
+            self.error = self.errors.pop(0) if self.errors else ""
+        self.at = line.number
+        if is_sdk_event(value):
             return self._sdk(line, lines, place)
         kind, source = value.get("action"), value.get("source")
+        if is_bare(value):  # who speaks is not stored: only the agent waits for what is said to it
+            source = "agent" if kind != "message" or value.get("wait_for_response") is True else "user"
         meta = object_of(value.get("tool_call_metadata"))
         if isinstance(value.get("observation"), str):
             return self._observed(line, lines, place, meta)
         if not isinstance(kind, str) or kind in PASSED:
             lines.count(kind, PASSED)
             return place
+        self.failure = ""
         if source == "user" or (source != "agent" and kind == "message"):
             return self.say(line, place, self._said(value), own=source != "user")
         return self._acted(line, place, meta, kind)
 
     def _said(self, value: dict[str, Any]) -> str:
         args = object_of(value.get("args"))
-        return known_text(args.get("content")) or known_text(value.get("message")) or ""
+        return known_text(args.get("content")) or known_text(value.get("message")) or known_text(
+            value.get("content")) or ""
 
     # -- version 0 ---------------------------------------------------------------------------------------------------
 
@@ -222,15 +260,23 @@ class _Events(ChatReader):
                 self.open[name] = answer
         elif kind == "message":
             answer.parts.append(TextPart(self._said(value)))
+        elif kind == "finish" and key is None and last_words(value):
+            answer.parts.append(TextPart(last_words(value)))
+            return self.say(line, TreePlace(answer), "finish", mark="ended")
         else:
             self._plain(answer, line, meta, kind, at)
         return TreePlace(answer)
 
     def _plain(self, answer: TranscriptAnswer, line: TranscriptLine, meta: dict[str, Any], kind: str, at: At) -> None:
         """An action whose answer was not recorded: its thought and its arguments, as OpenHands understood them."""
-        args, number = object_of(line.value.get("args")), line.value.get("id")
+        bare = is_bare(line.value)
+        args, number = object_of(line.value if bare else line.value.get("args")), line.value.get("id")
         thought = known_text(args.get("thought"))
         answer.parts += [TextPart(thought)] if thought else []
+        member = next((name for name in COMMANDS if known_text(args.get(name))), None)
+        if bare and member is not None:
+            answer.parts.append(command_call(args[member], kind, pointer_at(at, member)))
+            return
         key = meta.get("tool_call_id") or (f"event {number}" if type(number) is int else None)
         answer.parts.append(call_of(key, known_text(meta.get("function_name")) or kind, args,
                                     partial(slice_of, line.data), "args", pointer_at(at, "args")))
@@ -248,7 +294,8 @@ class _Events(ChatReader):
             if state == "stopped":
                 return self.say(line, place, "", mark="interrupted")
             if state == "error":
-                self.reading.skipped.append(Skipped(line.number - 1, f"the agent failed: {why or 'no reason given'}"))
+                self.failure = f"the agent failed: {why or 'no reason given'}"
+                self.reading.skipped.append(Skipped(line.number - 1, self.failure))
                 return place
         if kind in PASSED:
             lines.count(kind, PASSED)
@@ -256,6 +303,8 @@ class _Events(ChatReader):
         cause = value.get("cause")
         key = known_text(meta.get("tool_call_id")) or (self.calls.get(cause) if type(cause) is int else None)
         said = known_text(value.get("content")) or known_text(value.get("message")) or ""
+        if is_bare(value) and unanswered_call(place) is not None:
+            return self.say(line, place, "", (ToolResultPart(None, kind, said, kind == "error"),))
         if key is None:
             return self.say(line, place, said, own=True)
         return self.say(line, place, "", (ToolResultPart(key, kind, said, kind in ("error", "user_rejected")),))
@@ -264,6 +313,7 @@ class _Events(ChatReader):
 
     def _sdk(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         value, kind, key = line.value, line.value.get("kind"), known_text(line.value.get("tool_call_id"))
+        self.failure = "" if kind in ("MessageEvent", "ActionEvent") else self.failure
         if kind == "MessageEvent":
             message = object_of(value.get("llm_message"))
             if value.get("source") == "agent":
@@ -282,7 +332,8 @@ class _Events(ChatReader):
             return self.say(line, place, "", (ToolResultPart(key, None, said, True),))
         if kind == "ConversationErrorEvent":
             why = known_text(value.get("detail")) or known_text(value.get("code")) or "no reason given"
-            self.reading.skipped.append(Skipped(line.number - 1, f"the conversation failed: {why[:200]}"))
+            self.failure = f"the conversation failed: {why[:200]}"
+            self.reading.skipped.append(Skipped(line.number - 1, self.failure))
             return place
         lines.count(kind, PASSED)
         return place
@@ -310,18 +361,3 @@ class _Events(ChatReader):
                                         call.get("arguments"), partial(slice_of, line.data, "tool_call"), "arguments",
                                         pointer_at(at, "tool_call")))
         return TreePlace(answer) if fresh else place
-
-
-def sdk_text(record: dict[str, Any]) -> str:
-    """The text of an observation of version 1, from any tool."""
-    for name in ("content", "output", "message", "result"):
-        text = text_of(record.get(name))
-        if text:
-            return text
-    return "" if not record else json.dumps(record, ensure_ascii=False)
-
-
-def sdk_usage(usage: dict[str, Any]) -> Usage:
-    """The token counts of one answer, in the SDK's names."""
-    return Usage(*(number_of(usage.get(name)) for name in (
-        "prompt_tokens", "completion_tokens", "reasoning_tokens", "cache_read_tokens")))

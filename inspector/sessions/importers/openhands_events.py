@@ -1,0 +1,83 @@
+"""Events of OpenHands as data: which values are events, of either version, what they are called, and their texts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from inspector.sessions.transcripts.chat_messages import text_of
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
+from loop_core.values import Usage
+
+LISTS = ("history", "trajectory", "events")
+"""Members of an object that hold the events."""
+PASSED = frozenset({
+    "system", "recall", "change_agent_state", "agent_state_changed", "condensation", "condensation_request", "null",
+    "initialize", "loop_recovery", "SystemPromptEvent", "Condensation", "CondensationRequest",
+    "CondensationSummaryEvent", "ConversationStateUpdateEvent", "TokenEvent", "PauseEvent", "StreamingDeltaEvent",
+    "HookExecutionEvent", "LLMCompletionLogEvent",
+})
+"""Events that carry nothing of an exchange."""
+ENDED = frozenset({"awaiting_user_input", "finished"})
+"""States of version 0 that say that the agent's loop has ended by itself."""
+COMMANDS = ("command", "code", "browser_actions", "url", "path")
+"""Arguments of actions that say what is done; the first that an event without `args` has is shown."""
+
+
+def is_event(value: Any) -> bool:
+    """Whether it is an event of either version, with all of its members."""
+    if not isinstance(value, dict) or "source" not in value:
+        return False
+    old = isinstance(value.get("action"), str) or isinstance(value.get("observation"), str)
+    return (old and ("args" in value or "extras" in value or "message" in value)) or is_sdk_event(value)
+
+
+def is_bare(value: Any) -> bool:
+    """Whether it is an event as the resolver stores it: an action with its arguments beside it, or an observation."""
+    if not isinstance(value, dict) or "source" in value or "role" in value:
+        return False
+    acted = isinstance(value.get("action"), str) and ("thought" in value or "content" in value)
+    return acted or (isinstance(value.get("observation"), str) and isinstance(value.get("content"), str))
+
+
+def is_pair(value: Any) -> bool:
+    """Whether it is an action with what came of it."""
+    return isinstance(value, list) and 0 < len(value) < 3 and (is_event(value[0]) or is_bare(value[0]))
+
+
+def is_sdk_event(value: dict[str, Any]) -> bool:
+    """Whether an object is an event of version 1."""
+    if "timestamp" not in value:
+        return False
+    prompt = "system_prompt" in value and "source" in value  # it may be longer than a head, and its kind stands last
+    return prompt or str(value.get("kind", "")).endswith(
+        ("Event", "Observation", "Condensation", "CondensationRequest"))
+
+
+def is_state(value: Any) -> bool:
+    """Whether it is the state of a conversation of version 1."""
+    return isinstance(value, dict) and "agent" in value and ("execution_status" in value or "agent_status" in value
+                                                              or "persistence_dir" in value)
+
+
+def last_words(value: dict[str, Any]) -> str:
+    """What the model says as the agent ends its loop; `message` holds OpenHands' own words."""
+    args = object_of(value if is_bare(value) else value.get("args"))
+    outputs = object_of(args.get("outputs"))
+    found = (args.get("final_thought"), args.get("thought"), outputs.get("content"))
+    return next(filter(None, map(known_text, found)), "")
+
+
+def sdk_text(record: dict[str, Any]) -> str:
+    """The text of an observation of version 1, from any tool."""
+    for name in ("content", "output", "message", "result"):
+        text = text_of(record.get(name))
+        if text:
+            return text
+    return "" if not record else json.dumps(record, ensure_ascii=False)
+
+
+def sdk_usage(usage: dict[str, Any]) -> Usage:
+    """The token counts of one answer, in the SDK's names."""
+    return Usage(*(number_of(usage.get(name)) for name in (
+        "prompt_tokens", "completion_tokens", "reasoning_tokens", "cache_read_tokens")))
