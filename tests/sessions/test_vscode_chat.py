@@ -101,6 +101,30 @@ def test_a_newer_file_has_the_state_of_a_request(tmp_path, state, stop):
     assert (words(seen) == ["END INFERRED"]) is (state == 1)
 
 
+def limited(*rounds, **more):
+    stopped = request("go", *rounds, modelState={"value": 1}, **more)
+    stopped["result"]["metadata"]["maxToolCallsExceeded"] = True
+    return stopped
+
+
+def test_a_request_that_the_limit_of_rounds_stopped(tmp_path):
+    first = limited(turn("", call()), turn("", call(key="c2")), results={"c1": {"content": [{"value": "a"}]}})
+    seen = read(tmp_path, first)
+    assert (stops(seen), words(seen)) == (["tool_call", "tool_call"], ["CANCELLED"])
+    assert ("request 1: VS Code stopped the request at its limit of rounds (chat.agent.maxRequests)"
+            in [noted.finding.message for noted in seen.findings])
+    later = {"c2": {"content": [{"value": "b"}]}, "c3": {"content": [{"value": "c"}]}}
+    seen = read(tmp_path, first, request("Continue", turn("", call(key="c3")), turn("Done."), results=later))
+    results = [[(part.call_id, part.text) for message in facts.exchange.request.messages for part in message.results]
+               for facts in seen.responses]
+    assert results == [[], [("c1", "a")], [("c2", "b")], [("c3", "c")]]
+    assert words(seen)[0] == "CANCELLED"
+
+
+def test_a_cut_call_at_the_limit_of_rounds_is_held(tmp_path):
+    assert words(read(tmp_path, limited(turn("", call('{"path": "a'))))) == ["CALL HELD"]
+
+
 def test_an_empty_last_round_is_that_of_the_failure(tmp_path):
     seen = read(tmp_path, request("go", turn("A."), turn(), error={"code": "length", "message": "x"}))
     assert stops(seen) == ["unknown", "max_tokens"]
@@ -141,6 +165,8 @@ def test_recognition():
                  lines({"k": ["sessionId"], "v": "s"}, {"k": ["requests"], "v": []})):
         assert choose(file.encode(), "x") == "vscode-chat"
     assert choose(b'{"requests": [{"a": 1}]}', "x") != "vscode-chat"
+    assert choose(json.dumps({"requests": [request()]}).encode(), "x") == "vscode-chat"
+    assert choose(b'{"requests": [7]}', "x") != "vscode-chat"
 
 
 def test_operations_of_an_unknown_kind_are_named_and_change_nothing(tmp_path):

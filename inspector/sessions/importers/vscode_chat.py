@@ -19,6 +19,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call_of, list_pieces, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import moment_text
+from inspector.sessions.transcripts.ending_rules import call_cut
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import Evidence, OpaquePart, ReasoningPart, Stop, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
@@ -39,6 +40,9 @@ FIELDS: Fields = {
 """What is read of a request, and the types that it can have."""
 _SESSION = ("requesterUsername", "responderUsername", "sessionId", "version", "creationDate", "initialLocation")
 _SET, _PUSH, _DELETE = 1, 2, 3
+_LIMIT = "maxToolCallsExceeded"
+"""The mark of a request that Copilot Chat stopped at its own limit of rounds (`chat.agent.maxRequests`): the calls of
+its last round are carried out in the next request, where the user lets it continue (`toolCallingLoop.ts`)."""
 _COMPLETE, _CANCELLED = 1, 2
 """States of a request, in newer files (ResponseModelState of `chatService.ts`)."""
 _NOTICE = "what is shown is the chat after {count:,} operations on it; those were folded"
@@ -63,8 +67,10 @@ def _is_chat(value: Any) -> bool:
     """A list of requests, or nearly all that a chat without one has."""
     if not isinstance(value, dict):
         return False
-    names = sum(name in value for name in _SESSION)
-    return names > 0 and isinstance(value["requests"], list) if "requests" in value else names > 3
+    names, requests = sum(name in value for name in _SESSION), value.get("requests")
+    if isinstance(requests, list) and requests and isinstance(requests[0], dict) and not names:
+        return requests[0].keys() >= {"requestId", "message"}
+    return names > 0 and isinstance(requests, list) if "requests" in value else names > 3
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -142,11 +148,15 @@ class _Chat(ChatReader):
         """What the user asked for, the rounds of answers, and how the request ended."""
         value, message = line.value, line.value.get("message")
         text = message if isinstance(message, str) else known_text(object_of(message).get("text")) or ""
-        if text or "message" in value:
-            place = self.say(line, place, text)
         result = object_of(value.get("result"))
         metadata = object_of(result.get("metadata"))
         results = object_of(metadata.get("toolCallResults"))
+        held = place.answer.calls if place.answer is not None and place.since is None else []
+        late = tuple(_result(call.id, call.name, results) for call in held if call.id in results)
+        if late:
+            place = self.say(line, place, "", late)
+        if text or "message" in value:
+            place = self.say(line, place, text)
         rounds = objects_of(metadata.get("toolCallRounds", result.get("toolCallRounds")))
         for number, turn in enumerate(rounds):
             place = self._round(line, turn, number, results, place)
@@ -159,7 +169,12 @@ class _Chat(ChatReader):
             return place
         if len(rounds) < 2:  # the counts are those of the whole request
             place.answer.usage = place.answer.usage or _usage(value, metadata)
-        state = object_of(value.get("modelState")).get("value")
+        state, answer = object_of(value.get("modelState")).get("value"), place.answer
+        if metadata.get(_LIMIT) is True and not failure and answer.calls and call_cut(answer, frozenset()) is None:
+            at = pointer_at(answer.word_at, "result", "metadata", _LIMIT)
+            answer.stop = recorder_reason(Stop.TOOL_CALL, None, at, _LIMIT, "vscode.limit")
+            told = "VS Code stopped the request at its limit of rounds (chat.agent.maxRequests)"
+            return self.say(line, place, told, mark="stopped")
         if failure:
             _fail(place.answer, failure)
         elif value.get("isCanceled") is True or state == _CANCELLED:
@@ -195,7 +210,7 @@ class _Chat(ChatReader):
             answer.parts.append(call_of(key, call.get("name"), given, _written(given), "arguments",
                                         pointer_at(answer.word_at, *path, "toolCalls", at)))
             if key in results:
-                parts.append(ToolResultPart(key, known_text(call.get("name")), _text_of_result(results[key]), False))
+                parts.append(_result(key, known_text(call.get("name")), results))
         return self.say(line, TreePlace(answer), "", tuple(parts)) if parts else TreePlace(answer)
 
     def _response(self, line: TranscriptLine, place: TreePlace, failed: bool) -> TreePlace:
@@ -234,6 +249,11 @@ def _fail(answer: TranscriptAnswer, failure: dict[str, Any]) -> None:
     answer.error = error_in_text(text, None, code)
     stop, detail, rule = classify(answer.error)
     answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
+
+
+def _result(key: str | None, name: str | None, results: dict[str, Any]) -> ToolResultPart:
+    """The result of a call, whether its request holds it or the next one does."""
+    return ToolResultPart(key, name, _text_of_result(results.get(key or "")), False)
 
 
 def _written(value: Any) -> Any:
