@@ -606,6 +606,13 @@ SHAPES: tuple[Shape, ...] = (
                                           "error": {"type": "x", "message": "down", "status_code": 500}, "request": {
         "body": {"model": "m", "max_tokens": 64, "messages": [{"role": "user", "content": "go"}]}}}),
     Shape("goose", "goose.jsonl", list(_GOOSE), rows=True),
+    Shape("goose", "first.jsonl", [
+        {"role": "user", "created": 1, "content": [{"Text": {"text": "go"}}]},
+        {"role": "assistant", "created": 2, "content": [{"ToolRequest": {"id": "c", "tool_call": {"Ok": {
+            "name": "w", "arguments": {}}}}}, {"ToolRequest": {"id": "d", "tool_call": {"Err": {
+                "InvalidParameters": "EOF"}}}}]},
+        {"role": "user", "created": 3, "content": [{"ToolResponse": {"id": "c", "tool_result": {"Ok": [
+            {"type": "text", "text": "ok"}]}}}]}], rows=True),
     Shape("amp", "T-1.json", _AMP),
     Shape("qwen", "qwen.jsonl", list(QWEN), rows=True),
     Shape("copilot", "events.jsonl", list(COPILOT), rows=True),

@@ -15,6 +15,7 @@ from inspector.report.token_costs import input_tokens
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import open_paths
 from inspector.sessions.folders import transcripts
+from inspector.sessions.importers import choose
 from tests.scenes.shapes import EVERY
 from tests.scenes.transcripts import rules, shown, stops, viewed, words
 
@@ -247,6 +248,10 @@ def test_rows_of_goose_without_a_time_are_not_joined_behind_results(tmp_path):
     ({"code": -32602, "message": "Could not interpret tool use parameters: EOF while parsing. Raw JSON: {\"a\": \"b"},
      "max_tokens", '{"a": "b'),
     ("Could not interpret tool use parameters for id c1: expected value at line 1", "malformed_tool_call", None),
+    ("Could not interpret tool use parameters for id c1: EOF while parsing a value at line 1 column 0",
+     "malformed_tool_call", None),
+    ("Could not interpret tool use parameters for id c1: EOF while parsing a value at line 1 column 8", "max_tokens",
+     None),
     ("The provided function name 'a b' had invalid characters", "tool_call", None),
 ])
 def test_a_call_that_goose_could_not_read(tmp_path, error, stop, arguments):
@@ -267,6 +272,62 @@ def test_older_lines_of_goose_are_read(tmp_path):
     seen = shown("".join(f"{json.dumps(line)}\n" for line in lines), tmp_path, name="g.jsonl")
     assert stops(seen) == ["tool_call"]
     assert seen.inputs[0].about.title == "D"
+
+
+FIRST: list[Row] = [
+    {"role": "user", "created": 1738800000, "content": [{"Text": {"text": "go"}}]},
+    {"role": "assistant", "created": 1738800001, "content": [
+        {"Text": {"text": "I write."}}, {"ToolRequest": {"id": "c1", "tool_call": {"Ok": {
+            "name": "write", "arguments": {"a": 1}}}}}]},
+    {"role": "user", "created": 1738800002, "content": [{"ToolResponse": {"id": "c1", "tool_result": {
+        "Ok": [{"type": "text", "text": "ok"}]}}}]},
+    {"role": "assistant", "created": 1738800003, "content": [{"ToolRequest": {"id": "c2", "tool_call": {"Err": {
+        "InvalidParameters": "Could not interpret tool use parameters for id c2: EOF while parsing a string"}}}}]},
+    {"role": "user", "created": 1738800004, "content": [{"ToolResponse": {"id": "c2", "tool_result": {
+        "Err": {"ExecutionError": "no"}}}}]},
+]
+
+
+def test_lines_of_the_first_releases_of_goose_are_read(tmp_path):
+    seen = shown("".join(f"{json.dumps(line)}\n" for line in FIRST), tmp_path, name="g.jsonl")
+    assert (seen.inputs[0].format, stops(seen)) == ("goose", ["tool_call", "max_tokens"])
+    assert [(call.name, call.arguments) for facts in seen.responses for call in facts.exchange.response.tool_calls
+            ] == [("write", '{"a": 1}'), ("", None)]
+    assert seen.responses[0].exchange.response.text == "I write."
+    results = [seen.responses[1].exchange.request.messages[0].results[0], seen.inputs[0].answers[0].result]
+    assert [(part.text, part.is_error) for part in results] == [("ok", False), ("no", True)]
+
+
+@pytest.mark.parametrize("header", [None, {"description": "D", "message_count": 2, "total_tokens": None}])
+def test_lines_of_goose_without_a_folder_are_read(header, tmp_path):
+    rows = [{"role": "user", "created": 1, "content": [said("go")]},
+            {"role": "assistant", "created": 2, "content": [request()]}]
+    text = "".join(f"{json.dumps(line)}\n" for line in ([header] if header else []) + rows)
+    seen = shown(text, tmp_path, name="g.jsonl")
+    assert (seen.inputs[0].format, stops(seen)) == ("goose", ["unknown"])
+    assert (seen.inputs[0].about is not None and seen.inputs[0].about.title == "D") is (header is not None)
+
+
+@pytest.mark.parametrize("row", [
+    {"role": "user", "created": 1, "content": []}, {"role": "user", "created": 1, "content": "go"},
+    {"role": "user", "created": "x", "content": [{"type": "text", "text": "go"}]},
+    {"role": "user", "content": [{"type": "text", "text": "go"}]},
+    {"role": "user", "created": 1, "content": [{"type": "tool_use"}]},
+    {"role": "user", "created": 1, "content": [{"Text": "go"}]},
+    {"role": "tool", "created": 1, "content": [{"type": "text", "text": "go"}]},
+])
+def test_other_messages_are_not_those_of_goose(row):
+    assert choose(f"{json.dumps(row)}\n{json.dumps(row)}\n".encode(), "x.jsonl") != "goose"
+
+
+@pytest.mark.parametrize(("value", "text"), [
+    ({"structuredContent": {"stdout": "open"}, "isError": False}, '{"stdout":"open"}'),
+    ([{"type": "resource", "resource": {"uri": "a", "text": "all"}}, {"type": "image", "data": "x"}], "all"),
+])
+def test_a_result_of_goose_in_another_form_is_text(value, text, tmp_path):
+    seen = look("goose", tmp_path, goose(
+        ("user", [said("go")]), ("assistant", [request()]), ("user", [response(status="success", value=value)])))
+    assert seen.inputs[0].answers[0].result.text == text
 
 
 def test_an_export_of_goose_is_read(tmp_path):

@@ -204,7 +204,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "goose": FileFormat(
         f"{_HERE}.goose", "Goose session",
         'a database whose table "messages" has "content_json", or a first line with "working_dir"',
-        Keeps(Words.HINT), (SQLITE, b'"working_dir"'), (
+        Keeps(Words.HINT), (SQLITE, b'"working_dir"', b'"created"'), (
             AgentFolder("Goose", "XDG_DATA_HOME", ".local/share", ("goose", "sessions"), ("*.db", "*.jsonl")),
             AgentFolder("Goose", "GOOSE_PATH_ROOT", ".local/share/goose", ("data", "sessions"), ("*.db", "*.jsonl")),
         ),

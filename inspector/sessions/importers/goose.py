@@ -1,5 +1,8 @@
 """Sessions of Goose: `sessions.db`, and the JSON lines of older releases.
 
+The first of those write no line about the session, and the blocks of a message as Rust's serde does by itself:
+`{"ToolRequest": {"id", "tool_call"}}` (seen in goose #1108).
+
 Goose keeps no stop word. A call whose arguments could not be read stands in the message as an error, which says whether
 they ended too early. Source: block/goose `crates/goose/src/session`, `crates/goose/src/providers/formats/openai.rs`.
 """
@@ -7,7 +10,7 @@ they ended too early. Source: block/goose `crates/goose/src/session`, `crates/go
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -43,8 +46,20 @@ UNREAD = re.compile(r"Could not interpret tool use parameters")
 """What Goose writes in place of a call whose arguments are not JSON."""
 ENDED_EARLY = re.compile(r"EOF while parsing")
 """What its parser says where they ended in the middle."""
+EMPTY = re.compile(r"EOF while parsing a value at line 1 column 0\b")
+"""What it says where there were none: many models send no text for a tool without parameters (goose #1068, #1108)."""
 _RAW = re.compile(r"Raw (?:JSON|arguments): '?(.*?)'?$", re.DOTALL)
 """What some releases quote behind it."""
+TAGS: Mapping[str, str] = {
+    "Text": "text", "ToolRequest": "toolRequest", "ToolResponse": "toolResponse", "Thinking": "thinking",
+    "Image": "image",
+}
+"""The names of blocks in the first releases -> those of the others."""
+BLOCKS = frozenset({*TAGS.values(), "toolConfirmationRequest", "frontendToolRequest", "redactedThinking",
+                    "contextLengthExceeded", "summarizationRequested", "systemNotification"})
+"""The types of blocks by which messages without a line about their session are known."""
+Blocks = list[tuple[tuple[int | str, ...], dict[str, Any]]]
+"""The blocks of a message, each with its place in the list."""
 FIELDS: Fields = {
     "": {"role": (str,), "content_json": (list,), "content": (list,), "metadata_json": (dict,)},
 }
@@ -58,10 +73,31 @@ def sniff(head: bytes, path: str) -> int:
         found = schema(path)
         own = has(found, "messages", "session_id", "role", "content_json", "created_timestamp")
         return 95 if own and has(found, "sessions", "id", "working_dir") else 0
-    first = first_look(head).first
+    look = first_look(head)
+    first = look.first if isinstance(look.first, dict) else {}
     members = {"description", "message_count", "conversation"}
-    header = isinstance(first, dict) and "working_dir" in first and members & first.keys()
-    return 95 if header else 0
+    if "working_dir" in first and members & first.keys():
+        return 95
+    return 85 if any(map(_is_message, (first, *look.lines))) else 0
+
+
+def _is_message(value: Any) -> bool:
+    """Whether it is a message of the JSON lines, whose blocks no other agent names so."""
+    if not isinstance(value, dict) or value.get("role") not in ("user", "assistant") or type(
+            value.get("created")) is not int:
+        return False
+    content = value.get("content")
+    blocks = [_tagged(block)[0] for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return bool(blocks) and all(block.get("type") in BLOCKS for block in blocks)
+
+
+def _tagged(block: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """A block with its type, as later releases write it, and where its members stand in the stored one."""
+    tag = next(iter(block), "") if len(block) == 1 else ""
+    held = block.get(tag) if tag in TAGS else None
+    if not isinstance(held, dict):
+        return block, ()
+    return {**held, "type": TAGS[tag]}, (tag,)
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -101,7 +137,8 @@ class _Reader(ChatTableReader):
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A row; the first line of an older file is its session."""
-        if "working_dir" in line.value and TABLE not in line.value:
+        if "role" not in line.value and TABLE not in line.value and (
+                "working_dir" in line.value or "message_count" in line.value):
             line.value[TABLE] = "sessions"
         return super().take(line, lines, place)
 
@@ -116,8 +153,11 @@ class _Reader(ChatTableReader):
         value = line.value
         column = "content_json" if "content_json" in value else "content"
         given = value.get(column)
-        blocks = [(number, block) for number, block in enumerate(given if isinstance(given, list) else ())
-                  if isinstance(block, dict)]
+        blocks: Blocks = []
+        for number, stored in enumerate(given if isinstance(given, list) else ()):
+            if isinstance(stored, dict):
+                block, path = _tagged(stored)
+                blocks.append(((number, *path), block))
         if value.get("role") == "assistant":
             self._answer(line, column, blocks)
         elif value.get("role") == "user":
@@ -131,7 +171,7 @@ class _Reader(ChatTableReader):
         else:
             lines.count(value.get("role"), frozenset())
 
-    def _answer(self, line: TranscriptLine, column: str, blocks: list[tuple[int, dict[str, Any]]]) -> None:
+    def _answer(self, line: TranscriptLine, column: str, blocks: Blocks) -> None:
         value = line.value
         noted = object_of(value.get("metadata_json") or value.get("metadata"))
         model = object_of(noted.get("inference")).get("requestedModel")
@@ -142,8 +182,8 @@ class _Reader(ChatTableReader):
             answer = self.answer_of(line, f"{self.session}:{line.number}", None, model or self.model, started)
         at = answer.take(line)
         answer.word_at = answer.word_at if len(answer.lines) > 1 else at
-        for number, block in blocks:
-            here = At(at.part, at.start, at.end, f"/{column}/{number}")
+        for path, block in blocks:
+            here = At(at.part, at.start, at.end, "".join(f"/{step}" for step in (column, *path)))
             kind = block.get("type")
             if kind == "text" and isinstance(block.get("text"), str):
                 answer.parts.append(TextPart(block["text"]))
@@ -151,11 +191,13 @@ class _Reader(ChatTableReader):
                 part = ReasoningPart(block["thinking"], None)
                 answer.parts += [part] if part not in answer.parts else []  # repeated in each row of a split answer
             elif kind == "toolRequest":
-                self._call(answer, block, here, partial(slice_of, line.data, column, number, "toolCall"))
+                name = "toolCall" if "toolCall" in block else "tool_call"
+                self._call(answer, block, object_of(block.get(name)), here,
+                           partial(slice_of, line.data, column, *path, name))
             elif kind == "systemNotification":
                 self.remarks["hold a note of Goose's own"] += 1
 
-    def _split(self, blocks: list[tuple[int, dict[str, Any]]], started: Any) -> TranscriptAnswer | None:
+    def _split(self, blocks: Blocks, started: Any) -> TranscriptAnswer | None:
         """The answer that a row is a further part of: Goose writes what an answer says, then each call and its result.
 
         A call stands directly behind the row before, or behind results, written in the same second.
@@ -167,9 +209,10 @@ class _Reader(ChatTableReader):
         beside = not rows or (started is not None and started == self.written and "text" not in kinds)
         return answer if beside else None
 
-    def _call(self, answer: TranscriptAnswer, block: dict[str, Any], at: At, slice_at: Any) -> None:
+    def _call(
+        self, answer: TranscriptAnswer, block: dict[str, Any], call: dict[str, Any], at: At, slice_at: Any
+    ) -> None:
         """A call; one that Goose could not read holds its error instead."""
-        call = object_of(block.get("toolCall"))
         key = block.get("id") if isinstance(block.get("id"), str) else None
         # A call is {"status", "value"}; where serde wrote it, Rust's own {"Ok": …} or {"Err": …}.
         inner = "value" if isinstance(call.get("value"), dict) else "Ok"
@@ -186,24 +229,36 @@ class _Reader(ChatTableReader):
         answer.findings.append(Finding("transcript.unread_call", Severity.INFO,
                                        f"{self.unit} {answer.line}: Goose could not read a call: {said[:200]}", at))
         if UNREAD.search(said):
-            cut = ENDED_EARLY.search(said) is not None
+            empty = EMPTY.search(said) is not None
+            cut = ENDED_EARLY.search(said) is not None and not empty
             stop = Stop.MAX_TOKENS if cut else Stop.MALFORMED_TOOL_CALL
-            how = "its arguments end in the middle of their JSON" if cut else "its arguments are not JSON"
+            how = ("its arguments are empty" if empty else
+                   "its arguments end in the middle of their JSON" if cut else "its arguments are not JSON")
             answer.stop = inferred_reason(stop, None, at, "call_unread", at, f"Goose could not read a call: {how}")
 
 
 def _message(error: Any) -> str:
-    return error if isinstance(error, str) else str(object_of(error).get("message") or error or "")
+    held = object_of(error)
+    if len(held) == 1 and "message" not in held:  # of the first releases: {"InvalidParameters": "…"}
+        error = next(iter(held.values()))
+    return error if isinstance(error, str) else str(held.get("message") or error or "")
 
 
 def _result(block: dict[str, Any]) -> ToolResultPart:
     """The result of a tool; a failure holds an error."""
     key = block.get("id")
-    result = object_of(block.get("toolResult"))
+    result = object_of(block.get("toolResult", block.get("tool_result")))
     value = result.get("value", result.get("Ok"))
     content = object_of(value).get("content") if isinstance(value, dict) else value
-    texts = [object_of(each).get("text") for each in content] if isinstance(content, list) else []
+    texts = [_text(object_of(each)) for each in content] if isinstance(content, list) else []
     error = result.get("error", result.get("Err"))
+    given = object_of(value).get("structuredContent")
     said = "\n".join(text for text in texts if isinstance(text, str)) or _message(error)
+    said = said or ("" if given is None else compact_json(given).decode())
     failed = error is not None or object_of(value).get("isError") is True
     return ToolResultPart(key if isinstance(key, str) else None, None, said, failed)
+
+
+def _text(content: dict[str, Any]) -> Any:
+    """The text of a part of a result, or of the resource that it holds."""
+    return content.get("text", object_of(content.get("resource")).get("text"))
