@@ -119,6 +119,43 @@ def test_the_run_is_told_and_its_model_and_cap_are_taken(tmp_path):
     assert (exchange.response.model, exchange.request.max_tokens, exchange.response.usage) == ("gpt-4o", 64, None)
 
 
+def gave_up(why: str, **more: Any) -> Row:
+    return {"role": "assistant", "content": why, "thought": why, "action": "", "tool_calls": None, **more}
+
+
+@pytest.mark.parametrize(("why", "stop", "word"), [
+    ("Exit due to context window", "context_window_exceeded", "CONTEXT FULL"),
+    ("Exit due to retry error: 529 overloaded", "error", "ERROR"),
+    ("Exit due to cost limit", "tool_call", "CANCELLED"), ("Exiting due to forfeit", "tool_call", "CANCELLED"),
+    ("Exit due to repeated format/blocklist/bash syntax errors", "tool_call", "CANCELLED"),
+])
+def test_what_the_agent_says_as_it_gives_up_is_no_answer(why, stop, word, tmp_path):
+    rows = [TASK, acted(), {"role": "user", "content": "a.py"}]
+    end = {"role": "user", "content": "Exited (autosubmitted)"}
+    seen = shown(swe(*rows, gave_up(why), end), tmp_path)
+    assert (stops(seen)[-1], words(seen)) == (stop, [word])
+    assert [facts.exchange.response.text for facts in seen.responses if facts.exchange.response.text] == ["Look."]
+    older = shown(swe(*rows, gave_up(why, action="exit_context"), end), tmp_path)
+    assert words(older) == [word]
+    steps = [{"response": "Look.", "thought": "Look.", "action": "ls", "observation": "a.py"},
+             {"response": why, "thought": why, "action": "", "observation": ""}]
+    assert words(shown(json.dumps({"trajectory": steps, "environment": "x"}), tmp_path)) == [word]
+
+
+@pytest.mark.parametrize("more", [{"action": "ls"}, {"thought": "Exit"}, {"tool_calls": [function()]}, {"action": 7},
+                                  {"content": "Exit due to context window, I think"}])
+def test_a_model_that_says_so_has_answered(more, tmp_path):
+    seen = shown(swe(TASK, gave_up("Exit due to context window", **more)), tmp_path)
+    assert seen.responses[0].exchange.response.text.startswith("Exit due to context window")
+
+
+def test_answers_that_the_history_lacks_are_counted(tmp_path):
+    rows = [TASK, acted(), {"role": "user", "content": "a.py"}]
+    for made, told in ((2, True), (1, False)):
+        seen = shown(swe(*rows, info={"model_stats": {"api_calls": made}}), tmp_path)
+        assert ("the run made 2 requests, and its history has the answers to 1 of them" in notices(seen)) is told
+
+
 def test_steps_and_attempts_are_read_where_there_is_no_history(tmp_path):
     step = {"response": "Look.", "action": "ls", "observation": "a.py", "thought": "Look."}
     seen = shown(json.dumps({"trajectory": [step, step], "info": {}}), tmp_path)

@@ -9,14 +9,17 @@ Source: SWE-agent `sweagent/agent/agents.py`.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look
+from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.stored_rows import row_bytes
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts import Fields, TranscriptRows
+from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
@@ -29,10 +32,18 @@ from inspector.sessions.transcripts.chat_messages import (
     unanswered_call,
 )
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import TextPart, ToolResultPart
+from loop_core.values import Stop, TextPart, ToolResultPart
+from loop_core.wire.base import StopRow
 
 LISTS = ("history", "trajectory")
 """The members that hold messages or steps; the first that does is read."""
+EXIT = re.compile(r"Exit(?:ing)? due to (.*)", re.DOTALL)
+"""Begins what SWE-agent writes in place of an answer where it gives up the run (`handle_error_with_autosubmission`)."""
+REFUSED: Mapping[str, StopRow] = {
+    "context window": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "SWE-agent agents.py, exit_context"),
+    "retry error": StopRow(Stop.ERROR, "fatal", "SWE-agent agents.py, exit_api"),
+}
+"""The reasons that are about a request, which failed; at any other, no request was sent."""
 FIELDS: Fields = {
     "": {
         "role": (str,), "content": (str, list), "thought": (str,), "action": (str,), "tool_calls": (list,),
@@ -96,6 +107,8 @@ class _Trajectory(ChatReader):
         super().__init__(path, options)
         self.outcome = ("", "")
         """The last command of the steps, and what came of it."""
+        self.requests = 0
+        """How many the run says that it made."""
 
     def about(self, data: bytes) -> None:
         """What the file says of the whole run: the model, the cap, the outcome."""
@@ -113,6 +126,7 @@ class _Trajectory(ChatReader):
         if status is not None:
             self.reading.notices.append(
                 f"the run ended with exit_status {status[:80]!r}: its outcome, not a stop reason")
+        self.requests = number_of(stats.get("api_calls")) or 0
         sent, made = number_of(stats.get("tokens_sent")), number_of(stats.get("tokens_received"))
         if sent or made:
             told = f"tokens are counted for the whole run alone: {sent or 0:,} in, {made or 0:,} out"
@@ -129,6 +143,14 @@ class _Trajectory(ChatReader):
             result = ToolResultPart(call.id, None, self.outcome[1])
             last.follow(InterimRow(last.line + 1, "", (result,), unit=self.unit))
         super().settle()
+
+    def summarise(self) -> None:
+        """Adds how many answers the file lacks: one without a usable command stands in the steps alone."""
+        super().summarise()
+        lacking = self.requests > len(self.answers) and not self.runs
+        if lacking:
+            self.reading.notices.append(f"the run made {self.requests:,} requests, and its history has the answers to "
+                                        f"{len(self.answers):,} of them")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A message of the history, or a step of the trajectory."""
@@ -149,12 +171,26 @@ class _Trajectory(ChatReader):
 
     def _assistant(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         value = line.value
+        exited = given_up(value, value.get("content"))
+        if exited is not None:
+            return self._exit(line, place, exited)
         answer = self.answer(line, place)
         at = answer.take(line)
         take_message(answer, value, line, at)
         action = known_text(value.get("action"))
         if not answer.calls and action is not None and action.strip():
             answer.parts.append(command_call(action, action.split()[0], pointer_at(at, "action")))
+        return TreePlace(answer)
+
+    def _exit(self, line: TranscriptLine, place: TreePlace, said: re.Match[str]) -> TreePlace:
+        """What SWE-agent says as it gives up: a request that failed, or the end of its loop."""
+        row = next((row for words, row in REFUSED.items() if said[1].startswith(words)), None)
+        if row is None:
+            return self.say(line, place, redact.text(said[0])[:200], mark="stopped")
+        answer = self.answer(line, place)
+        at = pointer_at(answer.take(line), "thought")
+        answer.error = error_in_text(said[0], None, None)
+        answer.stop = recorder_reason(row.stop, row.detail, at, said[0][:80], "swe_agent.exits")
         return TreePlace(answer)
 
     def _said(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
@@ -169,6 +205,9 @@ class _Trajectory(ChatReader):
     def _step(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """An answer and what came of it, in one record."""
         value = line.value
+        exited = given_up(value, value.get("response"))
+        if exited is not None:
+            return self._exit(line, place, exited)
         answer = self.answer(line, place)
         at = answer.take(line)
         said = known_text(value.get("response")) or known_text(value.get("thought"))
@@ -181,6 +220,15 @@ class _Trajectory(ChatReader):
             return TreePlace(answer)
         results = (ToolResultPart(None, None, seen),) if answer.calls else ()
         return self.say(line, TreePlace(answer), "" if results else seen, results, own=True)
+
+
+def given_up(value: dict[str, Any], text: Any) -> re.Match[str] | None:
+    """Why SWE-agent gave up the run, where it wrote that in place of an answer; None for an answer of the model."""
+    action, said = value.get("action") or "", value.get("thought")
+    idle = isinstance(action, str) and (not action.strip() or action.startswith("exit_"))
+    if not idle or value.get("tool_calls") or not isinstance(said, str) or text != said:
+        return None
+    return EXIT.fullmatch(said)
 
 
 def last_action(answer: TranscriptAnswer) -> str | None:
