@@ -277,6 +277,27 @@ def test_the_user_and_the_limits_end_a_turn(tmp_path):
     assert rules(shown(mini(TASK, said, done), tmp_path))[-1] == "transcript.inferred.turn_ended"
 
 
+@pytest.mark.parametrize("told", ["Command not executed. The user rejected your command with the following message: no",
+                                  "Commands not executed. Switching to human mode", "Interrupted by user: wait"])
+def test_older_versions_say_in_words_that_the_user_stopped_a_command(told, tmp_path):
+    said = {"role": "assistant", "content": "Look.\n\n```bash\nls\n```", "timestamp": 1764649029.5}
+    seen = shown(mini(TASK, said, {"role": "user", "content": told}, said,
+                      {"role": "user", "content": "<returncode>0</returncode>"}), tmp_path)
+    assert (words(seen), stops(seen)) == (["CANCELLED", "END INFERRED"], ["cancelled", "tool_call"])
+    assert seen.turns[1].run.record.user_text == told
+    assert seen.responses[0].exchange.started == "1764649029.5"
+    first = shown(mini({"role": "user", "content": told}, said), tmp_path)
+    assert first.turns[0].run.record.user_text == told
+
+
+def test_a_new_task_after_the_work_was_submitted_is_no_interruption(tmp_path):
+    more = {"role": "user", "content": "The user added a new task: more", "extra": {"interrupt_type": "UserNewTask"}}
+    result = {"role": "tool", "tool_call_id": "call_a1b2c3d4", "content": "diff"}
+    seen = shown(mini(TASK, answered("tool_calls", function()), result, more, answered("stop")), tmp_path)
+    assert words(seen) == ["COMPLETE", "COMPLETE"]
+    assert seen.turns[1].run.record.user_text == "The user added a new task: more"
+
+
 def test_responses_api_messages_are_read(tmp_path):
     call = {"type": "function_call", "call_id": "call_a1b2c3d4", "name": "bash", "arguments": '{"command": "ls"}'}
     said = {"type": "message", "content": [{"type": "output_text", "text": "Look."}]}

@@ -36,11 +36,15 @@ COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL
 """The command of an answer whose model calls no tools; there must be exactly one."""
 NAMES = (b"mswea", b"COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", b"MICRO_SWE_AGENT_FINAL_OUTPUT")
 """What the first messages of the agent always name."""
+BY_USER = re.compile(r"(?:Commands? not executed|Interrupted by user)\b")
+"""Begins what older versions say of a command that the user rejected, or of an interruption."""
+NEW_TASK = "UserNewTask"
+"""The kind of a message by which the user goes on after the agent has submitted its work (`agents/interactive.py`)."""
 SUBMITTED = "Submitted"
 FIELDS: Fields = {
     "": {
         "role": (str,), "content": (str, list), "tool_calls": (list,), "tool_call_id": (str,), "call_id": (str,),
-        "output": (str, list), "extra": (dict,),
+        "output": (str, list), "extra": (dict,), "timestamp": (float, int),
     },
     "extra": {
         "response": (dict, str), "actions": (list,), "interrupt_type": (str,), "exit_status": (str,),
@@ -132,7 +136,7 @@ class _Trajectory(ChatReader):
         value, given = line.value, object_of(extra.get("response"))
         answer = self.answer(line, place, str(given.get("id") or ""))
         at = answer.take(line)
-        when = extra.get("timestamp")
+        when = extra.get("timestamp", value.get("timestamp"))
         answer.started = str(when) if type(when) in (int, float) else answer.started
         if value.get("object") == "response":
             take_response(answer, line, at)
@@ -159,7 +163,10 @@ class _Trajectory(ChatReader):
             at = answer.take(line)
             take_litellm(answer, given, self.model, line, at, "extra", "response")
             return self.say(line, TreePlace(answer), said, own=True)
-        if isinstance(kind, str) and kind.startswith("User"):
+        if kind == NEW_TASK and place.answer is not None:
+            return self.say(line, self.say(line, place, SUBMITTED, mark="ended"), said)
+        by_user = kind.startswith("User") if isinstance(kind, str) else kind is None and BY_USER.match(said) is not None
+        if by_user and place.answer is not None:
             return self.say(line, self.say(line, place, "", mark="interrupted"), said)
         if place.answer is None:
             return self.say(line, place, said)
