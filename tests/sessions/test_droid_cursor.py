@@ -101,6 +101,17 @@ def test_each_answer_may_have_its_own_model_and_a_user_row_be_the_agents(tmp_pat
     assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
 
 
+@pytest.mark.parametrize(("blocks", "thought"), [
+    ([text("Look.")], "hm"), ([{"type": "thinking", "thinking": "I see"}, text("Look.")], "I see"),
+])
+def test_reasoning_that_stands_beside_the_blocks_is_read_once(blocks, thought, tmp_path):
+    rows = [{"type": "session_start", "id": "s", "title": "t"}, message("m1", "user", text("go")),
+            message("m2", "assistant", *blocks)]
+    rows[2]["message"]["chatCompletionReasoningContent"] = "hm"
+    (facts,) = shown(written(*rows), tmp_path).responses
+    assert (facts.exchange.response.reasoning_content, facts.exchange.response.text) == (thought, "Look.")
+
+
 @pytest.mark.parametrize("kind", ["session_start", "session_end", "todo_state", "compaction_state", "system"])
 def test_records_without_an_exchange_are_counted(kind, tmp_path):
     seen = shown(written({**START, "type": "session_start"}, {"type": kind}, {"type": "hologram"}), tmp_path)

@@ -27,7 +27,7 @@ from inspector.sessions.transcripts.chat_messages import (
     words_of,
 )
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
-from loop_core.values import TextPart, ToolResultPart, Usage
+from loop_core.values import ReasoningPart, TextPart, ToolResultPart, Usage
 
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 """What Droid puts before the words of the user."""
@@ -35,13 +35,16 @@ PASSED = frozenset({"session_start", "session_end", "todo_state", "compaction_st
 """Records that carry nothing of an exchange."""
 FOLDER = ".factory"
 """Droid's own folder."""
+THOUGHT = "chatCompletionReasoningContent"
+"""The member of a message that repeats the reasoning of a model of Chat Completions, or alone holds it."""
 COUNTS = ("inputTokens", "outputTokens", "thinkingTokens", "cacheReadTokens")
 FIELDS: Fields = {
     "": {
         "type": (str,), "id": (str,), "parentId": (str,), "role": (str,), "text": (str,), "message": (dict, str),
         "toolName": (str,), "toolCallId": (str,), "finalText": (str,), "usage": (dict,),
     },
-    "message": {"role": (str,), "content": (list, str), "model": (str,), "modelId": (str,), "visibility": (str,)},
+    "message": {"role": (str,), "content": (list, str), "model": (str,), "modelId": (str,), "visibility": (str,),
+                THOUGHT: (str,)},
 }
 
 
@@ -159,6 +162,9 @@ class _Session(ChatReader):
             answer = self.answer(line, place, known_text(line.value.get("id")) or "", model)
             path = ("message", "content") if nested else ("content",)
             take_blocks(answer, content, line, answer.take(line), *path)
+            thought = known_text(message.get(THOUGHT))
+            if thought and not any(isinstance(part, ReasoningPart) for part in answer.parts):
+                answer.parts.insert(0, ReasoningPart(thought))
             return TreePlace(answer)
         if role not in ("user", "tool"):
             self.remarks["are of an unexpected shape"] += 1
