@@ -308,6 +308,22 @@ def test_lines_of_goose_without_a_folder_are_read(header, tmp_path):
     assert (seen.inputs[0].about is not None and seen.inputs[0].about.title == "D") is (header is not None)
 
 
+@pytest.mark.parametrize("kind", [
+    "text", "toolRequest", "toolResponse", "thinking", "image", "toolConfirmationRequest", "frontendToolRequest",
+    "redactedThinking", "contextLengthExceeded", "summarizationRequested", "systemNotification",
+])
+def test_a_message_of_goose_is_known_by_its_blocks(kind):
+    assert choose(json.dumps({"role": "user", "created": 1, "content": [{"type": kind}]}).encode(), "x") == "goose"
+
+
+@pytest.mark.parametrize("tag", ["Text", "ToolRequest", "ToolResponse", "Thinking", "Image"])
+def test_a_message_of_the_first_releases_of_goose_is_known_by_its_tags(tag, tmp_path):
+    row = {"role": "assistant", "created": 1, "content": [{tag: {"thinking": "hm"}}]}
+    seen = shown(json.dumps(row), tmp_path, name="g.jsonl")
+    assert seen.inputs[0].format == "goose"
+    assert seen.responses[0].exchange.response.reasoning_content == ("hm" if tag == "Thinking" else None)
+
+
 @pytest.mark.parametrize("row", [
     {"role": "user", "created": 1, "content": []}, {"role": "user", "created": 1, "content": "go"},
     {"role": "user", "created": "x", "content": [{"type": "text", "text": "go"}]},

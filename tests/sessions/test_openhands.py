@@ -150,6 +150,13 @@ def test_the_events_of_the_resolver_are_read_without_source_and_id(tmp_path):
     assert [answer.result.text for answer in seen.inputs[0].answers] == ["a.py"]
 
 
+@pytest.mark.parametrize("name", ["command", "code", "browser_actions", "url", "path"])
+def test_what_a_bare_action_does_is_its_call(name, tmp_path):
+    rows = [BARE[0], {"action": "do", "thought": "hm", "other": "x", name: "this"}]
+    (call_,) = shown(json.dumps({"history": rows}), tmp_path).responses[0].exchange.response.tool_calls
+    assert (call_.name, call_.arguments, call_.kind.value) == ("do", "this", "custom")
+
+
 def test_a_finish_without_words_stays_a_call(tmp_path):
     seen = shown(json.dumps([asked(0), event(1, action="finish", args={"outputs": {}, "thought": ""})]), tmp_path)
     assert (stops(seen), [call.name for call in seen.responses[0].exchange.response.tool_calls]) == (
