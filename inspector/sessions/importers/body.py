@@ -55,11 +55,19 @@ def _explain_json(value: Any) -> str:
     if isinstance(value, dict):
         if "error" in value or value.get("type") == "error":
             return "an error body, which several APIs share: expected `--api ID` to say whose it is"
-        if any(key in value for key in ("messages", "contents", "input", "prompt")) and not _answers(value):
+        if any(key in value for key in ("messages", "contents", "input", "prompt")) and not (
+                _answers(value) or _is_conversation(value)):
             return 'a request without its response: expected a response, or both as {"request": …, "response": …}'
     elif isinstance(value, list) and value and isinstance(value[0], dict) and "role" in value[0]:
         return "a list of messages, without any response as a provider sent it: expected response bodies"
     return ""
+
+
+def _is_conversation(value: dict[str, Any]) -> bool:
+    """Whether it holds answers too, as no request for one model: some program's own session."""
+    messages = value.get("messages")
+    return isinstance(messages, list) and "model" not in value and any(
+        isinstance(message, dict) and message.get("role") == "assistant" for message in messages)
 
 
 def _answers(value: dict[str, Any]) -> bool:
