@@ -97,6 +97,12 @@ def test_a_turn_that_a_failure_ended_is_not_complete(tmp_path):
     assert words(shown(json.dumps([*rows, sdk]), tmp_path)) == ["CANCELLED"]
 
 
+def test_an_interrupt_of_version_1_cancels_the_turn(tmp_path):
+    rows = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1),
+            {"id": "9", "timestamp": "t", "source": "user", "kind": "InterruptEvent"}]
+    assert words(shown(json.dumps(rows), tmp_path)) == ["CANCELLED"]
+
+
 def test_the_error_of_an_evaluation_ends_its_run(tmp_path):
     rows = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1)]
     runs = [{"instance_id": name, "history": rows, "error": error}
@@ -228,7 +234,7 @@ def test_one_event_alone_is_shown(tmp_path):
     "system", "recall", "change_agent_state", "condensation", "condensation_request", "null", "initialize",
     "loop_recovery", "SystemPromptEvent", "Condensation", "CondensationRequest", "CondensationSummaryEvent",
     "ConversationStateUpdateEvent", "TokenEvent", "PauseEvent", "StreamingDeltaEvent", "HookExecutionEvent",
-    "LLMCompletionLogEvent"])
+    "LLMCompletionLogEvent", "ACPToolCallEvent"])
 def test_events_without_an_exchange_are_counted(kind, tmp_path):
     old = kind[0].islower()
     row = event(1, "environment", action=kind, args={}) if old else event(1, "environment", kind=kind)

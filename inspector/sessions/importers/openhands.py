@@ -330,6 +330,8 @@ class _Events(ChatReader):
             why = known_text(value.get("rejection_reason" if refused else "error")) or ""
             said = f"The user doesn't want to proceed with this tool use. {why}" if refused else why
             return self.say(line, place, "", (ToolResultPart(key, None, said, True),))
+        if kind == "InterruptEvent":
+            return self.say(line, place, "", mark="interrupted")
         if kind == "ConversationErrorEvent":
             why = known_text(value.get("detail")) or known_text(value.get("code")) or "no reason given"
             self.failure = f"the conversation failed: {why[:200]}"

@@ -15,7 +15,7 @@ PASSED = frozenset({
     "system", "recall", "change_agent_state", "agent_state_changed", "condensation", "condensation_request", "null",
     "initialize", "loop_recovery", "SystemPromptEvent", "Condensation", "CondensationRequest",
     "CondensationSummaryEvent", "ConversationStateUpdateEvent", "TokenEvent", "PauseEvent", "StreamingDeltaEvent",
-    "HookExecutionEvent", "LLMCompletionLogEvent",
+    "HookExecutionEvent", "LLMCompletionLogEvent", "ACPToolCallEvent",
 })
 """Events that carry nothing of an exchange."""
 ENDED = frozenset({"awaiting_user_input", "finished"})
