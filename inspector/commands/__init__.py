@@ -138,15 +138,17 @@ LOOK = 0.05
 """Seconds between two looks at a file that is followed."""
 
 
-def check_followed(paths: Sequence[str]) -> None:
-    """Checks that the paths can be followed: only files can.
+def followed_paths(paths: Sequence[str]) -> list[str]:
+    """The paths to follow, samples by their files; only files can be followed.
 
     Raises:
         UsageError: no path, a folder, or standard input.
     """
-    for path in paths or [""]:
+    located = located_all(paths)
+    for path in located or [""]:
         if not os.path.isfile(path):
             raise click.UsageError(f"--follow: expected existing files{f'; {path} is not one' if path else ''}")
+    return located
 
 
 def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:

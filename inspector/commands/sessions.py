@@ -37,7 +37,7 @@ def view_command(
     os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported: smoother keys for no more CPU
     paths = commands.located_all(paths)
     if follow:
-        commands.check_followed(paths)
+        paths = commands.followed_paths(paths)
     config, settings = commands.configure(policy)
     if paths and not commands.has_terminal():
         raise click.UsageError("the app needs a terminal; `inspector explain` gives the same as text")
@@ -62,7 +62,7 @@ def explain(
 ) -> None:
     """Explains recorded sessions as linear text, the verdict first; several files, as a table of their turns first."""
     if follow:
-        commands.check_followed(paths)
+        paths = commands.followed_paths(paths)
         if as_json:
             raise click.UsageError("--follow writes lines: it does not go with --json")
     found = None
@@ -116,13 +116,16 @@ def export(
     from inspector import export
 
     loaded, shown = commands.open_view(paths, api, profile, commands.configure(policy)[1])
+    code = commands.complain(loaded)
+    if code and not shown.responses:  # a page about nothing would be taken for a report
+        sys.exit(code)
     made = export.form_files(shown, form, turn_number, response_index)
     if folder == "-":
         commands.write("".join(made.values()))
     else:
         for path in export.write(made, folder, force):
             commands.write(f"{path}\n")
-    sys.exit(commands.complain(loaded))
+    sys.exit(code)
 
 
 @click.command(context_settings=commands.CONTEXT)

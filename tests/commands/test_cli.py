@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector import cli
+from inspector import cli, commands
 from tests.scenes.recordings import PARTS, asked, chat, continued, lines, ran_cut_call, unrecorded_har, user
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -537,3 +537,20 @@ def test_a_schema_that_is_not_there_is_refused(inspector):
     said = inspector("schema", "nothing")
     assert said.code == 2
     assert "explain" in said.err
+
+
+# -- what is not there -------------------------------------------------------------------------------------------------
+
+
+def test_an_export_of_nothing_writes_no_file(inspector, tmp_path):
+    said = inspector("export", tmp_path / "nope.har", "--to", "html", "--out", tmp_path / "out")
+    assert said.code == 2
+    assert "No such file" in said.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_sample_can_be_followed_and_a_folder_cannot(inspector, tmp_path):
+    assert commands.followed_paths(["sample:08"])[0].endswith("08-router-says-tool-calls.session.jsonl")
+    said = inspector("explain", "--follow", tmp_path)
+    assert said.code == 2
+    assert f"--follow: expected existing files; {tmp_path} is not one" in " ".join(said.err.split())
