@@ -5,7 +5,7 @@ Further down: what a turn has spent; the status line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.merged import reason
@@ -140,6 +140,8 @@ def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Lin
 FULL, EMPTY = "▰", "▱"
 GAUGE, NAME = 4, 12
 SHORT = {"attempts": "att", "cont_tokens": "tok", "cont_chars": "chr", "repairs": "rep"}
+LONG = {"attempts": "continuations", "cont_tokens": "tokens", "cont_chars": "characters", "repairs": "repairs"}
+"""What a limit is called in the status line, by the room that there is."""
 
 
 def gauges(turn: Turn, width: int = 80) -> list[Line]:
@@ -199,7 +201,7 @@ def _role(amount: int, limit: int | None) -> Tone:
     return Tone.ERROR if amount >= limit else Tone.WARN if amount * 4 >= limit * 3 else Tone.PLAIN
 
 
-def short(turn: Turn, tight: bool = False) -> Line:
+def short(turn: Turn, tight: bool = False, names: Mapping[str, str] = SHORT) -> Line:
     """All four limits on one line: `att 2/3 tok 60% chr 3% rep 0/1`, or tight: `a2/3 t60% c3% r0/1`."""
     spans: list[Span] = []
     for _, name, used, limit in limit_usage(turn):
@@ -209,7 +211,7 @@ def short(turn: Turn, tight: bool = False) -> Line:
             shown = f"{used}/{limit}"
         else:
             shown = f"{min(999, used * 100 // limit)}%"
-        label = SHORT[name][0] if tight else f"{SHORT[name]} "
+        label = names[name][0] if tight else f"{names[name]} "
         spans += [Span(f"{' ' if spans else ''}{label}", Tone.DIM), Span(shown, _role(used, limit))]
     return tuple(spans)
 
@@ -249,6 +251,7 @@ def status(
     cost = [trust] if step.fidelity is Fidelity.LIVE else []  # what costs money says so at any width
     short_place = [part[-1:] for part in place]
     for separator, parts in (
+        (" · ", [*place, trust, word, out, short(step.turn, names=LONG)]),
         (" · ", [*place, trust, word, out, gauge]), (" · ", [*place, *cost, word, out, gauge]),
         (" · ", [*place, *cost, word, gauge]), (" ", [*place, *cost, word, gauge]),
         (" ", [place[0], *place[2:], *cost, word, gauge]), (" ", [*place, *cost, word, short(step.turn, tight=True)]),
