@@ -114,7 +114,7 @@ class HeatMap(ScrollView, can_focus=True):
             self._plane = laid
             self.styles.height = max(1, min(laid.height, self.room))
             self.virtual_size = Size(width + laid.whole_columns(max(0, laid.width - width)), laid.height)
-            if laid.place(self.cell)[0] + laid.wide <= width:  # columns that became narrower: none is hidden for nothing
+            if laid.place(self.cell)[0] + laid.wide <= width:  # columns that became narrower hide none
                 self.scroll_to(x=0, animate=False, force=True)
             self.show_cursor()
         self.refresh()
