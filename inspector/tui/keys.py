@@ -122,15 +122,18 @@ class KeyBar(Panel):
     """What the last action has to say; it stands here until the next one."""
 
     def on_mount(self) -> None:
-        """Tracks the bindings of the focused widget."""
+        """Tracks the bindings of the focused widget, and whether a question stands over the screen."""
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
+        self.watch(self.screen, "stack_updates", self.changed, init=False)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
         self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
-        """The note, then as many keys as fit."""
+        """The note, then as many keys as fit; none below a question, which takes the keys."""
         said = self._said()
+        if self.screen is not self.app.screen:
+            return [said]
         return [(*said, *(span for _, spans in self._fitting(width - width_of(said)) for span in spans))]
 
     def _said(self) -> Line:

@@ -768,3 +768,12 @@ async def test_diff_shows_what_a_request_added_to_the_context(app_on: AppOn, siz
         await pilot.press("]")
         assert session(pilot).step != step
         assert session(pilot).panes.against == "request"  # the form stays while one steps
+
+
+async def test_below_a_question_the_bar_offers_no_keys(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(80, 24)) as pilot:
+        assert "? help" in page(pilot.app)
+        await pilot.press("e")
+        assert "? help" not in page(pilot.app)
+        await pilot.press("escape")
+        assert "? help" in page(pilot.app)
