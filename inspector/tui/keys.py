@@ -33,8 +33,8 @@ BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.bo
        "policies.open", "policies.next", "policies.each",
        "providers.open", "providers.play", "providers.next", "providers.more", "providers.each", "providers.policy",
        "turns.open", "turns.filter", "turns.search", "turns.sort", "picker.live", "providers",
-       "turns.export", "turns.group", "turns.attention", "turns.tune", "turns.policies", "event.next", "step.back", "filter", "search", "run.next",
-       "mode", "continue", "breakpoints", "copy", "turn.next", "command", "search.next", "copy.command", "wrap",
+       "turns.export", "turns.group", "turns.attention", "turns.tune", "turns.policies", "event.next", "step.back",
+       "filter", "search", "run.next", "mode", "continue", "breakpoints", "copy", "turn.next", "command", "search.next", "copy.command", "wrap",
        "zoom")
 """The order in which the key bar offers bindings; others follow in the order of their screen."""
 LAST = ("help", "back")
