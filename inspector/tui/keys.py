@@ -34,8 +34,8 @@ BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.bo
        "providers.open", "providers.play", "providers.next", "providers.more", "providers.each", "providers.policy",
        "turns.open", "turns.filter", "turns.search", "turns.sort", "picker.live", "providers",
        "turns.export", "turns.group", "turns.attention", "turns.tune", "turns.policies", "event.next", "step.back",
-       "filter", "search", "run.next", "mode", "continue", "breakpoints", "copy", "turn.next", "command", "search.next", "copy.command", "wrap",
-       "zoom")
+       "filter", "search", "run.next", "mode", "continue", "breakpoints", "copy", "turn.next", "command",
+       "search.next", "copy.command", "wrap", "zoom")
 """The order in which the key bar offers bindings; others follow in the order of their screen."""
 LAST = ("help", "back")
 """Bindings that the key bar keeps whatever the width, at its end."""
