@@ -106,6 +106,38 @@ def test_a_partial_row_without_a_cost_is_a_stream_that_died(tmp_path):
     assert stops(task(tmp_path, [ASKED, model(said("o"))], [request(**DONE), growing])) == ["unknown"]
 
 
+def test_reasoning_is_no_text_of_the_answer(tmp_path):
+    thought = {"type": "reasoning", "text": "let me see", "summary": []}
+    response = task(tmp_path, [ASKED, model(thought, said("ok"))]).responses[0].exchange.response
+    assert response.text == "ok"
+    assert [part.text for part in response.parts] == ["let me see", "ok"]
+
+
+DONE_CALL = {"type": "tool_use", "id": "c9", "name": "attempt_completion", "input": {"result": "all done"}}
+SHOWN = {"ts": 2100, "type": "say", "say": "completion_result", "text": "all done", "partial": False}
+
+
+@pytest.mark.parametrize("asks", [
+    {"ask": "completion_result", "text": ""}, {"ask": "tool", "text": json.dumps({"tool": "finishTask"})},
+])
+def test_a_task_that_was_completed_ends_with_a_call_that_ran(tmp_path, asks):
+    seen = task(tmp_path, [ASKED, model(DONE_CALL)], [request(**DONE), SHOWN, {"ts": 2200, "type": "ask", **asks}])
+    assert stops(seen) == ["tool_call"]
+    assert "transcript.inferred.completion" in rules(seen)
+
+
+@pytest.mark.parametrize(("blocks", "row"), [
+    ([DONE_CALL], SHOWN),  # it is also written while the call still arrives
+    ([DONE_CALL], {"ts": 2200, "type": "ask", "ask": "completion_result", "text": "", "partial": True}),
+    ([DONE_CALL], {"ts": 2200, "type": "ask", "ask": "tool", "text": json.dumps({"tool": "newTask"})}),
+    ([DONE_CALL], {"ts": 2200, "type": "ask", "ask": "tool"}),
+    ([CALL, DONE_CALL], {"ts": 2200, "type": "ask", "ask": "completion_result", "text": ""}),
+    ([CALL], {"ts": 2200, "type": "ask", "ask": "completion_result", "text": ""}),
+])
+def test_what_does_not_show_that_the_task_was_completed(tmp_path, blocks, row):
+    assert stops(task(tmp_path, [ASKED, model(*blocks)], [request(**DONE), SHOWN, row])) == ["unknown"]
+
+
 def test_a_failed_request_is_an_exchange_of_its_own(tmp_path):
     failed = {"ts": 905, "type": "ask", "ask": "api_req_failed", "text": "overloaded"}
     seen = task(tmp_path, [ASKED, model(said("ok"))], [request(), failed, request(950, **DONE)])

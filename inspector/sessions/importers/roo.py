@@ -61,6 +61,8 @@ REJECTED = re.compile(r"Invalid tool call for '[^']*': missing nativeArgs")
 """Begins the result of a call whose arguments could not be parsed: it did not run, and is kept as `{}` or a stub."""
 TYPED = re.compile(r"<(?:task|feedback|user_message|answer)>")
 """What the user wrote stands in one of these, whatever is before it."""
+COMPLETION = "attempt_completion"
+"""The tool by which a model says that the task is done; its result is written down only if the task goes on."""
 OWN = re.compile(r"\s*[\[#]")
 """Begins what the agent itself says as the user: `[ERROR]`, `[TASK RESUMPTION]`, `[read_file for 'a'] Result:`."""
 RESULT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
@@ -124,6 +126,8 @@ class _Reader(DialogueReader):
         self.sent_back = False
         """Whether the last message of the user holds the result of a tool as text."""
         self.models: list[tuple[float, str]] = []
+        self.completed: list[TranscriptAnswer] = []
+        """Answers after which the agent asked if the task is done."""
 
     def read_task(self, history: bytes, screen: bytes | None) -> FileReading:
         """The messages, each answer with its request where the screen's rows have it."""
@@ -214,6 +218,7 @@ class _Reader(DialogueReader):
         if request is not None:
             answer.usage = answer.usage or request.usage
             answer.stop = self._ended(answer, request, at)
+            self.completed += [answer] if request.completed else []
         note = next((note for note in NOTES if note in answer.text), None)
         if note is not None:
             _take_note(answer, note, at)
@@ -258,6 +263,8 @@ class _Reader(DialogueReader):
         self._unanswered(self.number + 1)
         for answer in self.answers:
             _reject(answer)
+        for answer in self.completed:
+            _complete(answer)
         super().settle()
 
 
@@ -291,6 +298,14 @@ def _reject(answer: TranscriptAnswer) -> None:
         answer.stop = inferred_reason(
             Stop.MALFORMED_TOOL_CALL, None, answer.word_at, "call_rejected", At(),
             f"the agent could not parse the arguments of {name} and did not run it; what is kept of them is a stub")
+
+
+def _complete(answer: TranscriptAnswer) -> None:
+    """Takes the only call of an answer for whole, if it is the one by which the model ends the task and it ran."""
+    if answer.stop is None and not answer.results and [call.name for call in answer.calls] == [COMPLETION]:
+        answer.stop = inferred_reason(
+            Stop.TOOL_CALL, None, answer.word_at, "completion", At(),
+            f"{SCREEN}: the agent asked if the task is done, so its call of {COMPLETION} ran")
 
 
 def _words(content: Any) -> str:

@@ -28,12 +28,14 @@ class TaskRequest(NamedTuple):
     """Whether its cost is known: Roo writes that when the stream has ended."""
     partial: bool = False
     """Whether a row of it was still growing when the file was last written."""
+    completed: bool = False
+    """Whether the agent asked after it if the task is done: it does that when it has run `attempt_completion`."""
 
     def record(self) -> dict[str, Any]:
         """The request as a record among the messages."""
         usage = self.usage
         return {"role": "request", "ts": self.ts, "protocol": self.protocol, "cancel": self.cancel,
-                "failure": self.failure, "done": self.done, "partial": self.partial,
+                "failure": self.failure, "done": self.done, "partial": self.partial, "completed": self.completed,
                 "usage": None if usage is None else [usage.input_tokens, usage.output_tokens,
                                                      usage.cached_tokens]}
 
@@ -45,7 +47,7 @@ class TaskRequest(NamedTuple):
         at = value.get("ts")
         return cls(at if isinstance(at, (int, float)) else 0, usage, known_text(value.get("protocol")),
                    known_text(value.get("cancel")), known_text(value.get("failure")), value.get("done") is True,
-                   value.get("partial") is True)
+                   value.get("partial") is True, value.get("completed") is True)
 
 
 def requests_of(screen: bytes | None) -> list[TaskRequest]:
@@ -60,7 +62,17 @@ def requests_of(screen: bytes | None) -> list[TaskRequest]:
             found[-1] = found[-1]._replace(partial=True)
         elif found and kind == "api_req_failed" and isinstance(row.get("text"), str):
             found[-1] = found[-1]._replace(failure=row["text"])
+        elif found and _asks_if_done(row):
+            found[-1] = found[-1]._replace(completed=True)
     return found
+
+
+def _asks_if_done(row: dict[str, Any]) -> bool:
+    """Whether the agent asks the user, or for the task that it is a part of, if the task is done."""
+    kind, text = row.get("ask"), row.get("text")
+    if kind != "tool" or not isinstance(text, str):
+        return kind == "completion_result"
+    return object_of(partial(text.encode("utf-8", "replace"))).get("tool") == "finishTask"
 
 
 def _request(row: dict[str, Any]) -> TaskRequest:

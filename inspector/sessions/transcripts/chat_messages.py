@@ -360,7 +360,8 @@ def take_blocks(answer: TranscriptAnswer, content: Any, line: TranscriptLine, at
 
 def take_block(answer: TranscriptAnswer, block: dict[str, Any], line: TranscriptLine, at: At, *path: str | int) -> None:
     """Reads the block at `path` of a row."""
-    kind, thought = block.get("type"), block.get("thinking")
+    kind = block.get("type")
+    thought = block.get("text" if kind == "reasoning" else "thinking")
     find = partial(slice_of, line.data, *path)
     if kind in CALLS:
         member = next((name for name in ("input", "parameters", "arguments", "args") if name in block), "input")
