@@ -602,6 +602,9 @@ SHAPES: tuple[Shape, ...] = (
     Shape("hermes", "hermes.json", _HERMES),
     Shape("hermes", "export.jsonl", [{"id": "s", "source": "cli", "user_id": None, "model_config": None, **{
         name: _HERMES[name] for name in ("model", "messages")}}], rows=True),
+    Shape("hermes", "session.jsonl", [
+        {"role": "session_meta", "tools": [], "model": "m", "timestamp": "2026-01-01T00:00:00"},
+        *_HERMES["messages"]], rows=True),
     Shape("hermes", "request_dump.json", {"session_id": "s", "reason": "x", "timestamp": "2026-01-01T00:00:00",
                                           "error": {"type": "x", "message": "down", "status_code": 500}, "request": {
         "body": {"model": "m", "max_tokens": 64, "messages": [{"role": "user", "content": "go"}]}}}),

@@ -114,6 +114,35 @@ def test_what_hermes_adds_opens_no_turn(tmp_path):
     assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
 
 
+META = {"role": "session_meta", "tools": [], "model": "m1", "platform": "cli", "timestamp": "2026-04-02T10:00:00"}
+SAID = {"role": "assistant", "content": "", "tool_calls": [function()], "finish_reason": "tool_calls",
+        "reasoning": "hm", "timestamp": "2026-04-02T10:00:02"}
+LINES = ({**ASKED, "timestamp": "2026-04-02T10:00:01"}, SAID,
+         {"role": "tool", "content": "ok", "tool_call_id": "c1", "timestamp": "2026-04-02T10:00:03"},
+         {"role": "assistant", "content": "Done.", "finish_reason": "stop", "timestamp": "2026-04-02T10:00:04"})
+
+
+@pytest.mark.parametrize(("rows", "model"), [((META, *LINES), "m1"), (LINES, None)])
+def test_lines_of_an_older_session_of_hermes(tmp_path, rows, model):
+    path = tmp_path / "20260402_100000_ab.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)) + '\n{"role": "assistant", "content": "I')
+    seen = viewed(path)
+    assert seen.inputs[0].format == "hermes"
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert calls(seen) == [("write", '{"a": 1}', True)]
+    assert seen.responses[0].exchange.model == model
+    assert seen.responses[1].exchange.response.text == "Done."
+    assert words(seen) == ["COMPLETE"]
+
+
+@pytest.mark.parametrize("rows", [
+    [{**ASKED, "timestamp": "t"}, {"role": "assistant", "content": "hi", "timestamp": "t"}],
+    [ASKED, {"role": "assistant", "content": "hi", "finish_reason": "stop"}],
+])
+def test_lines_of_any_chat_are_not_taken_for_hermes(rows):
+    assert choose("\n".join(map(json.dumps, rows)).encode(), "chat.jsonl") != "hermes"
+
+
 def test_an_older_table_of_hermes_has_no_words(tmp_path):
     path = tmp_path / "state.db"
     with closing(sqlite3.connect(path)) as base, base:

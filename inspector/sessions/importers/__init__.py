@@ -195,9 +195,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "hermes": FileFormat(
         f"{_HERE}.hermes", "Hermes session",
         'a database whose table "messages" has "tool_call_id", an object with "session_id" and "platform" or "request"',
-        Keeps(Words.RECORDER, cap=True), (SQLITE, b'"session_id"', b'"model_config"'), (
+        Keeps(Words.RECORDER, cap=True),
+        (SQLITE, b'"session_id"', b'"model_config"', b'"session_meta"', b'"finish_reason"'), (
             AgentFolder("Hermes", "HERMES_HOME", ".hermes", (), ("state.db",)),
-            AgentFolder("Hermes", "HERMES_HOME", ".hermes", ("sessions",), ("*.json",)),
+            AgentFolder("Hermes", "HERMES_HOME", ".hermes", ("sessions",), ("*.json", "*.jsonl")),
             AgentFolder("Hermes", "HERMES_HOME", ".hermes", ("profiles", "*"), ("state.db",)),
         ),
     ),

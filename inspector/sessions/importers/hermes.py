@@ -1,4 +1,4 @@
-"""Sessions of Hermes: its database (`state.db`), exports of it, the JSON snapshots of older releases, failed requests.
+"""Sessions of Hermes: its database (`state.db`), exports, snapshots and lines of older releases, failed requests.
 
 Its words are OpenAI's, but Hermes maps the providers' words before it writes them down, and writes words of its own
 over them. Arguments are the strings that the model wrote; what was cut in them is refused, and mostly not saved.
@@ -44,7 +44,9 @@ FIELDS: Fields = {
     "": {"role": (str,), "content": (str, list), "tool_calls": (list,), "finish_reason": (str,)},
 }
 """What is read of a message, and the types that it can have."""
-PASSED = frozenset({"system", "session_meta", "session"})
+META = "session_meta"
+"""The role of the line that begins a file of lines: the model, its tools and the platform."""
+PASSED = frozenset({"system", META, "session"})
 """Roles of messages that carry nothing of an exchange."""
 OBJECTS = (frozenset({"session_id", "platform"}), frozenset({"session_id", "session_start"}),
            frozenset({"id", "source", "user_id", "model_config"}), frozenset({"session_id", "reason", "request"}))
@@ -63,8 +65,17 @@ def sniff(head: bytes, path: str) -> int:
         found = schema(path)
         own = has(found, "messages", "session_id", "role", "content", "tool_call_id", "tool_calls", "tool_name")
         return 95 if own and has(found, "sessions", "id", "source", "started_at") else 0
-    first = first_look(head).first
-    return 95 if isinstance(first, dict) and any(names <= first.keys() for names in OBJECTS) else 0
+    look = first_look(head)
+    if isinstance(look.first, dict) and any(names <= look.first.keys() for names in OBJECTS):
+        return 95
+    return 85 if any(map(_is_row, (look.first, *look.lines))) else 0
+
+
+def _is_row(value: Any) -> bool:
+    """Whether it is one of the messages that older releases wrote a line each, and shows that it is theirs."""
+    if not isinstance(value, dict) or ("timestamp" not in value and "tools" not in value):
+        return False
+    return value.get("role") == META or (value.get("role") == "assistant" and "finish_reason" in value)
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -74,7 +85,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
         return reader.read_database()
     reader.unit = "message"
     objects = object_lines(data) or [data]
-    pieces = (piece for each in objects for piece in _messages(each, whole_object(each)))
+    pieces: Iterator[bytes] = map(_with_calls, objects) if "role" in whole_object(objects[0]) else (
+        piece for each in objects for piece in _messages(each, whole_object(each)))
     return reader.read_records(number_records(pieces, cut=True))
 
 
@@ -139,6 +151,8 @@ class _Reader(ChatTableReader):
             self.results(line.number, ToolResultPart(key if isinstance(key, str) else None,
                                                      name if isinstance(name, str) else None, text, error))
         else:
+            if role == META:
+                self.open_session(value)
             lines.count(role, PASSED)
 
     def _failure(self, line: TranscriptLine, error: dict[str, Any]) -> None:
