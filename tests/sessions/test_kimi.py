@@ -56,6 +56,69 @@ def one(tmp_path, **words_):
     return seen, seen.responses[0]
 
 
+def entry(role, *content, meta=None, **more):
+    """A message of the engine's journal."""
+    return {"type": "agent.message.appended", "kind": "event", "time": 1_785_612_812_900,
+            "message": {"message": {"role": role, "content": list(content), **more}, "meta": meta or {}}}
+
+
+def finish(word, raw=None, **more):
+    return {"finish": {"finishReason": word, "rawFinishReason": raw}, "messageId": "m1", **more,
+            "usage": {"inputOther": 10, "inputCacheRead": 30, "inputCacheCreation": 2, "output": 12}}
+
+
+def part(said):
+    return {"type": "text", "text": said}
+
+
+ENGINE = (
+    {"type": "turn.prompt", "input": [part("go")], "turnId": 0},
+    entry("user", part("go")),
+    entry("assistant", {"type": "think", "think": "hm"}, meta=finish(
+        "tool_calls", "tool_calls", model={"provider": "kimi", "model": "k3"}), toolCalls=[
+            {"type": "function", "id": "c1", "name": "Write", "arguments": '{"path": "a'}]),
+    entry("tool", part("no"), toolCallId="c1"),
+    entry("assistant", part("Half of"), meta=finish("truncated"), toolCalls=[]),
+)
+
+
+def test_the_engines_journal_is_read_where_there_are_no_events_of_the_loop(tmp_path):
+    seen = shown(session(*ENGINE), tmp_path)
+    first, last = (view.exchange for view in seen.responses)
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
+    assert stops(seen) == ["max_tokens", "max_tokens"]  # the call was cut, whatever the provider said
+    assert first.response.raw_stop_reason == "tool_calls"
+    assert first.response.model == "k3"
+    assert first.response.usage[:4] == (42, 12, None, 30)
+    assert [call.arguments for call in first.response.tool_calls] == ['{"path": "a']
+    assert last.response.text == "Half of"
+    assert last.response.raw_stop_reason is None
+    assert [part.text for message in last.request.messages for part in message.results] == ["no"]
+
+
+def test_the_engines_journal_repeats_the_events_of_the_loop(tmp_path):
+    rows = (ENGINE[0], prompt("go"), request(), begin(), text("All"), end(rawFinishReason="stop"), *ENGINE[1:],
+            {"type": "agent.turn.ended", "outcome": "done", "turnId": 0})
+    seen = shown(session(*rows), tmp_path)
+    assert [view.exchange.response.text for view in seen.responses] == ["All"]
+    assert words(seen) == ["COMPLETE"]
+
+
+def test_a_message_of_the_user_stands_once(tmp_path):
+    seen = shown(session(ENGINE[0], prompt("go"), entry("user", part("go")), entry("user", part("and more")),
+                         entry("assistant", part("ok"), meta=finish("completed", "stop"))), tmp_path)
+    assert [message.text for message in seen.responses[0].exchange.request.messages] == ["go", "and more"]
+
+
+@pytest.mark.parametrize("kind", [
+    "agent.message.appended", "agent.turn.started", "agent.turn.ended", "prompt.accepted", "task.started",
+    "task.terminated", "interaction.request", "interaction.resolved", "turn.step.retrying", "tools.update_store",
+])
+def test_newer_records_are_known(tmp_path, kind):
+    seen = shown(session({"type": kind}, prompt("go"), request(), begin(), text("All"), end()), tmp_path)
+    assert "unknown type" not in "\n".join(seen.inputs[0].notices)
+
+
 def test_the_providers_own_word_comes_first(tmp_path):
     seen, facts = one(tmp_path, rawFinishReason="length", providerFinishReason="truncated", finishReason="max_tokens")
     assert (facts.exchange.response.raw_stop_reason, stops(seen)) == ("length", ["max_tokens"])

@@ -9,7 +9,7 @@ what it makes of it (`providerFinishReason`, `finishReason`), and for each reque
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import IO, Any
 
@@ -30,8 +30,9 @@ from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
-from inspector.sessions.transcripts.member_values import known_text
+from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 from loop_core.values import (
     ArgsForm,
     At,
@@ -129,6 +130,17 @@ def title_of(path: str) -> str:
     return f"{title} › {agent}" if title and agent != "main" else title or ""
 
 
+def _content(answer: TranscriptAnswer, part: Any, find: Callable[[], str | None]) -> None:
+    """A part of an answer that is no call."""
+    kind = part.get("type") if isinstance(part, dict) else "part"
+    if isinstance(part, dict) and kind == "text":
+        answer.parts.append(TextPart(text_of(part.get("text"))))
+    elif isinstance(part, dict) and kind == "think":
+        answer.parts.append(ReasoningPart(text_of(part.get("think")), known_text(part.get("encrypted"))))
+    else:
+        answer.parts.append(OpaquePart(str(kind), find() or "{}"))
+
+
 # -- Kimi Code -------------------------------------------------------------------------------------------------------
 
 
@@ -148,13 +160,20 @@ class _Session(KimiReader):
         """Steps with the provider's own word."""
         self.begun: tuple[TranscriptLine, str, TreePlace] | None = None
         """The last step that was begun, as long as nothing came of it."""
+        self.looped = False
+        """Whether there are events of the loop; the engine writes the same messages again at the end of a turn."""
+        self.typed = ""
+        """The last message of the user."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A message, a request, or an event of the loop."""
         value, kind = line.value, line.value.get("type")
         event = value.get("event")
         if kind == "context.append_loop_event" and isinstance(event, dict):
+            self.looped = True
             return self._event(line, event, lines, place)
+        if kind == "agent.message.appended" and not self.looped and isinstance(value.get("message"), dict):
+            return self._entry(line, value["message"], place)
         if kind == "context.append_message" and isinstance(value.get("message"), dict):
             return self._message(line, value["message"], place)
         if kind == "llm.request":
@@ -183,9 +202,34 @@ class _Session(KimiReader):
             self.remarks["hold a message that is not a user's"] += 1
             return place
         origin = message.get("origin")
-        self.prompt = None  # the message says it
+        self.prompt, self.typed = None, text_of(message.get("content"))  # the message says it
         own = isinstance(origin, dict) and origin.get("kind") not in (None, "user", "system_trigger")
-        return place.after(InterimRow(line.number, text_of(message.get("content")), own=own))
+        return place.after(InterimRow(line.number, self.typed, own=own))
+
+    def _entry(self, line: TranscriptLine, entry: dict[str, Any], place: TreePlace) -> TreePlace:
+        """A message of the engine's journal, in a file that has no events of the loop."""
+        message, meta = object_of(entry.get("message")), object_of(entry.get("meta"))
+        role, content = message.get("role"), message.get("content")
+        if role == "tool":
+            result = ToolResultPart(known_text(message.get("toolCallId")), None, text_of(content))
+            return place.after(InterimRow(line.number, "", (result,)))
+        if role == "user" and text_of(content) not in (self.typed, self.prompt and self.prompt[1]):
+            self.typed = text_of(content)
+            return place.after(InterimRow(line.number, self.typed))
+        if role != "assistant":
+            return place
+        self.asked = {**object_of(meta.get("model")), "time": line.value.get("time")}
+        answer = self._step(line, f"entry {line.number}", place)
+        at = answer.take(line)
+        for number, part in enumerate(objects_of(content)):
+            _content(answer, part, partial(slice_of, line.data, "message", "message", "content", number))
+        for number, call in enumerate(objects_of(message.get("toolCalls"))):
+            where = ("message", "message", "toolCalls", number)
+            answer.parts.append(call_of(call.get("id"), call.get("name"), call.get("arguments"),
+                                        partial(slice_of, line.data, *where), "arguments", pointer_at(at, *where)))
+        names, words = ("rawFinishReason", "finishReason"), object_of(meta.get("finish"))
+        self._take_end(answer, meta, at, *((words.get(name), f"/message/meta/finish/{name}") for name in names))
+        return TreePlace(answer)
 
     def _event(
         self, line: TranscriptLine, event: dict[str, Any], lines: TranscriptRows, place: TreePlace
@@ -254,33 +298,30 @@ class _Session(KimiReader):
             arguments = given if isinstance(given, str) else None if given is None else slice_at("args")
             answer.parts.append(ToolCall(key, name or "", arguments, True, form=form,
                                          at=At(at.part, at.start, at.end, "/event")))
-        elif isinstance(part, dict) and part.get("type") == "text":
-            answer.parts.append(TextPart(text_of(part.get("text"))))
-        elif isinstance(part, dict) and part.get("type") == "think":
-            sealed = part.get("encrypted")
-            answer.parts.append(ReasoningPart(text_of(part.get("think")), sealed if isinstance(sealed, str) else None))
         else:
-            kind = part.get("type") if isinstance(part, dict) else "part"
-            answer.parts.append(OpaquePart(str(kind), slice_at("part") or "{}"))
+            _content(answer, part, partial(slice_at, "part"))
 
     def _end(self, answer: TranscriptAnswer, event: dict[str, Any], at: At) -> None:
         """The three words for the end of a step: the provider's, and the two that Kimi Code makes of it."""
-        answer.usage = usage_of(event.get("usage"))
-        key = event.get("messageId")
-        answer.id = key if isinstance(key, str) and key else answer.id
-        raw = event.get("rawFinishReason")
-        answer.word_at = At(at.part, at.start, at.end, "/event/finishReason")
-        if isinstance(raw, str) and raw:
+        names = ("rawFinishReason", "providerFinishReason", "finishReason")  # the nearest to the provider's word first
+        self._take_end(answer, event, at, *((event.get(name), f"/event/{name}") for name in names))
+
+    def _take_end(self, answer: TranscriptAnswer, spent: dict[str, Any], at: At, raw: tuple[Any, str],
+                  *own: tuple[Any, str]) -> None:
+        """The counts, and the first word that there is; each is given with its place."""
+        answer.usage = usage_of(spent.get("usage"))
+        answer.id = known_text(spent.get("messageId")) or answer.id
+        answer.word_at = At(at.part, at.start, at.end, own[-1][1])
+        if isinstance(raw[0], str) and raw[0]:
             self.raw += 1
-            answer.word = raw
-            place = At(at.part, at.start, at.end, "/event/rawFinishReason")
-            answer.stop = provider_reason(raw, place, wire(answer.api).stop_reasons, answer.api)
+            answer.word = raw[0]
+            place = At(at.part, at.start, at.end, raw[1])
+            answer.stop = provider_reason(answer.word, place, wire(answer.api).stop_reasons, answer.api)
             return
-        for name in ("providerFinishReason", "finishReason"):  # the nearest to the provider's own word first
-            word = event.get(name)
+        for word, pointer in own:
             if not isinstance(word, str) or not word:
                 continue
-            place = At(at.part, at.start, at.end, f"/event/{name}")
+            place = At(at.part, at.start, at.end, pointer)
             row = STOPS.get(word)
             answer.stop = recorder_reason(Stop.UNKNOWN, None, place, word, "unknown_word") if row is None else \
                 recorder_reason(row.stop, row.detail, place, word, "kimi.stop_reasons")

@@ -41,6 +41,8 @@ ROWS = frozenset({
     "llm.request", "usage.record", "permission.set_mode", "permission.record_approval_result", "profile.bind",
     "plugin.session_start", "runtime.set_binding", "token_counting.measured", "token_counting.turn_recorded",
     "plan_mode.enter", "plan_mode.exit", "full_compaction.begin", "full_compaction.complete", "step.begin",
+    "agent.message.appended", "agent.turn.started", "agent.turn.ended", "prompt.accepted", "task.started",
+    "task.terminated", "interaction.request", "interaction.resolved", "turn.step.retrying", "tools.update_store",
     "StatusUpdate", "StepBegin", "TurnBegin", "TurnEnd", "CompactionBegin", "CompactionEnd", "ApprovalRequest",
     "ApprovalRequestResolved", "ApprovalResponse", "ToolCallPart", "StepRetry", "SubagentEvent",
 })
