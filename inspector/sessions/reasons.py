@@ -82,6 +82,11 @@ def is_unrecorded(stop: StopReason) -> bool:
     return stop.evidence[0].rule == ABSENT or stop.evidence[-1].rule == NO_ROW
 
 
+def is_recorders(stop: StopReason | None) -> bool:
+    """Whether the recorder says in a word of its own how the answer ended."""
+    return stop is not None and bool(stop.evidence) and stop.evidence[0].rule == RECORDER
+
+
 def inference_of(stop: StopReason) -> Evidence | None:
     """The rule that inferred a reason; None if a word gives it, or nothing does."""
     return next((seen for seen in stop.evidence if seen.rule.startswith(INFERRED)), None)

@@ -49,6 +49,35 @@ def test_messages_calls_and_results(tmp_path):
     assert "Copilot CLI keeps none" in seen.inputs[0].notices[0]
 
 
+def spent(key="r1", **more):
+    return event("assistant.usage", apiCallId=key, inputTokens=90, outputTokens=64, cacheReadTokens=20, **more)
+
+
+@pytest.mark.parametrize(("word", "stop", "shown_as"), [
+    ("stop", "end_turn", "COMPLETE"), ("length", "max_tokens", "TRUNCATED"), ("tool_calls", "tool_call", None),
+    ("content_filter", "safety_blocked", "BLOCKED"), ("odd", "unknown", None),
+])
+@pytest.mark.parametrize("early", [True, False])
+def test_what_a_stream_says_of_a_request(tmp_path, word, stop, shown_as, early):
+    rows = [spent(finishReason=word, maxOutputTokens=64), said("Done.", apiCallId="r1", outputTokens=64)]
+    seen = shown(file(user("go"), *(rows if early else rows[::-1])), tmp_path)
+    response = seen.responses[0].exchange.response
+    assert (stops(seen), response.raw_stop_reason, response.text) == ([stop], None, "Done.")
+    assert response.usage[:4] == (90, 64, None, 20)
+    assert seen.responses[0].exchange.request.max_tokens == 64
+    assert shown_as is None or words(seen) == [shown_as]
+    assert "keeps none" not in "\n".join(seen.inputs[0].notices)
+
+
+def test_what_a_stream_says_of_another_request_changes_nothing(tmp_path):
+    seen = shown(file(user("go"), said("Done.", apiCallId="r1", outputTokens=3), spent("r2", finishReason="stop"),
+                      event("assistant.usage", finishReason="stop"), event("model.call_finished"),
+                      {"type": "result", "sessionId": "s", "exitCode": 0}), tmp_path)
+    assert stops(seen) == ["unknown"]
+    assert seen.responses[0].exchange.response.usage.output_tokens == 3
+    assert "unknown type" not in "\n".join(seen.inputs[0].notices)
+
+
 def test_arguments_that_are_a_cut_string_are_seen(tmp_path):
     seen = shown(file(user("go"), said("", call('{"command":"cat > a <<EOF')), result("bad", ok=False)), tmp_path)
     assert stops(seen) == ["max_tokens"]

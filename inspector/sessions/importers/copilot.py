@@ -1,19 +1,21 @@
 """Sessions of Copilot CLI: `~/.copilot/session-state/<id>/events.jsonl`, before 0.0.342 `history-session-state/`.
 
-A line is an event; its `parentId` is the event before, so it is not a tree. The provider's stop reason and the cap
-on output stand in an event that is never written to disk (`assistant.usage` is ephemeral), so none is expected. What a
-subagent says stands in the same file, marked with the call that began it. The older files are one object each, with the
-messages that were sent. Source: @github/copilot-sdk 1.0.14.
+A line is an event; its `parentId` is the event before, so it is not a tree. The stop reason, in OpenAI's words, and the
+cap on output stand in an event that is never written to disk (`assistant.usage` is ephemeral): only what `copilot
+--output-format json` prints, or a client of the SDK stores, can have it. What a subagent says stands in the same file,
+marked with the call that began it. The older files are one object each, with the messages that were sent. Source:
+@github/copilot-sdk 1.0.14.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import IO, Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, whole_object
-from inspector.sessions.reasons import RECORDER
+from inspector.sessions.reasons import RECORDER, recorder_reason
 from inspector.sessions.recording import FileReading, Options, below_file
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -26,16 +28,36 @@ from inspector.sessions.transcripts.chat_messages import (
     text_of,
 )
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import Evidence, Finding, ReasoningPart, Severity, StopReason, TextPart, ToolResultPart, Usage
+from loop_core.values import (
+    Evidence,
+    Finding,
+    ReasoningPart,
+    Severity,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolResultPart,
+    Usage,
+)
+from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify
 
-BEGINS = ("session.", "assistant.", "tool.", "user.", "system.", "hook.", "subagent.", "skill.", "abort", "permission.")
+BEGINS = ("session.", "assistant.", "tool.", "user.", "system.", "hook.", "subagent.", "skill.", "abort", "permission.",
+          "model.", "result")
 """Begin the types of all events; those that hold no exchange are counted."""
+STOPS: Mapping[str, StopRow] = {
+    "stop": StopRow(Stop.END_TURN, None, "@github/copilot-sdk 1.0.14 AssistantUsageData.finishReason"),
+    "length": StopRow(Stop.MAX_TOKENS, None, "@github/copilot-sdk 1.0.14"),
+    "tool_calls": StopRow(Stop.TOOL_CALL, None, "@github/copilot-sdk 1.0.14"),
+    "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, "@github/copilot-sdk 1.0.14: also a refusal of Claude's"),
+}
+"""Copilot's words: it maps those of all providers to OpenAI's."""
 FIELDS: Fields = {
     "": {"type": (str,), "data": (dict,), "id": (str,), "timestamp": (str,)},
     "data": {
         "content": (str,), "toolRequests": (list,), "messageId": (str,), "apiCallId": (str,), "toolCallId": (str,),
         "outputTokens": (int,), "model": (str,), "parentToolCallId": (str,), "success": (bool,),
+        "finishReason": (str,), "maxOutputTokens": (int,), "inputTokens": (int,),
     },
 }
 """What is read of an event, and the types that it can have."""
@@ -92,6 +114,8 @@ class _Session(ChatReader):
         super().__init__(path, options)
         self.open: dict[str, TranscriptAnswer] = {}
         """Answers by the id of their message or request, whose further pieces may follow."""
+        self.spent: dict[str, TranscriptLine] = {}
+        """What was noted of a request before its message came."""
         self.compacted: str | None = None
         self.subagents: dict[str, str] = {"": ""}
         """The names of the sessions of subagents, below the file's, by the call that began each."""
@@ -113,6 +137,11 @@ class _Session(ChatReader):
             return self.say(line, place, "", mark="interrupted")
         if kind == "session.error":
             return self._failure(line, data, place)
+        if kind == "assistant.usage" and (key := known_text(data.get("apiCallId"))):
+            if key in self.open:
+                _take_usage(self.open[key], line)
+            else:
+                self.spent[key] = line
         if kind in ("session.truncation", "session.compaction_complete"):
             self.compacted = f"line {line.number}: the history was shortened before this answer ({kind})"
         elif kind == "subagent.started":
@@ -145,6 +174,8 @@ class _Session(ChatReader):
             if self.compacted is not None:
                 answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
                 self.compacted = None
+        if key in self.spent:
+            _take_usage(answer, self.spent.pop(key))
         at = answer.take(line)
         thought, said = known_text(data.get("reasoningText")), known_text(data.get("content"))
         if thought:
@@ -156,7 +187,7 @@ class _Session(ChatReader):
             answer.parts.append(call_of(call.get("toolCallId"), call.get("name"), call.get("arguments"),
                                         partial(slice_of, line.data, *where), "arguments", pointer_at(at, *where)))
         made = number_of(data.get("outputTokens"))
-        if made is not None:
+        if made is not None and (answer.usage is None or answer.usage.input_tokens is None):
             before = answer.usage.output_tokens if answer.usage else None
             answer.usage = Usage(None, max(made, before or 0))
         return TreePlace(answer)
@@ -181,3 +212,18 @@ class _Session(ChatReader):
         stop, detail, rule = classify(answer.error)
         answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
         return TreePlace(answer)
+
+
+def _take_usage(answer: TranscriptAnswer, line: TranscriptLine) -> None:
+    """The counts, the cap and the stop word of a request, in the event that is not stored with a session."""
+    data, at = object_of(line.value.get("data")), answer.take(line)
+    sent, made, thought, cached = (number_of(data.get(name)) for name in (
+        "inputTokens", "outputTokens", "reasoningTokens", "cacheReadTokens"))
+    answer.usage = Usage(sent, made, thought, cached) if sent is not None else answer.usage
+    answer.cap = number_of(data.get("maxOutputTokens")) or answer.cap
+    word = known_text(data.get("finishReason"))
+    if word:
+        row = STOPS.get(word, StopRow(Stop.UNKNOWN))
+        answer.word_at = place = pointer_at(at, "data", "finishReason")
+        answer.stop = recorder_reason(row.stop, row.detail, place, word,
+                                      "copilot.finish_reasons" if word in STOPS else "unknown_word")

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import complete
-from inspector.sessions.reasons import provider_reason, recorder_reason
+from inspector.sessions.reasons import is_recorders, provider_reason, recorder_reason
 from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
@@ -288,7 +288,8 @@ class ChatReader(TranscriptReader):
 
     def summarise(self) -> None:
         """Adds the session's title, and the number of answers without a stop word."""
-        wordless = sum(answer.word is None and answer.error is None for answer in self.answers)
+        wordless = sum(answer.word is None and answer.error is None and not is_recorders(answer.stop)
+                       for answer in self.answers)
         if wordless:
             self.reading.notices.insert(0, (
                 f"{wordless:,} of {len(self.answers):,} answers have no stop reason, as {self.agent} keeps none for "
