@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspector.report.advice import all_reasoning, ended_below, limit_said, nothing_read, sent_on
 from inspector.report.findings import CUT_WORDS
 from inspector.report.judged_turn import JudgedTurn
-from inspector.sessions.reasons import reason_text
+from inspector.sessions.reasons import reason_text, recorder_word
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import Verdict
@@ -225,7 +225,8 @@ def filter_explanation(look: JudgedTurn) -> str:
 def detail(look: JudgedTurn) -> str:
     """The stop reason's own words."""
     stop = look.judgement.stop
-    words = [word for word in (stop.raw, stop.detail) if word]
+    first = reason_text(stop) if recorder_word(stop) is not None else stop.raw
+    words = [word for word in (first, stop.detail) if word]
     words = words[:1] if words[:1] == words[1:] else words
     category = look.exchange.response.native.get("stop_details.category")
     if category:

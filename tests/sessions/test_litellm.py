@@ -47,12 +47,33 @@ def test_a_word_that_was_mapped_is_litellms(opened):
     assert seen.exchanges[0].response.stop_reason.evidence[0].rule == "transcript.recorder"
 
 
+@pytest.mark.parametrize(("native", "stop"), [
+    ("network_error", "error"), ("MALFORMED_FUNCTION_CALL", "malformed_tool_call"), ("max_tokens", "max_tokens"),
+    ("end_turn", "end_turn"), ("brand_new", "unknown"),
+])
+def test_the_providers_own_word_beside_litellms(opened, native, stop):
+    given = payload("stop")
+    given["response"]["choices"][0]["provider_specific_fields"] = {"native_finish_reason": native}
+    seen = opened(json.dumps(given), "a.json")
+    assert stops(seen) == [(native, stop)]
+    first = seen.exchanges[0].response.stop_reason.evidence[0]
+    assert (first.rule, first.at.pointer) == (
+        "transcript.provider", "/response/choices/0/provider_specific_fields/native_finish_reason")
+
+
+@pytest.mark.parametrize("fields", [None, {}, {"native_finish_reason": ""}, {"native_finish_reason": 3}, "x"])
+def test_no_word_beside_litellms(opened, fields):
+    given = payload("length")
+    given["response"]["choices"][0]["provider_specific_fields"] = fields
+    assert stops(opened(json.dumps(given), "a.json")) == [("length", "max_tokens")]
+
+
 def test_a_later_call_of_a_trace_adds_its_results(opened):
     said = {"role": "assistant", "content": "hi", "tool_calls": [CALL]}
     later = payload("stop", said, {"role": "tool", "tool_call_id": "c", "content": "a.py"})
     text = "".join(f"{json.dumps(each)}\n" for each in (payload("tool_calls"), later))
     seen = opened(text, "a.jsonl")
-    assert stops(seen) == [("tool_calls", "tool_call"), ("stop", "end_turn")]
+    assert stops(seen) == [("tool_calls", "tool_call"), (None, "end_turn")]  # it also writes "stop" where none came
     assert [part.text for each in seen.exchanges[1].request.messages for part in each.results] == ["a.py"]
     assert seen.exchanges[0].response.parts[1].arguments == '{"a": '
 
@@ -124,7 +145,7 @@ def test_calls_in_which_no_model_answers_are_counted(opened, kind, answers):
 def test_a_text_completion_has_its_text(opened):
     given = {"object": "text_completion", "choices": [{"index": 0, "text": "hi", "finish_reason": "stop"}]}
     seen = opened(json.dumps(payload(call_type="atext_completion", response=given)), "a.json")
-    assert (seen.exchanges[0].response.text, stops(seen)) == ("hi", [("stop", "end_turn")])
+    assert (seen.exchanges[0].response.text, stops(seen)) == ("hi", [(None, "end_turn")])
 
 
 def test_an_answer_of_the_responses_api_is_the_providers(opened):

@@ -196,7 +196,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.hermes", "Hermes session",
         'a database whose table "messages" has "tool_call_id", an object with "session_id" and "platform" or "request"',
         Keeps(Words.RECORDER, cap=True),
-        (SQLITE, b'"session_id"', b'"model_config"', b'"session_meta"', b'"finish_reason"'), (
+        (SQLITE, b'"session_id"', b'"model_config"', b'"session_meta"', b'{"role": "user", "content"'), (
             AgentFolder("Hermes", "HERMES_HOME", ".hermes", (), ("state.db",)),
             AgentFolder("Hermes", "HERMES_HOME", ".hermes", ("sessions",), ("*.json", "*.jsonl")),
             AgentFolder("Hermes", "HERMES_HOME", ".hermes", ("profiles", "*"), ("state.db",)),

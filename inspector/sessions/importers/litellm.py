@@ -22,8 +22,9 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import Piece, list_pieces, pointer_at, take_litellm, text_of, usage_of
+from inspector.sessions.transcripts.chat_messages import Piece, list_pieces, pointer_at, text_of, usage_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.litellm_answers import take_litellm
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import classify

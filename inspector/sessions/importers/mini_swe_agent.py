@@ -23,12 +23,11 @@ from inspector.sessions.transcripts.chat_messages import (
     command_call,
     list_pieces,
     pointer_at,
-    take_litellm,
-    take_litellm_end,
     take_message,
     text_of,
     unanswered_call,
 )
+from inspector.sessions.transcripts.litellm_answers import take_litellm, take_litellm_end
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 

@@ -45,10 +45,10 @@ from inspector.sessions.transcripts.chat_messages import (
     list_pieces,
     object_lines,
     pointer_at,
-    take_litellm,
     text_of,
     unanswered_call,
 )
+from inspector.sessions.transcripts.litellm_answers import take_litellm
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 

@@ -1,8 +1,7 @@
 """Messages in the forms of chat APIs, as harnesses, agents and their logs store them: first those of OpenAI's chat.
 
 Shared by the importers of such files: the elements of a list as records (`list_pieces`), a reader without a tree of
-rows (`ChatReader`), and the parts, counts and stop word of one message. LiteLLM, by which many of them speak to every
-provider, writes its own word for an answer whose API has words of other names.
+rows (`ChatReader`), and the parts and counts of one message.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, ClassVar
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import complete
-from inspector.sessions.reasons import is_recorders, provider_reason, recorder_reason
+from inspector.sessions.reasons import is_recorders
 from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
@@ -27,15 +26,13 @@ from loop_core.values import (
     CallKind,
     OpaquePart,
     ReasoningPart,
-    StopReason,
     TextPart,
     ToolCall,
     ToolResultPart,
     Usage,
 )
 from loop_core.wire.json_values import char_span
-from loop_core.wire.openai_chat.table import API, STOP_REASONS
-from loop_core.wire.profiles import native_word
+from loop_core.wire.openai_chat.table import API
 
 Piece = tuple[int, bytes, bool]
 """A record: its number, its JSON, and whether a cut file may end in it."""
@@ -150,47 +147,6 @@ def usage_of(usage: Any) -> Usage | None:
     thought = object_of(usage.get("completion_tokens_details")).get("reasoning_tokens")
     return Usage(number_of(usage.get("prompt_tokens")), number_of(usage.get("completion_tokens")),
                  number_of(thought), number_of(cached))
-
-
-# -- LiteLLM's answers ------------------------------------------------------------------------------------------------
-
-_OTHER_WORDS = re.compile(r"(?:^|[/.])(?:anthropic[/.]|bedrock/|gemini/|vertex_ai/|cohere|claude-|gemini-)")
-"""Models whose own APIs have other words than OpenAI's: LiteLLM maps those."""
-
-
-def litellm_reason(word: str, model: str | None, at: At) -> StopReason:
-    """The stop reason of an answer from LiteLLM: the provider's word, or LiteLLM's own translation of another
-    vocabulary. A word of that vocabulary itself, which some routers pass on, is the provider's again."""
-    name = (model or "").lower()
-    row = STOP_REASONS.get(word)
-    own = native_word(word) if row is None and _OTHER_WORDS.search(name) is not None else None
-    if own is not None:
-        return provider_reason(word, at, {word: own}, "native")
-    if row is None or "openrouter/" in name or _OTHER_WORDS.search(name) is None:
-        return provider_reason(word, at, STOP_REASONS, API)
-    return recorder_reason(row.stop, row.detail, at, word, "litellm.finish_reasons")
-
-
-def take_litellm(
-    answer: TranscriptAnswer, payload: dict[str, Any], model: str | None, line: TranscriptLine, at: At, *path: str
-) -> None:
-    """Reads the whole Chat Completions answer at `path` of a row. `model`: the model as it was asked for."""
-    choice = next(iter(objects_of(payload.get("choices"))), {})
-    place: tuple[Any, ...] = (*path, "choices", 0)
-    take_message(answer, object_of(choice.get("message")), line, at, *place, "message")
-    take_litellm_end(answer, payload, model, at, *path)
-
-
-def take_litellm_end(answer: TranscriptAnswer, payload: dict[str, Any], model: str | None, at: At, *path: str) -> None:
-    """Reads its model, token counts and stop word."""
-    choice = next(iter(objects_of(payload.get("choices"))), {})
-    answer.model = known_text(payload.get("model")) or answer.model
-    answer.usage = usage_of(payload.get("usage")) or answer.usage
-    word = choice.get("finish_reason")
-    answer.word_at = pointer_at(at, *path, "choices", 0, "finish_reason")
-    if isinstance(word, str) and word:
-        answer.word = word
-        answer.stop = litellm_reason(word, model or answer.model, answer.word_at)
 
 
 # -- The reader of a list ---------------------------------------------------------------------------------------------
