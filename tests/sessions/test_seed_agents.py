@@ -108,6 +108,28 @@ def test_botnexus_two_rows_of_a_call(tmp_path):
     assert "BotNexus keeps no stop reason" in notices(seen)
 
 
+AGAIN = [row | {"tool_call_id": "c2"} for row in (START, END)]
+
+
+@pytest.mark.parametrize(("behind", "texts", "ends"), [
+    ([entry("assistant", "Done.")], ["I write", "Done."], ["tool_call", "unknown"]),
+    ([*AGAIN, entry("assistant", "Done.")], ["I write", None, "Done."], ["tool_call", "tool_call", "unknown"]),
+    ([entry("user", "thanks")], [None, "I write"], ["tool_call", "end_turn"]),
+    ([entry("system", "x"), entry("assistant", "Done.")], [None, "I write", "Done."],
+     ["tool_call", "unknown", "unknown"]),
+    ([], [None, "I write"], ["tool_call", "unknown"]),
+])
+def test_botnexus_writes_the_text_that_came_with_calls_behind_their_results(tmp_path, behind, texts, ends):
+    other = [entry("user", "hello", session_id="t"), entry("assistant", "hi", session_id="t")]
+    seen = botnexus(tmp_path, entry("user", "go"), START, END, entry("assistant", "I write", thinking_content="hm"),
+                    *behind, *other)
+    answers = [facts.exchange.response for facts in seen.responses if facts.exchange.session != "t"]
+    assert [answer.text for answer in answers] == texts
+    assert [answer.stop_reason.normalized.value for answer in answers] == ends
+    with_text = answers[texts.index("I write")]
+    assert [type(part).__name__ for part in with_text.parts][:2] == ["ReasoningPart", "TextPart"]
+
+
 def test_botnexus_crash_summary_and_folded_rows(tmp_path):
     seen = botnexus(tmp_path, entry("user", "go", is_history=1), entry("assistant", "a", is_history=1),
                     entry("user", "the summary", is_compaction_summary=1),

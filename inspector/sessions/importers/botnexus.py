@@ -1,8 +1,9 @@
 """Sessions of BotNexus: `sessions.sqlite` (older `sessions.db`), and `<id>.jsonl` of its file store.
 
-Neither stop word, usage, model nor cap is kept. A call is two rows, its start and its result. A crash sentinel, written
-before the model is called, that was never taken away says that the agent died in that turn. Source: sytone/botnexus
-`src/gateway/BotNexus.Gateway.Sessions/SqliteSessionStore.cs`, `FileSessionStore.cs`.
+Neither stop word, usage, model nor cap is kept. A call is two rows, its start and its result; the text that came with
+calls is written behind them, when they have run. A crash sentinel, written before the model is called, that was never
+taken away says that the agent died in that turn. Source: sytone/botnexus `src/gateway`: `SqliteSessionStore.cs`,
+`FileSessionStore.cs`, `StreamingSessionHelper.cs`.
 """
 
 from __future__ import annotations
@@ -71,6 +72,10 @@ class _Reader(DialogueReader):
         super().__init__(path, options)
         self.calls: dict[tuple[str, str], TranscriptAnswer] = {}
         """Session and id of a call -> the answer that it stands in."""
+        self.ran: dict[str, TranscriptAnswer] = {}
+        """Session -> the answer whose calls have results in the last row."""
+        self.texts: dict[str, TranscriptLine] = {}
+        """Session -> a text right behind those; the next row shows whether it came with them or is the next answer."""
         self.crashes: dict[str, tuple[int, TranscriptAnswer | None]] = {}
         """Session -> a crash sentinel of the turn under way, and the answer before it. It is written before the model
         is called, and taken away when the turn is done."""
@@ -86,6 +91,10 @@ class _Reader(DialogueReader):
         value.update({column: value[name] for name, column in _LINES.items() if name in value})
         role, text = value.get("role"), known_text(value.get("content")) or ""
         role = role.lower() if isinstance(role, str) else role
+        ran = self.ran.pop(self.session, None)
+        if (held := self.texts.pop(self.session, None)) is not None:
+            self._text(held, ran if role == "assistant" or (role == "tool" and not self._is_result(value)) else None)
+            ran = None
         if value.get("is_history"):
             self.remarks["were taken out of what the model sees later"] += 1
         if value.get("is_crash_sentinel"):
@@ -97,16 +106,24 @@ class _Reader(DialogueReader):
             self._close_turn(self.session)
             self.user(line.number, text, own=value.get("message_kind") == "subagent-completion")
         elif role == "assistant":
-            answer = self._answer(line)
-            if known_text(value.get("thinking_content")):
-                answer.parts.append(ReasoningPart(value["thinking_content"], None))
-            if text:
-                answer.parts.append(TextPart(text))
+            if ran is not None and ran is self.here.answer:
+                self.texts[self.session], self.ran[self.session] = line, ran
+            else:
+                self._text(line, None)
         elif role == "tool":
             self._tool(line, text)
         else:
             lines.count(role, frozenset({"system", "notification"}))
         return self.here
+
+    def _text(self, line: TranscriptLine, ran: TranscriptAnswer | None) -> None:
+        """A text: of the answer whose calls have run, or an answer of its own."""
+        thought, text = known_text(line.value.get("thinking_content")), known_text(line.value.get("content"))
+        answer = ran or self._answer(line)
+        if ran is not None:
+            ran.take(line)
+        said = [ReasoningPart(thought, None)] if thought else []
+        answer.parts = [*said, *([TextPart(text)] if text else []), *answer.parts]
 
     def _answer(self, line: TranscriptLine) -> TranscriptAnswer:
         answer = self.answer_of(line, f"{self.session}:{line.number}", None, None, line.value.get("timestamp"))
@@ -121,9 +138,10 @@ class _Reader(DialogueReader):
         value = line.value
         key, name = known_text(value.get("tool_call_id")), known_text(value.get("tool_name"))
         given = known_text(value.get("tool_args"))
-        result = value.get("message_kind") == "tool-result"
-        if result or key is None or (self.session, key) in self.calls or given is None:
+        if key is None or given is None or self._is_result(value):
             self.results(line.number, ToolResultPart(key, name, text, bool(value.get("tool_is_error"))))
+            if key is not None and (self.session, key) in self.calls:
+                self.ran[self.session] = self.calls[self.session, key]
             return
         place = self.here
         if place.answer is not None and place.since is None:
@@ -133,6 +151,12 @@ class _Reader(DialogueReader):
             at = answer.word_at
         self.calls[self.session, key] = answer
         answer.parts.append(ToolCall(key, name or "", given, True, CallKind.FUNCTION, ArgsForm.STRING, at=at))
+
+    def _is_result(self, value: dict[str, Any]) -> bool:
+        """Whether a row of a tool is a result."""
+        key = known_text(value.get("tool_call_id"))
+        return (value.get("message_kind") == "tool-result" or key is None or (self.session, key) in self.calls
+                or known_text(value.get("tool_args")) is None)
 
     def _close_turn(self, session: str) -> None:
         """The end of a turn whose crash sentinel was left: its last answer is not known to be whole."""
@@ -148,7 +172,10 @@ class _Reader(DialogueReader):
                 f"{self.unit} {number}: the crash sentinel of its turn is still there, so the agent died in that turn")
 
     def settle(self) -> None:
-        """The turns that a session ends with; then what other rows show."""
+        """The texts and turns that sessions end with; then what other rows show."""
+        for session, line in self.texts.items():
+            self.session = session
+            self._text(line, None)
         for session in list(self.crashes):
             self._close_turn(session)
         super().settle()
