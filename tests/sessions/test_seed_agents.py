@@ -10,7 +10,7 @@ import pytest
 
 from inspector.sessions.folders import transcripts
 from inspector.sessions.importers import choose
-from tests.scenes.transcripts import rules, stops, viewed
+from tests.scenes.transcripts import rules, stops, viewed, words
 
 ZEROCLAW = """
 CREATE TABLE sessions (id INTEGER PRIMARY KEY AUTOINCREMENT, session_key TEXT, role TEXT, content TEXT,
@@ -64,6 +64,45 @@ def test_zeroclaw_calls_and_results(tmp_path):
     assert "hm" in str(first.response)
     assert "left in the state 'running'" in notices(seen)
     assert "ZeroClaw keeps no stop reason" in notices(seen)
+
+
+@pytest.mark.parametrize(("begins", "stop", "word"), [
+    ("Task failed", "error", "ERROR"), ("Task timed out", "error", "ERROR"),
+    ("Session interrupted", "interrupted", "INTERRUPTED"),
+])
+def test_zeroclaw_closes_a_request_without_an_answer(tmp_path, begins, stop, word):
+    closed = f"[{begins} — not continuing this request]"
+    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"), said("assistant", closed),
+                        said("user", "again"), said("assistant", f"It says {closed}")))
+    assert stops(seen) == [stop, "unknown"]
+    assert words(seen)[0] == word
+    assert not seen.responses[0].exchange.response.text
+    assert seen.responses[1].exchange.response.text == f"It says {closed}"
+
+
+@pytest.mark.parametrize(("mark", "stop"), [
+    *((f"[{said}]", "cancelled") for said in (
+        "interrupted by user", "interrumpido por el usuario", "interrompu par l'utilisateur",
+        "ユーザーによって中断されました", "被用户中断")),
+    *((f"[{said}]", "interrupted") for said in (
+        "stream interrupted", "transmisión interrumpida", "flux interrompu", "ストリームが中断されました", "流已中断")),
+])
+@pytest.mark.parametrize("part", ["", "Half of"])
+def test_zeroclaw_marks_an_answer_that_was_interrupted(tmp_path, mark, stop, part):
+    text = f"{part}\n\n{mark}" if part else mark
+    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"), said("assistant", text),
+                        said("user", "again"), said("assistant", f"It says {mark}")))
+    assert stops(seen) == [stop, "unknown"]
+    assert (seen.responses[0].exchange.response.text or "") == part
+    assert seen.responses[1].exchange.response.text == f"It says {mark}"
+
+
+def test_zeroclaw_tells_results_of_calls_in_a_text_itself(tmp_path):
+    told = '[Tool results]\n<tool_result name="ls">a</tool_result>'
+    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
+                        said("assistant", "<tool_call>…</tool_call>"), said("user", told), said("assistant", "Done.")))
+    assert stops(seen) == ["unknown", "unknown"]  # no user went on
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
 
 
 def test_zeroclaw_shows_a_cut_call(tmp_path):

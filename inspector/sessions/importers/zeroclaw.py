@@ -1,12 +1,13 @@
 """Sessions of ZeroClaw: `sessions/sessions.db`, and the JSON lines of older releases.
 
 ZeroClaw keeps no stop word. A turn with native calls is JSON in the content, with the arguments as the string that
-came: a cut call is visible. Source: zeroclaw-labs/zeroclaw `session_sqlite.rs`, `session_store.rs`.
+came: a cut call is visible. A request that got no answer is closed with a text of ZeroClaw's own, in the model's place.
+Source: zeroclaw-labs/zeroclaw `session_sqlite.rs`, `session_store.rs`, `orchestrator/mod.rs`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,17 +15,38 @@ from inspector.sessions import traffic
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import has, records_of, schema, snapshot
 from inspector.sessions.importers.records import compact_json, first_look, number_records
-from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.reasons import recorder_reason
+from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.stored_rows import UnbuiltRecord
-from inspector.sessions.transcripts import Fields, TranscriptRows
+from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import known_text, object_of
-from loop_core.values import ReasoningPart, TextPart, ToolResultPart
+from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart
+from loop_core.wire.base import StopRow
 
 FIELDS: Fields = {"": {"role": (str,), "content": (str,), "created_at": (str,), "session_key": (str,)}}
 """What is read of a message, and the types that it can have."""
+
+CLOSURES: Mapping[str, StopRow] = {
+    "[Task failed — not continuing this request]": StopRow(Stop.ERROR, "fatal", "orchestrator/mod.rs"),
+    "[Task timed out — not continuing this request]": StopRow(Stop.ERROR, "transient", "orchestrator/mod.rs"),
+    "[Session interrupted — not continuing this request]": StopRow(
+        Stop.INTERRUPTED, None, "orchestrator/mod.rs: ZeroClaw was started anew, and the last message is the user's"),
+}
+"""What ZeroClaw writes in place of an answer that never came."""
+MARKS: Mapping[str, Stop] = {
+    "[interrupted by user]": Stop.CANCELLED, "[interrumpido por el usuario]": Stop.CANCELLED,
+    "[interrompu par l'utilisateur]": Stop.CANCELLED, "[ユーザーによって中断されました]": Stop.CANCELLED,
+    "[被用户中断]": Stop.CANCELLED,
+    "[stream interrupted]": Stop.INTERRUPTED, "[transmisión interrumpida]": Stop.INTERRUPTED,
+    "[flux interrompu]": Stop.INTERRUPTED, "[ストリームが中断されました]": Stop.INTERRUPTED,
+    "[流已中断]": Stop.INTERRUPTED,
+}
+"""What ZeroClaw writes behind the part of an answer that came, or alone (`locales/*/cli.ftl`) -> how it ended."""
+RESULTS = "[Tool results]\n"
+"""Begins a message in which ZeroClaw tells a model the results of calls that stand in its text."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -63,6 +85,11 @@ class _Reader(DialogueReader):
     name, agent, fields = "zeroclaw", "ZeroClaw", FIELDS
     words = "ZeroClaw keeps no stop reason: what is shown is inferred from other rows, and says so"
 
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.told: dict[str, bool] = {}
+        """Session -> whether its last message of the user holds results."""
+
     def session_of(self, value: dict[str, Any]) -> str:
         """The session of a row."""
         key = value.get("session_key")
@@ -85,7 +112,8 @@ class _Reader(DialogueReader):
             said = inner.get("content") if key is not None else text
             self.results(line.number, ToolResultPart(key, None, said if isinstance(said, str) else text, False))
         elif role == "user":
-            self.user(line.number, text)
+            self.told[self.session] = text.startswith(RESULTS)
+            self.user(line.number, text, own=text.startswith(RESULTS))
         else:
             lines.count(role, frozenset({"system"}))
         return self.here
@@ -93,9 +121,19 @@ class _Reader(DialogueReader):
     def _answer(self, line: TranscriptLine, text: str, inner: dict[str, Any]) -> None:
         answer = self.answer_of(line, f"{self.session}:{line.number}", None, None, line.value.get("created_at"))
         answer.word_at = at = answer.take(line)
+        if self.told.pop(self.session, False):
+            answer.recorded_place = TurnPlace.TOOL_RESULT
+        if (row := CLOSURES.get(text)) is not None:
+            answer.error = error_in_text(text, None, None) if row.stop is Stop.ERROR else None
+            answer.stop = recorder_reason(row.stop, row.detail, at, text, "zeroclaw.closures")
+            return
         calls = inner.get("tool_calls")
         if not isinstance(calls, list):
-            answer.parts.append(TextPart(text))
+            mark = next((each for each in MARKS if text == each or text.endswith(f"\n\n{each}")), "")
+            if mark:
+                answer.stop = recorder_reason(MARKS[mark], None, at, mark, "zeroclaw.marks")
+                text = text.removesuffix(mark).removesuffix("\n\n")
+            answer.parts += [TextPart(text)] if text else []
             return
         if known_text(inner.get("reasoning_content")):
             answer.parts.append(ReasoningPart(inner["reasoning_content"], None))
