@@ -39,6 +39,9 @@ BODIES = {
     "mistral chat": whole({"choices": [{"index": 0, "message": {"role": "assistant", "content": "a"},
                                         "stop_reason": "x", "finish_reason": "length"}],
                            "usage": {"prompt_tokens": 5, "completion_tokens": 7}}),
+    "mistral large": whole({"choices": [{"index": 0, "message": {"role": "assistant", "content": "a"},
+                                         "stop_reason": "length"}],
+                            "usage": {"prompt_tokens": 5, "completion_tokens": 7}}),
     "claude stream": chunks(
         {"type": "message_start", "message": {"id": "i", "model": "m", "content": [], "usage": {"input_tokens": 5}}},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
@@ -59,6 +62,10 @@ BODIES = {
                              {"outputs": [{"text": "", "stop_reason": "length"}], **METRICS}),
     "titan stream": chunks({"outputText": "a", "index": 0, "totalOutputTextTokenCount": 7, "inputTextTokenCount": 5,
                             "completionReason": "LENGTH", **METRICS}),
+    "mistral large stream": chunks(
+        {"choices": [{"index": 0, "message": {"role": "assistant", "content": "a"}, "stop_reason": None}]},
+        {"choices": [{"index": 0, "message": {"role": "assistant", "content": ""}, "stop_reason": "length"}],
+         **METRICS}),
     "chat stream": chunks({"choices": [{"index": 0, "delta": {"content": "a"}}]},
                           {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}], **METRICS}),
 }
@@ -130,6 +137,20 @@ def test_a_stream_without_its_end_is_interrupted_and_an_exception_an_error() -> 
     assert "frame.cut" in [finding.rule for finding in cut.findings]
     inside = decode_response(API, chunks({"type": "error", "error": {"type": "overloaded_error", "message": "m"}}))
     assert inside.stop_reason.normalized is Stop.ERROR
+
+
+def test_calls_of_mistral_are_closed_by_its_own_word() -> None:
+    call = {"id": "abcdefghi", "function": {"name": "f", "arguments": '{"a": 1}'}}
+    choice = {"index": 0, "message": {"role": "assistant", "content": "", "tool_calls": [call]}}
+    for reason, stop in (("tool_calls", Stop.TOOL_CALL), (None, Stop.INTERRUPTED)):
+        body = {"choices": [{**choice, "stop_reason": reason}]}
+        for given in (whole(body), chunks(body)):
+            response = decode_response(API, given)
+            assert (response.stop_reason.normalized, response.stop_reason.raw) == (stop, reason)
+            assert [call.closed for call in response.tool_calls] == [reason is not None]
+    (evidence, *_) = decode_response(API, whole({"choices": [{**choice, "stop_reason": "stop"}]})).stop_reason.evidence
+    assert evidence.at is not None
+    assert evidence.at.pointer == "/choices/0/stop_reason"
 
 
 def test_cached_tokens_of_nova() -> None:

@@ -38,6 +38,7 @@ from loop_core.wire.body import compact, integer, list_of, mapping_of, rest, str
 from loop_core.wire.eventstream import CONTENT_TYPE, event_frame
 from loop_core.wire.format import ANY_PATH, Format, Home
 from loop_core.wire.framing import SSE
+from loop_core.wire.openai_chat.choice import GrowingChoice
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
 from loop_core.wire.openai_chat.request import read_request as read_chat
 from loop_core.wire.openai_chat.table import READS as CHAT_READS
@@ -76,6 +77,8 @@ LOSES: Mapping[str, str] = MESSAGES_LOSES
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/model/(?P<model>(?![^/?#]*embed)[^/?#]+)/invoke(?P<stream>-with-response-stream)?/?(?:$|[?#])"),
 )
+REASON = "stop_reason"
+"""What Mistral calls the finish reason of a choice."""
 METRICS = "amazon-bedrock-invocationMetrics"
 """The field of a stream's last chunk with Bedrock's own counts of tokens."""
 
@@ -133,6 +136,17 @@ READS: tuple[FactRow, ...] = tuple(dict.fromkeys((
 # Places are those of whole frames.
 
 
+class _ChatDecoder(ChatDecoder):
+    """The decoder of Mistral's chat, whose choices call the word `stop_reason`."""
+
+    def _ending(self, state: GrowingChoice, event: Any, choice: Any, reason: Any, at: At) -> None:
+        if reason is None and word(choice.get(REASON)):
+            reason = choice[REASON]
+            pointer = f"{(at.pointer or '').rpartition('/')[0]}/{REASON}"
+            at = self.body_at(pointer) if self.slice_bytes() else at._replace(pointer=pointer)
+        super()._ending(state, event, choice, reason, at)
+
+
 class Decoder(ConverseDecoder):
     """The decoder of one InvokeModel response."""
 
@@ -159,9 +173,9 @@ class Decoder(ConverseDecoder):
             maker.payload = text
             maker.on_event(inner, None, start, end)
         elif "choices" in inner:
-            maker = self._as(ChatDecoder)
+            maker = self._as(_ChatDecoder)
             maker.payload = text
-            maker.on_event(inner, None, start, end)
+            maker.on_event(_as_chunk(inner), None, start, end)
         elif (shape := self._shape(inner)) is not None:
             self._text(shape, inner, At(ExchangePart.BODY, start, end))
         else:
@@ -177,7 +191,7 @@ class Decoder(ConverseDecoder):
         elif shape is not None:
             self._text(shape, body, None)
         else:
-            maker = self._as(ChatDecoder if "choices" in body else MessagesDecoder)
+            maker = self._as(_ChatDecoder if "choices" in body else MessagesDecoder)
             maker._whole, maker.size = self._whole, self.size
             maker.on_body(body)
 
@@ -254,6 +268,14 @@ def _seen_inside(see: See) -> See:
         see(inner, None, start, end)
 
     return look
+
+
+def _as_chunk(event: dict[str, Any]) -> dict[str, Any]:
+    """An event of Mistral's chat as a chunk of Chat Completions: each has a message, and its word for the end."""
+    choices = [{**choice, "delta": choice.get("delta", choice.get("message")),
+                "finish_reason": choice.get("finish_reason", choice.get(REASON))}
+               if isinstance(choice, dict) else choice for choice in list_of(event["choices"])]
+    return {**event, "choices": choices}
 
 
 def _holder(shape: TextShape, body: Mapping[str, Any]) -> Mapping[str, Any]:
