@@ -186,7 +186,7 @@ class _Served:
         sent = await http.read()
         try:
             body = read_body(sent)
-            check(api, body, optional=names_model(path))
+            check(api, body, optional=names_model(path), path=path)
             request = with_previous(wire(api).read_request(body, path), body)
             found = story_for(self.stories, request)
             story = found.name

@@ -28,13 +28,14 @@ def names_model(path: str) -> frozenset[str]:
     return frozenset({"model"}) if _NAMED.search(path) else frozenset()
 
 
-def check(api: str, body: Body, *, optional: frozenset[str] = frozenset()) -> None:
-    """Checks a request like a server of this format; the members in `optional` may be missing.
+def check(api: str, body: Body, *, optional: frozenset[str] = frozenset(), path: str = "") -> None:
+    """Checks a request to this path like a server of this format; the members in `optional` may be missing.
 
     Raises:
         RequestError: the server would refuse it.
     """
-    demands = wire(api).serving.demands
+    serving = wire(api).serving
+    demands = next((each for pattern, each in serving.demands_of if pattern.search(path)), serving.demands)
     fields = tuple(field for field in demands.members if field.path not in optional)
     found = first_flaw(body, fields, demands.spellings)
     for path, names in demands.names.items():

@@ -325,6 +325,8 @@ class Serving:
     """The same -> the end state that our own loop reaches, where that is not the usual one."""
     # -- requests -----------------------------------------------------------------------------------------------
     demands: Demands = field(default_factory=Demands)
+    demands_of: tuple[tuple[re.Pattern[str], Demands], ...] = ()
+    """What the server demands where a path that fits asks for another maker's model; the first that fits."""
     json_shape: Callable[[Body], JSONShape | None] = _nothing
     """What of a request no reader takes (`Request.extra`) -> the JSON that the text is to be."""
     follows: Callable[[Body], str | None] = _nothing

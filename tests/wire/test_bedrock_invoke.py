@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +12,21 @@ import pytest
 from inspector.sessions.traffic import by_content, by_path
 from loop_core.errors import EncodeError
 from loop_core.judge.classify import judge
-from loop_core.values import Message, Request, Role, Stop, TextPart, Tool, Usage
-from loop_core.wire import decode_response, encode_request, wire
-from loop_core.wire.eventstream import event_frame, exception_frame
+from loop_core.values import (
+    ChatResponse,
+    Message,
+    ReasoningPart,
+    Request,
+    Role,
+    Stop,
+    StopReason,
+    TextPart,
+    Tool,
+    ToolCall,
+    Usage,
+)
+from loop_core.wire import decode_response, encode_request, encode_response, wire
+from loop_core.wire.eventstream import EventStream, event_frame, exception_frame
 
 API = "bedrock_invoke"
 METRICS = {"amazon-bedrock-invocationMetrics": {"inputTokenCount": 5, "outputTokenCount": 7}}
@@ -191,8 +204,123 @@ def test_requests_are_written_for_claude_and_nova() -> None:
     assert wire(API).read_request(body, URL.format("anthropic.claude-x:0")).tools[0].name == "f"
     nova = Request(API, asked.messages, "amazon.nova-lite-v1:0", max_tokens=9)
     assert encode_request(API, nova)["inferenceConfig"] == {"maxTokens": 9}
-    with pytest.raises(EncodeError, match="for Claude and Nova only"):
-        encode_request(API, Request(API, asked.messages, "meta.llama3"))
+    with pytest.raises(EncodeError, match="for Claude, Nova, Llama and Mistral only"):
+        encode_request(API, Request(API, asked.messages, "cohere.command-r-v1:0"))
+
+
+NOVA, LLAMA, LARGE, SMALL = (
+    "us.amazon.nova-pro-v1:0", "meta.llama3-1-70b-instruct-v1:0", "mistral.mistral-large-2407-v1:0",
+    "mistral.mistral-7b-instruct-v0:2",
+)
+TALK = tuple(Message(role, (TextPart(text),)) for role, text in (
+    (Role.USER, "Why?"), (Role.ASSISTANT, "Since"), (Role.USER, "Go on."), (Role.USER, "Please.")))
+
+
+def test_a_history_is_a_prompt_in_the_template_of_the_model() -> None:
+    llama = encode_request(API, Request(API, (Message(Role.SYSTEM, (TextPart("Be brief."),)), *TALK), LLAMA,
+                                        max_tokens=9))
+    head = "<|start_header_id|>{}<|end_header_id|>\n\n"
+    assert llama == {"max_gen_len": 9, "prompt": "<|begin_of_text|>" + "".join(
+        head.format(role) + f"{text}<|eot_id|>" for role, text in (
+            ("system", "Be brief."), ("user", "Why?"), ("assistant", "Since"), ("user", "Go on."),
+            ("user", "Please."))) + head.format("assistant")}
+    small = encode_request(API, Request(API, (Message(Role.SYSTEM, (TextPart("Be brief."),)), *TALK), SMALL))
+    assert small["prompt"] == (
+        "<s>[INST] Be brief.\n\nWhy? [/INST] Since</s>[INST] Go on. [/INST][INST] Please. [/INST]")
+
+
+@pytest.mark.parametrize("model", [NOVA, LLAMA, LARGE, SMALL])
+def test_a_request_is_read_as_it_was_written(model: str) -> None:
+    talk = TALK[:3] if model == NOVA else TALK  # Converse joins what one role says
+    request = Request(API, talk, model, max_tokens=9, stream=True)
+    read = wire(API).read_request(encode_request(API, request), "https://h" + wire(API).path(request))
+    assert [(message.role, message.text) for message in read.messages] == [(each.role, each.text) for each in talk]
+    assert (read.model, read.max_tokens, read.stream) == (model, 9, True)
+
+
+@pytest.mark.parametrize("model", [LLAMA, SMALL])
+def test_what_a_prompt_cannot_hold_is_refused(model: str) -> None:
+    with pytest.raises(EncodeError, match="declare no tools"):
+        encode_request(API, Request(API, TALK, model, (Tool("f", {"type": "object"}),)))
+    called = Message(Role.ASSISTANT, (ToolCall("c", "f", "{}"),))
+    with pytest.raises(EncodeError, match="text alone"):
+        encode_request(API, Request(API, (*TALK, called), model))
+    prose = wire(API).read_request({"prompt": "[INST] is a mark"}, URL.format(model))
+    assert [message.text for message in prose.messages] == ["[INST] is a mark"]
+
+
+TEXT = ChatResponse(API, (TextPart("one two three"),), StopReason(Stop.MAX_TOKENS, "length"), Usage(5, 7))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("model", "raw", "counted"), [
+    (NOVA, "max_tokens", True), (LLAMA, "length", True), (LARGE, "length", False), (SMALL, "length", False),
+])
+def test_an_answer_is_written_in_the_body_of_its_maker(model: str, raw: str, counted: bool, stream: bool) -> None:
+    told = replace(TEXT, model=model, stop_reason=StopReason(Stop.MAX_TOKENS, "max_tokens"), streaming=stream)
+    frames = list(encode_response(API, told, stream=stream, chunk=4))
+    read = decode_response(API, frames)
+    assert (read.text, read.stop_reason.raw, read.stop_reason.normalized) == ("one two three", raw, Stop.MAX_TOKENS)
+    assert read.usage == (Usage(5, 7) if stream or counted else None)
+    assert read.findings == ()
+    assert len(frames) > 3 if stream else len(frames) == 1
+    silent = replace(told, stop_reason=StopReason(Stop.INTERRUPTED, None))
+    assert not decode_response(API, encode_response(API, silent, stream=stream)).saw_stop_reason
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("model", "raw"), [(NOVA, "tool_use"), (LARGE, "tool_calls")])
+def test_calls_are_written_where_the_body_has_them(model: str, raw: str, stream: bool) -> None:
+    parts = (TextPart("a"), ToolCall("c", "f", '{"x":1}', closed=True), ToolCall("d", "g", "{}", closed=True))
+    told = ChatResponse(API, parts, StopReason(Stop.TOOL_CALL, "tool_use"), model=model, streaming=stream)
+    read = decode_response(API, encode_response(API, told, stream=stream))
+    assert [(call.id, call.name, call.arguments, call.closed) for call in read.tool_calls] == [
+        ("c", "f", '{"x":1}', True), ("d", "g", "{}", True)]
+    assert (read.text, read.stop_reason.raw) == ("a", raw)
+
+
+@pytest.mark.parametrize(("model", "part", "what"), [
+    (LLAMA, ToolCall("c", "f", "{}"), "call"), (SMALL, ReasoningPart("r"), "reasoning"),
+    (LARGE, ReasoningPart("r"), "reasoning"),
+])
+def test_what_a_body_cannot_hold_is_not_written(model: str, part: Any, what: str) -> None:
+    with pytest.raises(EncodeError) as refused:
+        list(encode_response(API, replace(TEXT, parts=(part,), model=model)))
+    assert refused.value.what == what
+
+
+def test_the_bodies_are_those_of_recorded_traffic() -> None:
+    def told(model: str, stream: bool) -> list[Any]:
+        made = encode_response(API, replace(TEXT, model=model, streaming=stream), stream=stream, chunk=40)
+        if not stream:
+            return [json.loads(b"".join(made))]
+        payloads = [json.loads(EventStream().feed(frame)[0][0]) for frame in made]
+        return [json.loads(base64.b64decode(payload["bytes"])) for payload in payloads]
+
+    metrics = {"amazon-bedrock-invocationMetrics": {
+        "inputTokenCount": 5, "outputTokenCount": 7, "invocationLatency": 0, "firstByteLatency": 0}}
+    assert told(LLAMA, False) == [{"generation": "one two three", "prompt_token_count": 5, "generation_token_count": 7,
+                                   "stop_reason": "length"}]
+    assert told(SMALL, False) == [{"outputs": [{"text": "one two three", "stop_reason": "length"}]}]
+    assert told(SMALL, True) == [{"outputs": [{"text": "one two three", "stop_reason": None}]},
+                                 {"outputs": [{"text": "", "stop_reason": "length"}], **metrics}]
+    cached = replace(TEXT, model=NOVA, usage=Usage(5, 7, None, 3), stop_reason=StopReason(Stop.END_TURN, "end_turn"))
+    (nova,) = (json.loads(body) for body in encode_response(API, cached))
+    assert nova.keys() == {"output", "stopReason", "usage"}
+    assert nova["usage"]["cacheReadInputTokenCount"] == 3
+    assert decode_response(API, whole(nova)).usage == cached.usage
+    *_, last = told(NOVA, True)
+    assert last == {"metadata": {"usage": {"inputTokens": 5, "outputTokens": 7, "totalTokens": 12}, "metrics": {}},
+                    **metrics}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_word_of_mistral_is_no_string_that_ended_the_answer(stream: bool) -> None:
+    choice = {"index": 0, "message": {"role": "assistant", "content": ""}, "stop_reason": "stop"}
+    body = chunks({"choices": [choice]}) if stream else whole({"choices": [choice]})
+    found = judge(decode_response(API, body))
+    assert found.ending is not None, "an empty answer was taken for one that a stop string ended"
+    assert found.ending.value == "empty_answer"
 
 
 def test_its_address_and_its_chunks() -> None:

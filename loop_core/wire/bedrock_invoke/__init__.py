@@ -7,21 +7,15 @@ are in AWS's guide to "Inference request parameters and response fields for foun
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
-from urllib.parse import quote, unquote
 
 from loop_core.errors import EncodeError
 from loop_core.json_parser import from_json
-from loop_core.values import At, ChatResponse, ExchangePart, Message, Request, Role, Stop, TextPart, Usage
+from loop_core.values import At, ChatResponse, ExchangePart, Stop, TextPart, Usage
 from loop_core.wire import base
 from loop_core.wire.anthropic_messages.decode import Decoder as MessagesDecoder
-from loop_core.wire.anthropic_messages.encode import encode as encode_message
-from loop_core.wire.anthropic_messages.request import ASKING_LOSES as MESSAGES_LOSE
-from loop_core.wire.anthropic_messages.request import encode_request as encode_messages
-from loop_core.wire.anthropic_messages.request import read_request as read_messages
 from loop_core.wire.anthropic_messages.table import LOSES as MESSAGES_LOSES
 from loop_core.wire.anthropic_messages.table import READS as MESSAGES_READS
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as MESSAGES_WORDS
@@ -29,22 +23,18 @@ from loop_core.wire.anthropic_messages.table import STREAM_READS as MESSAGES_STR
 from loop_core.wire.base import StopRow
 from loop_core.wire.bedrock_converse.decode import Decoder as ConverseDecoder
 from loop_core.wire.bedrock_converse.encode import encode as encode_error
-from loop_core.wire.bedrock_converse.request import encode_request as encode_converse
-from loop_core.wire.bedrock_converse.request import read_request as read_converse
 from loop_core.wire.bedrock_converse.table import READS as CONVERSE_READS
 from loop_core.wire.bedrock_converse.table import STOP_REASONS as CONVERSE_WORDS
 from loop_core.wire.bedrock_converse.table import STREAM_READS as CONVERSE_STREAM_READS
+from loop_core.wire.bedrock_invoke.makers import API, METRICS, NOVA_COUNTS, WRITERS, encode_claude
+from loop_core.wire.bedrock_invoke.request import ASKING_LOSES, PATHS, encode_request, path, read_request
 from loop_core.wire.body import compact, integer, list_of, mapping_of, rest, string, word
 from loop_core.wire.eventstream import CONTENT_TYPE, event_frame
 from loop_core.wire.format import ANY_PATH, Format, Home
-from loop_core.wire.framing import SSE
 from loop_core.wire.openai_chat.choice import GrowingChoice
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
-from loop_core.wire.openai_chat.request import read_request as read_chat
 from loop_core.wire.openai_chat.table import READS as CHAT_READS
 from loop_core.wire.reads import FactRow, See
-
-API = "bedrock_invoke"
 
 _LLAMA = "AWS guide, Meta Llama and Mistral AI models: stop_reason"
 _TITAN = "AWS guide, Amazon Titan Text models: completionReason"
@@ -73,14 +63,8 @@ MAKERS_WORDS: Mapping[str, StopRow] = {
 STOP_REASONS: Mapping[str, StopRow] = {**CONVERSE_WORDS, **MESSAGES_WORDS, **MAKERS_WORDS}
 
 LOSES: Mapping[str, str] = MESSAGES_LOSES
-
-PATHS: tuple[re.Pattern[str], ...] = (
-    re.compile(r"/model/(?P<model>(?![^/?#]*embed)[^/?#]+)/invoke(?P<stream>-with-response-stream)?/?(?:$|[?#])"),
-)
 REASON = "stop_reason"
 """What Mistral calls the finish reason of a choice."""
-METRICS = "amazon-bedrock-invocationMetrics"
-"""The field of a stream's last chunk with Bedrock's own counts of tokens."""
 
 
 class TextShape(NamedTuple):
@@ -144,7 +128,7 @@ class _ChatDecoder(ChatDecoder):
             reason = choice[REASON]
             pointer = f"{(at.pointer or '').rpartition('/')[0]}/{REASON}"
             at = self.body_at(pointer) if self.slice_bytes() else at._replace(pointer=pointer)
-        super()._ending(state, event, choice, reason, at)
+        super()._ending(state, event, rest(choice, REASON), reason, at)  # else it were the string that ended the answer
 
 
 class Decoder(ConverseDecoder):
@@ -187,7 +171,7 @@ class Decoder(ConverseDecoder):
         """Reads a whole body or an error."""
         shape = self._shape(body)
         if self.error is not None or "output" in body:
-            super().on_body(body)
+            super().on_body(_counts_named(body))
         elif shape is not None:
             self._text(shape, body, None)
         else:
@@ -282,17 +266,17 @@ def _holder(shape: TextShape, body: Mapping[str, Any]) -> Mapping[str, Any]:
     return mapping_of(next(iter(list_of(body.get(shape.holder))), None)) if shape.holder else body
 
 
-def _counts_named(event: dict[str, Any]) -> dict[str, Any]:
-    """Nova's event with its count of cached tokens as Converse names it."""
-    usage = mapping_of(mapping_of(event.get("metadata")).get("usage"))
-    if "cacheReadInputTokenCount" not in usage:
-        return event
-    counts = {**usage, "cacheReadInputTokens": usage["cacheReadInputTokenCount"]}
-    return {**event, "metadata": {**event["metadata"], "usage": counts}}
+def _counts_named(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Nova's body or event with its count of cached tokens as Converse names it."""
+    if "metadata" in value:
+        return {**value, "metadata": _counts_named(mapping_of(value["metadata"]))}
+    usage = mapping_of(value.get("usage"))
+    named = {other: usage[name] for name, other in NOVA_COUNTS.items() if name in usage}
+    return {**value, "usage": {**usage, **named}} if named else value
 
 
-# -- `ChatResponse` -> the bytes that InvokeModel would send for it from Claude --------------------------------------
-# A message, or its events in chunks.
+# -- `ChatResponse` -> the bytes that InvokeModel would send for it --------------------------------------------------
+# A body of the maker whose model the answer names, or its events in chunks; without such a name, Claude's.
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
     """The body: one item when whole, one frame per event when streamed."""
@@ -304,81 +288,18 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
         if not stream or not response.parts:
             yield failure
             return
+    write = next((write for pattern, write in WRITERS if pattern.search(response.model or "")), encode_claude)
     try:
-        claude = replace(response, api="anthropic_messages", error=None if stream else response.error)
-        written = list(encode_message(claude, stream=stream, chunk=chunk))
+        written = list(write(replace(response, error=None if stream else response.error), stream, max(1, chunk)))
     except EncodeError as refused:
         raise EncodeError(str(refused), api=API, what=refused.what) from None
     if not stream:
         yield from written
         return
-    events = SSE()
-    for piece in (*events.feed(b"".join(written)), *events.flush()):
-        yield event_frame("chunk", compact({"bytes": base64.b64encode(piece[0]).decode()}).encode())
+    for event in written:
+        yield event_frame("chunk", compact({"bytes": base64.b64encode(event).decode()}).encode())
     if failure is not None:
         yield failure
-
-
-# -- Body of a recorded request -> `Request` -------------------------------------------------------------------------
-# The model in the URL says whose body it is.
-
-VERSION = "bedrock-2023-05-31"
-"""The value of `anthropic_version` that Bedrock asks of every body for Claude."""
-_PROMPTS = ("prompt", "inputText", "message")
-_CAPS = ("max_gen_len", "max_tokens", "max_tokens_to_sample")
-
-
-def read_request(body: Mapping[str, Any], url: str = "") -> Request:
-    """The `Request` for a recorded body; the model and whether it streams are in `url`."""
-    place = PATHS[0].search(url)
-    model = unquote(place["model"]) if place else None
-    return replace(_read(body, model or ""), api=API, model=model, stream=bool(place and place["stream"]))
-
-
-def _read(body: Mapping[str, Any], model: str) -> Request:
-    if "messages" not in body:
-        return _read_text(body)
-    if "anthropic_version" in body or "anthropic." in model:
-        return read_messages(rest(body, "anthropic_version") if body.get("anthropic_version") == VERSION else body)
-    if "amazon." in model or "inferenceConfig" in body or "toolConfig" in body:
-        request = read_converse(body)
-        cap = integer(mapping_of(body.get("inferenceConfig")).get("max_new_tokens"))
-        if cap is None or request.max_tokens is not None:
-            return request
-        return replace(request, max_tokens=cap, extra=rest(request.extra, "inferenceConfig.max_new_tokens"))
-    return read_chat(body) if model else read_messages(body)
-
-
-def _read_text(body: Mapping[str, Any]) -> Request:
-    field = next((name for name in _PROMPTS if word(body.get(name))), None)
-    cap_field = next((name for name in _CAPS if integer(body.get(name)) is not None), None)
-    titan = integer(mapping_of(body.get("textGenerationConfig")).get("maxTokenCount"))
-    taken = [name for name in (field, cap_field) if name] + ["textGenerationConfig.maxTokenCount"]
-    messages = (Message(Role.USER, (TextPart(body[field]),)),) if field else ()
-    return Request(API, messages, max_tokens=body[cap_field] if cap_field else titan, extra=rest(body, *taken))
-
-
-# -- `Request` -> the body for Claude or Nova ------------------------------------------------------------------------
-
-ASKING_LOSES: Mapping[str, str] = MESSAGES_LOSE
-
-
-def path(request: Request) -> str:
-    """The path of the request."""
-    way = "invoke-with-response-stream" if request.stream else "invoke"
-    return f"/model/{quote(request.model or '', safe='')}/{way}"
-
-
-def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request; a model of a maker whose bodies are not written is an `EncodeError` too."""
-    model = request.model or ""
-    if "anthropic." in model or "." not in model:  # an inference profile of one's own names no maker
-        body = encode_messages(replace(request, api="anthropic_messages", model=None, stream=False))
-        return {"anthropic_version": VERSION, **rest(body, "model", "stream")}
-    if "amazon.nova" in model:
-        return encode_converse(replace(request, api="bedrock_converse"))
-    said = "bodies can be written for Claude and Nova only"
-    raise EncodeError(f"{model or 'no model'}: {said}", api=API, what="model")
 
 
 FORMAT = Format(

@@ -1,0 +1,184 @@
+"""The bodies of the makers of models on Bedrock, as they are written: Claude, Nova, Llama and Mistral.
+
+Nova's are those of Converse. Llama and Mistral's older models take one prompt, in the model's own template, and answer
+with one text; Mistral's newer models take and give the messages of Chat Completions. An answer that is made up, and not
+read, has Claude's words: each maker's own stand in their place. Sources: AWS guide, "Amazon Nova", "Meta Llama models",
+"Mistral AI text completion", "Mistral AI chat completion"; recorded traffic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from loop_core.errors import EncodeError
+from loop_core.json_parser import from_json
+from loop_core.values import ChatResponse, Message, Role, TextPart, ToolCall
+from loop_core.wire.anthropic_messages.encode import encode as encode_message
+from loop_core.wire.bedrock_converse.encode import encode as encode_converse
+from loop_core.wire.body import compact, mapping_of, non_null, pieces, rest
+from loop_core.wire.eventstream import EventStream
+from loop_core.wire.framing import SSE
+
+API = "bedrock_invoke"
+NOVA = re.compile(r"amazon\.nova")
+LLAMA = re.compile(r"\bmeta\.llama")
+MISTRAL_CHAT = re.compile(r"\bmistral\.(?:mistral-large|pixtral|magistral|ministral|devstral|voxtral)")
+MISTRAL = re.compile(r"\bmistral\.")
+METRICS = "amazon-bedrock-invocationMetrics"
+"""The field of a stream's last chunk with Bedrock's own counts of tokens."""
+NOVA_COUNTS: Mapping[str, str] = {
+    "cacheReadInputTokenCount": "cacheReadInputTokens", "cacheWriteInputTokenCount": "cacheWriteInputTokens",
+}
+"""Nova's names of counts -> those of Converse."""
+WORDS: Mapping[str, str] = {
+    "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+}
+"""Claude's words -> those of Llama and Mistral."""
+
+Write = Callable[[ChatResponse, bool, int], Iterable[bytes]]
+"""Writes a whole body, or the events of a stream, with so many characters of text in each."""
+
+
+def encode_claude(response: ChatResponse, stream: bool, chunk: int) -> Iterator[bytes]:
+    """A message, or its events."""
+    written = list(encode_message(replace(response, api="anthropic_messages"), stream=stream, chunk=chunk))
+    if not stream:
+        yield from written
+        return
+    events = SSE()
+    yield from (piece[0] for piece in (*events.feed(b"".join(written)), *events.flush()))
+
+
+def encode_nova(response: ChatResponse, stream: bool, chunk: int) -> Iterator[bytes]:
+    """A body of Converse, or its events, each in an object under its name."""
+    bare = replace(response, api="bedrock_converse", model=None, id=None)
+    for piece in encode_converse(bare, stream=stream, chunk=chunk):
+        if not stream:
+            yield compact(rest(_nova_counts(from_json(piece)), "metrics")).encode()
+            continue
+        ((payload, name, *_),) = EventStream().feed(piece)
+        event = from_json(payload)
+        if name == "metadata":
+            counted = {"metadata": {**_nova_counts(event), "metrics": {}}}
+            yield compact({**counted, **_metrics(response.usage[:2] if response.usage else (None, None))}).encode()
+        else:
+            yield compact({name: event}).encode()
+
+
+def _nova_counts(value: dict[str, Any]) -> dict[str, Any]:
+    """A body or an event with its counts as Nova names them."""
+    named = {other: name for name, other in NOVA_COUNTS.items()}
+    usage = {named.get(name, name): count for name, count in mapping_of(value.get("usage")).items()}
+    return {**value, "usage": usage} if usage else value
+
+
+def encode_text(response: ChatResponse, stream: bool, chunk: int, llama: bool) -> Iterator[bytes]:
+    """The body, or the events, of a model that answers with one text."""
+    odd = next((part for part in response.parts if type(part) is not TextPart), None)
+    if odd is not None:
+        what = "call" if type(odd) is ToolCall else "reasoning"
+        raise EncodeError(f"an answer of {response.model} is one text", api=API, what=what)
+    counts = response.usage[:2] if response.usage else (None, None)
+    if not stream:
+        yield compact(_text(response.text or "", _reason(response), counts, llama)).encode()
+        return
+    said = pieces(response.text or "", chunk)
+    for number, piece in enumerate(said):
+        yield compact(_text(piece, None, (counts[0] if number == 0 else None, number + 1), llama)).encode()
+    if response.stop_reason.raw is not None:
+        last = _text("", _reason(response), (None, counts[1]), llama)
+        yield compact({**last, **_metrics(counts)}).encode()
+
+
+def _text(text: str, reason: str | None, counts: tuple[int | None, int | None], llama: bool) -> dict[str, Any]:
+    if not llama:
+        return {"outputs": [{"text": text, "stop_reason": reason}]}
+    return {"generation": text, "prompt_token_count": counts[0], "generation_token_count": counts[1],
+            "stop_reason": reason}
+
+
+def encode_chat(response: ChatResponse, stream: bool, chunk: int) -> Iterator[bytes]:
+    """A body with the one choice of Mistral's chat, or its events; a call comes whole."""
+    odd = next((part for part in response.parts if type(part) not in (TextPart, ToolCall)), None)
+    if odd is not None:
+        raise EncodeError(f"a message of {response.model} is text and calls", api=API, what="reasoning")
+    calls = [{**non_null(id=call.id), "function": {"name": call.name, "arguments": call.arguments or ""}}
+             for call in response.tool_calls]
+    text, reason = response.text or "", _reason(response)
+    if not stream:
+        yield compact(_choice({"content": text, **({"tool_calls": calls} if calls else {})}, reason)).encode()
+        return
+    yield from (compact(_choice({"content": piece}, None)).encode() for piece in pieces(text, chunk))
+    yield from (compact(_choice({"content": "", "tool_calls": [call]}, None)).encode() for call in calls)
+    if reason is not None:
+        counts = response.usage[:2] if response.usage else (None, None)
+        yield compact({**_choice({"content": ""}, reason), **_metrics(counts)}).encode()
+
+
+def _choice(message: Mapping[str, Any], reason: str | None) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "message": {"role": "assistant", **message}, "stop_reason": reason}]}
+
+
+def _reason(response: ChatResponse) -> str | None:
+    raw = response.stop_reason.raw
+    return None if raw is None else WORDS.get(raw, raw)
+
+
+def _metrics(counts: tuple[int | None, int | None]) -> dict[str, Any]:
+    if counts == (None, None):
+        return {}
+    named = non_null(inputTokenCount=counts[0], outputTokenCount=counts[1])
+    return {METRICS: {**named, "invocationLatency": 0, "firstByteLatency": 0}}
+
+
+def _llama(response: ChatResponse, stream: bool, chunk: int) -> Iterable[bytes]:
+    return encode_text(response, stream, chunk, llama=True)
+
+
+def _mistral(response: ChatResponse, stream: bool, chunk: int) -> Iterable[bytes]:
+    return encode_text(response, stream, chunk, llama=False)
+
+
+WRITERS: tuple[tuple[re.Pattern[str], Write], ...] = (
+    (NOVA, encode_nova), (LLAMA, _llama), (MISTRAL_CHAT, encode_chat), (MISTRAL, _mistral),
+)
+"""Pattern of models -> what writes their answers; the first that fits."""
+
+# -- A history as the prompt of a model, and back --------------------------------------------------------------------
+
+_TURN = re.compile(r"<\|start_header_id\|>(system|user|assistant)<\|end_header_id\|>\n\n(.*?)(?:<\|eot_id\|>|\Z)",
+                   re.DOTALL)
+_ASKED = re.compile(r"\[INST\] (.*?) \[/INST\](?: ?(.*?)(?:</s>|(?=\[INST\])|\Z))?", re.DOTALL)
+
+
+def llama_prompt(messages: Iterable[Message]) -> str:
+    """The messages in the template of Llama 3, up to where the model goes on."""
+    turns = [f"<|start_header_id|>{message.role.value}<|end_header_id|>\n\n{message.text}<|eot_id|>"
+             for message in messages]
+    return "".join(["<|begin_of_text|>", *turns, "<|start_header_id|>assistant<|end_header_id|>\n\n"])
+
+
+def mistral_prompt(messages: Iterable[Message]) -> str:
+    """The messages in the template of Mistral's text models; what the system says goes before the user's words."""
+    made, system = "<s>", ""
+    for message in messages:
+        if message.role is Role.SYSTEM:
+            system += f"{message.text}\n\n"
+        elif message.role is Role.ASSISTANT:
+            made += f" {message.text}</s>"
+        else:
+            made, system = f"{made}[INST] {system}{message.text} [/INST]", ""
+    return made
+
+
+def read_prompt(prompt: str) -> Iterator[Message]:
+    """The messages of a prompt; one of the user where it is in neither template."""
+    found = [(Role(role), text) for role, text in _TURN.findall(prompt)]
+    if not found and "<<SYS>>" not in prompt:
+        found = [each for asked, said in _ASKED.findall(prompt)
+                 for each in ((Role.USER, asked), (Role.ASSISTANT, said.strip()))]
+    yield from (Message(role, (TextPart(text),)) for role, text in found or [(Role.USER, prompt)] if text)
