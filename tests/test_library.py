@@ -190,7 +190,8 @@ def test_every_name_is_documented_and_has_a_signature(name: str) -> None:
 
 def test_help_shows_what_is_given_and_not_what_is_inside() -> None:
     told = pydoc.render_doc(loop_core, renderer=pydoc.plaintext)
-    assert "ask(server: 'Server', prompt: 'Prompt', *, tools:" in told
+    on_one_line = " ".join(told.split()).replace("( ", "(")  # Python 3.13 writes a parameter a line
+    assert "ask(server: 'Server', prompt: 'Prompt', *, tools:" in on_one_line
     assert "class Limits" in told
     assert max(len(line) for line in told.splitlines()) < 1_000
     assert str(inspect.signature(loop_core.ask)).endswith("-> 'Answer'")

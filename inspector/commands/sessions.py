@@ -220,7 +220,7 @@ def formats(as_json: bool) -> None:
 
 SCHEMAS: Mapping[str, str] = {
     "explain": "inspector.report.schemas:explain_schema",
-    "session": "inspector.sessions.native:schema",
+    "session": "inspector.sessions.native_models:json_schema",
 }
 """What has a JSON Schema -> the function that makes it; imported when it is wanted."""
 

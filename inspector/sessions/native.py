@@ -10,6 +10,7 @@ import binascii
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from json.encoder import encode_basestring as spelled
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -75,10 +76,15 @@ class SessionWriter:
         """Opens the file, and begins it with a header (`title`, `story`, …) where it is new."""
         private_file(path)
         self._file: BinaryIO = open(path, "ab")  # noqa: SIM115  # held open until close
-        if self._file.tell() == 0:
-            self.append({MARK: VERSION, **about})
-        elif not _ends_with_newline(path):
-            self._file.write(b"\n")  # what was cut stays as it is, and the next record begins a line of its own
+        try:
+            if self._file.tell() == 0:
+                self.append({MARK: VERSION, **about})
+            elif not _ends_with_newline(path):
+                self._file.write(b"\n")  # what was cut stays as it is, and the next record begins a line of its own
+        except OSError:
+            with suppress(OSError):  # else Python 3.13 prints what its buffer could not write when it is collected
+                self._file.close()
+            raise
 
     def append(self, record: BaseModel | Mapping[str, Any]) -> None:
         """Writes one record.
@@ -133,13 +139,6 @@ def session_bytes(records: Iterable[BaseModel | Mapping[str, Any]], **about: str
     if not lines or MARK not in json.loads(lines[0]):
         lines.insert(0, clean({MARK: VERSION, **about}))
     return "".join(f"{line}\n" for line in lines).encode("utf-8")
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of one line of a session file, generated from the models."""
-    from inspector.sessions.native_models import json_schema
-
-    return json_schema()
 
 
 def sniff(head: bytes, path: str) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -139,7 +140,7 @@ def test_a_session_that_another_began_is_below_it(tmp_path: Path, agent: str):
 
 def test_sessions_of_a_database_are_rows_with_their_titles_also_where_two_have_the_same(tmp_path: Path):
     path = tmp_path / "crush.db"
-    with sqlite3.connect(path) as base:
+    with closing(sqlite3.connect(path)) as base, base:
         base.execute("CREATE TABLE sessions (id, parent_session_id, title)")
         base.execute("CREATE TABLE messages (id, session_id, role, parts, model, created_at)")
         for key, parent, title in (("s-1", None, "Chat"), ("s-2", None, "Chat"), ("s-3", "s-2", "Look")):

@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,7 @@ def test_a_damaged_index_is_made_again(place, tmp_path, content):
 
 def test_a_locked_index_is_not_used_and_says_so(place, tmp_path):
     look(place)
-    with sqlite3.connect(tmp_path / "cache" / "turns.db", isolation_level=None) as other:
+    with closing(sqlite3.connect(tmp_path / "cache" / "turns.db", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         found = list(read_rows([str(place)], None, None, Settings()))
         assert len(found[1].rows) == 1

@@ -10,7 +10,8 @@ import jsonschema_rs
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.native import FIELDS, MARK, SessionWriter, schema, session_bytes, write_session
+from inspector.sessions.native import FIELDS, MARK, SessionWriter, session_bytes, write_session
+from inspector.sessions.native_models import json_schema
 from loop_core.formats import FORMATS
 from loop_core.values import Stop, TransportEnd
 from tests.scenes.bodies import CHAT, chat_body, chat_stream, user
@@ -310,7 +311,7 @@ def test_what_is_written_keeps_to_the_exported_schema(tmp_path):
         {"type": "about", "story": "x"},
     ]
     write_session(path, [HEADER, *exchange(), *acts])
-    validator = jsonschema_rs.validator_for(schema())
+    validator = jsonschema_rs.validator_for(json_schema())
     written = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(written) == 10
     assert all(validator.is_valid(record) for record in written)
@@ -321,7 +322,7 @@ def test_what_is_written_keeps_to_the_exported_schema(tmp_path):
 def test_the_page_names_every_record_and_field_of_the_schema():
     page = (ROOT / "docs" / "session-format.md").read_text()
     types = set()
-    for name, model in schema()["$defs"].items():
+    for name, model in json_schema()["$defs"].items():
         for field, values in model["properties"].items():
             assert f"`{field}`" in page or field == "type", f"{name}.{field}"
             if field == "type":

@@ -282,8 +282,8 @@ def test_a_database_beside_a_running_agent_is_read_with_its_log_and_left_alone(b
     assert {e.name: (e.stat().st_size, e.stat().st_mtime_ns) for e in os.scandir(tmp_path)} == before
     assert [each.response.text for each in loaded.exchanges] == ["Hello."]
     assert loaded.inputs[0].about.title == "A title"
-    assert sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True).execute(
-        "SELECT count(*) FROM sqlite_master").fetchone() == (0,)  # all of it stands in the log
+    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as other:
+        assert other.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)  # all of it stands in the log
 
 
 def test_each_turn_of_a_database_names_its_session(base, tmp_path):

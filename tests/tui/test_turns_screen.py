@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -239,7 +240,7 @@ async def test_a_second_look_reads_nothing_and_writes_nothing_beside_the_files(m
         wrote(f".claude/projects/-work/{number}.jsonl", LOST if number == 7 else ENDED, 1_000 + number)
     database = home() / ".local/share/opencode/opencode.db"
     database.parent.mkdir(parents=True)
-    with sqlite3.connect(database) as made:
+    with closing(sqlite3.connect(database)) as made, made:
         made.execute("CREATE TABLE session (id)")
     before = {each: (each.stat().st_size, each.stat().st_mtime_ns) for each in home().rglob("*")}
     seen = []
