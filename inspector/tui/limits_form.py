@@ -174,6 +174,8 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         self._turn = self._view.effective_step(step).turn
         self._step = step
         self._waiting: Timer | None = None
+        self._cap = ""
+        """The max_tokens that was typed before the recording was chosen, which answers at its own alone."""
 
     def compose(self) -> ComposeResult:
         """A row for each setting, a preview, then the existing runs."""
@@ -232,8 +234,12 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
     @on(Cycle.Changed)
     def _turned(self, event: Cycle.Changed) -> None:
         cap = self.query_one(f"#{INITIAL}", Input)
-        if event.cycle.id == "source" and event.cycle.value == RECORDING and event.cycle.has_focus:
-            cap.value = "" if self._settings.max_tokens is not None else value_of(self._turn, INITIAL)
+        if event.cycle.id == "source" and event.cycle.has_focus:
+            if event.cycle.value == RECORDING:
+                self._cap, cap.value = cap.value, (
+                    "" if self._settings.max_tokens is not None else value_of(self._turn, INITIAL))
+            elif self._cap:  # whoever turns on to the next word has not given up the value
+                cap.value, self._cap = self._cap, ""
         self._preview_soon()
 
     @on(Input.Submitted)

@@ -51,6 +51,8 @@ class ReadingScreen(Screen[None]):
     """A screen for which files are read: the rows that it has, and how it takes new ones."""
 
     note: reactive[str] = reactive("", init=False, repaint=False)
+    waiting_view = ""
+    """The view over all turns that opens once the files are read."""
     sections: Sequence[Section]
     opened: OpenSession | None
     """A session that was read already, and is the whole table."""
@@ -113,6 +115,7 @@ def _read_files(
         waiting = [(path, [TurnRow((path,), path, name_of(path), why=str(why))]) for path in paths]
     call(table.take, waiting, done, total)
     call(table.finish)
+    call(_open_waiting, table)
 
 
 def read_whole(table: ReadingScreen, paths: Sequence[str]) -> None:
@@ -124,6 +127,7 @@ def _read_whole(table: ReadingScreen, paths: Sequence[str], reading: ReadingOpti
     try:
         read = load(paths, reading)
         table.app.call_from_thread(table.take_whole, read, rows_of_session(read))
+        table.app.call_from_thread(_open_waiting, table)
     except LoopError as why:
         table.app.call_from_thread(setattr, table, "note", str(why))
 
@@ -135,11 +139,19 @@ def open_over_all(table: ReadingScreen, view: str) -> None:
     elif table.opened is None and not table.named:
         table.note = "these files are not one session: o opens a folder, enter one of them"
     elif table.reading:
-        table.note = "the files are still being read"
+        table.waiting_view = view
+        table.note = f"the files are still being read; {view} opens after that"
     else:
         table.note = "reading all files as one session…"
         paths = [path for section in table.sections for path in section.paths]
         _in_thread(table, partial(_read_session, table, paths, reading_of(table.app), view))
+
+
+def _open_waiting(table: ReadingScreen) -> None:
+    """Opens the view that was wanted while the files were read, unless the table was left meanwhile."""
+    view, table.waiting_view = table.waiting_view, ""
+    if view and table.is_current:
+        open_over_all(table, view)
 
 
 def _read_session(table: ReadingScreen, paths: Sequence[str], reading: ReadingOptions, view: str) -> None:

@@ -156,6 +156,19 @@ async def test_the_source_goes_back_with_max_tokens_and_max_tokens_with_the_sour
         assert (settings.max_tokens, settings.simulate) == (None, False)
 
 
+async def test_a_typed_max_tokens_comes_back_where_the_recording_was_only_passed(app_on: AppOn) -> None:
+    """Between `live` and `simulation` stands `recording`, which has none but its own."""
+    async with app_on(continued()[:-1]).run_test(size=(120, 40)) as pilot:
+        await pilot.press("F", *["down"] * 5)
+        form = pilot.app.screen
+        source, cap = form.query_one("#source", Cycle), form.query_one("#max_tokens", Input)
+        assert (source.has_focus, source.value, cap.value) == (True, "live", "1024")
+        await pilot.press("right")
+        assert (source.value, cap.value) == ("recording", "256")
+        await pilot.press("right")
+        assert (source.value, cap.value) == ("simulation", "1024")
+
+
 async def test_the_same_limits_go_to_the_run_that_has_them(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=(120, 40)) as pilot:
         await pilot.press("r")

@@ -21,6 +21,7 @@ from inspector.tui import session_files
 from inspector.tui.app import LoadingScreen, LoopInspector
 from inspector.tui.paint import DARK, LIGHT
 from inspector.tui.session_screen import SessionScreen
+from inspector.tui.tuning_screen import TuneScreen
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import continued, har, page, seen, story, told, until
 from tests.scenes.recordings import asked, chat, lines, user
@@ -294,6 +295,9 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
         await app.workers.wait_for_complete()
         await pilot.pause()
         assert [row.title for row in screen.listed.rows] == [f"question {number}" for number in range(12)]
+        await until(pilot, lambda: isinstance(app.screen, TuneScreen) and not app.screen.running)
+        await pilot.press("escape")
+        assert app.screen is screen
         assert "reading" not in page(app)
         await pilot.press("enter")
         assert isinstance(app.screen, SessionScreen)
