@@ -224,13 +224,13 @@ def _empty_deltas(draft: Draft, value: Any) -> Draft:
 
 def _indexes(change: Callable[[dict[str, Any], str], None]) -> Change:
     def each(draft: Draft, setting: Any) -> Draft:
-        def rewrite(name: str | None, value: dict[str, Any]) -> bool:
+        def rewrite(value: dict[str, Any]) -> bool:
             found = wire(draft.api).serving.indexes(value)
             for holder, key in found:
                 change(holder, key)
             return bool(found)
 
-        return replace(draft, frames=frames.change_values(draft.api, draft.frames, rewrite))
+        return replace(draft, frames=frames.change_values(draft.api, draft.streams, draft.frames, rewrite))
 
     return each
 

@@ -58,12 +58,16 @@ def write(api: str, name: str | None, value: Event) -> bytes:
     return (f"event: {name}\n".encode() if name else b"") + b"data: " + text + wire(api).serving.frame_end
 
 
-def change_values(api: str, frames: Iterable[bytes], change: Callable[[str | None, Event], bool]) -> tuple[bytes, ...]:
-    """The frames; those that `change` changed are encoded again."""
+def change_values(
+    api: str, stream: bool, frames: Iterable[bytes], change: Callable[[Event], bool]
+) -> tuple[bytes, ...]:
+    """The frames of a stream, or the body of an answer; those that `change` changed are encoded again."""
     made: list[bytes] = []
     for frame in frames:
-        found = read(api, frame)
-        made.append(write(api, *found) if found is not None and change(*found) else frame)
+        name, value = (read(api, frame) if stream else (None, read_object(frame.decode()))) or (None, None)
+        if value is not None and change(value):
+            frame = write(api, name, value) if stream else compact(value).encode()
+        made.append(frame)
     return tuple(made)
 
 
@@ -108,11 +112,7 @@ def without_reason(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[byt
     ends = wire(api).serving.stop_place.events
     if stream and ends:
         return tuple(frame for frame in frames if (read(api, frame) or ("", {}))[0] not in ends)
-    if stream:
-        return change_values(api, frames, lambda name, value: _silenced(api, value))
-    (body,) = frames
-    value = read_object(body.decode())
-    return (compact(value).encode(),) if value is not None and _silenced(api, value) else (body,)
+    return change_values(api, stream, frames, lambda value: _silenced(api, value))
 
 
 def _silenced(api: str, value: Event) -> bool:
@@ -142,15 +142,7 @@ def as_array(frames: Iterable[bytes]) -> tuple[bytes, ...]:
 def with_times(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[bytes, ...]:
     """The frames of an answer, or its body, with the times at which they are sent."""
     change = wire(api).serving.set_times
-    if change is None:
-        return tuple(frames)
-    if stream:
-        return change_values(api, frames, lambda name, value: change(value))
-    made = []
-    for body in frames:
-        value = read_object(body.decode())
-        made.append(compact(value).encode() if value is not None and change(value) else body)
-    return tuple(made)
+    return tuple(frames) if change is None else change_values(api, stream, frames, change)
 
 
 # -- What servers do to the shape of an answer -----------------------------------------------------------------------
