@@ -64,11 +64,9 @@ def word(row: DialectRow) -> Line:
     shown: Line = (safe(raw, Tone.RAW),) if raw is not None else (Span("absent", Tone.DIM),)
     if raw is None and row.exchange.response.error is not None:
         shown = (Span(f"HTTP {status}" if status >= 400 else "an error in the stream", Tone.RAW),)
-    native = [Span(f" {name.removesuffix('_finish_reason')}:", Tone.DIM) for name in row.exchange.response.native
-              if name in ("native_finish_reason", "truncated")]
-    values = [safe(value, Tone.RAW) for name, value in row.exchange.response.native.items()
-              if name in ("native_finish_reason", "truncated")]
-    return (*shown, *(span for pair in zip(native, values, strict=True) for span in pair))
+    native = [(Span(f" {name.removesuffix('_finish_reason')}:", Tone.DIM), safe(value, Tone.RAW))
+              for name, value in row.exchange.response.native.items() if name in ("native_finish_reason", "truncated")]
+    return (*shown, *(span for pair in native for span in pair))
 
 
 def deciding_rules(row: DialectRow) -> str:
@@ -101,9 +99,9 @@ def table(rows: Sequence[TableRow], width: int, each: bool = False) -> list[Line
     whole: Grid = [(name_of(entry), *cells(entry.row)[1:]) for entry in shown]
     for kept in (len(COLUMNS), len(COLUMNS) - 1):
         beneath = [(*row[kept:], _blind(entry.row)) for row, entry in zip(whole, shown, strict=True)]
-        lines = _columns([row[:kept] for row in whole], COLUMNS[:kept], beneath, width)
-        if lines is not None:
-            return lines
+        stacks = _columns([row[:kept] for row in whole], COLUMNS[:kept], beneath, width)
+        if stacks is not None:
+            return [line for stack in stacks for line in stack]
     return _by_api(shown, width)
 
 
@@ -113,18 +111,19 @@ def name_of(entry: TableEntry, short: bool = False) -> Line:
     return (first, Span(f" +{len(entry.like)}", Tone.DIM)) if entry.like else (first,)
 
 
-def _columns(grid: Grid, names: Sequence[str], beneath: Grid, width: int) -> list[Line] | None:
-    """Rows as columns, with the text below each row on its own line; None if they do not fit."""
+def _columns(grid: Grid, names: Sequence[str], beneath: Grid, width: int) -> list[list[Line]] | None:
+    """The heads of the columns, then each row with the lines below it; None if they do not fit."""
     heads: tuple[Line, ...] = tuple((Span(name, Tone.KEY),) for name in names)
     sizes = [max(width_of(row[column]) for row in [heads, *grid] if column != 1 or row[2])
              for column in range(len(names))]
     if sum(sizes) + GAP * (len(sizes) - 1) > width:
         return None
-    lines = [_laid(heads, sizes, width)]
-    for row, under in zip(grid, beneath, strict=True):
-        lines.append(_laid(row, sizes, width))
-        lines += [piece for line in under if line for piece in wrap_line((Span("    "), *line), width)]
-    return lines
+    return [[_laid(heads, sizes, width)], *(
+        [_laid(row, sizes, width), *_below(under, width)] for row, under in zip(grid, beneath, strict=True))]
+
+
+def _below(lines: Sequence[Line], width: int) -> list[Line]:
+    return [piece for line in lines if line for piece in wrap_line((Span("    "), *line), width)]
 
 
 def _laid(row: Sequence[Line], sizes: Sequence[int], width: int) -> Line:
@@ -147,22 +146,8 @@ def _by_api(entries: Sequence[TableEntry], width: int) -> list[Line]:
         _, raw, _, _, seen, call, decision, differ = cells(entry.row)
         grid.append(((Span("  "), *name_of(entry, short=True)), raw, reason(entry.row), call, decision))
         beneath.append((_why(entry.row, seen, differ), _blind(entry.row)))
-    columns = _columns(grid, NARROW, beneath, width)
-    stacks: list[list[Line]] = []
-    if columns is None:
-        for row, under in zip(grid, beneath, strict=True):
-            name, raw, way, call, decision = row
-            lines: list[Line] = [(*name, Span("  "), *raw)]
-            if way:
-                lines.append((Span("    "), *join_groups([way, call, decision])))
-            lines += [(Span("    "), *line) for line in under if line]
-            stacks.append([piece for line in lines for piece in wrap_line(line, width)])
-    else:
-        rest = iter(columns[1:])
-        for under in beneath:
-            count = 1 + sum(len(wrap_line((Span("    "), *line), width)) for line in under if line)
-            stacks.append([next(rest) for _ in range(count)])
-    made: list[Line] = columns[:1] if columns else []
+    made, *stacks = _columns(grid, NARROW, beneath, width) or [
+        [], *(_stacked(row, under, width) for row, under in zip(grid, beneath, strict=True))]
     api = ""
     for entry, stack in zip(entries, stacks, strict=True):
         if entry.row.dialect.api != api:
@@ -170,6 +155,13 @@ def _by_api(entries: Sequence[TableEntry], width: int) -> list[Line]:
             made.append((Span(api, Tone.TITLE),))
         made += stack
     return made
+
+
+def _stacked(row: Sequence[Line], beneath: Sequence[Line], width: int) -> list[Line]:
+    """One row below its name and raw word."""
+    name, raw, way, call, decision = row
+    below = [join_groups([way, call, decision])] if way else []
+    return [*wrap_line((*name, Span("  "), *raw), width), *_below([*below, *beneath], width)]
 
 
 def reason(row: TableRow) -> Line:
