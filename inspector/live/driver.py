@@ -1,9 +1,8 @@
 """Runs the effects of a live turn one by one, as its operator decides, and records the traffic and the decisions.
 
 Owns the connection, the recording and what is under way; `stepper` owns where the turn stands. Knows no screen: it
-tells whoever watches that something has changed. httpx is imported when the first request leaves.
-
-`Acts` writes what the operator does into the recording, beside what is sent and received.
+tells whoever watches that something has changed. httpx is imported when the first request leaves. What the operator
+does is in the recording too, beside what is sent and received.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from inspector.sessions.native import BY_US
 from loop_core.client.exchange import LiveResponse, Observer
 from loop_core.client.outgoing import LiveRequest
 from loop_core.errors import CallerError, LoopError
-from loop_core.judge.gate import Verdict
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import Cancel, Finish, RunTools, Send, ToolResults
 from loop_core.values import ToolResultPart
@@ -31,67 +29,6 @@ from loop_core.values import ToolResultPart
 if TYPE_CHECKING:
     from loop_core.client.exchange import Connection
     from loop_core.client.transport import AsyncLive
-
-
-# -- What the operator of a live turn does, in the recording beside what is sent and heard ---------------------------
-# Edits, cancels, answers.
-# The recording begins with the first request that leaves; what is done before is written then.
-
-
-class Acts:
-    """The recording of one live run."""
-
-    def __init__(self, start: LiveStart) -> None:
-        self.recorder: Recorder | None = None
-        self.told = Observer()
-        """Who is told of what is sent and heard: the recorder, once there is one."""
-        self._start, self._settings = start, start.settings
-
-    def begin(self) -> None:
-        """Creates the file, if it does not exist yet.
-
-        Raises:
-            CallerError: it is there already, or cannot be written.
-        """
-        if self.recorder is None:
-            title = f"{self._start.request.model}, live"
-            self.told = self.recorder = Recorder(
-                self._start.path, title=title, provenance=f"recorded {BY_US}, by hand")
-            self.recorder.settings(self._settings)
-
-    def limits(self, limits: Limits, names: Sequence[str]) -> None:
-        """Records limits that the operator set."""
-        self._settings = replace(self._settings, limits=limits, explicit=self._settings.explicit | set(names))
-        if self.recorder is not None:
-            self.recorder.limits(self._settings)
-
-    def note_edit(self, number: int, what: Sequence[str]) -> None:
-        """Records that the operator changed the request before it was sent."""
-        if what and self.recorder is not None:
-            self.recorder.note(f"edited by the operator: {' and '.join(what)}", number)
-
-    def note_results(self, number: int, results: Sequence[tuple[Verdict, str]]) -> None:
-        """Records the results of calls, and their sources."""
-        if self.recorder is None:
-            return
-        for verdict, whence in results:
-            call = verdict.call
-            self.recorder.note(f"{call.name or 'a call'}{f' ({call.id})' if call.id else ''}: {whence}", number)
-
-    def cancelled(self, number: int, *, answered: bool) -> None:
-        """Records that the turn was cancelled, while this last request was under way or after its answer was read."""
-        if self.recorder is not None:
-            self.recorder.cancelled(number, answered=answered)
-
-    def ended_as(self, terminal: str) -> None:
-        """Records that the operator accepted the end."""
-        if self.recorder is not None:
-            self.recorder.ended_as(terminal)
-
-    def close(self) -> None:
-        """Closes the file."""
-        if self.recorder is not None:
-            self.recorder.close()
 
 
 class Driver(Observer):
@@ -108,7 +45,9 @@ class Driver(Observer):
         request, plan = plan_turn(start.request, start.server, start.settings)
         self.start, self.answers = start, start.answers
         self.live = RunState(begin_turn("t1", request, start.server, plan))
-        self.acts = Acts(start)
+        self.recorder: Recorder | None = None
+        """The recording; it begins with the first request that leaves, and what was set before is written then."""
+        self._settings = start.settings
         self._changed = on_change or (lambda: None)
         self._line = line
         self._source: AsyncLive | None = None
@@ -120,12 +59,24 @@ class Driver(Observer):
     @property
     def path(self) -> str | None:
         """The path of the recording, once it exists."""
-        return self.acts.recorder.path if self.acts.recorder is not None else None
+        return self.recorder.path if self.recorder is not None else None
 
     @property
     def stepper(self) -> Stepper:
         """The current state of the turn."""
         return self.live.stepper
+
+    def _recording(self) -> Recorder:
+        """The recording, whose file is made if it does not exist yet.
+
+        Raises:
+            CallerError: it is there already, or cannot be written.
+        """
+        if self.recorder is None:
+            self.recorder = Recorder(
+                self.start.path, title=f"{self.start.request.model}, live", provenance=f"recorded {BY_US}, by hand")
+            self.recorder.settings(self._settings)
+        return self.recorder
 
     # -- what the operator does ----------------------------------------------------------------------------------
 
@@ -192,7 +143,7 @@ class Driver(Observer):
             self._gave_up(failed)
         elif live.phase is Phase.WAITING and not isinstance(live.pending, Finish):
             if self._sent:
-                self.acts.cancelled(self._sent - 1, answered=True)
+                self._recording().cancelled(self._sent - 1, answered=True)
             self._to(Phase.WAITING, live.stepper.cancelled(self._sent))
 
     def say(self, text: str) -> None:
@@ -221,7 +172,10 @@ class Driver(Observer):
             stepper = stepper.with_cap(cap)
         self._to(Phase.WAITING, stepper)
         if names:
-            self.acts.limits(limits, names)
+            explicit = self._settings.explicit | set(names)
+            self._settings = replace(self._settings, limits=limits, explicit=explicit)
+            if self.recorder is not None:
+                self.recorder.limits(self._settings)
 
     def edit_body(self, body: dict[str, Any]) -> None:
         """Replaces the body of the request that waits.
@@ -243,7 +197,8 @@ class Driver(Observer):
         if self._source is not None:
             await self._source.aclose()
             self._source = None
-        self.acts.close()
+        if self.recorder is not None:
+            self.recorder.close()
 
     # -- effects -------------------------------------------------------------------------------------------------
 
@@ -256,7 +211,7 @@ class Driver(Observer):
                 raise CallerError(live.stepper.unsendable)
             refuse_secrets(request.body, self.start.server)
             source, heard = self._connected(), live.responses[-1]
-            self.acts.begin()  # when nothing is in the way
+            self._recording()  # begins when nothing is in the way
             count, self._edited = len(heard), live.stepper.edits
             self._to(Phase.ASKING)
             event = await source.respond(send, live.stepper.last.turn, request)
@@ -280,7 +235,7 @@ class Driver(Observer):
 
     def _gave_up(self, answer: LiveResponse) -> None:
         """The turn ends with an answer that the operator no longer wanted."""
-        self.acts.cancelled(answer.ask.number, answered=False)
+        self._recording().cancelled(answer.ask.number, answered=False)
         self.live.responses[-1][-1] = replace(answer, judgement=cancelled_answer(answer.judgement))
         self._to(Phase.WAITING, self.live.stepper.after_answer(answer, self._sent, cancelled=True))
 
@@ -289,14 +244,18 @@ class Driver(Observer):
         self._to(Phase.RUNNING)
         event = await source.run_tools(effect, self.stepper.last.turn)
         if isinstance(event, ToolResults):
-            self.acts.note_results(self._sent - 1, self.answers.last_batch)
+            for verdict, whence in self.answers.last_batch:
+                call = verdict.call
+                told = f"{call.name or 'a call'}{f' ({call.id})' if call.id else ''}: {whence}"
+                self._recording().note(told, self._sent - 1)
         else:
             await self._disconnected()
-            self.acts.cancelled(self._sent - 1, answered=True)
+            self._recording().cancelled(self._sent - 1, answered=True)
         self._to(Phase.WAITING, self.stepper.after_event(event, self._sent))
 
     def _finish(self) -> None:
-        self.acts.ended_as(self.stepper.last.turn.terminal or "")
+        if self.recorder is not None:
+            self.recorder.ended_as(self.stepper.last.turn.terminal or "")
         self._to(Phase.OVER, self.stepper.accepted())
 
     def _to(self, phase: Phase, stepper: Stepper | None = None) -> None:
@@ -324,35 +283,36 @@ class Driver(Observer):
 
     def on_request(self, ask: LiveRequest) -> None:
         """A request is sent."""
-        self.acts.told.on_request(ask)
-        self.acts.note_edit(ask.number, self._edited)
+        self._recording().on_request(ask)
+        if self._edited:
+            self._recording().note(f"edited by the operator: {' and '.join(self._edited)}", ask.number)
         self.live.flow = Flow(ask.request.api, ask.number, self.start.server.secrets)
         self._to(Phase.ASKING)
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """The head of its answer arrived."""
-        self.acts.told.on_head(number, status, headers)
+        self._recording().on_head(number, status, headers)
         if self.live.flow is not None:
             self.live.flow.take_head(status, headers)
         self._to(Phase.STREAMING)
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
         """A piece of the answer arrived."""
-        self.acts.told.on_data(number, data, ms)
+        self._recording().on_data(number, data, ms)
         if self.live.flow is not None:
             self.live.flow.came(data, ms)
 
     def on_end(self, answer: LiveResponse) -> None:
         """The answer ended."""
-        self.acts.told.on_end(answer)
+        self._recording().on_end(answer)
         self.live.responses[-1].append(answer)
 
     def on_wait(self, number: int, seconds: float) -> None:
         """The same request will be sent again after this time."""
-        self.acts.told.on_wait(number, seconds)
+        self._recording().on_wait(number, seconds)
         self.live.until = monotonic() + seconds
         self._to(Phase.RETRYING)
 
     def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """The calls were answered."""
-        self.acts.told.on_tools(number, results)
+        self._recording().on_tools(number, results)

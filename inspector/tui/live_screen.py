@@ -255,7 +255,7 @@ class LiveScreen(SessionScreen):
             self._frames.stop()
         self.controls.work(self._end())
         path, problem = self.driver.path, ""
-        recorder = self.driver.acts.recorder
+        recorder = self.driver.recorder
         try:
             if path is None or recorder is None:
                 raise LoopError("nothing was sent, and nothing was recorded")
