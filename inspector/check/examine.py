@@ -295,14 +295,6 @@ class FileTask(NamedTuple):
     """Bytes that are read at most."""
 
 
-class FileResult(NamedTuple):
-    """The result of one task."""
-
-    report: Report
-    alone: bool = False
-    """Whether it holds one exchange of a logger, whose conversation may lie over the files of the folder."""
-
-
 def check_paths(
     paths: Sequence[str], ids: Sequence[str], *, api: str | None = None, profile: str | None = None,
     filter_text: str = "", jobs: int | None = None, stdin: bytes | None = None,
@@ -323,16 +315,16 @@ def check_paths(
              for name, listed in every if not _beside(name, {each for each, _ in every})]
     jobs = min(jobs or _jobs(tasks), len(tasks) or 1)
     reports = [first, *(Report((FileProblems(why.split(": ", 1)[0], error=why),)) for why in shut)]
-    alone: dict[str, list[FileTask]] = {}
-    for done, (task, result) in enumerate(_results(tasks, jobs), start=1):
+    alone: dict[str, list[FileTask]] = {}  # exchanges of a logger, whose conversation may lie over several files
+    for done, (task, report) in enumerate(_results(tasks, jobs), start=1):
         progress(done, len(tasks))
-        if result.alone:
+        if report.spread:
             alone.setdefault(os.path.dirname(task.paths[0]), []).append(task)
         else:
-            reports.append(result.report)
+            reports.append(report)
     for group in alone.values():
         together = group[0]._replace(paths=tuple(sorted(path for task in group for path in task.paths)))
-        reports.append(examine(together).report)
+        reports.append(examine(together))
     return merge(reports)
 
 
@@ -342,15 +334,14 @@ def _jobs(tasks: Sequence[FileTask]) -> int:
     return os.cpu_count() or 1 if size >= SMALL else 1
 
 
-def examine(task: FileTask) -> FileResult:
+def examine(task: FileTask) -> Report:
     """Checks the files of one task; it runs in a worker process."""
     intake.set_maximum(task.most)
-    report = check_paths_together(task.paths, task.ids, api=task.api, profile=task.profile, filter_text=task.expression,
-                                  from_folder=task.listed)
-    return FileResult(report, len(task.paths) == 1 and report.spread)
+    return check_paths_together(task.paths, task.ids, api=task.api, profile=task.profile, filter_text=task.expression,
+                                from_folder=task.listed)
 
 
-def _results(tasks: Sequence[FileTask], jobs: int) -> Iterator[tuple[FileTask, FileResult]]:
+def _results(tasks: Sequence[FileTask], jobs: int) -> Iterator[tuple[FileTask, Report]]:
     if jobs < 2 or len(tasks) < FEW:
         yield from ((task, examine(task)) for task in tasks)
         return
@@ -361,7 +352,7 @@ def _results(tasks: Sequence[FileTask], jobs: int) -> Iterator[tuple[FileTask, F
     # The first is looked at here: what it imports and compiles, the processes that are forked then have (0.2 s less).
     yield tasks[0], examine(tasks[0])
     left = list(reversed(tasks[1:]))
-    running: dict[Future[FileResult], FileTask] = {}
+    running: dict[Future[Report], FileTask] = {}
     done = {tasks[0]}
     try:
         # Forked from a process that only reads: what it has imported need not be imported again.
@@ -372,9 +363,9 @@ def _results(tasks: Sequence[FileTask], jobs: int) -> Iterator[tuple[FileTask, F
                     running[pool.submit(examine, task)] = task
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     task = running.pop(future)
-                    result = future.result()
+                    report = future.result()
                     done.add(task)
-                    yield task, result
+                    yield task, report
     except BrokenProcessPool:  # one was killed, for its memory perhaps: what is left is done here
         yield from ((task, examine(task)) for task in tasks if task not in done)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -62,10 +62,7 @@ CSV: Table[tuple[str, str, GroupRow]] = Table((
 
 def groups(turns: Sequence[TurnEnd], dimension: str) -> list[GroupRow]:
     """The groups of one dimension: days in order, others by frequency."""
-    found: dict[str, list[TurnEnd]] = {}
-    for turn in turns:
-        found.setdefault(DIMENSIONS[dimension](turn) or UNKNOWN, []).append(turn)
-    rows = [_row(dimension, name, group) for name, group in found.items()]
+    rows = [_row(dimension, name, group) for name, group in _by_name(turns, dimension).items()]
     return sorted(rows, key=(lambda row: row.name) if dimension == "day" else (lambda row: (-row.turns, row.name)))
 
 
@@ -96,14 +93,15 @@ def as_json(report: Report) -> str:
 def as_csv(report: Report) -> str:
     """The statistics as CSV: a row for each group and ending."""
     return CSV.csv((dimension, name, row) for dimension in ("model", "agent", "day")
-                   for name, group in _by_name(report.turns, dimension) for row in groups(group, "ending"))
+                   for name, group in sorted(_by_name(report.turns, dimension).items())
+                   for row in groups(group, "ending"))
 
 
-def _by_name(turns: Sequence[TurnEnd], dimension: str) -> list[tuple[str, list[TurnEnd]]]:
+def _by_name(turns: Sequence[TurnEnd], dimension: str) -> dict[str, list[TurnEnd]]:
     found: dict[str, list[TurnEnd]] = {}
     for turn in turns:
         found.setdefault(DIMENSIONS[dimension](turn) or UNKNOWN, []).append(turn)
-    return sorted(found.items())
+    return found
 
 
 def text(report: Report) -> str:
@@ -183,11 +181,10 @@ def _order(turns: Sequence[TurnEnd]) -> list[str]:
     return [name for name, _ in bad.most_common(len(_COLOURS) - 2)]
 
 
-def _split(row: GroupRow, order: Sequence[str], complete: Iterable[str]) -> list[int]:
+def _split(row: GroupRow, order: Sequence[str]) -> list[int]:
     """The turns of a group by colour: complete, each named ending, the rest."""
-    good = set(complete)
     named = [row.endings.get(name, 0) for name in order]
-    whole = sum(count for name, count in row.endings.items() if name in good)
+    whole = sum(count for name, count in row.endings.items() if name in _GOOD)
     return [whole, *named, *[0] * (len(_COLOURS) - 2 - len(named)), row.turns - whole - sum(named)]
 
 
@@ -211,7 +208,7 @@ def _stacks(rows: Sequence[GroupRow], order: Sequence[str], title: str) -> str:
     for at, row in enumerate(rows):
         x, y = 190.0, 26 * at + 4
         drawn.append(f'<text x="182" y="{y + 14}" text-anchor="end" font-size="12">{_label(row.name)}</text>')
-        for colour, count in zip(_COLOURS, _split(row, order, _GOOD), strict=True):
+        for colour, count in zip(_COLOURS, _split(row, order), strict=True):
             width = 500 * count / most
             if count:
                 drawn.append(f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="18" fill="{colour}">'

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -31,27 +32,10 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def names(names_of: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Completes an option's value by these names, which are computed when a shell asks."""
-    return lambda _context, _option, begun: [name for name in names_of() if name.startswith(begun)]
-
-
-def _apis() -> Iterable[str]:
-    from loop_core.wire import FORMATS
-
-    return FORMATS
-
-
-def _profiles() -> Iterable[str]:
-    from loop_core.wire.profiles import PROFILES
-
-    return PROFILES
-
-
-def _policies() -> Iterable[str]:
-    from loop_core.turn.presets import POLICIES
-
-    return POLICIES
+def names(module: str, table: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Completes an option's value by the names in a table of a module, which is imported when a shell asks."""
+    return lambda _context, _option, begun: [
+        name for name in getattr(import_module(module), table) if name.startswith(begun)]
 
 
 def paths(required: bool) -> Callable[[Command], Command]:
@@ -74,15 +58,15 @@ def reading(command: Command) -> Command:
         click.option("--max-bytes", type=click.IntRange(1), metavar="N", expose_value=False, callback=_bounded,
                      help="At most N bytes of an input are read; by default 256 MiB, and all of a transcript."),
         click.option("--profile", metavar="NAME", help="The server, if the host does not show it (vllm, openrouter…).",
-                     shell_complete=names(_profiles)),
+                     shell_complete=names("loop_core.wire.profiles", "PROFILES")),
         click.option("--api", metavar="ID", help="The wire format, if the content does not show it.",
-                     shell_complete=names(_apis)),
+                     shell_complete=names("loop_core.wire", "FORMATS")),
     ):
         command = option(command)
     return command
 
 
-POLICY = click.option("--policy", metavar="NAME", shell_complete=names(_policies),
+POLICY = click.option("--policy", metavar="NAME", shell_complete=names("loop_core.turn.presets", "POLICIES"),
                       help="The policy of the agent loop; by default the configured one, else strict.")
 
 INSECURE = click.option("--insecure-http", multiple=True, metavar="HOST",
