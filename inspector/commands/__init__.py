@@ -186,8 +186,6 @@ def located_all(paths: Sequence[str]) -> list[str]:
 
 def saved_runs(recording: Loaded, original: View, stdin: bytes | None) -> tuple[Tree, Store]:
     """The saved runs of a recording, and their store; reports those that cannot be used."""
-    import os
-
     from inspector.whatif.branch_report import restore_tree
     from inspector.whatif.store import open_store
 

@@ -116,14 +116,11 @@ def provider(
     """
     if not isfinite(pace):
         raise click.BadParameter("expected a number from 0 to 1000", param_hint="--pace")
-    if schema:
-        from inspector.provider import reading
-
-        commands.write(reading.schema())
-        return
     from inspector.provider import reading
 
-
+    if schema:
+        commands.write(reading.schema())
+        return
     if names:
         commands.write(provider_lists())
         return
@@ -190,9 +187,7 @@ def providers(
     settings = commands.configure(policy)[1]
     told = rows(chosen, budget, dialects.dialects_named(tuple(only)), settings)
     if save is not None:
-        from inspector.provider.dialect_output import save_all
-
-        click.echo(f"inspector: {len(save_all(told, save))} sessions written to {save}", err=True)
+        click.echo(f"inspector: {len(dialect_output.save_all(told, save))} sessions written to {save}", err=True)
     if as_json:
         commands.write_json(dialect_output.document(told, chosen, settings.policy))
     else:

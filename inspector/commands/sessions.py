@@ -6,6 +6,7 @@ Further down: what is configured, where things are kept, and the schemas of docu
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -32,8 +33,6 @@ def view_command(
     theme: str | None,
 ) -> None:
     """Opens the app on recorded sessions; without a path, on a table of those found here."""
-    import os
-
     os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported: smoother keys for no more CPU
     paths = commands.located_all(paths)
     if follow:
@@ -146,8 +145,6 @@ SEARCH_SCHEMA = "loop-inspector/search/1"
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/search/1).")
 def search(words: Sequence[str], as_json: bool) -> None:
     """Searches the sessions that agents wrote on this machine; exits with 1 if no turn holds every word."""
-    import os
-
     from inspector.report.lines.spans import count_of, one_line
     from inspector.report.turn_index import index_for, read_rows
     from inspector.sessions.folders import transcripts
@@ -192,8 +189,6 @@ def config(as_json: bool) -> None:
 @click.argument("what", type=click.Choice(("config", "project", "data", "state", "cache")), required=False)
 def locate(what: str | None) -> None:
     """Prints where files are kept: config, project, data, state or cache; without an argument, all of them."""
-    import os
-
     from inspector.config import files
 
     found = {

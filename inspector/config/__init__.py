@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from inspector.config import files
 from inspector.config.prices import NO_PRICES, PriceTable, price_table
-from inspector.config.settings import CHOICES, REPLAYED, Settings
+from inspector.config.settings import CHOICES, LIMITS, REPLAYED, Settings
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 
@@ -50,7 +50,7 @@ class Config(NamedTuple):
     @property
     def settings(self) -> Settings:
         """The initial settings of every replay."""
-        limits = {name: str(each.value) for name in _limit_names() if (each := self.values.get(f"{AGENT}.{name}"))}
+        limits = {name: str(each.value) for name in LIMITS if (each := self.values.get(f"{AGENT}.{name}"))}
         chosen = {name: CHOICES[name].parse(str(each.value)) for name in CHOICES if (each := self.values.get(name))}
         return Settings(
             limits=REPLAYED.with_values(limits), configured=frozenset(limits), prices=self.prices, **chosen)
@@ -94,7 +94,7 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
         from inspector.config.model import read
 
         found |= {name: Value(value, path) for name, value in read(path).items()}
-    for name in (*_limit_names(), *NAMES):
+    for name in (*LIMITS, *NAMES):
         variable = PREFIX + name.upper()
         if given.get(variable):
             dotted = name if name in NAMES else f"{AGENT}.{name}"
@@ -106,16 +106,12 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
 def every(config: Config) -> list[tuple[str, Value]]:
     """Every value, with the default for those that are not configured."""
     plain = Settings()
-    rows: dict[str, object] = {f"{AGENT}.{name}": getattr(plain.limits, name) for name in _limit_names()}
+    rows: dict[str, object] = {f"{AGENT}.{name}": getattr(plain.limits, name) for name in LIMITS}
     rows |= {name: plain.policy.name if name == "policy" else None for name in NAMES}
     rows["ascii"] = False
     shown = [(name, config.values.get(name, Value(value, DEFAULT))) for name, value in rows.items()]
     return shown + [(name, value) for name, value in config.values.items()
                     if name.startswith((f"{KEYS}.", f"{PRICES}."))]
-
-
-def _limit_names() -> list[str]:
-    return list(Limits.__match_args__)
 
 
 def _checked(values: Mapping[str, Value]) -> None:

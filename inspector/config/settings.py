@@ -357,7 +357,7 @@ def from_record(record: Mapping[str, Any]) -> Settings:
 
 
 def _limits(settings: Settings) -> list[tuple[str, Any]]:
-    return [(field.name, getattr(settings.limits, field.name)) for field in fields(Limits)]
+    return [(name, getattr(settings.limits, name)) for name in LIMITS]
 
 
 def _written(name: str, settings: Settings) -> str:

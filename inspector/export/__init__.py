@@ -73,7 +73,6 @@ def _markdown(scope: ExportScope) -> Mapping[str, str]:
 
 def _text(scope: ExportScope) -> Mapping[str, str]:
     from inspector.report.explain import text
-    from inspector.sessions import redact
 
     only = None if scope.turn is None else scope.turn.responses
     return {f"{scope.name}.txt": redact.text(text(scope.view, only, with_bytes=True))}
@@ -81,7 +80,6 @@ def _text(scope: ExportScope) -> Mapping[str, str]:
 
 def _json(scope: ExportScope) -> Mapping[str, str]:
     from inspector.report.explain_document import document
-    from inspector.sessions import redact
 
     return {f"{scope.name}.json": json.dumps(redact.texts(document(scope.view)), ensure_ascii=True, indent=1) + "\n"}
 
@@ -113,23 +111,20 @@ def _otlp(scope: ExportScope) -> Mapping[str, str]:
     import time
 
     from inspector.export import telemetry
-    from inspector.export.otel_spans import spans
-    from inspector.export.telemetry import points
 
     view, only, now = scope.view, _only(scope), time.time_ns()
-    made = spans(view, now, only=only)
+    made = telemetry.spans(view, now, only=only)
     begun, over = min((span.start for span in made), default=now), max((span.end for span in made), default=now)
     return {f"{scope.name}.traces.json": telemetry.traces(made),
-            f"{scope.name}.metrics.json": telemetry.metrics(points(view, only), begun, over)}
+            f"{scope.name}.metrics.json": telemetry.metrics(telemetry.points(view, only), begun, over)}
 
 
 def _otlp_content(scope: ExportScope) -> Mapping[str, str]:
     import time
 
     from inspector.export import telemetry
-    from inspector.export.otel_spans import spans
 
-    made = spans(scope.view, time.time_ns(), with_content=True, only=_only(scope))
+    made = telemetry.spans(scope.view, time.time_ns(), with_content=True, only=_only(scope))
     return {f"{scope.name}-content.traces.json": telemetry.traces(made)}
 
 

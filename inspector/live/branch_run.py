@@ -7,7 +7,7 @@ machine sees it. `recall` reads such a file, so that the branch can be made agai
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -15,40 +15,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inspector.config.files import private_folder
+from inspector.config.settings import live_run
+from inspector.live.branch_request import BranchRequest
 from inspector.live.recorder import Recorder, exchange_of
+from inspector.live.target import base_of
 from inspector.replay.case import BranchAnswers
 from inspector.sessions import redact
-from inspector.sessions.native import BY_US
-from inspector.sessions.recording import Exchange
+from inspector.sessions.build import build
+from inspector.sessions.native import AGAIN, BY_US, read
+from inspector.sessions.recording import Exchange, FileReading, Options, UnreadableError
+from loop_core.client.address import Server, expected_speaker
 from loop_core.client.exchange import LiveResponse as Answer
 from loop_core.client.outgoing import LiveRequest, ability
 from loop_core.errors import CallerError, DecodeError, LoopError
 from loop_core.turn.history import Ability
 from loop_core.turn.loop import asteps_from, steps_from
-from loop_core.turn.state import Cancel, Event, NotRecorded
+from loop_core.turn.state import Cancel, Event, NotRecorded, RequestPlace
 from loop_core.turn.trace import Step
-from loop_core.values import ToolResultPart, TransportEnd
+from loop_core.values import ChatResponse, ProviderError, Request, Stop, StopReason, ToolResultPart, TransportEnd
 from loop_core.wire import deltas
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from loop_core.client.exchange import Connection
-
-from inspector.config.settings import live_run
-from inspector.live.branch_request import BranchRequest
-from inspector.live.target import base_of
-from inspector.sessions.build import build
-from inspector.sessions.native import AGAIN, read
-from inspector.sessions.recording import FileReading, Options, UnreadableError
-from loop_core.client.address import Server, expected_speaker
-from loop_core.turn.state import RequestPlace
-from loop_core.values import ChatResponse, ProviderError, Request, Stop, StopReason
 from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from loop_core.client.exchange import Connection
 
 FOLDER = "live"
 """Within the data folder."""
