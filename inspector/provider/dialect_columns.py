@@ -45,7 +45,7 @@ def peers(row: TableRow) -> Line:
                  if span.text)
 
 
-COLUMNS: tuple[tuple[Column[TableRow], range], ...] = (
+LIST_COLUMNS: tuple[tuple[Column[TableRow], range], ...] = (
     (Column("raw word", cell=lambda row: cells(row)[1], most=30), range(4)),
     (Column("effective", cell=lambda row: cells(row)[3], most=24), range(1)),
     (Column("reason", cell=reason, most=36), range(1, 4)),
@@ -86,7 +86,7 @@ def layout(entries: Sequence[TableEntry], width: int) -> ColumnLayout:
     names = len(INDENT) + max((width_of(name_of(entry, short=True)) for entry in entries), default=0)
     rows = [entry.row for entry in entries if isinstance(entry.row, DialectRow)]
     for rank in RANKS:
-        columns = [column for column, ranks in COLUMNS if rank in ranks]
+        columns = [column for column, ranks in LIST_COLUMNS if rank in ranks]
         sizes = [column.size(rows) for column in columns]
         if names + sum(sizes) + GAP * len(sizes) <= width:
             return ColumnLayout(columns, sizes, names)

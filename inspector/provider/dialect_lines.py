@@ -14,10 +14,10 @@ from inspector.provider.dialects import PEER_VERSIONS
 from inspector.provider.scenarios import CHARACTERS, COMPLETE
 from inspector.report.lines.glyphs import STOP
 from inspector.report.lines.spans import Line, Span, Tone, clip, count_of, join_groups, safe, width_of, wrap_line
+from inspector.report.table import GAP
 from loop_core.judge.classify import FINISHED
 
 COLUMNS = ("dialect", "raw word", "mapped", "effective", "seen by", "the call", "decision", "peers that differ")
-GAP = 2
 
 
 class TableEntry(NamedTuple):

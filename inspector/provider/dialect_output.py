@@ -8,7 +8,8 @@ from __future__ import annotations
 import base64
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from dataclasses import field as member
 from pathlib import Path
 from typing import Any
 
@@ -179,7 +180,7 @@ class TableQuery:
     scenario: Scenario = FIRST
     budget: int | None = None
     """None: the scenario's own."""
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = member(default_factory=Settings)
     each: bool = False
     """Every dialect on a line of its own, also those that say the same."""
 
