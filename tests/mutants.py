@@ -99,7 +99,8 @@ LEFT_OUT: dict[str, str] = {
     r"turn\.limits\.(OPTIONAL|SCOPES|CONTINUATION_LIMITS)": LATER,
     r"inspector\.check\.(report_forms\.(GLYPHS|ORDER)|request_changes\..*|stats\.(DIMENSIONS|FORMS))": LATER,
     r"inspector\.(export\.(FORMS|conventions\.CONTENT|.*\.KINDS)|live\.(answers|growing_views|stepper)\..*)": LATER,
-    r"inspector\.provider\.((app|dialect_lines|frames|reading)\..*|checks\.TYPES|dialect_columns\.RANKS|dialect_rows\.HOSTS"
+    r"inspector\.provider\.((app|frames|reading)\..*|checks\.TYPES|dialect_lines\.(COLUMNS|NARROW|RANKS)"
+    r"|dialect_rows\.HOSTS"
     r"|dialects\.(DIALECTS|PEERS|PEER_VERSIONS)(\..*)?|scenarios\.(CUTS|COMPLETE|TOOLS))": LATER,
     r"inspector\.report\.((judged_turn|turn_rows)\..*|advice\.TRIED|facts\.WENT_ON|filter_terms\.PATTERNS)": LATER,
     r"inspector\.sessions\.(recording\.ODD|transcripts\.ending_rules\.KNOWN_CAPS|wordings\.HINTS)": LATER,

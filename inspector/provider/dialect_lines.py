@@ -1,6 +1,8 @@
 """The table of dialects as lines of spans, for a screen and the text report.
 
 Pure. Rows that say the same are one line of the table, named by the first of them.
+
+Further down: the same as columns of a list, one line per dialect, as many columns as fit.
 """
 
 from __future__ import annotations
@@ -13,8 +15,21 @@ from inspector.provider.dialect_rows import LOST, CallState, DialectRow, SilentR
 from inspector.provider.dialects import PEER_VERSIONS
 from inspector.provider.scenarios import CHARACTERS, COMPLETE
 from inspector.report.lines.glyphs import STOP
-from inspector.report.lines.spans import Line, Span, Tone, clip, count_of, join_groups, safe, width_of, wrap_line
-from inspector.report.table import GAP
+from inspector.report.lines.spans import (
+    Line,
+    Measure,
+    Span,
+    Tone,
+    clip,
+    count_of,
+    join_groups,
+    safe,
+    text_of,
+    width_of,
+    wrap_line,
+)
+from inspector.report.lines.spans import cells as cells_of
+from inspector.report.table import GAP, Column, side_by_side
 from loop_core.judge.classify import FINISHED
 
 COLUMNS = ("dialect", "raw word", "mapped", "effective", "seen by", "the call", "decision", "peers that differ")
@@ -229,3 +244,112 @@ def outcome(table_rows: Sequence[TableRow], policy: str) -> list[Line]:
         counts = " · ".join(f"{PEER_VERSIONS[name]} ({count})" for name, count in deceived.items())
         lines.append((Span("taken for finished by: ", Tone.KEY), Span(counts)))
     return lines
+
+
+# -- Columns of a list -----------------------------------------------------------------------------------------------
+
+INDENT = "  "
+Shown = str | TableEntry
+"""A line of the list: the name of a wire format over its dialects, or a dialect."""
+
+
+def peers(row: TableRow) -> Line:
+    """The libraries that read the stop word differently, in short: those that take it for finished by name and with a
+    mark."""
+    differ = [peer for peer in row.peers if not peer.agrees] if isinstance(row, DialectRow) else []
+    loose = [peer.name for peer in differ if peer.looser]
+    words = f"all {len(loose)} !" if isinstance(row, DialectRow) and len(loose) == len(row.peers) > 1 else " ".join(
+        f"{each}!" for each in loose)
+    rest = f"{len(differ) - len(loose)} differ" if len(differ) > len(loose) else ""
+    return tuple(span for span in (Span(words, Tone.ERROR), Span(" " if words and rest else ""), Span(rest, Tone.DIM))
+                 if span.text)
+
+
+LIST_COLUMNS: tuple[tuple[Column[TableRow], range], ...] = (
+    (Column("raw word", cell=lambda row: cells(row)[1], most=30), range(4)),
+    (Column("effective", cell=lambda row: cells(row)[3], most=24), range(1)),
+    (Column("reason", cell=reason, most=36), range(1, 4)),
+    (Column("the call", cell=lambda row: cells(row)[5], most=24), range(1, 4)),
+    (Column("decision", cell=lambda row: cells(row)[6], most=16), range(4)),
+    (Column("peers (! finished)", cell=peers, most=26), range(2, 4)),
+    (Column("seen by", cell=lambda row: cells(row)[4], most=30), range(3, 4)),
+)
+"""Each column, and in which lists it stands: from the rank of the narrowest to that of the widest."""
+RANKS = (3, 2, 1, 0)
+"""Of the lists, the widest first."""
+LEAST = 8
+"""Columns that none is made narrower than."""
+
+
+class ColumnLayout(NamedTuple):
+    """The visible columns and their widths, without the name column."""
+
+    columns: Sequence[Column[TableRow]]
+    sizes: Sequence[int]
+    names: int
+
+
+def list_lines(entries: Sequence[TableEntry]) -> list[Shown]:
+    """The lines of the list: entries grouped by wire format."""
+    found: list[Shown] = []
+    api = ""
+    for entry in entries:
+        if entry.row.dialect.api != api:
+            api = entry.row.dialect.api
+            found.append(api)
+        found.append(entry)
+    return found
+
+
+def layout(entries: Sequence[TableEntry], width: int) -> ColumnLayout:
+    """The columns that fit; the widest are narrowed if even the most important do not fit."""
+    names = len(INDENT) + max((width_of(name_of(entry, short=True)) for entry in entries), default=0)
+    rows = [entry.row for entry in entries if isinstance(entry.row, DialectRow)]
+    for rank in RANKS:
+        columns = [column for column, ranks in LIST_COLUMNS if rank in ranks]
+        sizes = [column.size(rows) for column in columns]
+        if names + sum(sizes) + GAP * len(sizes) <= width:
+            return ColumnLayout(columns, sizes, names)
+    while names + sum(sizes) + GAP * len(sizes) > width and max(sizes) > LEAST:
+        sizes[sizes.index(max(sizes))] -= 1
+    return ColumnLayout(columns, sizes, names)
+
+
+def titles(layout: ColumnLayout) -> Line:
+    """The names of the columns."""
+    heads = [f"{INDENT}dialect", *(column.key for column in layout.columns)]
+    return side_by_side([(Span(head, Tone.KEY),) for head in heads], (layout.names, *layout.sizes))
+
+
+def line(each: Shown, layout: ColumnLayout, measure: Measure = cells_of, mark: str = "…") -> Line:
+    """One line of the list."""
+    if isinstance(each, str):
+        return (Span(each, Tone.TITLE),)
+    head: Line = (Span(INDENT), *name_of(each, short=True))
+    if not isinstance(each.row, DialectRow):
+        return (*head, Span(" " * (layout.names + GAP - width_of(head, measure))), Span(each.row.why, Tone.DIM))
+    row = [head, *(column.cell(each.row) for column in layout.columns)]
+    return side_by_side(row, (layout.names, *layout.sizes), measure, mark)
+
+
+def find(lines: Sequence[Shown], needle: str, start: int, by: int, again: bool) -> int | None:
+    """The next line whose columns or name contain `needle`, wrapping around; None if none does."""
+    wanted = needle.lower()
+    for far in range(again, len(lines) + again):
+        at = (start + far * by) % len(lines)
+        each = lines[at]
+        if isinstance(each, TableEntry) and wanted in _said(each).lower():
+            return at
+    return None
+
+
+def _said(entry: TableEntry) -> str:
+    words = [text_of(cell) for cell in cells(entry.row)]
+    return " ".join([*words, entry.row.dialect.title, *(like.name for like in entry.like)])
+
+
+def place_of(lines: Sequence[Shown], dialect: str) -> int:
+    """The line of a dialect; the first dialect's line if it has none."""
+    entries = [(at, each) for at, each in enumerate(lines) if isinstance(each, TableEntry)]
+    return next((at for at, each in entries if dialect in (each.row.name, *(like.name for like in each.like))),
+                entries[0][0] if entries else 0)

@@ -1,6 +1,7 @@
 """`inspector providers`: the table as text, and as one JSON document (`loop-inspector/providers/1`).
 
-Further down: a row as a native session file, so that it opens like any recording; what is asked of the dialects.
+Further down: everything about one row as a sheet, and as a native session file that opens like any recording; what is
+asked of the dialects.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from typing import Any
 
 from inspector.config.settings import Settings
 from inspector.provider import dialect_rows
-from inspector.provider.dialect_lines import alike, heading, table
-from inspector.provider.dialect_rows import MS, DialectRow, TableRow, rows
+from inspector.provider.dialect_lines import alike, cells, heading, table, word
+from inspector.provider.dialect_rows import MS, DialectRow, SilentRow, TableRow, rows
 from inspector.provider.dialects import DIALECTS, PEER_VERSIONS
 from inspector.provider.scenarios import CHARACTERS, SCENARIOS, Scenario
 from inspector.report.explain_document import place_of
-from inspector.report.lines.spans import Line, plain, wrap_line
+from inspector.report.lines.spans import Line, Listed, Span, Tone, field, more, plain, quote, safe, wrap_line
 from loop_core.errors import CallerError
+from loop_core.judge.gate import Admission
 from loop_core.turn.policy import Policy
 from loop_core.turn.trace import Fidelity
 
@@ -97,6 +99,72 @@ def _told(row: DialectRow) -> dict[str, Any]:
         "peers": [{"name": peer.name, "word": peer.word, "means": peer.means.value, "agrees": peer.agrees,
                    "takes_for_finished": peer.looser} for peer in row.peers],
     }
+
+
+# -- Everything about one dialect under one scenario, as a sheet that a screen shows ---------------------------------
+# Pure.
+
+
+def sheet(row: TableRow, like: Sequence[TableRow] = ()) -> Listed:
+    """All details of one row; `like` are those that say the same."""
+    dialect = row.dialect
+    lines: list[Line] = [
+        (Span(row.name, Tone.TITLE), Span(f"  {row.play.scenario.name}, budget {row.play.budget:,} tokens",
+                                          Tone.DIM)),
+        field("what it does", safe(dialect.title or "speaks as its format says")),
+    ]
+    last: list[Line] = [(), field("written in", safe(dialect.source, Tone.DIM))]
+    if like:
+        last.append(field("says the same", Span(", ".join(other.name.partition("/")[2] for other in like))))
+    if isinstance(row, SilentRow):
+        return Listed([*lines, field("here", Span(row.why, Tone.WARN)), *last])
+    return Listed([*lines, *_words(row), *_calls(row), *_decided(row), *_peers(row), *last])
+
+
+def _words(row: DialectRow) -> list[Line]:
+    judged, response = row.judgement, row.exchange.response
+    lines = [field("raw word", *word(row)),
+             field("mapped", Span(judged.mapped.normalized.value, Tone.NORMALIZED)),
+             field("effective", *cells(row)[3])]
+    lines += [more(Span(seen.rule, Tone.DIM), Span("  "), safe(seen.note)) for seen in judged.stop.evidence]
+    usage = response.usage
+    if usage is not None and usage.output_tokens is not None:
+        thinking = f", {usage.reasoning_tokens:,} of them thinking" if usage.reasoning_tokens else ""
+        lines.append(field("tokens", Span(f"{usage.output_tokens:,} of {row.play.budget:,}{thinking}")))
+    else:
+        lines.append(field("tokens", Span("not told", Tone.DIM)))
+    notes = [finding.message for finding in (*response.findings, *judged.findings)]
+    return lines + [field("finding" if not i else "", safe(note, Tone.WARN)) for i, note in enumerate(notes)]
+
+
+def _calls(row: DialectRow) -> list[Line]:
+    lines: list[Line] = [(), field("the call", Span(row.call.value))]
+    for verdict in row.verdicts:
+        held = verdict.admission is not Admission.READY
+        lines.append(field("received", safe(verdict.call.name, Tone.STRONG), Span("  "),
+                           quote(verdict.call.arguments or "", Tone.RAW)))
+        lines.append(more(Span(verdict.admission.value.upper(), Tone.HELD if held else Tone.OK), Span("  "),
+                          safe(verdict.why)))
+    lines += [field("lost" if not i else "", safe(what, Tone.WARN)) for i, what in enumerate(row.losses)]
+    if row.blind:
+        lines.append(field("blind", Span(row.blind, Tone.ERROR)))
+    return lines
+
+
+def _decided(row: DialectRow) -> list[Line]:
+    last = row.run.trace.steps[-1].turn
+    lines: list[Line] = [(), field("decision", *cells(row)[6], Span(f"  by {last.policy.name}", Tone.DIM))]
+    return [*lines, more(safe(last.notice, Tone.DIM))] if last.notice else lines
+
+
+def _peers(row: DialectRow) -> list[Line]:
+    return [
+        field("peers" if not number else "", Span(f"{PEER_VERSIONS[peer.name]:<20}", Tone.DIM),
+              Span(f"{peer.word:<16}"),
+              Span("as we do" if peer.agrees else f"that is {peer.means.value}",
+                   Tone.ERROR if peer.looser else Tone.PLAIN))
+        for number, peer in enumerate(row.peers)
+    ]
 
 
 # -- A row as a native session file, so that it opens like any recording ---------------------------------------------

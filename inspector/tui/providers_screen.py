@@ -17,10 +17,9 @@ from textual.message import Message
 from textual.reactive import reactive
 
 from inspector.config.settings import Settings
-from inspector.provider import dialect_columns
-from inspector.provider.dialect_columns import sheet
+from inspector.provider import dialect_lines
 from inspector.provider.dialect_lines import TableEntry, entries, outcome
-from inspector.provider.dialect_output import MOST, TableQuery, path_of
+from inspector.provider.dialect_output import MOST, TableQuery, path_of, sheet
 from inspector.provider.dialect_rows import DialectRow, TableRow, row_view
 from inspector.provider.scenarios import SCENARIOS
 from inspector.report.lines.spans import Line, Listed, Span, Tone, mark_matches, spread_ends
@@ -51,7 +50,7 @@ class Dialects(CursorTable):
         Binding("h,left", "screen.scenario(-1)", "Scenario before", show=False, tooltip="The scenario before",
                 id="providers.previous"),
     ]
-    shown: reactive[Sequence[dialect_columns.Shown]] = reactive((), init=False)
+    shown: reactive[Sequence[dialect_lines.Shown]] = reactive((), init=False)
     dialect = ""
     """The dialect that the user went to; the cursor stays on the line that stands for it."""
     early = 0
@@ -91,10 +90,10 @@ class Dialects(CursorTable):
         return found if isinstance(found, TableEntry) else None
 
     @property
-    def column_layout(self) -> dialect_columns.ColumnLayout:
+    def column_layout(self) -> dialect_lines.ColumnLayout:
         """The visible columns."""
         found = [each for each in self.shown if isinstance(each, TableEntry)]
-        return dialect_columns.layout(found, self.scrollable_content_region.width - 2)
+        return dialect_lines.layout(found, self.scrollable_content_region.width - 2)
 
     def watch_shown(self) -> None:
         """Redraws for other dialects or another width."""
@@ -105,12 +104,12 @@ class Dialects(CursorTable):
         """A dialect, or a heading."""
         paint = paint_of(self.app)
         here = Span("▶ " if index == self.cursor else "  ", Tone.HERE)
-        line = dialect_columns.line(self.shown[index], self._laid, paint.measure, paint.mark)
+        line = dialect_lines.line(self.shown[index], self._laid, paint.measure, paint.mark)
         return (here, *mark_matches(line, self.needle))
 
     def find(self, by: int, again: bool) -> bool:
         """Moves the cursor to a dialect that contains the needle."""
-        found = dialect_columns.find(self.shown, self.needle, self.cursor, by, again)
+        found = dialect_lines.find(self.shown, self.needle, self.cursor, by, again)
         if found is not None:
             self.choose(found)
         return found is not None
@@ -173,8 +172,8 @@ class ProvidersScreen(TableScreen):
     def _fold(self) -> None:
         """The lines of the list; the cursor stays on its dialect."""
         rows = self._dialects
-        rows.shown = dialect_columns.list_lines(entries(self._told, self.asked.each))
-        rows.cursor = dialect_columns.place_of(rows.shown, rows.dialect)
+        rows.shown = dialect_lines.list_lines(entries(self._told, self.asked.each))
+        rows.cursor = dialect_lines.place_of(rows.shown, rows.dialect)
         rows.take_early_moves()
         self.show()
 
@@ -197,7 +196,7 @@ class ProvidersScreen(TableScreen):
         if self._answered is None:
             return [*found, (Span("every dialect is run…", Tone.DIM),)]
         return [*found, *outcome(self._told, self._answered.settings.policy.name),
-                (Span("  "), *dialect_columns.titles(self._dialects.column_layout))]
+                (Span("  "), *dialect_lines.titles(self._dialects.column_layout))]
 
     def detail(self) -> Listed:
         """All details of the current dialect."""

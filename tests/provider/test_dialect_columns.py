@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from inspector.cli import main
 from inspector.config.settings import Settings
-from inspector.provider import dialect_columns
+from inspector.provider import dialect_lines
 from inspector.provider.dialect_lines import TableEntry, entries
 from inspector.provider.dialect_output import MOST, TableQuery, next_budget, path_of
 from inspector.provider.dialect_rows import DialectRow, TableRow
@@ -26,12 +26,12 @@ CALL_CUT = TableQuery()
 
 @cache
 def folded(scenario: str) -> list[Any]:
-    return [*dialect_columns.list_lines(entries(table_rows(scenario)))]
+    return [*dialect_lines.list_lines(entries(table_rows(scenario)))]
 
 
 def titles(width: int) -> list[str]:
     shown = [each for each in folded("call-cut") if isinstance(each, TableEntry)]
-    return [column.key for column in dialect_columns.layout(shown, width).columns]
+    return [column.key for column in dialect_lines.layout(shown, width).columns]
 
 
 def test_as_many_columns_as_fit() -> None:
@@ -45,11 +45,11 @@ def test_as_many_columns_as_fit() -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_no_line_is_wider_than_the_list_and_all_are_aligned(scenario: str, width: int) -> None:
     lines = folded(scenario)
-    laid = dialect_columns.layout([each for each in lines if isinstance(each, TableEntry)], width)
-    starts = [text_of(dialect_columns.titles(laid)).index(column.key[: laid.sizes[at] - 1])
+    laid = dialect_lines.layout([each for each in lines if isinstance(each, TableEntry)], width)
+    starts = [text_of(dialect_lines.titles(laid)).index(column.key[: laid.sizes[at] - 1])
               for at, column in enumerate(laid.columns)]
     for each in lines:
-        line = dialect_columns.line(each, laid)
+        line = dialect_lines.line(each, laid)
         if isinstance(each, TableEntry) and not isinstance(each.row, DialectRow):
             continue  # one sentence over all columns, cut where the list ends
         assert width_of(line) <= width
@@ -60,8 +60,8 @@ def test_no_line_is_wider_than_the_list_and_all_are_aligned(scenario: str, width
 
 def test_the_lines_of_a_cut_call() -> None:
     lines = {each.row.name: each for each in folded("call-cut") if isinstance(each, TableEntry)}
-    laid = dialect_columns.layout(list(lines.values()), 155)
-    said = [text_of(dialect_columns.line(lines[name], laid)).split("  ") for name in (
+    laid = dialect_lines.layout(list(lines.values()), 155)
+    said = [text_of(dialect_lines.line(lines[name], laid)).split("  ") for name in (
         "openai_chat/vllm", "openai_chat/mimo", "openai_responses/generic+bare", "gemini_generate/vertex")]
     assert [[cell.strip() for cell in cells if cell.strip()] for cells in said] == [
         ["vllm +2", "tool_calls", "tool_call → max_tokens", "prefix of a string", "hold, repair", "all 4 !",
@@ -84,17 +84,17 @@ def test_dialects_are_found_by_what_they_say_and_by_those_that_share_their_line(
         assert isinstance(each, TableEntry)
         return each.row.name
 
-    assert named_at(dialect_columns.find(lines, "groq", 5, 1, again=False)) == "openai_chat/openai"
-    assert named_at(dialect_columns.find(lines, "native:", 1, 1, again=False)) == "openai_chat/openrouter"
-    first = dialect_columns.find(lines, "ITEM INCOMPLETE", 1, 1, again=False)
+    assert named_at(dialect_lines.find(lines, "groq", 5, 1, again=False)) == "openai_chat/openai"
+    assert named_at(dialect_lines.find(lines, "native:", 1, 1, again=False)) == "openai_chat/openrouter"
+    first = dialect_lines.find(lines, "ITEM INCOMPLETE", 1, 1, again=False)
     assert named_at(first) == "openai_responses/openai"
     assert first is not None
-    found = dialect_columns.find(lines, "item incomplete", first, 1, again=True)
+    found = dialect_lines.find(lines, "item incomplete", first, 1, again=True)
     assert named_at(found) == "openai_responses/generic+bare"
-    assert dialect_columns.find(lines, "nowhere", 1, 1, again=False) is None
-    assert named_at(dialect_columns.place_of(lines, "openai_chat/groq")) == "openai_chat/openai"
-    assert named_at(dialect_columns.place_of(lines, "none of them")) == "openai_chat/openai"
-    assert dialect_columns.find([], "x", 0, 1, again=False) is None
+    assert dialect_lines.find(lines, "nowhere", 1, 1, again=False) is None
+    assert named_at(dialect_lines.place_of(lines, "openai_chat/groq")) == "openai_chat/openai"
+    assert named_at(dialect_lines.place_of(lines, "none of them")) == "openai_chat/openai"
+    assert dialect_lines.find([], "x", 0, 1, again=False) is None
 
 
 def test_a_budget_changes_by_ones_while_it_is_small() -> None:

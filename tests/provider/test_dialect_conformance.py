@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.provider.dialect_columns import sheet
 from inspector.provider.dialect_lines import COLUMNS, cells, entries, table
-from inspector.provider.dialect_output import document, text
+from inspector.provider.dialect_output import document, sheet, text
 from inspector.provider.dialect_rows import LOST, RUN_HELD, DialectRow, row_view
 from inspector.provider.dialects import DIALECTS, PEER_MEANINGS, PEER_WORDS, PEERS
 from inspector.provider.scenarios import COMPLETE, CUTS, SCENARIOS
