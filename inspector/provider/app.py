@@ -21,7 +21,6 @@ from inspector.provider.connection import (
     AnsweredRequest,
     api_of,
     arrays,
-    as_array,
     count_request,
     counting_format,
     format_of,
@@ -153,7 +152,8 @@ class _Served:
         name, api = http.match_info["name"], format_of(http.raw_path, http.headers)
         story = next((story for story in self.stories if story.name == name), None)
         if story is None:
-            return await self._send(http, api, _error(api, _no_model(name)))
+            why = RequestError(f"no scenario is called {name[:80]!r}", 404, code="model_not_found")
+            return await self._send(http, api, _error(api, why))
         return await self._document(http, api, model_document(story))
 
     async def options(self, http: web.Request) -> web.StreamResponse:
@@ -190,7 +190,7 @@ class _Served:
             request = with_previous(wire(api).read_request(body, path), body)
             found = story_for(self.stories, request)
             story = found.name
-            reply = self._reply(found, request, as_array(api, path, request))
+            reply = self._reply(found, request, request.stream and arrays(api, path))
         except CallerError as why:
             reply = _error(api, why)
             self._note(http, api, body, request, story, reply, str(why))
@@ -280,10 +280,6 @@ def _error(api: str, why: CallerError) -> Reply:
     """The refusal that an error is."""
     said = why if isinstance(why, RequestError) else RequestError(str(why))
     return refusal(api, said.status, str(said), code=said.code, param=said.param)
-
-
-def _no_model(name: str) -> RequestError:
-    return RequestError(f"no scenario is called {name[:80]!r}", 404, code="model_not_found")
 
 
 # -- The scenarios as models: documents in the shape of each server --------------------------------------------------

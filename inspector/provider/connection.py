@@ -71,10 +71,7 @@ class AnsweredRequest:
 
 def api_of(path: str) -> str | None:
     """The format that is served under this path; None if none is."""
-    for api in FORMATS:
-        if any(pattern.search(path) for pattern in wire(api).paths):
-            return api
-    return None
+    return next((api for api in FORMATS if any(pattern.search(path) for pattern in wire(api).paths)), None)
 
 
 def polled_response(path: str) -> tuple[str, str] | None:
@@ -105,11 +102,6 @@ def with_previous(request: Request, body: Mapping[str, Any]) -> Request:
     """The request with the id of the response that it continues, if the server stores that response."""
     last = wire(request.api).serving.follows(body)
     return request if last is None else replace(request, previous_id=last)
-
-
-def as_array(api: str, path: str, request: Request) -> bool:
-    """Whether the stream is sent as the elements of one JSON array."""
-    return request.stream and arrays(api, path)
 
 
 def arrays(api: str, path: str) -> bool:

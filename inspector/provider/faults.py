@@ -156,16 +156,16 @@ def _no_call(draft: Draft, value: Any) -> Draft:
 
 def _fallback(draft: Draft, value: Any) -> Draft:
     """The first half of the text is of the model that was asked, the rest is of another one."""
-    at = next((at for at, part in enumerate(draft.parts) if type(part) is TextPart), None)
-    if at is None:
-        return draft
-    text = "".join(part.text for part in draft.parts[at : at + 1] if type(part) is TextPart)
-    half = len(text) // (2 * CHARACTERS) * CHARACTERS  # whole tokens, so that both halves cost what the text does
     seam = OpaquePart("fallback", compact({
         "type": "fallback", "from": {"model": draft.dialect.model},
         "to": {"model": value if isinstance(value, str) else "claude-haiku-4-5"}, "trigger": {"type": "refusal"}}))
-    return replace(draft, parts=(
-        *draft.parts[:at], TextPart(text[:half]), seam, TextPart(text[half:]), *draft.parts[at + 1 :]))
+    for at, part in enumerate(draft.parts):
+        if type(part) is TextPart:
+            # Whole tokens, so that both halves cost what the text does.
+            half = len(part.text) // (2 * CHARACTERS) * CHARACTERS
+            halves = TextPart(part.text[:half]), seam, TextPart(part.text[half:])
+            return replace(draft, parts=(*draft.parts[:at], *halves, *draft.parts[at + 1 :]))
+    return draft
 
 
 # -- words about the end ---------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,8 +33,7 @@ from loop_core.errors import CallerError
 from loop_core.values import Tool, ToolCall
 
 # -- What a scenario file may hold, as pydantic models ---------------------------------------------------------------
-# Its JSON schema is published beside them.
-# Only the shape is here. Files and their lines are in `reading`, what a scenario means is in `story` and `faults`.
+# Its JSON schema is published beside them. Only the shape is here.
 
 SCHEMA = "loop-inspector/scenario/1"
 NAME = r"^[a-z][a-z0-9-]{0,63}$"
@@ -145,11 +143,11 @@ def schema() -> str:
 def story(model: ScenarioModel) -> Story:
     """The scenario of a validated file."""
     tools = tuple(DeclaredTool(Tool(tool.name, tool.parameters, tool.description), tool.result) for tool in model.tools)
-    made = Story(
-        model.name, model.story, tuple(_answer(answer) for answer in model.answers), tools, (), model.prompt,
-        model.max_tokens, model.profile, model.seed, model.ends, dict(model.ends_in),
+    return Story(
+        model.name, model.story, tuple(_answer(answer) for answer in model.answers), tools,
+        tuple(_placed(fault) for fault in model.faults), model.prompt, model.max_tokens, model.profile, model.seed,
+        model.ends, dict(model.ends_in),
     )
-    return replace(made, faults=tuple(_placed(fault) for fault in model.faults))
 
 
 def fault_names(fault: Any) -> list[str]:

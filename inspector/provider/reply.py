@@ -133,7 +133,8 @@ def segment(story: Story, answer: Intent, place: StoryPlace, cap: int | None, di
     """
     count, said = 0, 0
     while said < place.text_length:
-        limits = [fault.value for fault in faults_of(story, replace(place, text_length=said, kind=_kind(said)), count)
+        kind = Kind.CONTINUATION if said else Kind.FIRST
+        limits = [fault.value for fault in faults_of(story, replace(place, text_length=said, kind=kind), count)
                   if fault.name == "cut"]
         room = min([*limits, cap or UNLIMITED]) * CHARACTERS
         if not said and not dialect.free_thinking and answer.reasoning:
@@ -142,10 +143,6 @@ def segment(story: Story, answer: Intent, place: StoryPlace, cap: int | None, di
             break
         said, count = said + room, count + 1
     return max(count, place.segments)
-
-
-def _kind(offset: int) -> Kind:
-    return Kind.CONTINUATION if offset else Kind.FIRST
 
 
 def faults_of(story: Story, place: StoryPlace, number: int) -> tuple[PlacedFault, ...]:
@@ -197,12 +194,10 @@ def _calls(answer: Intent, place: StoryPlace, request: Request) -> tuple[ToolCal
 
 def _prefixed(draft: Draft) -> tuple[ResponsePart, ...]:
     """The parts with what is said again before their text."""
-    at = next((at for at, part in enumerate(draft.parts) if type(part) is TextPart), None)
-    if not draft.prefix or at is None:
-        return draft.parts
-    part = draft.parts[at]
-    text = TextPart(draft.prefix + part.text) if type(part) is TextPart else part
-    return (*draft.parts[:at], text, *draft.parts[at + 1 :])
+    for at, part in enumerate(draft.parts):
+        if draft.prefix and type(part) is TextPart:
+            return (*draft.parts[:at], TextPart(draft.prefix + part.text), *draft.parts[at + 1 :])
+    return draft.parts
 
 
 # -- what comes of it ------------------------------------------------------------------------------------------------
