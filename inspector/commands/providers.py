@@ -73,7 +73,8 @@ def run_command(
         from inspector.export import telemetry
 
         sink = telemetry.sink(os.environ)  # what cannot be sent is told before anything is asked
-    ran = headless.run_options(typed, settings)
+    begun = headless.start(typed, settings)
+    ran = headless.run_live(begun.request, begun.server, begun.settings, begun.answers, begun.path)
     from inspector.report.facts import view
 
     shown = view(ran.replay)

@@ -118,7 +118,7 @@ def run_live(
             observer.note(ended.notice or "")
         if ended.terminal == "cancelled" and observer.heard:
             last = observer.heard[-1]
-            answered = took(steps, last.ask.number)
+            answered = any(step.response == last.ask.number for step in steps)
             observer.cancelled(last.ask.number, answered=answered)
             if not answered:
                 observer.heard[-1] = replace(last, judgement=cancelled_answer(last.judgement))
@@ -139,11 +139,6 @@ def refuse_secrets(body: object, server: Server) -> None:
     text = json.dumps(body, ensure_ascii=False)
     if any(len(secret) >= SHORTEST and secret in text for secret in server.secrets):
         raise CallerError("the request holds the key that it would be sent with")
-
-
-def took(steps: Sequence[Step], number: int) -> bool:
-    """Whether the machine has received the answer to a request."""
-    return any(step.response == number for step in steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,16 +201,6 @@ def start(options: LiveOptions, settings: Settings) -> LiveStart:
     if os.path.exists(path) and os.path.getsize(path):
         raise CallerError(f"--record {path}: the file exists; expected a path for a new file")
     return LiveStart(request, server, settings, answers, path)
-
-
-def run_options(options: LiveOptions, settings: Settings) -> LiveResult:
-    """Runs one turn to its end, from options.
-
-    Raises:
-        LoopError: something that was typed cannot be used; nothing was sent then.
-    """
-    begun = start(options, settings)
-    return run_live(begun.request, begun.server, begun.settings, begun.answers, begun.path)
 
 
 def server_of(
