@@ -311,8 +311,9 @@ def check_paths(
     first = check_paths_together([STDIN], ids, api=api, profile=profile, filter_text=filter_text, stdin=stdin) \
         if STDIN in paths else Report()
     every, shut = files_of([path for path in paths if path != STDIN])
+    names = {name for name, _ in every}
     tasks = [FileTask((name,), tuple(ids), api, profile, filter_text, listed, intake.most())
-             for name, listed in every if not _beside(name, {each for each, _ in every})]
+             for name, listed in every if not _beside(name, names)]
     jobs = min(jobs or _jobs(tasks), len(tasks) or 1)
     reports = [first, *(Report((FileProblems(why.split(": ", 1)[0], error=why),)) for why in shut)]
     alone: dict[str, list[FileTask]] = {}  # exchanges of a logger, whose conversation may lie over several files
@@ -375,10 +376,6 @@ _FOLDERS = frozenset(row.beside.rpartition("/")[0] for row in IMPORTERS.values()
 
 def _beside(path: str, every: set[str]) -> bool:
     """Whether a file stands in the folder beside its session, where it is read with it."""
-    folder, _ = os.path.split(path)
-    for name in _FOLDERS:
-        if folder.endswith(f"{os.sep}{name}"):
-            stem = folder.removesuffix(f"{os.sep}{name}")
-            if any(f"{stem}{suffix}" in every for suffix in (".jsonl", ".json")):
-                return True
-    return False
+    folder = os.path.dirname(path)
+    stems = [folder.removesuffix(f"{os.sep}{name}") for name in _FOLDERS if folder.endswith(f"{os.sep}{name}")]
+    return any(f"{stem}{suffix}" in every for stem in stems for suffix in (".jsonl", ".json"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -53,20 +53,16 @@ def emit(spans: Sequence[OtelSpan], tracer: Tracer, context: Context | None = No
 
 def measure(points: Sequence[OtelPoint], meter: Meter) -> None:
     """Records the points with instruments of this meter."""
-    counters: dict[str, Any] = {}
-    histograms: dict[str, Any] = {}
+    takes: dict[str, Callable[..., None]] = {}
     for name in dict.fromkeys(point.name for point in points):
         unit, about, bounds = INSTRUMENTS[name]
         if bounds is None:
-            counters[name] = meter.create_counter(name, unit, about)
+            takes[name] = meter.create_counter(name, unit, about).add
         else:
-            histograms[name] = meter.create_histogram(
-                name, unit, about, explicit_bucket_boundaries_advisory=list(bounds))
+            takes[name] = meter.create_histogram(
+                name, unit, about, explicit_bucket_boundaries_advisory=list(bounds)).record
     for point in points:
-        if point.name in counters:
-            counters[point.name].add(point.value, dict(point.attributes))
-        else:
-            histograms[point.name].record(point.value, dict(point.attributes))
+        takes[point.name](point.value, dict(point.attributes))
 
 
 class _Ended(SpanProcessor):
