@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -56,16 +56,15 @@ def application(
     *,
     profile: str | None = None,
     pace: float = 1.0,
-    requests: MutableSequence[AnsweredRequest] | None = None,
-    observer: Callable[[AnsweredRequest], None] | None = None,
+    observer: Callable[[AnsweredRequest], None],
     cors: str | None = None,
 ) -> web.Application:
     """An application that serves these scenarios.
 
-    `requests` takes every request in order, and `observer` is called with it. Waits are multiplied by `pace`. Pages of
-    the origin `cors` may read the answers; without one no page may.
+    `observer` is called with every request, in order. Waits are multiplied by `pace`. Pages of the origin `cors` may
+    read the answers; without one no page may.
     """
-    served = _Served(tuple(stories), profile, pace, requests, observer)
+    served = _Served(tuple(stories), profile, pace, observer)
     app = web.Application(client_max_size=MOST_BYTES)
     app.router.add_get("/", served.greet)
     app.router.add_get("/{version:v1|v1beta}/models", served.models)
@@ -107,12 +106,11 @@ class _Served:
     """The handlers, and what they share."""
 
     def __init__(
-        self, stories: tuple[Story, ...], profile: str | None, pace: float,
-        requests: MutableSequence[AnsweredRequest] | None, observer: Callable[[AnsweredRequest], None] | None,
+        self, stories: tuple[Story, ...], profile: str | None, pace: float, observer: Callable[[AnsweredRequest], None]
     ) -> None:
         self.stories, self.profile, self.pace = stories, profile, pace
         self._seeds = [story.seed for story in stories]
-        self._seen, self._told = requests, observer
+        self._observer = observer
         self._kept: OrderedDict[Any, Reply] = OrderedDict()
         self._refused: OrderedDict[Any, int] = OrderedDict()
 
@@ -266,14 +264,9 @@ class _Served:
     def _note(
         self, http: web.Request, api: str, body: Any, request: Request, story: str, reply: Reply, error: str = ""
     ) -> None:
-        if self._seen is None and self._told is None:
-            return
-        seen = AnsweredRequest(api, public_path(http.raw_path), public_headers(http.headers), body, request, story,
-                               reply.status, reply.place, reply.segment, reply.tokens, reply.end, reply.faults, error)
-        if self._seen is not None:
-            self._seen.append(seen)
-        if self._told is not None:
-            self._told(seen)
+        self._observer(AnsweredRequest(
+            api, public_path(http.raw_path), public_headers(http.headers), body, request, story, reply.status,
+            reply.place, reply.segment, reply.tokens, reply.end, reply.faults, error))
 
 
 def _error(api: str, why: CallerError) -> Reply:

@@ -13,7 +13,7 @@ from typing import Any
 
 from inspector.provider import frames
 from inspector.provider.frames import apply_quirks
-from inspector.provider.place import Draft, HTTPRefusal
+from inspector.provider.place import Draft
 from inspector.provider.scenarios import CHARACTERS, Kind, Story
 from loop_core.values import OpaquePart, ReasoningPart, TextPart, ToolCall
 from loop_core.wire import wire
@@ -264,7 +264,7 @@ def _stalled(draft: Draft, value: Any) -> Draft:
 
 
 def _refused(draft: Draft, value: Any) -> Draft:
-    return replace(draft, refusal=HTTPRefusal(value["status"], value["times"], value["retry_after"]))
+    return replace(draft, refusal=value)
 
 
 _NO_INDEX = {"whole": "a list needs no index"}

@@ -340,17 +340,6 @@ class Sending:
     """Bytes of one piece, whatever the frames are."""
 
 
-@dataclass(frozen=True, slots=True)
-class HTTPRefusal:
-    """An HTTP error in place of an answer."""
-
-    status: int = 429
-    times: int = 1
-    """How often the same request is refused before it is answered."""
-    retry_after: float | None = None
-    """Seconds that are asked for; None: nothing is said."""
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Draft:
     """One answer in the making."""
@@ -380,7 +369,9 @@ class Draft:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     sending: Sending = Sending()
-    refusal: HTTPRefusal | None = None
+    refusal: Mapping[str, Any] | None = None
+    """An HTTP error in place of an answer: its `status`, how many `times` the same request gets it before it is
+    answered, and the seconds that are asked for (`retry_after`; None: nothing is said)."""
 
     @property
     def streams(self) -> bool:

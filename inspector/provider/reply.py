@@ -280,8 +280,8 @@ def _reply(draft: Draft, number: int, faults: tuple[PlacedFault, ...]) -> Reply:
     )
     if draft.refusal is None:
         return made
-    refused = refusal(draft.api, draft.refusal.status, "Too many requests.", draft.refusal.retry_after)
-    return replace(made, refusals=draft.refusal.times, refusal=refused)
+    refused = refusal(draft.api, draft.refusal["status"], "Too many requests.", draft.refusal["retry_after"])
+    return replace(made, refusals=draft.refusal["times"], refusal=refused)
 
 
 # -- errors ----------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
@@ -157,15 +158,15 @@ Given = Story | str | Mapping[str, Any]
 """A scenario: one that was read, a name or a path, or what a file would hold."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Provider:
     """A running provider."""
 
-    def __init__(self, url: str, stories: Sequence[Story], requests: list[AnsweredRequest]) -> None:
-        self.url = url
-        """Its address, without a path."""
-        self.stories = tuple(stories)
-        self.seen = requests
-        """Every request, in the order in which they were answered."""
+    url: str
+    """Its address, without a path."""
+    stories: tuple[Story, ...]
+    seen: list[AnsweredRequest]
+    """Every request, in the order in which they were answered."""
 
     @property
     def bases(self) -> Mapping[str, str]:
@@ -187,7 +188,7 @@ def serving(
     """
     stories = story_of(scenarios)
     seen: list[AnsweredRequest] = []
-    app = application(stories, profile=profile, pace=pace, requests=seen, cors=cors)
+    app = application(stories, profile=profile, pace=pace, observer=seen.append, cors=cors)
     loop = asyncio.new_event_loop()
     started: list[int | OSError] = []
     ready = threading.Event()
