@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from inspector.provider.dialects import Dialect
 from inspector.provider.frames import PIECE, apply_quirks
@@ -122,19 +121,9 @@ def _parts(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: M
         unsound = number == calls and (play.inside is not None or play.moment is Moment.MALFORMED)
         sent = _carried(part, dialect.carries(play.moment)) if unsound else part
         if isinstance(sent, ToolCall):
-            at = Standing(f"{manner.call}{number}", number == calls, unsound)
-            yield _identified(dialect, spelling, play, sent, at)
+            yield _identified(dialect, spelling, play, sent, f"{manner.call}{number}", number == calls, unsound)
         elif sent is not None:
             yield sent
-
-
-class Standing(NamedTuple):
-    """The position of a call within its answer."""
-
-    number: str
-    last: bool
-    unsound: bool
-    """The answer ended inside it, or it is not a call."""
 
 
 def _carried(call: ToolCall, carried: CutCallForm) -> ResponsePart | None:
@@ -159,18 +148,23 @@ def _complete_members(text: str) -> dict[str, object]:
     return members
 
 
-def _identified(dialect: Dialect, spelling: Spelling, play: PlayedScenario, call: ToolCall, at: Standing) -> ToolCall:
-    """The call with its id, its status, and whether the server says that it is closed."""
+def _identified(
+    dialect: Dialect, spelling: Spelling, play: PlayedScenario, call: ToolCall, number: str, last: bool, unsound: bool
+) -> ToolCall:
+    """The call with its id, its status, and whether the server says that it is closed.
+
+    `last` is the last of its answer; an `unsound` one is no call, or the answer ended inside it.
+    """
     says = wire(dialect.api).serving
-    call = call._replace(id=says.call_id.format(at.number) if says.call_id else None)
+    call = call._replace(id=says.call_id.format(number) if says.call_id else None)
     if says.calls is CallFraming.ITEMS:
         status = "completed"
-        if at.unsound and spelling.raw != "completed":
+        if unsound and spelling.raw != "completed":
             status = "in_progress" if spelling.raw is None else "incomplete"
-        return call._replace(closed=status == "completed", status=status, item_id=f"fc_{at.number}")
+        return call._replace(closed=status == "completed", status=status, item_id=f"fc_{number}")
     if says.calls is not CallFraming.BLOCKS:
         return call._replace(closed=spelling.raw is not None)
     if is_streamed(dialect, spelling):
-        return call._replace(closed=not (at.unsound and dialect.carries(play.moment) is CutCallForm.OPEN))
+        return call._replace(closed=not (unsound and dialect.carries(play.moment) is CutCallForm.OPEN))
     ended = _word(dialect, spelling) in (Stop.TOOL_CALL, Stop.END_TURN)
-    return call._replace(closed=spelling.raw is not None and (ended or not at.last))
+    return call._replace(closed=spelling.raw is not None and (ended or not last))
