@@ -13,7 +13,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from inspector.export import conventions
@@ -142,9 +142,9 @@ def _turn(
         known.append(when.basis)
         below.append(_clean(_answer(facts, when, at, with_content)))
         following = answers[position + 1] if position + 1 < len(answers) else None
-        for ran in _ran(notes, facts, following):
+        for part, verdict, until in _ran(notes, facts, following):
             since = when.end if when.basis in (Times.RECORDED, Times.LENGTH) else None
-            below.append(_clean(_tool(ran, clock.tool(since, ran.at), at, with_content)))
+            below.append(_clean(_tool(part, verdict, clock.tool(since, until), at, with_content)))
     start, end = min(span.start for span in below), max(span.end for span in below)
     opening, ended = answers[0].exchange, view.end_of(turn)
     spent = ended.spend
@@ -296,14 +296,6 @@ def _of_call(verdict: Verdict) -> Attributes:
 # -- tools -----------------------------------------------------------------------------------------------------------
 
 
-class _Ran(NamedTuple):
-    """A result, the call that it answers, and when it was there."""
-
-    result: ToolResultPart
-    verdict: Verdict | None
-    at: str | None
-
-
 _Noted = Mapping[tuple[str, int | None], Sequence[ToolAnswer]]
 """File and entry of an answer -> the results that were recorded beside it."""
 
@@ -316,8 +308,13 @@ def _noted(view: View) -> _Noted:
     return found
 
 
-def _ran(notes: _Noted, facts: ResponseFacts, following: ResponseFacts | None) -> Iterator[_Ran]:
-    """The results that the calls of an answer got: those that were sent back, else those that were recorded alone."""
+def _ran(
+    notes: _Noted, facts: ResponseFacts, following: ResponseFacts | None
+) -> Iterator[tuple[ToolResultPart, Verdict | None, str | None]]:
+    """The results that the calls of an answer got, each with its call and when it was there.
+
+    They are those that were sent back, else those that were recorded alone.
+    """
     exchange = facts.exchange
     noted = notes.get((exchange.path, exchange.entry), ())
     sent = results_in(following.exchange) if following and following.link.place is TurnPlace.TOOL_RESULT else ()
@@ -328,7 +325,7 @@ def _ran(notes: _Noted, facts: ResponseFacts, following: ResponseFacts | None) -
         if own is not None:
             verdicts.remove(own)
         at = next((at for (key, name), at in times.items() if key == part.call_id and (key or name == part.name)), None)
-        yield _Ran(part, own, at)
+        yield part, own, at
 
 
 def _answers(part: ToolResultPart, verdict: Verdict) -> bool:
@@ -337,8 +334,7 @@ def _answers(part: ToolResultPart, verdict: Verdict) -> bool:
     return part.name == verdict.call.name
 
 
-def _tool(tool_run: _Ran, when: When, parent: int, with_content: bool) -> OtelSpan:
-    part, verdict = tool_run.result, tool_run.verdict
+def _tool(part: ToolResultPart, verdict: Verdict | None, when: When, parent: int, with_content: bool) -> OtelSpan:
     name = part.name or (verdict.call.name if verdict else "")
     unready = verdict.admission.value if verdict is not None and verdict.admission is not Admission.READY else None
     failed = unready or ("tool_error" if part.is_error else None)

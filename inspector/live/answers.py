@@ -135,19 +135,10 @@ def _asked(call: ToolCall) -> CallKey:
 # -- Results of any recording, by name and arguments, else the k-th of that tool -------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedCall:
-    """One recorded call and its result."""
-
-    name: str
-    arguments: str
-    result: ToolResultPart
-
-
 class RecordedResults:
     """The results of a recording, in order; counts the requests for each tool."""
 
-    def __init__(self, path: str, calls: Sequence[RecordedCall]) -> None:
+    def __init__(self, path: str, calls: Sequence[tuple[ToolCall, ToolResultPart]]) -> None:
         self.path = path
         self._found = tuple(calls)
         self._asked: Counter[str] = Counter()
@@ -162,14 +153,14 @@ class RecordedResults:
         calls that will have been answered by then.
         """
         place = self._asked[call.name] + sum(each.name == call.name for each in before)
-        own = [each for each in self._found if each.name == call.name]
-        same = [each for each in own if _value(each.arguments) == _value(call.arguments or "")]
+        own = [(each, result) for each, result in self._found if each.name == call.name]
+        same = [result for each, result in own if _value(each) == _value(call)]
         if same:
             used = self._asked[_key(call)] + sum(_key(each) == _key(call) for each in before)
-            return same[min(used, len(same) - 1)].result, "the same arguments"
+            return same[min(used, len(same) - 1)], "the same arguments"
         if place >= len(own):
             return None
-        return own[place].result, f"call {place + 1} of {call.name}, with other arguments"
+        return own[place][1], f"call {place + 1} of {call.name}, with other arguments"
 
     def took(self, call: ToolCall) -> None:
         """Notes that a call was answered, so that the tool's next call gets the next result."""
@@ -193,7 +184,7 @@ def results_of(path: str) -> RecordedResults:
     return RecordedResults(path, found)
 
 
-def _found(recording: Loaded) -> Iterator[RecordedCall]:
+def _found(recording: Loaded) -> Iterator[tuple[ToolCall, ToolResultPart]]:
     """Every call with its result: recorded by itself, else carried by the request that followed."""
     alone: dict[tuple[str, int | None], list[ToolResultPart]] = {}
     for given in recording.inputs:
@@ -208,10 +199,11 @@ def _found(recording: Loaded) -> Iterator[RecordedCall]:
         if calls and results:
             for call, result in zip(calls, results_for(calls, results), strict=True):
                 if result in results:  # else nothing came for this call
-                    yield RecordedCall(call.name, call.arguments or "", result)
+                    yield call, result
 
 
-def _value(arguments: str) -> object:
+def _value(call: ToolCall) -> object:
+    arguments = call.arguments or ""
     reading = parse(arguments)
     return arguments if reading.value is None else reading.value
 
