@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from inspector.report.facts import TurnFacts, View
 from loop_core.formats import FORMATS
-from loop_core.values import Message, Role
+from loop_core.values import Role
 from loop_core.wire import wire
-from loop_core.wire.demands import RequestError
 
 LISTS = ("system", "tools", "messages", "contents", "input")
 """The members of a request that a provider's cache goes by, in the order in which they are read."""
@@ -59,7 +57,7 @@ def refusal(api: str, body: Any) -> str | None:
             error = rule.find(body)
         except (TypeError, ValueError, AttributeError, LookupError):
             continue  # a body of an unexpected shape is another rule's affair
-        if isinstance(error, RequestError):
+        if error is not None:
             return " ".join(str(error).split())
     return None
 
@@ -73,11 +71,13 @@ def begins_anew(first: str, second: str) -> bool:
 def text_after(view: View, turn: TurnFacts) -> str | None:
     """The text of the model in a later request whose history begins like the turn's own; None if it has none."""
     own = [link.index for link in turn.run.record.links]
-    opening = view.responses[own[0]].exchange.request if own else None
+    requests = [view.responses[index].exchange.request for index in own]
+    opening = requests[0] if requests else None
     if opening is None or not opening.messages or opening.previous_id:
         return None
     begins, end = opening.messages, len(opening.messages)
-    asks_on = {message.text for index in own[1:] for message in _sent(view, index)[end:] if message.role is Role.USER}
+    asks_on = {message.text for request in requests[1:] if request is not None for message in request.messages[end:]
+               if message.role is Role.USER}
     later = (view.responses[link.index].exchange for other in view.turns if other is not turn
              for link in other.run.record.links if link.index > own[-1])
     for exchange in later:
@@ -92,11 +92,6 @@ def text_after(view: View, turn: TurnFacts) -> str | None:
                 answer.append(message.text)
         return "\n".join(answer)
     return None
-
-
-def _sent(view: View, index: int) -> Sequence[Message]:
-    request = view.responses[index].exchange.request
-    return request.messages if request is not None else ()
 
 
 def is_lost(text: str, kept_text: str) -> bool:
