@@ -97,7 +97,8 @@ LEFT_OUT: dict[str, str] = {
     r"wire\.(cohere_chat\.decode\.(FIRST_)?EVENTS|failures\.NAMES|gemini_generate\.table\.SNAKE|.*\.BESIDE)": LATER,
     r"wire\.(gemini_interactions\..*\.(IMPLIED|PENDING|CONTENTS)|openai_chat\.table\.FINISHED)": LATER,
     r"turn\.limits\.(OPTIONAL|SCOPES|CONTINUATION_LIMITS)": LATER,
-    r"inspector\.check\.(report_forms\.(GLYPHS|ORDER)|request_changes\..*|stats\.(DIMENSIONS|FORMS))": LATER,
+    r"inspector\.check\.(report_forms\.(GLYPHS|ORDER)|finders\.(LISTS|OF_HISTORY|OWN_SERVERS)"
+    r"|stats\.(DIMENSIONS|FORMS))": LATER,
     r"inspector\.(export\.(FORMS|conventions\.CONTENT|.*\.KINDS)|live\.(answers|growing_views|stepper)\..*)": LATER,
     r"inspector\.provider\.((app|frames|reading)\..*|checks\.TYPES|dialect_lines\.(COLUMNS|NARROW|RANKS)"
     r"|dialect_rows\.HOSTS"

@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from inspector.check import request_changes
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls
 from inspector.sessions.recording import TurnPlace
+from loop_core.formats import FORMATS
 from loop_core.judge.arguments import ArgumentShape, is_usable, parse, schema_problems
-from loop_core.values import At, ReasoningPart, Severity, Stop
+from loop_core.values import At, ReasoningPart, Role, Severity, Stop
+from loop_core.wire import wire
 
 
 class RuleHit(NamedTuple):
@@ -98,25 +99,6 @@ def _may_lack_arguments(facts: ResponseFacts) -> bool:
     return any(seen.rule == "judge.empty_arguments" for seen in facts.judgement.findings) and all(
         parse(call.arguments).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT)
         and is_usable(tool := tools.get(call.name or "")) and not schema_problems(tool, {}) for call in held)
-
-
-def first_of(*finders: Finder) -> Finder:
-    """A finder that returns the result of the first finder with a match."""
-
-    def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-        yield from next((hits for finder in finders if (hits := list(finder(view, turn)))), [])
-
-    return find
-
-
-def unless(other: Finder, finder: Finder) -> Finder:
-    """A finder whose matches count only in turns where another finder has none."""
-
-    def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-        if next(other(view, turn), None) is None:
-            yield from finder(view, turn)
-
-    return find
 
 
 def deciding(view: View, turn: TurnFacts) -> ResponseFacts | None:
@@ -266,7 +248,7 @@ def cache_prefix_rewritten(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
             continue
         before = view.responses[parent]
         cached, now = (_cached(each) for each in (before, facts))
-        changed = request_changes.changed_at(before.exchange.request_json, facts.exchange.request_json)
+        changed = changed_at(before.exchange.request_json, facts.exchange.request_json)
         if cached is not None and now is not None and cached >= CACHED and now * 2 < cached and changed is not None:
             yield RuleHit(f"{changed} differs from the request before: {cached:,} tokens came from the cache, and now "
                           f"{now:,}", facts.index)
@@ -281,9 +263,9 @@ def history_refused(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     """Finds requests whose history a strict server of their format would refuse, although this server accepted it."""
     for facts in responses_of(view, turn):
         exchange = facts.exchange
-        if exchange.profile.name in request_changes.OWN_SERVERS:
+        if exchange.profile.name in OWN_SERVERS:
             continue  # the strict server itself took it
-        why = request_changes.refusal(exchange.api, exchange.request_json)
+        why = refusal(exchange.api, exchange.request_json)
         if why is not None:
             yield RuleHit(why, facts.index)
             return  # the next request holds the same history
@@ -297,19 +279,122 @@ def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         if after.link.place is not TurnPlace.CONTINUATION or after.link.parent != before.index:
             continue
         first, second = before.exchange.response.text or "", after.exchange.response.text or ""
-        if request_changes.begins_anew(first, second):
+        if begins_anew(first, second):
             yield RuleHit("the continuation begins the answer anew instead of going on", after.index)
     cut = [facts for facts, after in pairwise(pieces) if after.link.place is TurnPlace.CONTINUATION]
     # Looking through all later turns is for the few that were continued: 3,000 turns of one file took 4.8 s.
-    taken = request_changes.text_after(view, turn) if cut or turn.joined_text.seams else None
+    taken = text_after(view, turn) if cut or turn.joined_text.seams else None
     if taken is None:
         return
-    gone = [facts for facts in cut if request_changes.is_lost(facts.exchange.response.text or "", taken)]
+    gone = [facts for facts in cut if is_lost(facts.exchange.response.text or "", taken)]
     if gone:
         yield RuleHit("the agent's history went on without the text before the cut" + (
             f", of {len(gone):,} answers" if len(gone) > 1 else ""), gone[0].index)
     for seam in turn.joined_text.seams:
-        doubled = request_changes.doubled_text(seam.cut, taken)
+        doubled = doubled_text(seam.cut, taken)
         if doubled is not None:
             yield RuleHit(f"the agent's history holds the overlap of two segments twice: {doubled!r}",
                           pieces[-1].index if pieces else None)
+
+
+# -- What an agent's history changed, lost or repeated: requests compared ----------------------------------------------
+
+LISTS = ("system", "tools", "messages", "contents", "input")
+"""The members of a request that a provider's cache goes by, in the order in which they are read."""
+OF_HISTORY = frozenset({"pairs", "first_role", "alternation", "undeclared", "empty_text", "last_blank"})
+"""Rules of the scripted provider (`Demands.rules`) that speak of the history and of nothing else."""
+OWN_SERVERS = frozenset({"openai", "azure_openai", "anthropic", "gemini", "vertex", "bedrock", "ollama"})
+"""Profiles of the servers that made the formats: what they took, they do not refuse."""
+TELLING = 40
+"""Characters that two texts must share before that is no accident."""
+
+
+def changed_at(before: Any, after: Any) -> str | None:
+    """The first part of a request that differs when the next request sends it again; None if none does."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return None
+    for name in LISTS:
+        old, new = before.get(name), after.get(name)
+        if name in ("system", "tools"):
+            if old is not None and _plain(old) != _plain(new):
+                return name
+        elif isinstance(old, list) and isinstance(new, list):
+            differs = (at for at, item in enumerate(old) if at >= len(new) or _plain(item) != _plain(new[at]))
+            first = next(differs, None)
+            # The last message before may carry the mark of the cache, or be a prefill that is sent whole now.
+            if first is not None and first < len(old) - 1:
+                return f"{name}[{first}]"
+    return None
+
+
+def _plain(value: Any) -> Any:
+    """A value without the marks that say where the cache ends: they move with every request."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items() if name not in ("cache_control", "cachePoint")}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def refusal(api: str, body: Any) -> str | None:
+    """Why a strict server of this format refuses the history of a request; None if it does not."""
+    if not isinstance(body, dict) or api not in FORMATS:
+        return None
+    for rule in wire(api).serving.demands.rules:
+        if rule.name not in OF_HISTORY:
+            continue
+        try:
+            error = rule.find(body)
+        except (TypeError, ValueError, AttributeError, LookupError):
+            continue  # a body of an unexpected shape is another rule's affair
+        if error is not None:
+            return " ".join(str(error).split())
+    return None
+
+
+def begins_anew(first: str, second: str) -> bool:
+    """Whether a second text repeats the beginning of the first instead of continuing its end."""
+    start = second.lstrip()[:TELLING]
+    return len(start) == TELLING and first.lstrip().startswith(start) and not first.rstrip().endswith(start)
+
+
+def text_after(view: View, turn: TurnFacts) -> str | None:
+    """The text of the model in a later request whose history begins like the turn's own; None if it has none."""
+    own = [link.index for link in turn.run.record.links]
+    requests = [view.responses[index].exchange.request for index in own]
+    opening = requests[0] if requests else None
+    if opening is None or not opening.messages or opening.previous_id:
+        return None
+    begins, end = opening.messages, len(opening.messages)
+    asks_on = {message.text for request in requests[1:] if request is not None for message in request.messages[end:]
+               if message.role is Role.USER}
+    later = (view.responses[link.index].exchange for other in view.turns if other is not turn
+             for link in other.run.record.links if link.index > own[-1])
+    for exchange in later:
+        request = exchange.request
+        if request is None or request.messages[:end] != begins:
+            continue
+        answer: list[str] = []
+        for message in request.messages[end:]:
+            if message.role is Role.USER and answer and message.text not in asks_on:
+                break
+            if message.role is Role.ASSISTANT:
+                answer.append(message.text)
+        return "\n".join(answer)
+    return None
+
+
+def is_lost(text: str, kept_text: str) -> bool:
+    """Whether a text of some length is missing from the answer in the history."""
+    begins = text.strip()[:TELLING]
+    return len(begins) == TELLING and bool(kept_text.strip()) and begins not in kept_text
+
+
+def doubled_text(overlap: str, kept_text: str) -> str | None:
+    """The text that two segments share, if the history holds it twice in a row; None if it does not."""
+    text = overlap.strip()
+    if len(text) < TELLING // 2:
+        return None
+    at = kept_text.find(text)
+    again = kept_text.find(text, at + len(text)) if at >= 0 else -1
+    return text[:60] if again >= 0 and not kept_text[at + len(text) : again].strip() else None

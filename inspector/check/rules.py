@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from inspector.check import finders
-from inspector.check.finders import Finder, first_of, from_findings, from_verdict, unless
+from inspector.check.finders import Finder, RuleHit, from_findings, from_verdict
+from inspector.report.facts import TurnFacts, View
 from loop_core.errors import CallerError
 from loop_core.values import Severity
 
@@ -24,6 +25,25 @@ class CheckRule(NamedTuple):
     """A session on which it fires, in a sentence."""
     fix: str
     find: Finder
+
+
+def first_of(*finders: Finder) -> Finder:
+    """A finder that returns the result of the first finder with a match."""
+
+    def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+        yield from next((hits for finder in finders if (hits := list(finder(view, turn)))), [])
+
+    return find
+
+
+def unless(other: Finder, finder: Finder) -> Finder:
+    """A finder whose matches count only in turns where another finder has none."""
+
+    def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+        if next(other(view, turn), None) is None:
+            yield from finder(view, turn)
+
+    return find
 
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO

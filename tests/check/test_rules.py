@@ -328,7 +328,7 @@ def test_a_cache_that_was_lost_with_what_changed():
 
 
 def test_the_prefix_of_a_request():
-    from inspector.check.request_changes import changed_at
+    from inspector.check.finders import changed_at
 
     before = {"system": "s", "messages": [user("a"), assistant("b"), user("c")]}
     assert changed_at(before, {**before, "messages": [*before["messages"], assistant("d")]}) is None
