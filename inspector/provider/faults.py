@@ -100,18 +100,10 @@ def _happens(moment: Moment) -> Change:
 
 
 def _malformed(draft: Draft, value: Any) -> Draft:
-    parts = tuple(part._replace(arguments=_no_json(part.arguments or "")) if type(part) is ToolCall else part
+    """The arguments as a model writes them that has forgotten its quotes."""
+    parts = tuple(part._replace(arguments=(part.arguments or "").replace('"', "")) if type(part) is ToolCall else part
                   for part in draft.parts)
     return replace(draft, parts=parts, event=Moment.MALFORMED)
-
-
-def _no_json(arguments: str) -> str:
-    """The arguments as a model writes them that has forgotten its quotes."""
-    return arguments.replace('"', "")
-
-
-def _restart(draft: Draft, value: Any) -> Draft:
-    return replace(draft, parts=draft.answer.parts, prefix="")
 
 
 def _repeat(draft: Draft, characters: int) -> Draft:
@@ -119,17 +111,9 @@ def _repeat(draft: Draft, characters: int) -> Draft:
     return replace(draft, prefix=said[-characters:])
 
 
-def _echo(draft: Draft, value: Any) -> Draft:
-    return replace(draft, prefix=draft.place.prefill)
-
-
 def _refuse(draft: Draft, value: Any) -> Draft:
     text = value if isinstance(value, str) else "I cannot do that again."
     return replace(draft, parts=(TextPart(text),), prefix="")
-
-
-def _empty(draft: Draft, value: Any) -> Draft:
-    return replace(draft, parts=(), prefix="")
 
 
 def _reasoning_only(draft: Draft, value: Any) -> Draft:
@@ -175,10 +159,6 @@ def _spelled(draft: Draft, **changes: Any) -> Draft:
     return replace(draft, spelling=replace(draft.spelling or Spelling(None), **changes))
 
 
-def _empty_choices(draft: Draft, value: Any) -> Draft:
-    return _spelled(draft, raw=None, native={}, error=None)
-
-
 def _done(draft: Draft, value: Any) -> Draft:
     draft = _spelled(draft, raw=None, native={}, error=None, token=None)
     return replace(draft, manner=replace(draft.manner, counts=False, done=True))
@@ -208,10 +188,6 @@ def _malformed_frame(draft: Draft, number: int) -> Draft:
     at = min(number, len(made) - 1)
     made[at] = frames.unreadable(draft.api, made[at])
     return replace(draft, frames=tuple(made))
-
-
-def _no_reason(draft: Draft, value: Any) -> Draft:
-    return replace(draft, frames=frames.without_reason(draft.api, draft.streams, draft.frames))
 
 
 def _empty_deltas(draft: Draft, value: Any) -> Draft:
@@ -263,10 +239,6 @@ def _stalled(draft: Draft, value: Any) -> Draft:
     return replace(draft, sending=replace(draft.sending, stall=(value["frame"], value["seconds"])))
 
 
-def _refused(draft: Draft, value: Any) -> Draft:
-    return replace(draft, refusal=value)
-
-
 _NO_INDEX = {"whole": "a list needs no index"}
 _PIECES = {"whole": "a call comes whole"}
 _ONE_FRAME = {"whole": "a whole body is one frame"}
@@ -282,15 +254,17 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
     Fault("error_frame", _A, Takes.TOKENS, "an error comes under HTTP 200, after so many tokens",
           _happens(Moment.FAILED), 12, ends="error"),
     Fault("malformed_call", _A, Takes.TRUE, "the model writes a call that is not JSON", _malformed, base="call"),
-    Fault("restarted", _A, Takes.TRUE, "a continuation begins the answer again from its start", _restart, cap=24,
+    Fault("restarted", _A, Takes.TRUE, "a continuation begins the answer again from its start",
+          lambda draft, _: replace(draft, parts=draft.answer.parts, prefix=""), cap=24,
           when=Kind.CONTINUATION, ends="no_progress"),
     Fault("repeated", _A, Takes.CHARACTERS, "a continuation repeats so many characters first", _repeat, 60, cap=36,
           when=Kind.CONTINUATION),
-    Fault("echoed", _A, Takes.TRUE, "the prefill is repeated before the answer goes on", _echo, cap=40,
-          when=Kind.CONTINUATION),
+    Fault("echoed", _A, Takes.TRUE, "the prefill is repeated before the answer goes on",
+          lambda draft, _: replace(draft, prefix=draft.place.prefill), cap=40, when=Kind.CONTINUATION),
     Fault("refused_repair", _A, Takes.WORD, "a repair brings a text in place of the call", _refuse, base="call",
           cap=26, when=Kind.REPAIR, ends="repair_failed"),
-    Fault("empty", _A, Takes.TRUE, "the answer holds nothing, and ends as if it were whole", _empty),
+    Fault("empty", _A, Takes.TRUE, "the answer holds nothing, and ends as if it were whole",
+          lambda draft, _: replace(draft, parts=(), prefix="")),
     Fault("reasoning_only", _A, Takes.TRUE, "the answer is all reasoning, and ends as if it were whole",
           _reasoning_only),
     Fault("leaked_call", _A, Takes.TRUE, "calls come as markup in the text, and the answer ends as if it made none",
@@ -301,7 +275,7 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
     Fault("commentary", _W, Takes.TRUE, "every message is commentary: it announces what does not come", _commentary,
           ends="no_answer"),
     Fault("empty_choices", _W, Takes.TRUE, "the last chunk has usage and no choices, and no reason was sent",
-          _empty_choices, cap=24,
+          lambda draft, _: _spelled(draft, raw=None, native={}, error=None), cap=24,
           without={"whole": "a whole body has its choice"}),
     Fault("done_without_reason", _W, Takes.TRUE, "the end is marked, and neither a stop reason nor usage was sent",
           _done, ends="error"),
@@ -309,7 +283,8 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
           _wrong, base="call", cap=26),
     Fault("unknown_reason", _W, Takes.WORD, "a stop reason that nobody knows", _unknown, ends="error"),
     Fault("no_reason", _F, Takes.TRUE, "no stop reason is sent; everything else is, with usage and the end mark",
-          _no_reason, ends="error"),
+          lambda draft, _: replace(draft, frames=frames.without_reason(draft.api, draft.streams, draft.frames)),
+          ends="error"),
     Fault("malformed_frame", _F, Takes.FRAME, "a frame cannot be read", _malformed_frame, 2,
           ends_whole="interrupted"),
     Fault("empty_deltas", _F, Takes.TRUE, "every delta stands between deltas without text", _empty_deltas,
@@ -330,8 +305,8 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
     Fault("dropped", _S, Takes.FRAME, "the connection is closed before a frame", _sent("drop"), 3,
           ends="interrupted", without={"whole": "a whole body is one frame; `reset` breaks it"}),
     Fault("torn", _S, Takes.BYTES, "the bytes come in pieces of this size, cut anywhere", _sent("torn"), 7),
-    Fault("rate_limited", _S, Takes.REFUSAL, "the same request is refused that often, then answered", _refused,
-          {"times": 2, "retry_after": 0.0, "status": 429}),
+    Fault("rate_limited", _S, Takes.REFUSAL, "the same request is refused that often, then answered",
+          lambda draft, value: replace(draft, refusal=value), {"times": 2, "retry_after": 0.0, "status": 429}),
 )}
 """Every fault by its name."""
 

@@ -224,21 +224,18 @@ def _whole(call: ToolCall, intended: ToolCall, was_run: bool = True) -> bool:
     return own or all(name in given and given[name] == value for name, value in whole.items())
 
 
-def _begins(part: Any, whole: Any) -> bool:
-    """Whether a value is what a cut leaves of another: nothing, fewer characters, digits, elements or members."""
-    if isinstance(part, dict) and isinstance(whole, dict):
-        return part != whole and all(name in whole and _leaves(value, whole[name]) for name, value in part.items())
-    if isinstance(part, list) and isinstance(whole, list):
-        return part != whole and len(part) <= len(whole) and all(map(_leaves, part, whole))
-    if isinstance(part, str) and isinstance(whole, str):
-        return part != whole and whole.startswith(part)
-    if isinstance(part, int | float) and isinstance(whole, int | float):
-        return part != whole and str(whole).startswith(str(part))
-    return part is None and whole is not None
-
-
 def _leaves(part: Any, whole: Any) -> bool:
-    return part == whole or _begins(part, whole)
+    """Whether a value is another, or what a cut leaves of it: nothing, fewer characters, digits, elements or members.
+    """
+    if isinstance(part, dict) and isinstance(whole, dict):
+        return all(name in whole and _leaves(value, whole[name]) for name, value in part.items())
+    if isinstance(part, list) and isinstance(whole, list):
+        return len(part) <= len(whole) and all(map(_leaves, part, whole))
+    if isinstance(part, str) and isinstance(whole, str):
+        return whole.startswith(part)
+    if isinstance(part, int | float) and isinstance(whole, int | float):
+        return part == whole or str(whole).startswith(str(part))
+    return part is None or part == whole
 
 
 def missing_calls(answer: Intent, indices: Sequence[int]) -> list[int]:

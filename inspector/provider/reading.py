@@ -194,13 +194,9 @@ class _Lines:
         return CallerError(f"{where}: {_spelled(place)}: {why}" if place else f"{where}: {why}")
 
 
-def all_stories() -> dict[str, Story]:
-    """The built-in scenarios, by name."""
-    return dict(_shipped())
-
-
 @cache
-def _shipped() -> Mapping[str, Story]:
+def all_stories() -> Mapping[str, Story]:
+    """The built-in scenarios, by name."""
     found = [read(path) for path in sorted(FOLDER.glob("*.yaml"))]
     return {each.name: each for each in found}
 
