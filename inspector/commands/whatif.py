@@ -273,11 +273,12 @@ def run_live_branch(
     name = new_name()
     settings = replace(settings, live=name)
     if save:
+        from inspector.config.settings import record_of
         from inspector.whatif.branch_report import keep
         from inspector.whatif.tree import key_of
 
         keep(store, start)
-        store.branch(key_of(start.key, settings, since), start.key, _record(settings), since)
+        store.branch(key_of(start.key, settings, since), start.key, record_of(settings), since)
     try:
         heard, failure = run_branch(look, name, store.folder)
     except LoopError:
@@ -291,12 +292,6 @@ def run_live_branch(
     commands.say(filter(None, [ended.final_turn.notice]))
     end = ended.terminal
     return node, EXITS[end]
-
-
-def _record(settings: Settings) -> Mapping[str, object]:
-    from inspector.config.settings import record_of
-
-    return record_of(settings)
 
 
 def _from(

@@ -54,7 +54,7 @@ class TurnResults:
 
     def run(self, effect: RunTools, turn: Turn) -> Event:
         """A result for every released call; ends the turn if a call has none."""
-        used = _counted(turn.history[self.first_messages :])
+        used = Counter(asked for asked, _ in _answers(turn.history[self.first_messages :]))
         before = turn.spend.result_chars
         found: list[ToolResultPart] = []
         for verdict in effect.released:
@@ -66,14 +66,14 @@ class TurnResults:
             found.append(part)
         return ToolResults(effect.all_results(found))
 
-    def _one(self, verdict: Verdict, uses: dict[CallKey, int]) -> ToolResultPart | None:
+    def _one(self, verdict: Verdict, uses: Counter[CallKey]) -> ToolResultPart | None:
         call = verdict.call
         if self.toolbox is not None and call.name in self.toolbox.tools:
             return self.toolbox.run_call(verdict)
         asked = _asked(call)
         parts = self.results.get(asked, ())
-        number = uses.get(asked, 0)
-        uses[asked] = number + 1
+        number = uses[asked]
+        uses[asked] += 1
         if number >= len(parts):
             return None
         said = parts[number]
@@ -100,13 +100,6 @@ def recorded_results(exchanges: Iterable[Exchange], message_count: int) -> dict[
                 if len(parts) > len(found.get(asked, ())):
                     found[asked] = parts
     return found
-
-
-def _counted(messages: Sequence[Message]) -> dict[CallKey, int]:
-    counts: dict[CallKey, int] = {}
-    for asked, _ in _answers(messages):
-        counts[asked] = counts.get(asked, 0) + 1
-    return counts
 
 
 def _answers(messages: Sequence[Message]) -> Iterable[tuple[CallKey, ToolResultPart]]:

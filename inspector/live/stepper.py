@@ -206,7 +206,7 @@ class Stepper:
         if cap == asked.request.max_tokens:
             return self
         request = replace(asked.request, max_tokens=cap)
-        body = body_of(request, expected_speaker(self.server, request.model).profile, send.method)
+        body = self._body(request, send)
         if "body" in self.edits and self._body(asked.request, send) != asked.body:
             raise CallerError("max_tokens: the body was edited by hand; change it there")
         return self._changed(send._replace(max_tokens=cap), asked, request, body, "max_tokens")
