@@ -85,7 +85,9 @@ def list_sessions(paths: Paths = (), most: RowCount = 50) -> dict[str, Any]:
     """
     agents: dict[str, str] = {}
     if paths:
-        names = [name for name, listed in _files(paths) if not listed or _is_regular(name)]
+        for path in paths:
+            _check(path)
+        names = [name for name, listed in files_of(paths)[0] if not listed or _is_regular(name)]
     else:
         agents = {each.path: each.agent for each in transcripts(os.environ)}
         names = list(agents)
@@ -290,12 +292,6 @@ def _check(path: str) -> None:
         raise CallerError(f"{_line(path)}: not a path of a file") from None
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise CallerError(f"{_line(path)}: neither a regular file nor a folder")
-
-
-def _files(paths: Sequence[str]) -> list[tuple[str, bool]]:
-    for path in paths:
-        _check(path)
-    return files_of(paths)[0]
 
 
 def _is_regular(path: str) -> bool:

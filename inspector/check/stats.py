@@ -152,7 +152,8 @@ def page(report: Report) -> str:
     """An HTML page with the charts, each with its numbers in a table below."""
     turns = report.turns
     whole = _row("all", "all", turns)
-    order = _order(turns)
+    bad = Counter(turn.verdict for turn in turns if not turn.complete)
+    order = [name for name, _ in bad.most_common(len(_COLOURS) - 2)]  # the endings that have a colour of their own
     parts = [
         f"<h1>How turns ended</h1><p>{count_of(whole.turns, 'turn')} in {count_of(len(report.files), 'file')}: "
         f"{whole.complete:,} complete, {whole.lost:,} lost; {whole.output:,} output tokens, "
@@ -173,12 +174,6 @@ def page(report: Report) -> str:
 def _wide(part: str) -> str:
     """A part that moves sideways by itself where the screen is narrower."""
     return f'<div class="wide">{part}</div>'
-
-
-def _order(turns: Sequence[TurnEnd]) -> list[str]:
-    """The endings that have a colour of their own."""
-    bad = Counter(turn.verdict for turn in turns if not turn.complete)
-    return [name for name, _ in bad.most_common(len(_COLOURS) - 2)]
 
 
 def _split(row: GroupRow, order: Sequence[str]) -> list[int]:

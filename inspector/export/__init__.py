@@ -52,13 +52,6 @@ def _number(facts: ResponseFacts) -> str:
     return str(facts.index) if facts.index >= 0 else f"step_{facts.step + 1}"
 
 
-def _turn(scope: ExportScope) -> TurnFacts:
-    turn = scope.turn or scope.view.worst
-    if turn is None:
-        raise CallerError("nothing was read, so there is nothing to report")
-    return turn
-
-
 def _html(scope: ExportScope) -> Mapping[str, str]:
     from inspector.export.pages import blocks, html
 
@@ -131,7 +124,10 @@ def _otlp_content(scope: ExportScope) -> Mapping[str, str]:
 def _bug(scope: ExportScope) -> Mapping[str, str]:
     from inspector.export.exchange_files import bug_report
 
-    return bug_report(scope.view, _turn(scope))
+    turn = scope.turn or scope.view.worst
+    if turn is None:
+        raise CallerError("nothing was read, so there is nothing to report")
+    return bug_report(scope.view, turn)
 
 
 FORMS: Mapping[str, Form] = {

@@ -181,7 +181,8 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     smallest = shrink(exchanges, lambda some: shows(reread(some, settings)))
     name = f"loop-inspector-{rule.replace('.', '-')}"
     again = reread(smallest, settings)
-    report = _report(again, name, _title(turn, rule), _origin(view, turn), settings)
+    title = f"{turn.verdict.word} ({rule})" if "." in rule else turn.verdict.word
+    report = _report(again, name, title, _origin(view, turn), settings)
     return {f"{name}.jsonl": session_of(smallest, rule).decode("utf-8"), f"{name}.md": report}
 
 
@@ -229,10 +230,6 @@ def shrink(exchanges: Sequence[Exchange], holds: Callable[[Sequence[Exchange]], 
             continue
         size = min(size, max(1, len(kept) // 2))
     return kept
-
-
-def _title(turn: TurnFacts, rule: str) -> str:
-    return f"{turn.verdict.word} ({rule})" if "." in rule else turn.verdict.word
 
 
 def _origin(view: View, turn: TurnFacts) -> str:

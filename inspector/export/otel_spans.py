@@ -38,7 +38,6 @@ from inspector.sessions.recording import Exchange, ToolAnswer, TurnPlace
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.values import (
-    Message,
     MessagePart,
     OpaquePart,
     ReasoningPart,
@@ -63,7 +62,8 @@ def of_answer(exchange: Exchange) -> dict[str, Attribute | None]:
     found: dict[str, Attribute | None] = {conventions.OUTPUT_MESSAGES: _json([said])}
     if asked is not None:
         system = [part for message in asked.messages if message.role is Role.SYSTEM for part in _parts(message.parts)]
-        history = [_message(message) for message in asked.messages if message.role is not Role.SYSTEM]
+        history = [{"role": message.role.value, "parts": _parts(message.parts)} for message in asked.messages
+                   if message.role is not Role.SYSTEM]
         tools = [{"type": tool.kind.value, "name": tool.name, "description": tool.description,
                   "parameters": tool.schema} for tool in asked.tools]
         found |= {conventions.SYSTEM_INSTRUCTIONS: _json(system), conventions.INPUT_MESSAGES: _json(history),
@@ -74,10 +74,6 @@ def of_answer(exchange: Exchange) -> dict[str, Attribute | None]:
 def of_tool(part: ToolResultPart, verdict: Verdict | None) -> dict[str, Attribute | None]:
     """The arguments and the result of a tool run, as the conventions write them."""
     return {conventions.TOOL_ARGUMENTS: verdict.call.arguments if verdict else None, conventions.TOOL_RESULT: part.text}
-
-
-def _message(message: Message) -> dict[str, Any]:
-    return {"role": message.role.value, "parts": _parts(message.parts)}
 
 
 def _parts(parts: Iterable[MessagePart]) -> list[dict[str, Any]]:

@@ -26,7 +26,6 @@ from inspector.export.conventions import (
     OtelKind,
     OtelPoint,
     OtelSpan,
-    SpanEvent,
     compact,
 )
 from inspector.export.otel_spans import SERVICE, first_chunk, operation, spans, who
@@ -181,13 +180,11 @@ def _span(span: OtelSpan, ids: tuple[str, str], parent: str | None) -> dict[str,
         "traceId": ids[0], "spanId": ids[1], **({} if parent is None else {"parentSpanId": parent}),
         "name": span.name, "kind": KINDS[span.kind],
         "startTimeUnixNano": str(span.start), "endTimeUnixNano": str(span.end),
-        "attributes": _attributes(span.attributes), "events": [_event(event) for event in span.events],
+        "attributes": _attributes(span.attributes),
+        "events": [{"timeUnixNano": str(event.at), "name": event.name, "attributes": _attributes(event.attributes)}
+                   for event in span.events],
         "status": {} if span.error is None else {"code": _ERROR, "message": span.error},
     }
-
-
-def _event(event: SpanEvent) -> dict[str, Any]:
-    return {"timeUnixNano": str(event.at), "name": event.name, "attributes": _attributes(event.attributes)}
 
 
 def _metric(name: str, series: Sequence[Sequence[OtelPoint]], span: Mapping[str, str]) -> dict[str, Any]:
