@@ -60,7 +60,9 @@ class TurnResults:
         for verdict in effect.released:
             part = self._one(verdict, used)
             if part is None:
-                return NotRecorded(_missing(verdict.call))
+                return NotRecorded(
+                    f"The turn stops at a call of {verdict.call.name or 'a tool without a name'}: no result is "
+                    "recorded for it with these arguments, and none is invented.")
             part = bound_result(part, turn.limits, before)
             before += len(part.text)
             found.append(part)
@@ -78,11 +80,6 @@ class TurnResults:
             return None
         said = parts[number]
         return ToolResultPart(call.id, call.name, said.text, said.is_error, said.json)
-
-
-def _missing(call: ToolCall) -> str:
-    return (f"The turn stops at a call of {call.name or 'a tool without a name'}: no result is recorded for it with "
-            "these arguments, and none is invented.")
 
 
 def recorded_results(exchanges: Iterable[Exchange], message_count: int) -> dict[CallKey, list[ToolResultPart]]:

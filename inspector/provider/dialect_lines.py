@@ -67,7 +67,7 @@ def cells(row: TableRow) -> tuple[Line, ...]:
         (Span(stop.value, role), cap, tightened),
         (Span(deciding_rules(row), Tone.DIM),),
         (Span(row.call.value, Tone.DIM if row.call is CallState.NONE else Tone.PLAIN),),
-        _decision(row),
+        (Span(row.decision, Tone.ERROR if row.runs_cut or row.blind or row.decision == LOST else Tone.PLAIN),),
         _differing(row),
     )
 
@@ -88,11 +88,6 @@ def deciding_rules(row: DialectRow) -> str:
     """The rules that led to the effective reason, the deciding one last."""
     rules = [seen.rule.rpartition(".")[2] for seen in row.judgement.stop.evidence]
     return ", ".join(rule.replace("_", " ") for rule in rules if rule != "stop_reasons") or "stop reasons"
-
-
-def _decision(row: DialectRow) -> Line:
-    role = Tone.ERROR if row.runs_cut or row.blind or row.decision == LOST else Tone.PLAIN
-    return (Span(row.decision, role),)
 
 
 def _differing(row: DialectRow) -> Line:

@@ -198,7 +198,7 @@ def _empty_deltas(draft: Draft, value: Any) -> Draft:
     return replace(draft, frames=tuple(made))
 
 
-def _indexes(change: Callable[[dict[str, Any], str], None]) -> Change:
+def _indexes(change: Callable[[dict[str, Any], str], object]) -> Change:
     def each(draft: Draft, setting: Any) -> Draft:
         def rewrite(value: dict[str, Any]) -> bool:
             found = wire(draft.api).serving.indexes(value)
@@ -209,14 +209,6 @@ def _indexes(change: Callable[[dict[str, Any], str], None]) -> Change:
         return replace(draft, frames=frames.change_values(draft.api, draft.streams, draft.frames, rewrite))
 
     return each
-
-
-def _zero(holder: dict[str, Any], key: str) -> None:
-    holder[key] = 0
-
-
-def _gone(holder: dict[str, Any], key: str) -> None:
-    del holder[key]
 
 
 def _as_quirk(quirk: frames.Quirk) -> Change:
@@ -233,10 +225,6 @@ def _as_quirk(quirk: frames.Quirk) -> Change:
 
 def _sent(name: str) -> Change:
     return lambda draft, value: replace(draft, sending=replace(draft.sending, **{name: value}))
-
-
-def _stalled(draft: Draft, value: Any) -> Draft:
-    return replace(draft, sending=replace(draft.sending, stall=(value["frame"], value["seconds"])))
 
 
 _NO_INDEX = {"whole": "a list needs no index"}
@@ -289,17 +277,17 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
           ends_whole="interrupted"),
     Fault("empty_deltas", _F, Takes.TRUE, "every delta stands between deltas without text", _empty_deltas,
           without=_ONE_FRAME),
-    Fault("no_index", _F, Takes.TRUE, "nothing says by an index to which part or call it belongs", _indexes(_gone),
-          base="call", without=_NO_INDEX),
-    Fault("one_index", _F, Takes.TRUE, "every part or call has the index 0", _indexes(_zero), base="calls",
-          without=_NO_INDEX),
+    Fault("no_index", _F, Takes.TRUE, "nothing says by an index to which part or call it belongs",
+          _indexes(dict.pop), base="call", without=_NO_INDEX),
+    Fault("one_index", _F, Takes.TRUE, "every part or call has the index 0",
+          _indexes(lambda holder, key: holder.update({key: 0})), base="calls", without=_NO_INDEX),
     Fault("wandering_index", _F, Takes.TRUE, "the pieces of a call after the first have another index and no id",
           _as_quirk(frames.wandering_index), base="call", without=_PIECES),
     Fault("fresh_ids", _F, Takes.TRUE, "every piece of a call has an id of its own", _as_quirk(frames.fresh_ids),
           base="call", without=_PIECES),
     Fault("slow", _S, Takes.SECONDS, "every frame comes after so many seconds", _sent("slow"), 0.001),
     Fault("stalled", _S, Takes.STALL, "the server falls silent before a frame, and closes the connection",
-          _stalled,
+          lambda draft, value: _sent("stall")(draft, (value["frame"], value["seconds"])),
           {"frame": 2, "seconds": 30}, ends="interrupted"),
     Fault("reset", _S, Takes.FRAME, "the connection is reset inside a frame", _sent("reset"), 3, ends="interrupted"),
     Fault("dropped", _S, Takes.FRAME, "the connection is closed before a frame", _sent("drop"), 3,

@@ -160,7 +160,7 @@ def apply_quirks(frames: list[bytes], quirks: tuple[Quirk, ...], play: PlayedSce
     """The answer with the server's quirks; end marks that are not JSON (`[DONE]`) stay."""
     if not quirks:
         return frames
-    read = [(_payload(piece), piece) for piece in frames]
+    read = [(read_object(piece.decode().removeprefix("data:").strip()), piece) for piece in frames]
     events = [event for event, _ in read if event is not None]
     for quirk in quirks:
         events = quirk(events, play)
@@ -168,10 +168,6 @@ def apply_quirks(frames: list[bytes], quirks: tuple[Quirk, ...], play: PlayedSce
     end = b"\r\n\r\n" if frames[0].endswith(b"\r\n\r\n") else b"\n\n"
     written = [b"data: " + compact(event).encode() + end if streamed else compact(event).encode() for event in events]
     return written + [piece for event, piece in read if event is None]
-
-
-def _payload(piece: bytes) -> Event | None:
-    return read_object(piece.decode().removeprefix("data:").strip())
 
 
 # -- chat completions ------------------------------------------------------------------------------------------------

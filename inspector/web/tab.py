@@ -211,7 +211,8 @@ class Tab(AppService):
         """Waits a little, then is not polite any more."""
         for number in (None, signal.SIGTERM, signal.SIGKILL):
             if number is not None:
-                _tell(process, number)
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, number)  # also to all that it started
             with suppress(TimeoutError):
                 async with asyncio.timeout(GRACE / 3):
                     await _ended(process, self._hearing)
@@ -225,9 +226,3 @@ async def _ended(process: Process, hearing: asyncio.Task[None] | None) -> None:
     await process.wait()
     if hearing is not None:
         await asyncio.shield(hearing)
-
-
-def _tell(process: Process, number: signal.Signals) -> None:
-    """Sends a signal to it and to all that it started."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
