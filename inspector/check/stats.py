@@ -28,7 +28,6 @@ BAR = 30
 class GroupRow(NamedTuple):
     """The turns of one group: a model, an agent, or a day."""
 
-    dimension: str
     name: str
     turns: int
     complete: int
@@ -62,13 +61,13 @@ CSV: Table[tuple[str, str, GroupRow]] = Table((
 
 def groups(turns: Sequence[TurnEnd], dimension: str) -> list[GroupRow]:
     """The groups of one dimension: days in order, others by frequency."""
-    rows = [_row(dimension, name, group) for name, group in _by_name(turns, dimension).items()]
+    rows = [_row(name, group) for name, group in _by_name(turns, dimension).items()]
     return sorted(rows, key=(lambda row: row.name) if dimension == "day" else (lambda row: (-row.turns, row.name)))
 
 
-def _row(dimension: str, name: str, turns: Sequence[TurnEnd]) -> GroupRow:
+def _row(name: str, turns: Sequence[TurnEnd]) -> GroupRow:
     lost = [turn for turn in turns if turn.lost]
-    return GroupRow(dimension, name, len(turns), sum(turn.complete for turn in turns), len(lost),
+    return GroupRow(name, len(turns), sum(turn.complete for turn in turns), len(lost),
                     sum(turn.output for turn in turns), sum(turn.output for turn in lost),
                     dict(Counter(turn.verdict for turn in turns).most_common()))
 
@@ -76,12 +75,11 @@ def _row(dimension: str, name: str, turns: Sequence[TurnEnd]) -> GroupRow:
 def document(report: Report) -> dict[str, Any]:
     """The statistics as plain values."""
     turns = report.turns
-    whole = _row("all", "all", turns)
+    whole = _row("all", turns)
     return {
         "schema": SCHEMA, "files": len(report.files), **COUNTS.values(whole),
         "uncounted_answers": sum(turn.uncounted for turn in turns),
-        **{f"by_{name}": [{key: value for key, value in row._asdict().items() if key != "dimension"}
-                          for row in groups(turns, name)] for name in DIMENSIONS},
+        **{f"by_{name}": [row._asdict() for row in groups(turns, name)] for name in DIMENSIONS},
     }
 
 
@@ -107,7 +105,7 @@ def _by_name(turns: Sequence[TurnEnd], dimension: str) -> dict[str, list[TurnEnd
 def text(report: Report) -> str:
     """The statistics with bars, for a terminal."""
     turns = report.turns
-    whole = _row("all", "all", turns)
+    whole = _row("all", turns)
     lines = [f"{count_of(whole.turns, 'turn')} in {count_of(len(report.files), 'file')}: "
              f"{whole.complete:,} complete, {whole.lost:,} lost, "
              f"{whole.turns - whole.complete - whole.lost:,} neither; {whole.output:,} output tokens, "
@@ -151,7 +149,7 @@ _STYLE = (
 def page(report: Report) -> str:
     """An HTML page with the charts, each with its numbers in a table below."""
     turns = report.turns
-    whole = _row("all", "all", turns)
+    whole = _row("all", turns)
     bad = Counter(turn.verdict for turn in turns if not turn.complete)
     order = [name for name, _ in bad.most_common(len(_COLOURS) - 2)]  # the endings that have a colour of their own
     parts = [

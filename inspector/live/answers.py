@@ -128,8 +128,7 @@ def _asked(call: ToolCall) -> CallKey:
 class RecordedResults:
     """The results of a recording, in order; counts the requests for each tool."""
 
-    def __init__(self, path: str, calls: Sequence[tuple[ToolCall, ToolResultPart]]) -> None:
-        self.path = path
+    def __init__(self, calls: Sequence[tuple[ToolCall, ToolResultPart]]) -> None:
         self._found = tuple(calls)
         self._asked: Counter[str] = Counter()
 
@@ -171,7 +170,7 @@ def results_of(path: str) -> RecordedResults:
     found = list(_found(loaded))
     if not found:
         raise CallerError(f"--results {path}: the recording holds no tool result")
-    return RecordedResults(path, found)
+    return RecordedResults(found)
 
 
 def _found(recording: Loaded) -> Iterator[tuple[ToolCall, ToolResultPart]]:

@@ -46,8 +46,6 @@ class BranchRequest:
     """The step that the run goes on from."""
     ability: Ability
     spelling: Callable[[LiveRequest], LiveRequest]
-    cap: int | None
-    """The output cap of the first request."""
     under: str
     """What is set otherwise than in the run that it is asked from; `unchanged` where nothing is."""
 
@@ -90,7 +88,7 @@ def branch_request(
         results.chars, limits.context_guard_chars)
     return BranchRequest(
         settings, since, parent.turn_at(since), target, cost_of(left, tokens, estimate(said)), counted is not None,
-        results, first, can, spelled, left.cap, name_of(parent.settings, settings),
+        results, first, can, spelled, name_of(parent.settings, settings),
     )
 
 

@@ -45,7 +45,6 @@ class Flow:
         """None until its head is there."""
         self.headers: Sequence[tuple[str, str]] = ()
         self.size = 0
-        self.pieces = 0
         self.ms = 0.0
         self.bytes: list[bytes] = []
         self._api = api
@@ -63,7 +62,6 @@ class Flow:
         """Notes that a piece of the answer arrived."""
         self.bytes.append(data)
         self.size += len(data)
-        self.pieces += 1
         self.ms = ms
 
     def read(self) -> bool:
@@ -116,8 +114,6 @@ class Stepper:
     """What the operator changed of it."""
     unsendable: str = ""
     """Why the request that waits cannot be sent in this format; empty if it can."""
-    over: bool = False
-    """Whether the end was accepted."""
 
     @property
     def last(self) -> Step:
@@ -149,10 +145,6 @@ class Stepper:
     def cancelled(self, count: int) -> Stepper:
         """The turn, cancelled by the operator while nothing was under way."""
         return self.after_event(Cancel(), count)
-
-    def accepted(self) -> Stepper:
-        """The turn after the operator accepted its end."""
-        return replace(self, over=True)
 
     def following(self, text: str, count: int) -> Stepper:
         """The next turn: the history of the last one, and a message of the user.
