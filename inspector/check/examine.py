@@ -164,8 +164,7 @@ def check_paths_together(
     paths: Sequence[str], ids: Sequence[str], *, name: str = "", api: str | None = None, profile: str | None = None,
     filter_text: str = "", stdin: bytes | None = None, from_folder: bool = False,
 ) -> Report:
-    """Checks several files as one session. A file that only a folder listed and that is not a session is counted, not
-    reported."""
+    """Checks several files as one session; what only a folder listed and is no session is counted, not reported."""
     if filter_text:
         from inspector.report import filters  # its words are made into a table, which most runs do not need
 

@@ -97,8 +97,7 @@ def as_json(report: Report) -> str:
 
 
 def junit(report: Report) -> str:
-    """JUnit XML: a suite for each file with a case for each turn, which fails if an error or warning was found in it.
-    """
+    """JUnit XML: a suite for each file, a case for each turn, which fails if an error or warning was found in it."""
     suites = []
     for file in report.files:
         cases, failed = [], 0

@@ -187,8 +187,7 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
 
 
 def symptom(view: View, turn: TurnFacts) -> tuple[str, Shows]:
-    """The subject of a bug report: the gravest finding of the turn, else its verdict; and a test whether a session
-    still shows it."""
+    """A bug report's subject, the turn's gravest finding, else its verdict; and whether a session still shows it."""
     order = list(Severity)
     grave = [note.finding for note in view.findings
              if note.turn == turn.id and note.finding.severity is not Severity.INFO]

@@ -267,8 +267,7 @@ class Answers:
         return self._ways(effect.batch[place], [verdict.call for verdict in effect.batch[:place]])
 
     def plan(self, effect: RunTools, place: int) -> CallDecision | None:
-        """The source that will be used for a call unless the operator changes it; None if the operator has to decide.
-        """
+        """The source that will be used for a call unless the operator changes it; None: the operator has to decide."""
         before = [verdict.call for verdict in effect.batch[:place]]
         return self.decisions.get(place) or self._by_itself(effect.batch[place], before)
 

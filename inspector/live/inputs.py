@@ -132,8 +132,7 @@ _IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@:]*:([^\s/?#@]+)@", re.IG
 
 
 def secrets_of(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The environment values that look like keys by their names, and the passwords in addresses (proxies, databases).
-    """
+    """The environment values that look like keys by their names, and passwords in addresses (proxies, databases)."""
     named = [value.strip() for name, value in environment.items() if VARIABLE.search(name)]
     passwords = [form for value in environment.values() for word in _IN_ADDRESS.findall(value)
                  for form in (word, unquote(word))]

@@ -182,8 +182,7 @@ def _now() -> str:
 
 
 class RunMemory(RequestClock):
-    """Keeps the events of a live source in memory, and passes them to the next observer class in the inheritance order.
-    """
+    """Keeps the events of a live source in memory, and passes them to the next observer class it inherits from."""
 
     def __init__(self, *beside: Any, **named: Any) -> None:
         super().__init__(*beside, **named)  # what the observer beside it takes
@@ -257,8 +256,7 @@ def replay_of_turns(
 
 
 def exchange_of(answer: LiveResponse, path: str, start: str | None = None) -> Exchange:
-    """A live response as an exchange of the recording at a path, with secrets masked; `start` is when its request was
-    sent."""
+    """A live response as an exchange of a recording, with secrets masked; its request was sent at `start`."""
     ask = answer.ask
     made = Exchange(
         path, ask.number, ask.request.api, ask.url, answer.speaker.profile, tuple(answer.speaker.evidence), ask.request,

@@ -227,8 +227,7 @@ def _attempts(limits: Limits, spend: Spend, policy: Policy, turn: Turn) -> int |
 
 
 def cost_of(remaining: RequestsLeft, first_input: int, results: int = 0) -> Cost:
-    """The greatest possible cost; `first_input` is the tokens of the first request, `results` the tokens of all tool
-    results together."""
+    """The greatest possible cost; `first_input`: tokens of the first request, `results`: those of all tool results."""
     if remaining.cap is None:
         return Cost(None, None, None, "the request has no max_tokens")
     if remaining.attempts is None or remaining.rounds is None:

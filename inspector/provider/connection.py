@@ -150,8 +150,7 @@ ANY = next(iter(FORMATS))
 
 
 def format_of(path: str, headers: Mapping[str, str]) -> str:
-    """The format of errors under this path: the one served there, or that of the provider's path or of the client; else
-    `ANY`."""
+    """The format of errors under this path: the one served there, else that of the path or the client, else `ANY`."""
     rows = [(api, wire(api).serving) for api in reversed(tuple(FORMATS))]
     near = next((api for api, row in rows if row.near is not None and row.near.search(path)), None)
     client = next((api for api, row in rows if row.client_header and row.client_header in headers), None)

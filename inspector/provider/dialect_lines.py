@@ -249,8 +249,7 @@ Shown = str | TableEntry
 
 
 def peers(row: TableRow) -> Line:
-    """The libraries that read the stop word differently, in short: those that take it for finished by name and with a
-    mark."""
+    """The libraries that read the stop word differently, in short; by name and mark if they take it for finished."""
     differ = [peer for peer in row.peers if not peer.agrees] if isinstance(row, DialectRow) else []
     loose = [peer.name for peer in differ if peer.looser]
     words = f"all {len(loose)} !" if isinstance(row, DialectRow) and len(loose) == len(row.peers) > 1 else " ".join(

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from inspector.config.settings import Settings
@@ -201,8 +202,7 @@ def _told(dialect: Dialect, play: PlayedScenario, settings: Settings) -> TableRo
 
 
 def story_of_row(row: DialectRow) -> Story:
-    """A scenario for the scripted provider: first the row's own bytes, then the intended answer, in the row's dialect.
-    """
+    """A scenario for the scripted provider: the row's own bytes, then the intended answer, in the row's dialect."""
     parts, exchange = row.play.scenario.parts, row.exchange
     answer = Intent("".join(_texts(parts, ReasoningPart)), "".join(_texts(parts, TextPart)), tuple(_calls(parts)))
     kind = next((value for name, value in exchange.headers if name == "content-type"), "application/json")
@@ -221,9 +221,6 @@ def raw(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pieces: Sequ
     """The exchange in the form of an importer's output."""
     stream = is_streamed(dialect, spelling)
     kind = wire(dialect.api).stream_type if stream else "application/json"
-    chunks: list[Chunk] = []
-    for number, piece in enumerate(pieces, 1):
-        chunks.append(Chunk((chunks[-1].end if chunks else 0) + len(piece), MS * number))
     return RawExchange(
         0,
         url(dialect, stream),
@@ -234,7 +231,7 @@ def raw(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pieces: Sequ
         body=b"".join(pieces),
         api=dialect.api,
         profile=dialect.profile,
-        chunks=tuple(chunks),
+        chunks=tuple(Chunk(end, MS * number) for number, end in enumerate(accumulate(map(len, pieces)), 1)),
         simulated=True,
     )
 

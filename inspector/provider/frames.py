@@ -194,8 +194,7 @@ def one_index(events: list[Event], play: PlayedScenario) -> list[Event]:
 
 
 def wandering_index(events: list[Event], play: PlayedScenario) -> list[Event]:
-    """Pieces after the first with another index and no id; only for a single call, since several could not be told
-    apart."""
+    """Pieces after the first with another index and no id; for a single call, as several could not be told apart."""
     for call in _call_deltas(events):
         if "id" not in call and len([part for part in play.parts if hasattr(part, "arguments")]) == 1:
             call["index"] += 1

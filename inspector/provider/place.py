@@ -225,8 +225,7 @@ def _whole(call: ToolCall, intended: ToolCall, was_run: bool = True) -> bool:
 
 
 def _leaves(part: Any, whole: Any) -> bool:
-    """Whether a value is another, or what a cut leaves of it: nothing, fewer characters, digits, elements or members.
-    """
+    """Whether a value is another, or what a cut leaves of it: nothing, fewer characters, digits, elements, members."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(name in whole and _leaves(value, whole[name]) for name, value in part.items())
     if isinstance(part, list) and isinstance(whole, list):

@@ -315,8 +315,7 @@ def error_body(api: str, status: int, message: str, code: str | None = None, par
 
 
 def with_request_id(api: str, reply: Reply, *origin: object) -> Reply:
-    """The reply with a request id, derived from its origin, so that equal requests record equal ids; Anthropic's errors
-    hold it too."""
+    """The reply with a request id, the same for equal origins; Anthropic's errors hold it too."""
     named = wire(api).serving.request_id
     if named is None:
         return reply

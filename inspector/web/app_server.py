@@ -286,8 +286,7 @@ class AppServer:
 
 async def _with_headers(request: web.Request, response: web.StreamResponse) -> None:
     for name, value in browser.HEADERS.items():
-        if name not in response.headers:
-            response.headers[name] = value
+        response.headers.setdefault(name, value)
     response.headers["Server"] = browser.HEADERS["Server"]
 
 

@@ -261,8 +261,7 @@ class Entrance:
         return _same(claims.token, self.token)
 
     def from_elsewhere(self, claims: BrowserClaims) -> bool:
-        """Whether another site led to this request; the browser then sends a strict cookie only after a request from
-        our own page."""
+        """Whether another site led here; the browser then sends a strict cookie only to a request from our own page."""
         return claims.site is not None and claims.site not in OWN_SITE
 
 

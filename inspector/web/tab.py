@@ -181,8 +181,7 @@ class Tab(AppService):
             self._task.add_done_callback(lambda _: self.over.set())
 
     async def set_terminal_size(self, width: int, height: int) -> None:
-        """Sends the process another terminal size. A page repeats its first one, and the app would draw everything
-        twice."""
+        """Sends the process another terminal size; a page repeats its first one, and all would be drawn twice."""
         if (width, height) != self._size:
             self._size = width, height
             await super().set_terminal_size(width, height)
