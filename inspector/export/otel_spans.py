@@ -125,9 +125,7 @@ def spans(
     return tuple(made)
 
 
-def _turn(
-    view: View, turn: TurnFacts, clock: Clock, at: int, notes: _Noted, with_content: bool
-) -> list[OtelSpan]:
+def _turn(view: View, turn: TurnFacts, clock: Clock, at: int, notes: _Noted, with_content: bool) -> list[OtelSpan]:
     answers = [view.responses[index] for index in turn.responses]
     below: list[OtelSpan] = []
     ends: dict[int, int] = {}

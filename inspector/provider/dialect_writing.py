@@ -47,9 +47,7 @@ def is_streamed(dialect: Dialect, spelling: Spelling) -> bool:
     return dialect.stream and not spelling.whole and spelling.status < 400
 
 
-def response_pieces(
-    dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner = PLAIN
-) -> list[bytes]:
+def response_pieces(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner = PLAIN) -> list[bytes]:
     """The body, in the pieces in which it is sent."""
     stream = is_streamed(dialect, spelling)
     response = intended_response(dialect, spelling, play, manner)

@@ -32,12 +32,7 @@ from inspector.provider.scenarios import (
     tokens,
 )
 from loop_core.errors import CallerError, EncodeError
-from loop_core.values import (
-    Request,
-    ResponsePart,
-    TextPart,
-    ToolCall,
-)
+from loop_core.values import Request, ResponsePart, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.body import compact, forced_tool, read_object
 from loop_core.wire.serving import Moment, RequestRefusal

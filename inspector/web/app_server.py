@@ -306,9 +306,7 @@ async def _handed_over(request: web.Request, tab: Tab, key: str, name: str) -> w
     return response
 
 
-async def _listen(
-    request: web.Request, socket: web.WebSocketResponse, tab: Tab, in_time: Callable[[], bool]
-) -> bool:
+async def _listen(request: web.Request, socket: web.WebSocketResponse, tab: Tab, in_time: Callable[[], bool]) -> bool:
     """Hands on what the page says, until one of the two ends; whether it was the page, in order."""
     async for message in socket:
         if not in_time():

@@ -75,9 +75,8 @@ class Tab(AppService):
     """The process of one tab. `over` is set when it has ended, says that it ends, or is to be ended."""
 
     def __init__(
-        self, argv: Sequence[str], scheme: str, *, write_bytes: Callable[[bytes], Awaitable[None]],
-        write_str: Callable[[str], Awaitable[None]], environment: Mapping[str, str] | None = None,
-        name: str = "",
+        self, argv: Sequence[str], scheme: str, *, write_bytes: WriteBytes, write_str: WriteText,
+        environment: Mapping[str, str] | None = None, name: str = "",
     ) -> None:
         self.files = TabFiles()
         self.over = asyncio.Event()
