@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from inspector.config.files import private_folder
 from inspector.config.settings import live_run
 from inspector.live.branch_request import BranchRequest
-from inspector.live.recorder import Recorder, exchange_of
+from inspector.live.recorder import Recorder, RunMemory, exchange_of
 from inspector.live.target import base_of
 from inspector.replay.case import BranchAnswers
 from inspector.sessions import redact
@@ -25,7 +25,6 @@ from inspector.sessions.build import build
 from inspector.sessions.native import AGAIN, BY_US, read
 from inspector.sessions.recording import Exchange, FileReading, Options, UnreadableError
 from loop_core.client.address import Server, expected_speaker
-from loop_core.client.exchange import LiveResponse as Answer
 from loop_core.client.outgoing import LiveRequest, ability
 from loop_core.errors import CallerError, DecodeError, LoopError
 from loop_core.turn.history import Ability
@@ -53,15 +52,14 @@ def file_of(folder: Path, name: str) -> Path:
     return folder / FOLDER / f"{name}.jsonl"
 
 
-class BranchRecorder(Recorder):
-    """Records a live run, and keeps its responses."""
+class BranchRecorder(RunMemory, Recorder):
+    """Records a live run, and keeps what its branch needs."""
 
     def __init__(self, path: Path, request: BranchRequest) -> None:
         with suppress(OSError):  # it is told where the file cannot be begun
             private_folder(path.parent)
         super().__init__(path, title=f"{request.target.model or request.target.host}, asked live again",
                          provenance=f"asked {BY_US}, from a step of a recording")
-        self.answers: list[Answer] = []
         self.again: set[int] = set()
         self.results: tuple[ToolResultPart, ...] | None = None
         self.last: Step | None = None
@@ -80,11 +78,6 @@ class BranchRecorder(Recorder):
         self._body += data
         super().on_data(number, data, ms)
 
-    def on_end(self, answer: Answer) -> None:
-        """An answer ended."""
-        self.answers.append(answer)
-        super().on_end(answer)
-
     def on_wait(self, number: int, seconds: float) -> None:
         """The request will be sent again."""
         self.again.add(number)
@@ -100,8 +93,8 @@ class BranchRecorder(Recorder):
 
     def progress(self) -> tuple[int, int]:
         """The number of requests sent, and of characters of text received."""
-        done = sum(len(each.response.text or "") for each in self.answers)
-        if self._asked > len(self.answers) and self._body:
+        done = sum(len(each.response.text or "") for each in self.heard)
+        if self._asked > len(self.heard) and self._body:
             with suppress(DecodeError):  # too little of it may be there
                 done += sum(map(len, deltas(self._api, bytes(self._body)).text))
         return self._asked, done
@@ -122,12 +115,12 @@ class BranchRecorder(Recorder):
         Raises:
             CallerError: nothing was asked; there is no recording then.
         """
-        if not self.answers:
+        if not self.heard:
             Path(self.path).unlink(missing_ok=True)
             why = "it was cancelled first" if self._end == "cancelled" else f"the turn ends first ({self._end})"
             raise CallerError(f"nothing was asked: {self._told or why}")
-        exchanges = tuple(exchange_of(each, self.path, self.started.get(each.ask.number)) for each in self.answers)
-        places = tuple((each.ask.place, each.ask.ordinal) for each in self.answers)
+        exchanges = tuple(exchange_of(each, self.path, self.started.get(each.ask.number)) for each in self.heard)
+        places = tuple((each.ask.place, each.ask.ordinal) for each in self.heard)
         silent = silent_of(exchanges, self.again, self._end)
         return BranchAnswers(name, exchanges, places, self.results, silent, after_of(self._end, self._told),
                              request.ability, request.target.profile.name)
