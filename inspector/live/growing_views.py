@@ -102,9 +102,10 @@ class Streams:
     def sheet(self, tab: str) -> Growing:
         """The sheet of a tab, as far as the answer has arrived."""
         self.flow.read()
+        make, grow = _SHEETS[tab]
         if tab not in self.sheets:
-            self.sheets[tab] = _MAKERS[tab](self)
-        _GROWERS[tab](self)
+            self.sheets[tab] = make(self)
+        grow(self)
         return self.sheets[tab]
 
     def _take(self, name: str, whole: str) -> str:
@@ -183,11 +184,10 @@ class Streams:
             self.sheets["wire"].grow(self._text.decode(b"".join(fresh)))
 
 
-_MAKERS: Mapping[str, Callable[[Streams], Growing]] = {
-    "merged": Streams._merged, "response": Streams._response, "wire": Streams._wire,
+_SHEETS: Mapping[str, tuple[Callable[[Streams], Growing], Callable[[Streams], None]]] = {
+    "merged": (Streams._merged, Streams._grow_merged),
+    "response": (Streams._response, Streams._grow_response),
+    "wire": (Streams._wire, Streams._grow_wire),
 }
-_GROWERS: Mapping[str, Callable[[Streams], None]] = {
-    "merged": Streams._grow_merged, "response": Streams._grow_response, "wire": Streams._grow_wire,
-}
-FLOWING = tuple(_MAKERS)
+FLOWING = tuple(_SHEETS)
 """The tabs that show an answer while it comes."""
