@@ -38,11 +38,6 @@ def names(module: str, table: str) -> Callable[[click.Context, click.Parameter, 
         name for name in getattr(import_module(module), table) if name.startswith(begun)]
 
 
-def paths(required: bool) -> Callable[[Command], Command]:
-    """The paths of a command."""
-    return click.argument("paths", nargs=-1, required=required, metavar="PATH…" if required else "[PATH…]")
-
-
 def _bounded(context: click.Context, _option: click.Parameter, most: int | None) -> None:
     """Sets how much is read for as long as the command runs."""
     from inspector.sessions import intake
@@ -64,6 +59,12 @@ def reading(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def on_recordings(required: bool = True, name: str | None = None) -> Callable[[Callable[..., None]], click.Command]:
+    """A command on recordings: their paths, and the options that say how they are read."""
+    given = click.argument("paths", nargs=-1, required=required, metavar="PATH…" if required else "[PATH…]")
+    return lambda function: click.command(name, context_settings=CONTEXT)(given(reading(function)))
 
 
 POLICY = click.option("--policy", metavar="NAME", shell_complete=names("loop_core.turn.presets", "POLICIES"),

@@ -25,9 +25,7 @@ SESSIONS = 8
 IDLE, HOURS = 60, 24
 
 
-@click.command(context_settings=commands.CONTEXT)
-@commands.paths(required=False)
-@commands.reading
+@commands.on_recordings(required=False)
 @commands.POLICY
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, metavar="N", show_default=True,

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from inspector.report.facts import TurnFacts, View
 
 
-@click.command(name="view", context_settings=commands.CONTEXT)
-@commands.paths(required=False)
-@commands.reading
+@commands.on_recordings(required=False, name="view")
 @commands.POLICY
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
 @click.option("--follow", is_flag=True, help="Show additions to the file as they are written.")
@@ -46,9 +44,7 @@ def view_command(
                  theme=theme or config.theme, keys=config.keys, follow=follow))
 
 
-@click.command(context_settings=commands.CONTEXT)
-@commands.paths(required=True)
-@commands.reading
+@commands.on_recordings()
 @commands.POLICY
 @click.option("--filter", "wanted", metavar="EXPR", help="Only what matches: 'stop:max_tokens held tool:write_*'.")
 @click.option("--all", "everything", is_flag=True,
@@ -97,9 +93,7 @@ def explain(
     sys.exit(code)
 
 
-@click.command(context_settings=commands.CONTEXT)
-@commands.paths(required=True)
-@commands.reading
+@commands.on_recordings()
 @commands.POLICY
 @click.option("--to", "form", metavar="FORM", required=True,
               help="bug, html, md, text, json, session, curl, fixture, otlp or otlp-content.")
@@ -288,9 +282,7 @@ FOUND = 1
 """The exit code where something was found at or above `--fail-on`."""
 
 
-@click.command(context_settings=commands.CONTEXT)
-@commands.paths(required=True)
-@commands.reading
+@commands.on_recordings()
 @click.option("--select", metavar="RULE,…", multiple=True, help="Only these rules; a name may contain *.")
 @click.option("--ignore", metavar="RULE,…", multiple=True, help="All but these rules.")
 @click.option("--filter", "wanted", metavar="EXPR", default="", help="Only turns with a matching answer.")

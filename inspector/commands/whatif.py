@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from loop_core.turn.tools import Toolbox
 
 
-@click.command(context_settings=commands.CONTEXT)
-@commands.paths(required=True)
-@commands.reading
+@commands.on_recordings()
 @commands.POLICY
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
               help="A limit (continuation_max_attempts=5), max_tokens, policy, profile, seam or method; may be "
@@ -129,9 +127,7 @@ def _no_live(settings: Settings) -> None:
                           "open its recording, a file in the data folder")
 
 
-@click.command(context_settings=commands.CONTEXT)
-@commands.paths(required=True)
-@commands.reading
+@commands.on_recordings()
 @click.option("--policy", "names", multiple=True, metavar="NAME",
               help="A policy to compare with strict; may be repeated. By default all of them.")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A limit; may be repeated.")
@@ -168,9 +164,7 @@ def policies(
     sys.exit(commands.complain(loaded))
 
 
-@click.command(context_settings=commands.CONTEXT)
-@commands.paths(required=True)
-@commands.reading
+@commands.on_recordings()
 @commands.POLICY
 @click.option("--grid", "specs", multiple=True, metavar="NAME=SPEC",
               help="What is varied, and its values: continuation_max_attempts=1..6, max_tokens=64,128,256, "
@@ -221,9 +215,7 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     sys.exit(commands.complain(loaded))
 
 
-@click.command(context_settings=commands.CONTEXT)
-@commands.paths(required=True)
-@commands.reading
+@commands.on_recordings()
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/branches/1).")
 def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json: bool) -> None:
     """Lists the saved runs of a session with their ends, its marks, notes and breakpoints."""
