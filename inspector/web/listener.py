@@ -9,15 +9,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from ssl import PROTOCOL_TLS_SERVER, SSLContext, SSLError
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from aiohttp import web
 
 from inspector.web.tab import GRACE
 from loop_core.errors import CallerError
-
-if TYPE_CHECKING:
-    from inspector.web.app_server import AppServer
 
 Certificate: TypeAlias = SSLContext
 
@@ -97,15 +94,31 @@ class SparingHandler(logging.Handler):
         self._sparing.of(record.exc_info[1] if record.exc_info else None, record.getMessage())
 
 
+def logger(sparing: Sparing) -> logging.Logger:
+    """A logger whose records are passed to no other logger."""
+    made = logging.Logger("inspector.web", logging.WARNING)
+    made.addHandler(SparingHandler(sparing))
+    return made
+
+
 # -- Listening -------------------------------------------------------------------------------------------------------
 
 HEAD_WAIT = 10.0
 """Seconds within which the head of a request has to be there."""
 
 
+class Listenable(Protocol):
+    """An object that answers requests and logs errors."""
+
+    trouble: Sparing
+
+    def application(self) -> web.Application:
+        """The aiohttp application with its routes."""
+
+
 @asynccontextmanager
 async def listening(
-    server: AppServer, host: str, port: int, certificate: Certificate | None = None, patience: float = HEAD_WAIT
+    server: Listenable, host: str, port: int, certificate: Certificate | None = None, patience: float = HEAD_WAIT
 ) -> AsyncIterator[int]:
     """Answers requests within the block, which receives the port.
 
@@ -118,10 +131,8 @@ async def listening(
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler()
     loop.set_exception_handler(server.trouble.loop_raised)
-    logger = logging.Logger("inspector.web", logging.WARNING)  # its records are passed to no other logger
-    logger.addHandler(SparingHandler(server.trouble))
     runner = web.AppRunner(server.application(), access_log=None, handle_signals=False, shutdown_timeout=GRACE,
-                           keepalive_timeout=patience, logger=logger)
+                           keepalive_timeout=patience, logger=logger(server.trouble))
     await runner.setup()
     waits = {} if certificate is None else {"ssl": certificate, "ssl_handshake_timeout": patience}
     try:
