@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise, product
@@ -137,19 +137,15 @@ def _part(name: str, text: str) -> Iterable[Value]:
     if match[3] == "*":
         if by < 2 or low < 1:
             raise CallerError(f"--grid {name}: {text!r} never grows; a factor is at least 2, and the first value 1")
-        return _geometric(low, high, by)
+        values = [low]
+        while values[-1] * by <= high:
+            values.append(values[-1] * by)
+        return values
     if by < 1:
         raise CallerError(f"--grid {name}: {text!r} never grows; a step is at least 1")
     if (high - low) // by >= MOST_VALUES:
         raise CallerError(f"--grid {name}: more than {MOST_VALUES:,} values")
     return range(low, high + 1, by)
-
-
-def _geometric(low: int, high: int, factor: int) -> list[int]:
-    values = [low]
-    while values[-1] * factor <= high:
-        values.append(values[-1] * factor)
-    return values
 
 
 def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
@@ -300,23 +296,12 @@ class Grid:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The cells grouped by the values of the axes that guards do not check."""
-        apart = [axis for axis in self.axes if axis.name in APART]
-        found = []
-        for chosen in product(*(axis.values for axis in apart)):
-            fixed = dict(zip((axis.name for axis in apart), chosen, strict=True))
-            found.append(Group(fixed, array("I", self._cells_with(fixed))))
-        return tuple(found)
-
-    def _cells_with(self, fixed: Mapping[str, Value]) -> Iterator[int]:
-        places = [
-            (axis.values.index(fixed[axis.name]),) if axis.name in fixed else range(len(axis.values))
-            for axis in self.axes
-        ]
-        for chosen in product(*places):
-            cell = 0
-            for axis, place in zip(self.axes, chosen, strict=True):
-                cell = cell * len(axis.values) + place
-            yield cell
+        apart = [name for name in self.names if name in APART]
+        places = [self.names.index(name) for name in apart]
+        cells: dict[tuple[Value, ...], array[int]] = {}
+        for cell, values in enumerate(product(*(axis.values for axis in self.axes))):
+            cells.setdefault(tuple([values[place] for place in places]), array("I")).append(cell)
+        return tuple(Group(dict(zip(apart, fixed, strict=True)), own) for fixed, own in cells.items())
 
 
 @dataclass(frozen=True, slots=True)
