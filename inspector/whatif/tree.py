@@ -9,7 +9,7 @@ Further down: a what-if, which is one run beside another; and the steps of two t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby, zip_longest
@@ -58,12 +58,8 @@ def branch(parent: View, settings: Settings, since: int = 0, beside: str = ORIGI
     from inspector.replay.rerun import rerun  # 2 ms of the first frame, which shows no branch
 
     made = rerun(parent.replay, settings, since)
-    return compare(parent, view(made, parent), name_from(parent.replay.settings, settings, since), beside)
-
-
-def name_from(before: Settings, after: Settings, since: int) -> str:
-    """The settings that a branch changes, and the step from which they hold."""
-    return name_of(before, after) + (f" from step {since + 1}" if since else "")
+    name = name_of(parent.replay.settings, settings) + (f" from step {since + 1}" if since else "")
+    return compare(parent, view(made, parent), name, beside)
 
 
 def compare(left: View, right: View, name: str = "", beside: str = ORIGINAL) -> Branch:
@@ -289,44 +285,40 @@ def step_pairs(left: TurnRun, right: TurnRun) -> list[StepPair]:
     """Every step of one turn in two runs, in order."""
     if left.steps is right.steps:
         return [StepPair(left.first + at, right.first + at, True) for at in range(len(left.steps))]
-    found: list[StepPair] = []
-    for one, other in _by_answers(left.steps, right.steps):
-        same = one is not None and other is not None and _same(left.steps[one], right.steps[other])
-        found.append(StepPair(_index(left, one), _index(right, other), same))
-    return found
+
+    def same(one: int, other: int) -> bool:
+        before, after = left.steps[one], right.steps[other]
+        return before is after or step_key(before) == step_key(after)
+
+    groups = zip_longest(_groups(left.steps), _groups(right.steps), fillvalue=range(0))
+    return list(_paired(left, right, groups, same))
 
 
 def move_pairs(left: TurnRun, right: TurnRun) -> list[StepPair]:
     """Every step of two different turns, in order; steps with equal moves are paired."""
     old, new = ([move_key(step) for step in run.steps] for run in (left, right))
     if max(len(old), len(new)) > SMALL:
-        blocks = [("replace", 0, len(old), 0, len(new))]
+        groups = [(range(len(old)), range(len(new)))]
     else:
-        blocks = list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
-    found: list[StepPair] = []
-    for _, i, j, k, m in blocks:
-        for one, other in zip_longest(range(i, j), range(k, m)):
-            same = one is not None and other is not None and old[one] == new[other]
-            found.append(StepPair(_index(left, one), _index(right, other), same))
-    return found
+        blocks = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        groups = [(range(i, j), range(k, m)) for _, i, j, k, m in blocks]
+    return list(_paired(left, right, groups, lambda one, other: old[one] == new[other]))
+
+
+def _paired(
+    left: TurnRun, right: TurnRun, groups: Iterable[tuple[range, range]], same: Callable[[int, int], bool]
+) -> Iterator[StepPair]:
+    """The steps of both turns beside each other, group by group."""
+    for ones, others in groups:
+        for one, other in zip_longest(ones, others):
+            equal = one is not None and other is not None and same(one, other)
+            yield StepPair(None if one is None else left.first + one, None if other is None else right.first + other,
+                           equal)
 
 
 def first_difference_of(left: TurnRun, right: TurnRun) -> StepPair | None:
     """The first steps in which one turn differs between two runs; None if none do."""
     return next((pair for pair in step_pairs(left, right) if not pair.same), None)
-
-
-def _index(run: TurnRun, at: int | None) -> int | None:
-    return None if at is None else run.first + at
-
-
-def _same(one: Step, other: Step) -> bool:
-    return one is other or step_key(one) == step_key(other)
-
-
-def _by_answers(left: Sequence[Step], right: Sequence[Step]) -> Iterator[tuple[int | None, int | None]]:
-    for one, other in zip_longest(_groups(left), _groups(right), fillvalue=range(0)):
-        yield from zip_longest(one, other)
 
 
 def _groups(steps: Sequence[Step]) -> list[range]:
