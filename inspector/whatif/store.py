@@ -16,7 +16,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,6 @@ def lock_file(number: int, shared: bool = False) -> Iterator[None]:
     """Locks the file, exclusively or shared with other readers; the lock ends with the program at the latest."""
     if sys.platform == "win32":
         import msvcrt
-        import os
 
         place = os.lseek(number, 0, os.SEEK_CUR)
         os.lseek(number, 1 << 40, os.SEEK_SET)  # a byte that nobody writes stands for the whole file
@@ -54,15 +53,12 @@ def lock_file(number: int, shared: bool = False) -> Iterator[None]:
     else:
         import fcntl
 
-        try:
+        with suppress(OSError):
             fcntl.flock(number, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-            held = True
-        except OSError:
-            held = False
         try:
             yield
         finally:
-            if held:
+            with suppress(OSError):
                 fcntl.flock(number, fcntl.LOCK_UN)
 
 VERSION = 1
