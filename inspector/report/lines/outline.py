@@ -42,10 +42,13 @@ class Outline:
         self.blocks = tuple(_blocks(view))
         self._firsts = [block.first for block in self.blocks]
         self._files = _names({block.path for block in self.blocks})
-        self._lay([(block, block.end - block.first) for block in self.blocks])
+        self._lay(range(len(view.steps)))
 
-    def _lay(self, entries: Sequence[tuple[Block, int]]) -> None:
-        """Gives each block that has steps to show its rows."""
+    def _lay(self, kept: Sequence[int]) -> None:
+        """Gives the kept steps their rows, below a heading for each of their blocks."""
+        self.kept = kept
+        counted = [(block, bisect_left(kept, block.end) - bisect_left(kept, block.first)) for block in self.blocks]
+        entries = [(block, steps) for block, steps in counted if steps]
         self._shown = [block for block, _ in entries]
         self._rows: list[int] = []
         self._places: list[int] = []
@@ -77,7 +80,8 @@ class Outline:
 
     def keeps(self, step: int) -> bool:
         """Whether the step has a row."""
-        return True
+        place = bisect_left(self.kept, step)
+        return place < len(self.kept) and self.kept[place] == step
 
     def shows_turn(self, turn: TurnFacts) -> bool:
         """Whether a step of the turn has a row."""
@@ -85,19 +89,15 @@ class Outline:
 
     def nearest(self, step: int, first: int, end: int) -> int | None:
         """The step itself, else the next one with a row, else the last one before, among those from `first` on."""
-        return step
-
-    def _place(self, step: int) -> int:
-        """How many steps are shown before a step, or before the nearest one that is shown."""
-        return step
-
-    def _step_at(self, place: int) -> int:
-        """The step that is shown after so many others."""
-        return place
+        place = bisect_left(self.kept, step)
+        for near in (place, place - 1):
+            if 0 <= near < len(self.kept) and first <= self.kept[near] < end:
+                return self.kept[near]
+        return None
 
     def row_of(self, step: int) -> int:
-        """The row of a step."""
-        place = self._place(step)
+        """The row of a step, or of the nearest one that is shown."""
+        place = max(0, min(bisect_left(self.kept, step), len(self.kept) - 1))
         number = max(0, bisect_right(self._places, place) - 1)
         return self._rows[number] + self._heads[number] + place - self._places[number] if self._rows else 0
 
@@ -105,7 +105,7 @@ class Outline:
         """The content of a row: a heading of a block (None), or one of its steps."""
         number = max(0, bisect_right(self._rows, row) - 1)
         place = row - self._rows[number] - self._heads[number]
-        return self._shown[number], None if place < 0 else self._step_at(self._places[number] + place)
+        return self._shown[number], None if place < 0 else self.kept[self._places[number] + place]
 
     def names_file(self, row: int) -> bool:
         """Whether a row is the heading of a file."""
@@ -114,7 +114,12 @@ class Outline:
 
     def neighbour(self, step: int, by: int) -> int:
         """The step `by` rows further, clamped to the first and the last."""
-        return min(max(step + by, 0), max(0, len(self.view.steps) - 1))
+        if not self.kept:
+            return step
+        place = bisect_left(self.kept, step)
+        if by > 0 and (place == len(self.kept) or self.kept[place] != step):
+            place -= 1  # from between two, the next one is one step on
+        return self.kept[min(max(place + by, 0), len(self.kept) - 1)]
 
     def interesting(self, step: int, direction: int) -> int | None:
         """The next step worth stopping at, in direction 1 or -1; None if there is none."""
@@ -135,7 +140,7 @@ class Outline:
     @cached_property
     def _starts(self) -> Sequence[int]:
         """The first step that is shown of each turn."""
-        return [self._step_at(place) for number, place in enumerate(self._places)
+        return [self.kept[place] for number, place in enumerate(self._places)
                 if not number or self._shown[number].turn != self._shown[number - 1].turn]
 
 
@@ -146,38 +151,7 @@ class FilteredOutline(Outline):
 
     def __init__(self, whole: Outline, numbers: Sequence[int]) -> None:
         self.view, self.blocks, self._firsts, self._files = whole.view, whole.blocks, whole._firsts, whole._files
-        self.kept = tuple(numbers)
-        counted = [(block, bisect_left(self.kept, block.end) - bisect_left(self.kept, block.first))
-                   for block in self.blocks]
-        self._lay([(block, steps) for block, steps in counted if steps])
-
-    def keeps(self, step: int) -> bool:
-        """Whether the step passes the filter."""
-        place = bisect_left(self.kept, step)
-        return place < len(self.kept) and self.kept[place] == step
-
-    def nearest(self, step: int, first: int, end: int) -> int | None:
-        """The kept step that represents another one of the same stretch."""
-        place = bisect_left(self.kept, step)
-        for near in (place, place - 1):
-            if 0 <= near < len(self.kept) and first <= self.kept[near] < end:
-                return self.kept[near]
-        return None
-
-    def _place(self, step: int) -> int:
-        return max(0, min(bisect_left(self.kept, step), len(self.kept) - 1))
-
-    def _step_at(self, place: int) -> int:
-        return self.kept[place]
-
-    def neighbour(self, step: int, by: int) -> int:
-        """The step `by` kept steps further, clamped to the first and the last."""
-        if not self.kept:
-            return step
-        place = bisect_left(self.kept, step)
-        if by > 0 and (place == len(self.kept) or self.kept[place] != step):
-            place -= 1  # from between two, the next one is one step on
-        return self.kept[min(max(place + by, 0), len(self.kept) - 1)]
+        self._lay(tuple(numbers))
 
 
 def _names(paths: Collection[str]) -> Mapping[str, str]:
