@@ -74,9 +74,14 @@ class Bytes:
         self.told = row
         """Which line of the head tells of the picked fact; it is cut to one row."""
         self.focus = 0
+        self.count = 0
+        """How many lines show bytes, between the head and the tail."""
         self._lower: bytes | None = None
         self._read: Sequence[Range] = ()
         self._picked: Range = (0, 0)
+
+    def __len__(self) -> int:
+        return len(self.head) + self.count + 1
 
     def picking(self, line: Line, read: Sequence[Range], selection: Range | None) -> Self:
         """The sheet with the bytes of a fact marked, opened at them."""
@@ -95,7 +100,19 @@ class Bytes:
 
     def line(self, index: int) -> Line:
         """One logical line."""
+        position = index - len(self.head)
+        if position < 0:
+            return self.head[index]
+        return self.tail if position >= self.count else self.bytes_line(position)
+
+    def bytes_line(self, position: int) -> Line:
+        """The line of bytes at this position behind the head."""
         raise NotImplementedError
+
+    def position(self, index: int) -> int | None:
+        """The position of a line among those that show bytes; None for one before or behind them."""
+        position = index - len(self.head)
+        return position if 0 <= position < self.count else None
 
     def unbroken(self, index: int) -> Line:
         """The line as displayed without wrapping."""
@@ -136,19 +153,13 @@ class Slices(Bytes):
     ) -> None:
         super().__init__(head, body, marks, tail, row)
         self.slices = slices
+        self.count = len(slices)
         self.is_json = is_json
         self._inside: dict[int, InString] = {}
         self._starts = [each.start for each in slices]
-        self.focus = self._focus()
-
-    def _focus(self) -> int:
-        """The first marked line with a little before it; the end of the body where a mark stands behind all bytes."""
-        if not self.marks:
-            return 0
-        start = self.marks[0][0]
-        if start >= len(self.body):
-            return len(self) - 1
-        return self.line_of(start)
+        if marks:  # a mark may stand behind all bytes, at the end of the body
+            start = marks[0][0]
+            self.focus = self.line_of(start) if start < len(body) else len(self) - 1
 
     def line_of(self, offset: int) -> int:
         """The line that shows a byte."""
@@ -156,13 +167,13 @@ class Slices(Bytes):
 
     def span(self, index: int) -> Range | None:
         """The byte range of a line."""
-        position = index - len(self.head)
-        return self.slices[position][:2] if 0 <= position < len(self.slices) else None
+        position = self.position(index)
+        return None if position is None else self.slices[position][:2]
 
     def spot(self, index: int, row: int, column: int, width: int) -> Range | None:
         """The byte range at a row and column of a line: one byte if each takes a cell, else the whole line."""
-        position = index - len(self.head)
-        if not 0 <= position < len(self.slices):
+        position = self.position(index)
+        if position is None:
             return None
         piece = self.slices[position]
         if not self._even(piece):
@@ -175,15 +186,9 @@ class Slices(Bytes):
     def _slice_at(self, offset: int) -> int:
         return max(0, bisect_right(self._starts, offset) - 1)
 
-    def __len__(self) -> int:
-        return len(self.head) + len(self.slices) + 1
-
-    def line(self, index: int) -> Line:
-        """One logical line."""
-        position = index - len(self.head)
-        if position < 0:
-            return self.head[index]
-        return self.tail if position >= len(self.slices) else self._line(self.slices[position])
+    def bytes_line(self, position: int) -> Line:
+        """The line of one slice."""
+        return self._line(self.slices[position])
 
     def _line(self, piece: Slice, ranges: Iterable[RoleRange] = ()) -> Line:
         label = (Span(f"{piece.label} ", Tone.KEY),) if piece.label else ()
@@ -250,21 +255,21 @@ class Slices(Bytes):
         """The line wrapped to a width; bytes may be broken anywhere."""
         if index == self.told:
             return [mark_matches(clip(self.line(index), width, measure), needle)]
-        inside = 0 <= index - len(self.head) < len(self.slices)
-        return wrap_line(self.unbroken(index), width, measure, at_spaces=not inside, needle=needle)
+        at_spaces = self.position(index) is None
+        return wrap_line(self.unbroken(index), width, measure, at_spaces, needle)
 
     def unbroken(self, index: int) -> Line:
         """The line with the roles of its JSON, computed only for displayed lines."""
-        position = index - len(self.head)
-        if not 0 <= position < len(self.slices):
+        position = self.position(index)
+        if position is None:
             return self.line(index)
         piece = self.slices[position]
         return self._line(piece, self._json_roles(piece))
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """The number of rows of the line; plain bytes are not decoded for it."""
-        position = index - len(self.head)
-        if not 0 <= position < len(self.slices):
+        position = self.position(index)
+        if position is None:
             return len(self.rows(index, width, measure))
         piece = self.slices[position]
         if width <= HANG * 2 or not self._even(piece):
@@ -319,14 +324,13 @@ class Hex(Bytes):
 
     def span(self, index: int) -> Range | None:
         """The sixteen bytes of a line."""
-        position = index - len(self.head)
-        start = position * BYTES
-        return (start, min(start + BYTES, len(self.body))) if 0 <= position < self.count else None
+        position = self.position(index)
+        return None if position is None else (position * BYTES, min((position + 1) * BYTES, len(self.body)))
 
     def spot(self, index: int, row: int, column: int, width: int) -> Range | None:
         """The byte at a row and column of a line, in its digits or its character; else all sixteen bytes."""
-        position = index - len(self.head)
-        if not 0 <= position < self.count:
+        position = self.position(index)
+        if position is None:
             return None
         size = BYTES if width >= WIDE else BYTES // 2
         start = position * BYTES + row * size
@@ -337,15 +341,9 @@ class Hex(Bytes):
         at = start + (characters if characters >= 0 else (digits - (gap and digits > BYTES // 2 * 3)) // 3)
         return (at, at + 1) if digits >= 0 and start <= at < end else (start, end)
 
-    def __len__(self) -> int:
-        return len(self.head) + self.count + 1
-
-    def line(self, index: int) -> Line:
-        """One logical line: sixteen bytes."""
-        position = index - len(self.head)
-        if position < 0:
-            return self.head[index]
-        return self.tail if position >= self.count else self._line(position * BYTES, BYTES)
+    def bytes_line(self, position: int) -> Line:
+        """Sixteen bytes."""
+        return self._line(position * BYTES, BYTES)
 
     def _line(self, start: int, size: int) -> Line:
         data = self.body[start : start + size]
@@ -364,11 +362,10 @@ class Hex(Bytes):
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """The line, in two halves if sixteen bytes do not fit."""
-        line = self.line(index)
+        line, position = self.line(index), self.position(index)
         if index == self.told:
             return [mark_matches(clip(line, width, measure), needle)]
-        position = index - len(self.head)
-        if not 0 <= position < self.count:
+        if position is None:
             return wrap_line(line, width, measure, needle=needle)
         if width >= WIDE:
             return [mark_matches(line, needle)]
@@ -378,8 +375,8 @@ class Hex(Bytes):
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """The number of rows of the line."""
-        position = index - len(self.head)
-        if not 0 <= position < self.count:
+        position = self.position(index)
+        if position is None:
             return len(self.rows(index, width, measure))
         return 1 if width >= WIDE or len(self.body) - position * BYTES <= BYTES // 2 else 2
 
