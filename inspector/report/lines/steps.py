@@ -170,19 +170,11 @@ def _tools(step: Step) -> Line:
     return (safe(names(runs.batch)),) if runs is not None and runs.batch else ()
 
 
-def _attempts(step: Step) -> Line:
-    used, most = step.turn.spend.attempts, step.turn.limits.continuation_max_attempts
-    return (Span(f"{used} of {most}", Tone.WARN if used >= most else Tone.DIM),)
-
-
-def _repairs(step: Step) -> Line:
-    used, most = step.turn.spend.repairs, step.turn.limits.continuation_tool_repair_attempts
-    return (Span(f"{used} of {most}", Tone.WARN if used >= most else Tone.DIM),)
-
-
-def _retries(step: Step) -> Line:
-    used, most = step.turn.spend.empty_retries, step.turn.limits.max_empty_retries
-    return (Span(f"{used} of {most}", Tone.WARN if used >= most else Tone.DIM),)
+def _used(spent: str, limit: str) -> Callable[[Step], Line]:
+    def told(step: Step) -> Line:
+        used, most = getattr(step.turn.spend, spent), getattr(step.turn.limits, limit)
+        return (Span(f"{used} of {most}", Tone.WARN if used >= most else Tone.DIM),)
+    return told
 
 
 def _asked(step: Step) -> Line:
@@ -198,10 +190,6 @@ def _repair(step: Step) -> Line:
 def _ended(step: Step) -> Line:
     terminal = step.turn.terminal or ""
     return (Span(terminal, Tone.OK if terminal == "completed" else Tone.ERROR),)
-
-
-def _unrecorded(step: Step) -> Line:
-    return (Span("not recorded", Tone.WARN),)
 
 
 def reason_of_end(state: State, terminal: str | None) -> str:
@@ -225,15 +213,15 @@ _DETAILS: Mapping[State, Callable[[Step], Line]] = {
     State.REQUEST: _request,
     State.EVALUATE_STOP: _evaluated,
     State.EXECUTE_TOOLS: _tools,
-    State.CONTINUE_PENDING: _attempts,
+    State.CONTINUE_PENDING: _used("attempts", "continuation_max_attempts"),
     State.REQUEST_CONTINUATION: _asked,
-    State.REPAIR_PENDING: _repairs,
+    State.REPAIR_PENDING: _used("repairs", "continuation_tool_repair_attempts"),
     State.REQUEST_TOOL_REPAIR: _repair,
     State.RESUME: _asked,
-    State.NUDGE_PENDING: _retries,
+    State.NUDGE_PENDING: _used("empty_retries", "max_empty_retries"),
     State.REQUEST_NUDGE: _asked,
     State.ABORT_PARTIAL: _ended,
     State.ABORT: _ended,
     State.COMPLETE: _ended,
-    State.UNRECORDED: _unrecorded,
+    State.UNRECORDED: lambda step: (Span("not recorded", Tone.WARN),),
 }
