@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from inspector.report.lines.spans import Line, Measure, Span, Tone, cells
 
@@ -19,21 +18,14 @@ def hint(text: str, role: Tone = Tone.DIM, *, sentence: bool = False) -> Line:
     """A line whose parts begin with keys, each key a span of its own; `sentence` takes no lone `a` for one."""
     spans: list[Span] = []
     end = 0
-    for start, stop in _keys_in(text, ARTICLES if sentence else frozenset()):
-        spans += [Span(text[end:start], role)] if start > end else []
-        spans.append(Span(text[start:stop], Tone.PRESS))
-        end = stop
-    return (*spans, Span(text[end:], role)) if end < len(text) else tuple(spans)
-
-
-def _keys_in(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Where keys stand: first in a part of the text, or right behind another key."""
-    end = -1
     for found in re.finditer(_KEY, text):
         before = text[: found.start()].rstrip()
-        if (len(before) == end or re.search(_BEFORE, before)) and found[0] not in words:
+        behind_key = bool(spans) and len(before) == end
+        if (behind_key or re.search(_BEFORE, before)) and not (sentence and found[0] in ARTICLES):
+            spans += [Span(text[end : found.start()], role)] if found.start() > end else []
+            spans.append(Span(found[0], Tone.PRESS))
             end = found.end()
-            yield found.span()
+    return (*spans, Span(text[end:], role)) if end < len(text) else tuple(spans)
 
 
 def key_at(line: Line, column: int, measure: Measure = cells) -> str | None:

@@ -76,23 +76,24 @@ def apart(whole: JoinedText, place: int) -> str:
 
 def changes(segments: Sequence[Segment], rule: SeamRule, trial: SeamRule) -> list[Change]:
     """How the rule `trial` changes an answer in comparison with `rule`, by segment."""
-    return list(_changes(segments, join(segments, rule), join(segments, trial))) if trial is not rule else []
-
-
-def _changes(segments: Sequence[Segment], old: JoinedText, new: JoinedText) -> Iterator[Change]:
+    if trial is rule:
+        return []
+    old, new = join(segments, rule), join(segments, trial)
+    found: list[Change] = []
     for place, segment in enumerate(segments):
         (was_from, was_to), (now_from, now_to) = standing(segments, old, place), standing(segments, new, place)
         text, was, now = segment.text, apart(old, place), apart(new, place)
         if max(was_from, now_from) >= min(was_to, now_to):  # they have nothing in common
             before, after = text[was_from:was_to] + was, text[now_from:now_to] + now
             if before != after:
-                yield Change(place, False, before, after)
+                found.append(Change(place, False, before, after))
             continue
         if was_from != now_from:
-            yield Change(place, False, text[was_from:now_from], text[now_from:was_from])
+            found.append(Change(place, False, text[was_from:now_from], text[now_from:was_from]))
         gone, come = text[now_to:was_to] + was, text[was_to:now_to] + now
         if gone != come:
-            yield Change(place, True, gone, come)
+            found.append(Change(place, True, gone, come))
+    return found
 
 
 def change_counts(changes: Sequence[Change]) -> tuple[int, int]:
@@ -282,7 +283,7 @@ def segment_lines(text: Text, place: int, facts: ResponseFacts) -> Iterator[tupl
         lines = [(Span("no visible text", Tone.DIM),)]
     yield from ((line, False) for line in lines)
     yield from ((line, True) for each in own if each.tail for line in change_lines(each, text.in_force))
-    yield from ((line, False) for line in _calls(facts.verdicts))
+    yield from ((_call(verdict), False) for verdict in facts.verdicts)
 
 
 def _with_handovers(text: str, segment: Segment, seams: Sequence[tuple[int, str]]) -> list[Line]:
@@ -324,10 +325,6 @@ def tokens(response: ChatResponse) -> str:
     if usage.reasoning_tokens:
         return f"{usage.output_tokens:,} tokens ({usage.reasoning_tokens:,} thinking)"
     return f"{usage.output_tokens:,} tokens"
-
-
-def _calls(verdicts: Sequence[Verdict]) -> list[Line]:
-    return [_call(verdict) for verdict in verdicts]
 
 
 def _call(verdict: Verdict) -> Line:
