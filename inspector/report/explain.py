@@ -6,7 +6,7 @@ No colour, no box, no cursor movement; every line can be read aloud. Transcript 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 from inspector.config.settings import command, settings_of
@@ -123,7 +123,7 @@ def _input(source: Input) -> Iterator[str]:
     skipped = f", {count_of(len(source.skipped), 'entry', 'entries')} skipped" if source.skipped else ""
     read = count_of(source.responses, "response")
     yield f"read {one_line(source.path)}: {source.format or 'nothing'}, {read}{skipped}"
-    for why, count in _counted(entry.why for entry in source.skipped):
+    for why, count in Counter(entry.why for entry in source.skipped).most_common():
         yield f"  skipped {count}: {one_line(why)}"
     for notice in source.notices:
         yield f"  notice: {one_line(notice)}"
@@ -131,13 +131,6 @@ def _input(source: Input) -> Iterator[str]:
         yield f"  masked: {', '.join(f'{count:,} {name}' for name, count in sorted(source.masked.items()))}"
     if source.error:
         yield f"  error: {one_line(source.error)}"
-
-
-def _counted(words: Iterable[str]) -> list[tuple[str, int]]:
-    counts: dict[str, int] = {}
-    for word in words:
-        counts[word] = counts.get(word, 0) + 1
-    return sorted(counts.items(), key=lambda pair: -pair[1])
 
 
 def _turn(
@@ -158,7 +151,8 @@ def _turn(
         how = twin(view, turn, read) if read is not None else ""
         if how:
             yield f"  {'run it' if verdict.advice.set is not None else 'ask live'}: {one_line(how)}"
-    yield f"  our machine: {' > '.join(_path(view, turn))}"
+    path = [step.state.value for step in view.steps[turn.run.first : turn.run.decided + 1]]
+    yield f"  our machine: {' > '.join(path)}"
     spent = turn.final_turn.spend
     yield f"  ends in {end_words(turn.final_turn)}; continuations {spent.continuations}; {output(spent)}"
     if turn.final_turn.notice:
@@ -193,11 +187,6 @@ def _deciding_bytes(view: View, turn: TurnFacts) -> Iterator[str]:
             yield f"  deciding bytes. {LEGEND}"
         yield f"    {excerpt.title}, {excerpt.where}:"
         yield from (f"    {row}" for row in text_rows(excerpt.rows))
-
-
-def _path(view: View, turn: TurnFacts) -> list[str]:
-    steps = view.steps[turn.run.first : turn.run.decided + 1]
-    return [step.state.value for step in steps]
 
 
 def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator[str]:

@@ -30,7 +30,9 @@ def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> d
 def members(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> dict[str, Any]:
     """The document with iterators in place of its long lists: each value is made when it is written (`document_text`).
     """
-    simulated = [facts for facts in _simulated(view) if facts.recut is not None]
+    left = view.replay.trace.departure
+    answers = () if left is None else answers_of(view, left, len(view.steps))
+    simulated = [facts for _, facts in answers if facts.recut is not None]
     return {
         "schema": SCHEMA,
         "inputs": [
@@ -53,12 +55,6 @@ def members(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> di
         **_cost_of(session_cost(view), view.prices),
         **({} if filtered is None else {"filter": {"text": filtered[0], "responses": list(filtered[1])}}),
     }
-
-
-def _simulated(view: View) -> Iterator[ResponseFacts]:
-    """The answers of a run that leaves its recording, from where it leaves it."""
-    left = view.replay.trace.departure
-    return iter(()) if left is None else (facts for _, facts in answers_of(view, left, len(view.steps)))
 
 
 def _made(facts: ResponseFacts) -> dict[str, Any]:

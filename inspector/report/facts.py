@@ -324,17 +324,13 @@ WENT_ON: Mapping[TurnPlace, str] = {
 
 
 def _next(links: Sequence[Link], position: int, last: bool, verdicts: Sequence[Verdict]) -> str:
+    went_on = "the recording ends" if last else "went on to a new turn"
+    if position + 1 < len(links):
+        went_on = WENT_ON[links[position + 1].place]
     refused = sum(verdict.rule == REFUSED for verdict in verdicts)
-    went_on = _went_on(links, position, last)
     if not refused:
         return went_on
     return f"refused {'the call' if len(verdicts) == 1 else f'{refused} of {len(verdicts)} calls'}, and {went_on}"
-
-
-def _went_on(links: Sequence[Link], position: int, last: bool) -> str:
-    if position + 1 < len(links):
-        return WENT_ON[links[position + 1].place]
-    return "the recording ends" if last else "went on to a new turn"
 
 
 # -- The answers of a run as every view shows them -------------------------------------------------------------------

@@ -348,14 +348,8 @@ def hit_after(
     It stops where the filter begins to match, and again at each further response or turn that matches: a condition that
     stays true does not stop at every step of one response.
     """
-    for index in _from(view, step, direction):
-        if _begins(expression, view, index, marks):
-            return index
-    return None
-
-
-def _from(view: View, step: int, direction: int) -> Iterator[int]:
-    return iter(range(step + 1, len(view.steps)) if direction > 0 else range(step - 1, -1, -1))
+    ahead = range(step + 1, len(view.steps)) if direction > 0 else range(step - 1, -1, -1)
+    return next((index for index in ahead if _begins(expression, view, index, marks)), None)
 
 
 def _begins(expression: Filter, view: View, index: int, marks: frozenset[int]) -> bool:
