@@ -88,7 +88,7 @@ def call_cut(look: JudgedTurn) -> str:
     if verdict is None:
         return ending_words(look)
     size = len((verdict.call.arguments or "").encode("utf-8", "replace"))
-    name = f"{verdict.call.name or 'a call'}{_which(look, verdict)}"
+    name = f"{verdict.call.name or 'a call'}{_which(look, look.worst, verdict)}"
     shape = parse(verdict.call.arguments).shape
     word = look.word
     if verdict.rule == "gate.contradiction":
@@ -112,9 +112,9 @@ def call_cut(look: JudgedTurn) -> str:
     return f"{exchange.api} {said} ({budget(look)})"
 
 
-def _which(look: JudgedTurn, verdict: Verdict) -> str:
+def _which(look: JudgedTurn, position: int, verdict: Verdict) -> str:
     """Which call of a batch it is; empty if it is the only one."""
-    batch = look.answers[look.worst].verdicts
+    batch = look.answers[position].verdicts
     place = next((place for place, each in enumerate(batch, 1) if each.call is verdict.call), None)
     return f" (call {place} of {len(batch)})" if place is not None and len(batch) > 1 else ""
 
@@ -122,10 +122,7 @@ def _which(look: JudgedTurn, verdict: Verdict) -> str:
 def held_call(look: JudgedTurn) -> str:
     """The last held call, and the reason."""
     position, verdict = look.held_calls[-1]
-    batch = look.answers[position].verdicts
-    place = next((place for place, each in enumerate(batch, 1) if each.call is verdict.call), None)
-    which = f" (call {place} of {len(batch)})" if place is not None and len(batch) > 1 else ""
-    name = f"{verdict.call.name or 'without a name'}{which}"
+    name = f"{verdict.call.name or 'without a name'}{_which(look, position, verdict)}"
     whose = f"its call {name}" if position == look.worst else f"the call {name} of an earlier answer"
     return f"{whose} is held: {verdict.why}"
 
