@@ -15,24 +15,20 @@ from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join
 from inspector.report.lines.steps import reason_of_end
 from inspector.whatif.grid import SHORT, End, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
-from inspector.whatif.heat import SIMULATED, WIDTH, heat, key, word
+from inspector.whatif.heat import SIMULATED, heat, key, word
 from inspector.whatif.smallest import Edge, Knee, SmallestLimits, cost, smallest, why_not
 from loop_core.turn.trace import Fidelity
 
 
-def sheet(
-    tuning: TunedGrid, bend: Knee | None, show: str = "outcome", turn: int | None = None, width: int = WIDTH,
-    here: int | None = None,
-) -> list[Line]:
-    """The whole sheet, or that of one turn. The map keeps to `width`, other lines are to be wrapped."""
+def sheet(tuning: TunedGrid, bend: Knee | None, show: str = "outcome") -> list[Line]:
+    """The whole sheet. The map keeps to its width, other lines are to be wrapped."""
     lines: list[Line] = [headline(tuning, bend), (), *about(tuning), ()]
     if not tuning.turns:
         return lines
-    lines += [*heat(tuning, show, turn, width, here), (),
-              (Span(key(show, turn is not None or len(tuning.turns) == 1), Tone.DIM),)]
+    lines += [*heat(tuning, show), (), (Span(key(show, len(tuning.turns) == 1), Tone.DIM),)]
     if any(tuning.simulated):
         lines.append((Span(f"{SIMULATED} stands behind what was simulated", Tone.DIM),))
-    return [*lines, (), *answers(tuning, bend, turn)]
+    return [*lines, (), *answers(tuning, bend)]
 
 
 def answers(tuning: TunedGrid, bend: Knee | None, turn: int | None = None, most: int | None = None) -> list[Line]:
@@ -126,7 +122,7 @@ def completes(turn: TurnGrid) -> bool:
     return turn.steady and turn.ends[0].complete
 
 
-def turn_counts(steady: int, undone: int, remaining: int = 0) -> Iterator[Line]:
+def turn_counts(steady: int, undone: int, remaining: int) -> Iterator[Line]:
     """Turns that are only counted: those that complete in every cell, those not run, those left out."""
     for count, what in ((steady, "complete in every cell"), (undone, "not run"), (remaining, "more, one at a time")):
         if count:

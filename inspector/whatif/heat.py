@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 from inspector.report.lines.glyphs import MARKED, STATE
@@ -69,10 +70,7 @@ class Plane:
     @property
     def size(self) -> int:
         """The number of cells."""
-        size = 1
-        for axis in self.axes:
-            size *= len(axis.values)
-        return size
+        return prod(len(axis.values) for axis in self.axes)
 
     @property
     def heads(self) -> int:
