@@ -6,8 +6,8 @@ Further down: work shared by forked processes.
 from __future__ import annotations
 
 import gc
-import marshal
 import os
+import pickle
 import signal
 import time
 import warnings
@@ -24,8 +24,7 @@ from typing import Any
 from inspector.replay.case import Case
 from inspector.report.findings import ReportedFinding, recorded_findings
 from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid
-from inspector.whatif.sweep import Shapes, Sweep
-from loop_core.turn.limits import Spend
+from inspector.whatif.sweep import Shapes, Sweep, Swept
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
@@ -49,10 +48,7 @@ def cores() -> int:
 def run_tasks(
     tasks: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
 ) -> Iterator[tuple[int, Any]]:
-    """Runs tasks in processes; yields each with its result as it is done, and ends early when cancelled.
-
-    `work` gives plain values (tuples, strings, numbers, bytes).
-    """
+    """Runs tasks in processes; yields each with its result as it is done, and ends early when cancelled."""
     jobs = min(jobs, len(tasks))
     left = set(tasks)
     if jobs > 1 and hasattr(os, "fork"):
@@ -93,7 +89,7 @@ def _whole(buffer: bytearray) -> Iterator[tuple[int, Any]]:
         end = at + _HEAD.size + size
         if len(buffer) < end:
             break
-        yield task, marshal.loads(buffer[at + _HEAD.size : end])  # noqa: S302 - written by our own process
+        yield task, pickle.loads(buffer[at + _HEAD.size : end])  # noqa: S301 - written by our own process
         at = end
     del buffer[:at]
 
@@ -113,7 +109,7 @@ def _start(tasks: Sequence[int], work: Callable[[int], Any]) -> tuple[int, int]:
         gc.disable()
         os.close(source)
         for task in tasks:
-            told = marshal.dumps(work(task))
+            told = pickle.dumps(work(task))
             _write(sink, _HEAD.pack(task, len(told)) + told)
         status = 0
     finally:
@@ -250,10 +246,9 @@ def tune(
     turns = [_Collected(grid.size) for _ in records]
     whole = _Whole(cells[0]) if len(each) == 1 else None
 
-    def work(part: int) -> Any:
+    def work(part: int) -> Swept:
         which, turn = divmod(part, len(records))
-        ends, codes = sweeps[turn].swept([groups[number] for number in each[which]])
-        return tuple(map(_plain, ends)), codes
+        return sweeps[turn].swept([groups[number] for number in each[which]])
 
     done = 0
     for part, (ends, codes) in _worked(range(parts), work, jobs or cores(), stop):
@@ -314,25 +309,15 @@ class _Collected:
         self.size = size
         self.codes = array("I")
 
-    def take_all(self, ends: Sequence[Any], codes: array[int]) -> None:
+    def take_all(self, ends: Sequence[End], codes: array[int]) -> None:
         """Takes in all cells at once."""
-        self.places = {_end(end): number for number, end in enumerate(ends)}
+        self.places = {end: number for number, end in enumerate(ends)}
         self.codes = codes
 
-    def take(self, ends: Sequence[Any], codes: bytes, cells: array[int]) -> None:
+    def take(self, ends: Sequence[End], codes: bytes, cells: array[int]) -> None:
         """Takes in some cells."""
-        own = [self.places.setdefault(_end(end), len(self.places)) for end in ends]
+        own = [self.places.setdefault(end, len(self.places)) for end in ends]
         if not self.codes:
             self.codes = array("I", [UNDONE]) * self.size
         for cell, code in zip(cells, array("I", codes), strict=True):
             self.codes[cell] = own[code]
-
-
-def _plain(end: End) -> tuple[Any, ...]:
-    return (end.state.value, end.terminal, end.limit, end.segments, tuple(end.spend), end.fidelity, end.needs,
-            end.cut_unseen, end.verdict, end.complete)
-
-
-def _end(ending: Sequence[Any]) -> End:
-    state, terminal, limit, segments, spent, *rest = ending
-    return End(State(state), terminal, limit, segments, Spend(*spent), *rest)
