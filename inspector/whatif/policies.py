@@ -68,7 +68,8 @@ class PolicyRun:
     @property
     def cut(self) -> tuple[Evaluation, Verdict] | None:
         """The first cut call that it ran: incomplete, or part of a response that was cut."""
-        return next(((seen, v) for seen, v in self.run_calls if v.rule == "gate.incomplete" or _is_cut(seen)), None)
+        return next(((seen, v) for seen, v in self.run_calls if v.rule == "gate.incomplete"
+                     or seen.judgement.cap_reached or seen.judgement.stop.normalized in CUT_WORDS), None)
 
     @property
     def last(self) -> Stop | None:
@@ -95,10 +96,6 @@ class PolicyRun:
         if isinstance(last, RunTools):
             return "the results of its calls"
         return f"{last.place.value} {last.ordinal}" if last is not None and last.ordinal else "a response"
-
-
-def _is_cut(evaluation: Evaluation) -> bool:
-    return evaluation.judgement.stop.normalized in CUT_WORDS or evaluation.judgement.cap_reached
 
 
 def _name(verdict: Verdict) -> str:
@@ -133,18 +130,14 @@ def _holds(look: PolicyRun) -> bool:
 
 def _ran_after(look: PolicyRun) -> bool:
     """Whether a batch ran after a call was held: it came again, whole."""
-    since = next((i for i, step in enumerate(look.steps) if _keeps_one(step)), len(look.steps))
+    since = next((i for i, step in enumerate(look.steps) if step.state is State.EVALUATE_STOP
+                  and step.turn.evaluation is not None and held_calls(step.turn.evaluation.verdicts)), len(look.steps))
     return any(_begins_batch(step) for step in look.steps[since:])
 
 
 def _begins_batch(step: Step) -> bool:
     """Whether the loop begins a batch at this step."""
     return any(isinstance(effect, RunTools) for effect in step.effects)
-
-
-def _keeps_one(step: Step) -> bool:
-    seen = step.turn.evaluation
-    return step.state is State.EVALUATE_STOP and seen is not None and bool(held_calls(seen.verdicts))
 
 
 def _held(look: PolicyRun) -> str:
@@ -282,26 +275,17 @@ def _cell(run: Replay, strict: Replay, row: int) -> Cell:
     turn, theirs = run.turns[row], strict.turns[row]
     look = PolicyRun(_first_run(run, turn))
     decision = next(each for each in DECISIONS if each.holds(look))
-    differs = None if run is strict else first_difference(_of(run, turn), _of(strict, theirs))
+    differs = None if run is strict else first_difference(Trace(turn.steps), Trace(theirs.steps))
     step = None if differs is None else min(turn.first + differs, turn.end - 1)
     return Cell(decision, decision.why(look), look.turn.spend.continuations, step)
-
-
-def _of(run: Replay, turn: TurnRun) -> Trace:
-    return Trace(run.trace.steps[turn.first : turn.end])
 
 
 def _first_run(replay: Replay, turn: TurnRun) -> list[Step]:
     """The run that begins the turn; one that ended in a failure which was sent again is passed over."""
     links, used = seen_by_loop(replay.case, turn.record), 0
-    runs = _runs(replay.trace.steps[turn.first : turn.end])
-    for run in runs:
+    for _, steps in groupby(turn.steps, key=lambda step: step.run):
+        run = list(steps)
         used += max(1, sum(step.turn.signal is Signal.PROVIDER_RESPONSE for step in run))
         if used >= len(links) or links[used].place is not TurnPlace.RETRY:
-            return run
+            break
     return run
-
-
-def _runs(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    for _, run in groupby(steps, key=lambda step: step.run):
-        yield list(run)

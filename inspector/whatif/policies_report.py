@@ -301,7 +301,8 @@ def sheet(matrix: Matrix, here: Place, file: str = "") -> Listed:
         *([field("file", safe(file))] if file else []),
         field("decision", Span(cell.decision.word, ROLES[cell.decision.severity])),
         field("why", safe(cell.why)),
-        field("from strict", Span(_cell_parts(cell.step))),
+        field("from strict", Span("no step differs" if cell.step is None else
+                                  f"parts at step {cell.step + 1:,} of this run")),
         (),
         *_beside(matrix, turn),
         (),
@@ -320,7 +321,3 @@ def _beside(matrix: Matrix, turn: int) -> list[Line]:
         lines += [(Span(word, ROLES[cell.decision.severity]), Span(who)),
                   (Span(" " * ROOMY), safe(cell.why, Tone.DIM))]
     return lines
-
-
-def _cell_parts(step: int | None) -> str:
-    return "no step differs" if step is None else f"parts at step {step + 1:,} of this run"
