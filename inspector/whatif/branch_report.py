@@ -116,7 +116,7 @@ def boundaries(branch: Branch) -> list[str]:
     for recut in _recuts(branch):
         found.setdefault(recut.basis, []).append(recut)
     told = [f"{basis} for {len(cuts)} simulated ({cuts[0].note})" for basis, cuts in found.items()]
-    guessed = list(_estimated(branch))
+    guessed = _estimated(branch)
     if guessed:
         step, recut = guessed[0]
         count = f"{len(guessed):,} of {sum(map(len, found.values())):,} cuts"
@@ -124,17 +124,14 @@ def boundaries(branch: Branch) -> list[str]:
     return told
 
 
-def _estimated(branch: Branch) -> Iterator[tuple[int, Recut]]:
+def _estimated(branch: Branch) -> list[tuple[int, Recut]]:
     """The steps whose answers a budget cut at a place that is not known to the character."""
-    for index, step in enumerate(branch.view.steps):
-        if step.estimated is not None:
-            yield index, step.estimated
+    return [(index, step.estimated) for index, step in enumerate(branch.view.steps) if step.estimated is not None]
 
 
-def _recuts(branch: Branch) -> Iterator[Recut]:
-    for step in branch.view.steps:
-        if isinstance(step.event, ProviderResponse) and step.event.recut is not None:
-            yield step.event.recut
+def _recuts(branch: Branch) -> list[Recut]:
+    events = [step.event for step in branch.view.steps]
+    return [each.recut for each in events if isinstance(each, ProviderResponse) and each.recut is not None]
 
 
 def _ends(branch: Branch) -> str:

@@ -74,12 +74,9 @@ def rank(end: End) -> tuple[int, int]:
     return end.spend.output_tokens, end.spend.requests
 
 
-def cost(ends: Iterable[End]) -> tuple[int, int]:
+def cost(ends: Sequence[End]) -> tuple[int, int]:
     """The cost of several turns together."""
-    tokens, requests = 0, 0
-    for end in ends:
-        tokens, requests = tokens + end.spend.output_tokens, requests + end.spend.requests
-    return tokens, requests
+    return sum(end.spend.output_tokens for end in ends), sum(end.spend.requests for end in ends)
 
 
 def as_good(candidate: Sequence[End], ends: Sequence[End]) -> bool:
@@ -198,7 +195,8 @@ def smallest(tuning: TunedGrid, turn: int) -> SmallestLimits | None:
         return None
     ranks = {code: rank(end) for code, end in enumerate(seen.ends) if end.complete}
     if not ranks:
-        return SmallestLimits(turn, None, _last(seen), ())
+        last = next(code for code in reversed(seen.codes) if code != UNDONE)
+        return SmallestLimits(turn, None, seen.ends[last], ())
     least = min(ranks.values())
     cheapest = {code for code, spent in ranks.items() if spent == least}
     cell = next(cell for cell, code in enumerate(seen.codes) if code in cheapest)
@@ -222,10 +220,6 @@ def _edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
         if len(made) == len(ends) == len(turns) and not as_good(made, ends):
             worse = value
     return edge(tuning, turns, values, worse, ends) if len(ends) == len(turns) else None
-
-
-def _last(turn: TurnGrid) -> End:
-    return turn.ends[next(code for code in reversed(turn.codes) if code != UNDONE)]
 
 
 def _by_axis(tuning: TunedGrid, turn: TurnGrid, completed: frozenset[int]) -> tuple[Value, ...]:
