@@ -252,22 +252,19 @@ class Store:
     def _lose(self, act: Act, why: str) -> None:
         self.failure = why
         self.lost.append(act)
-        _fold(self.kept, act)
+        ACTS[act["act"]][0](self.kept, act)
         if act["act"] == "branch":
             self.unkept[act["key"]] = why
 
     def _write(self, number: int, line: bytes) -> None:
         """One write, so that what is there of a line is there whole or at the end of the file."""
-        lead = b"" if self._ends_well(number) else b"\n"
+        size = os.fstat(number).st_size
+        lead = b"" if size == 0 or _from(number, size - 1) == b"\n" else b"\n"
         lead += b"" if self._header else _line({MARK: VERSION, "session": self.path.stem})
         whole = lead + line
         if os.write(number, whole) != len(whole):
             raise OSError(28, "the disk is full")
         self._take(_from(number, self._read))
-
-    def _ends_well(self, number: int) -> bool:
-        size = os.fstat(number).st_size
-        return size == 0 or _from(number, size - 1) == b"\n"
 
     def _take(self, data: bytes) -> None:
         """Reads whole lines; a last one without its end is left for the next time, or for good."""
@@ -296,7 +293,7 @@ class Store:
             self._tell(f"{self.path}: line {number}: " + (
                 "cut; it is kept and not read" if act is None else "an unknown act; it is kept"))
         else:
-            _fold(self.kept, act)
+            ACTS[act["act"]][0](self.kept, act)
 
     def _tell(self, notice: str) -> None:
         if notice not in self.notices:
@@ -325,10 +322,6 @@ def _fits(act: Act) -> bool:
         and (not isinstance(act[name], int) or isinstance(act[name], bool) or act[name] >= 1)
         for name, kinds in fields.items()
     )
-
-
-def _fold(acts: StoredActs, act: Act) -> None:
-    ACTS[act["act"]][0](acts, act)
 
 
 def open_store(recording: Loaded, environment: Mapping[str, str], stdin: bytes | None = None) -> Store:
