@@ -3,8 +3,8 @@
 In this order: the stream's own chunks, where it carries one token a chunk; a tokenizer, where the caller has one; an
 estimate. The first two must agree with the output tokens that the provider counted, or they are not used; tokens beyond
 the chunks belong to chunks with multi-byte characters (`readings`), to the end mark and to the frame of calls. Where
-that leaves several readings, `Measured.bounds` tells how far they lie apart. Knows no wire format: chunks come as they
-were read.
+that leaves several readings, `TokenMeasure.bounds` tells how far they lie apart. Knows no wire format: chunks come as
+they were read.
 
 The tokenizers work without a network.
 """
@@ -18,7 +18,7 @@ from enum import StrEnum
 from functools import cache
 from importlib import import_module
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from inspector.replay.token_counts import UNTOLD, ends_whole, impossible, most_tokens, text_of
 from inspector.replay.token_readings import (
@@ -32,25 +32,10 @@ from inspector.replay.token_readings import (
     reach,
 )
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
+from loop_core.wire.reads import Pieces
 
 Split = Callable[[str], Sequence[str]]
 """A tokenizer: a text in pieces of one token each; a token that ends inside a character is an empty piece."""
-
-
-class Chunks(Protocol):
-    """The chunks of a stream, each kind in order; a chunk that is not text makes them unusable."""
-
-    @property
-    def text(self) -> Sequence[str]:
-        """The chunks of visible text."""
-
-    @property
-    def thinking(self) -> Sequence[str]:
-        """The chunks of reasoning."""
-
-    @property
-    def call(self) -> Sequence[str]:
-        """The chunks of arguments of calls."""
 
 
 class TokenBasis(StrEnum):
@@ -113,7 +98,7 @@ def under_cap(usage: Usage | None, thinking_counts: bool) -> int | None:
 
 def measure(
     response: ChatResponse,
-    chunks: Chunks | None = None,
+    chunks: Pieces | None = None,
     total: int | None = None,
     split: Split | None = None,
     thinking_counts: bool = True,
@@ -176,7 +161,7 @@ Ends = list[Sequence[int]]
 def _spoken(
     texts: Sequence[tuple[str, str]],
     words: Sequence[str],
-    chunks: Chunks | None,
+    chunks: Pieces | None,
     split: Split | None,
     visible: int | None,
     calls: int,
@@ -214,11 +199,10 @@ def _frames(pieces: int, calls: int) -> int:
     return min(FRAME * calls, pieces // 2)
 
 
-def _by_chunks(texts: Sequence[tuple[str, str]], chunks: Chunks) -> Ends | None:
-    """The ends by the stream's chunks; None if they do not make up the texts."""
-    kinds = {"text": chunks.text, "thinking": chunks.thinking, "call": chunks.call}
+def _by_chunks(texts: Sequence[tuple[str, str]], chunks: Pieces) -> Ends | None:
+    """The ends by the stream's chunks; None if they do not make up the texts, or one of them is no text."""
     found: Ends = [()] * len(texts)
-    for kind, pieces in kinds.items():
+    for kind, pieces in chunks._asdict().items():
         own = [(i, text) for i, (of, text) in enumerate(texts) if of == kind and text]
         try:
             if "".join(pieces) != "".join([text for _, text in own]):
