@@ -18,7 +18,6 @@ from inspector.replay.case import (
     LIVE,
     Case,
     case_as_profile,
-    judge_response,
     limits_for,
     reach,
     seen_by_loop,
@@ -169,8 +168,7 @@ def place_steps(record: TurnRecord, steps: tuple[Step, ...], first: int) -> Turn
     last = len(steps) - 1
     runs = steps[-1].run + 1 if steps else 0
     decided = last if runs < 2 else next(index for index, step in enumerate(steps) if step.run) - 1
-    run: TurnRun = TurnRun(record, first, first + len(steps), runs, first + max(0, decided), steps)
-    return run
+    return TurnRun(record, first, first + len(steps), runs, first + max(0, decided), steps)
 
 
 def play_runs(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int = 0) -> list[Step]:
@@ -229,7 +227,7 @@ def plan_of(
         limits = live_limits(settings, limits)
         ability, provider = heard.ability, heard.provider if link.why == LIVE else provider
     # Sessions made from a table of dialects were never recorded.
-    fidelity = Fidelity.SIMULATED if case.recording.exchanges[link.index].simulated else Fidelity.RECORDED
+    fidelity = Fidelity.SIMULATED if opening.simulated else Fidelity.RECORDED
     return request, Plan(limits, settings.belief, ability, provider, fidelity, number, bound_by)
 
 
@@ -298,4 +296,4 @@ def _simulated(case: Case, record: TurnRecord, links: Sequence[Link], settings: 
 
     changed = budget_changed(case, record, settings)
     recorded = source_of(case, record, links)
-    return simulated_source(recorded, case.recording.exchanges, case.measures, judge_response, changed)
+    return simulated_source(recorded, case.recording.exchanges, case.measures, changed)

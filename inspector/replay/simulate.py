@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from inspector.replay.case import judge_response
 from inspector.replay.known import AnswerShare, KnownOutput, is_cut, known_output, opening, take
 from inspector.replay.token_counts import impossible
 from inspector.replay.tokens import TokenMeasure, measure, splitter, under_cap
@@ -42,7 +43,6 @@ from loop_core.values import (
 )
 from loop_core.wire import decode, deltas, wire
 from loop_core.wire.base import StopRow
-from loop_core.wire.format import Profile
 from loop_core.wire.reads import Pieces
 
 RESUMED = frozenset({Method.ECHO, Method.TOKEN, Method.POLL, Method.NUDGE})
@@ -339,12 +339,8 @@ def _note(recut: Recut, output: KnownOutput, word: str | None) -> str:
 # -- Simulation over recorded exchanges: finds what their bodies tell of tokens, and hands it to the engine's source -
 
 
-Judge = Callable[[ChatResponse, Request | None, Profile], Judgement]
-
-
 def simulated_source(
-    source: RecordedSource, exchanges: Sequence[Exchange], memo: dict[int, TokenMeasure], judge: Judge,
-    budget_changed: bool
+    source: RecordedSource, exchanges: Sequence[Exchange], memo: dict[int, TokenMeasure], budget_changed: bool
 ) -> SimulatedTurn:
     """The simulating source over recorded answers. `memo` keeps what was measured, by the index of the exchange."""
     indices = [answer.index or 0 for _, _, answer in source.answers]
@@ -357,7 +353,7 @@ def simulated_source(
         return memo[index]
 
     return SimulatedTurn(
-        source, of, lambda response, request: judge(response, request, profile),
+        source, of, lambda response, request: judge_response(response, request, profile),
         tuple(_cap(exchanges[index]) for index in indices), budget_changed,
         profile.words, profile.at_cap.get(source.answers[0][2].response.api),
         profile.reasoning_under_cap,
