@@ -174,21 +174,23 @@ def case_as_profile(case: Case, profile: str | None) -> Case:
     made = root.by_profile.get(profile)
     if made is None:
         exchanges = tuple(spoken_by(exchange, profile) for exchange in root.recording.exchanges)
-        made = _beside(root, exchanges)
-        root.by_profile[profile] = made
+        judged, verdicts = list(root.judgements), list(root.verdicts)
+        for index, (old, new) in enumerate(zip(root.recording.exchanges, exchanges, strict=True)):
+            if old is not new:  # else it is not judged again
+                judged[index] = _judged(new, root.cancels)
+                verdicts[index] = gate_exchange(new, judged[index])
+        made = root.by_profile[profile] = case_beside(root, exchanges, tuple(judged), tuple(verdicts))
     return made
 
 
-def _beside(root: Case, exchanges: tuple[Exchange, ...]) -> Case:
-    """The case with other exchanges in the same places; those that are the same are not judged again."""
-    judged, verdicts = list(root.judgements), list(root.verdicts)
-    for index, (old, new) in enumerate(zip(root.recording.exchanges, exchanges, strict=True)):
-        if old is not new:
-            judged[index] = _judged(new, root.cancels)
-            verdicts[index] = gate_exchange(new, judged[index])
-    loaded = replace(root.recording, exchanges=exchanges)
-    return Case(loaded, tuple(judged), tuple(verdicts), root.limits_by_path, root=root, live_runs=root.live_runs,
-                silent=root.silent, cancels=root.cancels)
+def case_beside(
+    case: Case, exchanges: tuple[Exchange, ...], judged: tuple[Judgement, ...],
+    verdicts: tuple[tuple[Verdict, ...], ...],
+) -> Case:
+    """The case with other exchanges in the same places."""
+    loaded = replace(case.recording, exchanges=exchanges)
+    return Case(loaded, judged, verdicts, case.limits_by_path, root=case.root or case, live_runs=case.live_runs,
+                silent=case.silent, cancels=case.cancels)
 
 
 # -- A recorded turn as a source -------------------------------------------------------------------------------------
@@ -260,7 +262,8 @@ def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
             results[counts[RequestPlace.REQUEST] - 1] = results_in(case.recording.exchanges[link.index])
         answers.append((place, counts[place], _answer(case, link, position)))
     if record.live_run is None:
-        cancelled = bool(case.cancels) and _cancelled_after(case, last)
+        exchange = case.recording.exchanges[last.index]
+        cancelled = case.cancels.get((exchange.path, exchange.entry)) is True
         return RecordedSource(tuple(answers), results, _after(case, record, last), cancelled)
     heard = case.live_runs[record.live_run]
     if heard.results is not None:
@@ -283,32 +286,20 @@ def _after(case: Case, record: TurnRecord, link: Link) -> NotRecorded:
     return NotRecorded(why)
 
 
-def _cancelled_after(case: Case, link: Link) -> bool:
-    last = case.recording.exchanges[link.index]
-    return case.cancels.get((last.path, last.entry)) is True
-
-
 def _answer(case: Case, link: Link, position: int) -> ProviderResponse:
-    answer = _as_asked(case, link, position)
-    return replace(answer, synthetic=True) if case.recording.exchanges[link.index].simulated else answer
-
-
-def _as_asked(case: Case, link: Link, position: int) -> ProviderResponse:
     exchange = case.recording.exchanges[link.index]
-    judged = case.judgements[link.index]
+    answer = ProviderResponse(exchange.response, case.judgements[link.index], link.index,
+                              verdicts=case.verdicts[link.index], synthetic=exchange.simulated)
     if link.why == LIVE:
-        return ProviderResponse(exchange.response, judged, link.index, verdicts=case.verdicts[link.index], live=True)
+        return replace(answer, live=True)
     if position == 0 or link.place not in _ASKED_ON:
-        return ProviderResponse(exchange.response, judged, link.index, Method.FIRST, "", None,
-                                case.verdicts[link.index],
-                          None)
+        return replace(answer, method=Method.FIRST)
     method, stripped = asked_by(case, link)
-    verdicts = case.verdicts[link.index]
+    answer = replace(answer, method=method, stripped=stripped)
     if exchange.request is None or method not in (Method.ANCHOR, Method.AGAIN):
-        return ProviderResponse(exchange.response, judged, link.index, method, stripped, verdicts=verdicts)
+        return answer
     asked = _last_message(case, link)
-    return ProviderResponse(exchange.response, judged, link.index, method, stripped, verdicts=verdicts,
-                     anchor=anchor_of_hint(asked), mark=mark_of_hint(asked))
+    return replace(answer, anchor=anchor_of_hint(asked), mark=mark_of_hint(asked))
 
 
 _ASKED_ON = frozenset({

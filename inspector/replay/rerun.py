@@ -32,6 +32,7 @@ from inspector.replay.case import (
     BranchAnswers,
     Case,
     case_as_profile,
+    case_beside,
     gate_exchange,
     judge_exchange,
     seen_by_loop,
@@ -228,17 +229,13 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
             turns.append(place_steps(record, steps, first))
             same = False
         else:
-            turns.append(old if old.first == first else shift_steps(old, first))
+            shift = first - old.first  # an earlier turn became longer or shorter
+            turns.append(replace(old, first=first, end=old.end + shift, decided=old.decided + shift) if shift else old)
         first = turns[-1].end
     earlier = tuple(stretch for stretch in parent.stretches if stretch.since < since)
     if same:
         return Replay(case, settings, parent.trace, parent.turns, since, earlier, parent.ends)
     return join_runs(case, settings, turns, since, earlier)
-
-
-def shift_steps(old: TurnRun, first: int) -> TurnRun:
-    """The same steps at other indices, after an earlier turn became longer or shorter."""
-    return replace(old, first=first, end=first + len(old.steps), decided=old.decided + first - old.first)
 
 
 def case_since(parent: Replay, profile: str | None, since: int) -> Case:
@@ -254,16 +251,9 @@ def case_since(parent: Replay, profile: str | None, since: int) -> Case:
     old = parent.case
     earlier = {step.response for step in parent.trace.steps[:since]}
     kept = [index in earlier for index in range(len(case.judgements))]
-    return Case(
-        replace(case.recording, exchanges=_either(kept, old.recording.exchanges, case.recording.exchanges)),
-        _either(kept, old.judgements, case.judgements),
-        _either(kept, old.verdicts, case.verdicts),
-        case.limits_by_path,
-        root=case.root or case,
-        live_runs=case.live_runs,
-        silent=case.silent,
-        cancels=case.cancels,
-    )
+    return case_beside(
+        case, _either(kept, old.recording.exchanges, case.recording.exchanges),
+        _either(kept, old.judgements, case.judgements), _either(kept, old.verdicts, case.verdicts))
 
 
 def _either(keeps: Sequence[bool], old: Sequence[T], new: Sequence[T]) -> tuple[T, ...]:
