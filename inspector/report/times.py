@@ -6,7 +6,6 @@ arrived, or that of a transcript's row, which says when the recorder wrote the r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
@@ -65,20 +64,15 @@ def times_of(exchange: Exchange) -> RecordedTimes | None:
 
 def _largest_gap(exchange: Exchange) -> StreamGap | None:
     """The longest wait behind the first byte, that before the end of the answer among them."""
-    gaps = list(_gaps(exchange))
-    return max(gaps, key=lambda gap: gap.ms) if gaps else None
-
-
-def _gaps(exchange: Exchange) -> Iterator[StreamGap]:
     chunks = exchange.chunks
-    if not all(_length(chunk.ms) is not None for chunk in chunks):
-        return
-    for before, after in pairwise(chunks):
-        if after.ms >= before.ms:
-            yield StreamGap(round(after.ms - before.ms, 3), before.end)
+    if any(_length(chunk.ms) is None for chunk in chunks):
+        return None
+    gaps = [StreamGap(round(after.ms - before.ms, 3), before.end) for before, after in pairwise(chunks)
+            if after.ms >= before.ms]
     took = _length(exchange.duration_ms)
     if chunks and took is not None and took > chunks[-1].ms:
-        yield StreamGap(round(took - chunks[-1].ms, 3), chunks[-1].end)
+        gaps.append(StreamGap(round(took - chunks[-1].ms, 3), chunks[-1].end))
+    return max(gaps, key=lambda gap: gap.ms, default=None)
 
 
 class TurnTimes(NamedTuple):

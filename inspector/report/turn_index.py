@@ -136,9 +136,7 @@ class TurnIndex:
 
     def _fail(self, why: Exception) -> None:
         self.note = f"the index is not used: {why}"
-        if self._base is not None:
-            self._base.close()
-            self._base = None
+        self.close()
 
 
 def _words(text: str) -> list[str]:
@@ -186,11 +184,8 @@ def state_of(path: str) -> FileState:
     """The state of a file, of a database's log, and of the files that may be read with it."""
     stem = os.path.splitext(path)[0]
     beside = (each for folder in _FOLDERS for each in _inside(stem, folder))
-    return [_seen(name) for name in (path, *beside, *((f"{path}-wal",) if _is_database(path) else ()))]
-
-
-def _is_database(path: str) -> bool:
-    return path.endswith((".db", ".sqlite", ".sqlite3"))
+    log = (f"{path}-wal",) if path.endswith((".db", ".sqlite", ".sqlite3")) else ()
+    return [_seen(name) for name in (path, *beside, *log)]
 
 
 def _inside(stem: str, folder: str) -> Iterator[str]:
