@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from inspector.report.facts import View
@@ -50,25 +50,21 @@ def parents() -> Mapping[State, State]:
     return found
 
 
+Row = tuple[str, State, tuple[State, ...]]
+
+
 @cache
-def tree() -> tuple[tuple[str, State, tuple[State, ...]], ...]:
+def tree() -> tuple[Row, ...]:
     """The rows of the drawing: branches, state, and the further states that it leads to."""
-    under: dict[State, list[State]] = {state: [] for state in State}
-    for state, parent in parents().items():
-        under[parent].append(state)
-    rows: list[tuple[str, State, tuple[State, ...]]] = []
-    _branch(State.REQUEST, "", "", under, rows)
-    return tuple(rows)
+    return tuple(_branch(State.REQUEST, "", ""))
 
 
-def _branch(state: State, prefix: str, below: str, under: Mapping[State, Sequence[State]],
-            rows: list[tuple[str, State, tuple[State, ...]]]) -> None:
-    children = under[state]
-    back = tuple(to for to in edges()[state] if to not in children)
-    rows.append((prefix, state, back))
-    for order, child in enumerate(children):
-        last = order == len(children) - 1
-        _branch(child, below + ("└" if last else "├"), below + (" " if last else "│"), under, rows)
+def _branch(state: State, prefix: str, below: str) -> Iterator[Row]:
+    children = [child for child, parent in parents().items() if parent is state]
+    yield prefix, state, tuple(to for to in edges()[state] if to not in children)
+    for child in children:
+        mark, blank = ("└", " ") if child is children[-1] else ("├", "│")
+        yield from _branch(child, below + mark, below + blank)
 
 
 def visits(steps: Sequence[Step], first: int, here: int) -> Counter[State]:
@@ -113,8 +109,8 @@ def _mark(state: State, now: State, visited: Mapping[State, int]) -> tuple[str, 
 
 def moves(step: Step, following: Step | None) -> list[Line]:
     """The transitions into and out of this state under the policy; those taken are marked."""
-    came = [Span("by   ", Tone.KEY), Span(step.signal.value if step.signal else "the first request", Tone.STRONG)]
-    lines: list[Line] = [tuple(came)]
+    came = step.signal.value if step.signal else "the first request"
+    lines: list[Line] = [(Span("by   ", Tone.KEY), Span(came, Tone.STRONG))]
     taken = following.signal if following is not None and following.previous_state is not None else None
     believed = {signal for signals in step.turn.policy.signals.values() for signal in signals}
     ways = [
