@@ -51,17 +51,19 @@ def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
     status = "" if exchange.response.http_status is None else f"HTTP {exchange.response.http_status}"
     parts = [(Span(facts.name, Tone.WARN if facts.is_made else Tone.STRONG),), (safe(exchange.api),)]
     parts += [(Span(each),) for each in (status, what) if each]
-    modes: list[Span] = []
-    for each in MODES:
-        modes += [Span(f" {each} ", Tone.HERE if each == mode else Tone.DIM)]
     told = OF_ROWS if exchange.recorder is not None else HINT if exchange.recorded else NONE
-    lines: list[Line] = [join_groups(parts), (Span("shown as ", Tone.DIM), *modes, Span(" v changes", Tone.DIM)), told]
+    lines: list[Line] = [join_groups(parts), _modes(mode), told]
     times = time_phrases(exchange)
     if times:
         lines.append((Span("times ", Tone.DIM), *join_groups([(safe(each),) for each in times])))
     for seen in facts.evidence:
         lines.append((Span("read ", Tone.DIM), safe(seen.rule, Tone.KEY), Span(f" at {place(seen.at)}", Tone.DIM)))
     return [*lines, ()]
+
+
+def _modes(here: str) -> Line:
+    modes = [Span(f" {mode} ", Tone.HERE if mode == here else Tone.DIM) for mode in MODES]
+    return (Span("shown as ", Tone.DIM), *modes, Span(" v changes", Tone.DIM))
 
 
 def place(at: At | None) -> str:
@@ -114,9 +116,7 @@ def request_sheet(facts: ResponseFacts) -> Sheet:
     """The sheet of the request: the address, the headers, and the body as recorded."""
     exchange = facts.exchange
     lines: list[Line] = [
-        (Span("request ", Tone.STRONG), safe(exchange.url or "no URL was recorded")),
-        (Span("shown as ", Tone.DIM), *(Span(f" {m} ", Tone.HERE if m == "request" else Tone.DIM) for m in MODES),
-         Span(" v changes", Tone.DIM)), (),
+        (Span("request ", Tone.STRONG), safe(exchange.url or "no URL was recorded")), _modes("request"), (),
     ]
     for title, headers in (("request headers", exchange.request_headers), ("response headers", exchange.headers)):
         if headers:
