@@ -100,10 +100,6 @@ def _parsed(body: bytes, events: Sequence[Slice], what: str) -> tuple[list[Slice
     return found, what if whole else f"{what}; behind {PRETTY:,} bytes as sent"
 
 
-def _raw(exchange: Exchange) -> tuple[list[Slice], str]:
-    return raw_lines(exchange.body), ""
-
-
 def row_slices(exchange: Exchange) -> list[Slice]:
     """The rows of a transcript, each with its line number in the file."""
     found: list[Slice] = []
@@ -208,6 +204,6 @@ def pretty(body: bytes, first: int = 0, last: int | None = None, label: str = ""
 
 
 BODY_FORMS: Mapping[str, Callable[[Exchange], tuple[list[Slice], str]]] = {
-    "events": event_slices, "parsed": parsed_slices, "raw": _raw,
+    "events": event_slices, "parsed": parsed_slices, "raw": lambda exchange: (raw_lines(exchange.body), ""),
 }
 """Form -> the lines of a body, and what they are called."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from inspector.replay.case import REFUSED
 from inspector.report.facts import ResponseFacts, View, answers_of, is_simulated
@@ -300,12 +300,8 @@ def _lenient(verdict: Verdict) -> Line:
     name = safe(verdict.call.name or "unnamed")
     if not isinstance(value, dict):
         return (Span("nothing can be read", Tone.DIM),)
-    shown = ", ".join(f"{key}={_literal(item)}" for key, item in value.items())
+    shown = ", ".join(f"{key}={json.dumps(item, ensure_ascii=False)}" for key, item in value.items())
     return (name, Span("("), safe(shown, Tone.REMOVED, 600), Span(")"))
-
-
-def _literal(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _policies(verdict: Verdict, stances: Sequence[Stance]) -> list[Line]:
@@ -324,8 +320,7 @@ def _agent(view: View, facts: ResponseFacts, verdict: Verdict) -> Line:
         if noted.response == facts.index and noted.finding.rule in OF_HELD_CALLS and noted.call == verdict
     ]
     if verdict.admission is Admission.HELD and mine:
-        ran = mine[0].rule in RAN
-        return (safe(mine[0].message, Tone.ERROR if ran else Tone.PLAIN),)
+        return (safe(mine[0].message, Tone.ERROR if mine[0].rule in RAN else Tone.PLAIN),)
     return (safe(facts.recorded_next),)
 
 

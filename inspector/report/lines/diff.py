@@ -107,20 +107,13 @@ def diff(view: View, index: int) -> Listed:
     """The sheet that compares one step with the step before it."""
     step = view.steps[index]
     before = view.steps[index - 1] if step.previous_state is not None else None
-    lines = [_head(step, before, index), forms_line("step"), ()]
-    lines += _state(step, before)
-    lines += _spent(step, before)
-    lines += _text(step, before)
-    lines += _effects(step)
-    lines += _history(step, before)
+    against = "the turn begins" if before is None else f"against step {index}"
+    lines: list[Line] = [(Span(f"Step {index + 1} ", Tone.TITLE), Span(against, Tone.DIM)), forms_line("step"), ()]
+    lines += [*_state(step, before), *_spent(step, before), *_text(step, before), *_effects(step),
+              *_history(step, before)]
     if step.turn.notice and (before is None or before.turn.notice != step.turn.notice):
         lines.append(field("notice", safe(step.turn.notice, Tone.WARN)))
     return Listed(lines)
-
-
-def _head(step: Step, before: Step | None, index: int) -> Line:
-    against = "the turn begins" if before is None else f"against step {index}"
-    return (Span(f"Step {index + 1} ", Tone.TITLE), Span(against, Tone.DIM))
 
 
 def change_line(old: str, new: str) -> tuple[Span, ...]:

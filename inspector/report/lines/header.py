@@ -95,10 +95,9 @@ def problem(view: View) -> str | None:
 
 def counts(view: View) -> Line:
     """How many turns have each verdict, worst first; and how many are complete, if several verdicts mean that."""
-    severities = {turn.verdict.word: role_of(turn.verdict) for turn in view.turns}
-    glyphs = {turn.verdict.word: turn.verdict.glyph for turn in view.turns}
+    verdicts = {turn.verdict.word: turn.verdict for turn in view.turns}
     each: list[Line] = [
-        (Span(f"{number:,} ", Tone.STRONG), Span(f"{glyphs[word]} {word}", severities[word]))
+        (Span(f"{number:,} ", Tone.STRONG), Span(f"{verdicts[word].glyph} {word}", role_of(verdicts[word])))
         for word, number in view.counts()
     ]
     if len({turn.verdict.word for turn in view.turns if turn.verdict.complete}) > 1:

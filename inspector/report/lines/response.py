@@ -27,6 +27,7 @@ from inspector.report.lines.spans import (
     quote,
     safe,
 )
+from inspector.report.lines.steps import send_of
 from inspector.report.lines.wire import place
 from inspector.report.times import time_phrases
 from inspector.report.token_costs import cost_text, response_cost, session_cost, turn_cost
@@ -116,12 +117,14 @@ def simulation_lines(facts: ResponseFacts) -> list[Line]:
 def _reason(facts: ResponseFacts) -> list[Line]:
     judged, answer = facts.judgement, facts.exchange.response
     glyph, role = glyphs.of_reason(judged.stop)
-    raw = quote(answer.raw_stop_reason) if answer.raw_stop_reason is not None else Span(_no_word(facts), Tone.RAW)
+    no_word = Span("none was sent" if facts.exchange.recorder is None else "not recorded", Tone.RAW)
+    raw = no_word if answer.raw_stop_reason is None else quote(answer.raw_stop_reason)
+    detail = (safe(f" ({judged.stop.detail})", Tone.PLAIN, 80),) if judged.stop.detail else ()
     lines = [
         field("raw", raw, *_native(answer)),
         field("mapped", Span(judged.mapped.normalized.value, Tone.NORMALIZED),
               Span("  what the format's table says", Tone.DIM)),
-        field("effective", Span(f"{glyph} {judged.stop.normalized.value}", role), *_detail(judged.stop.detail),
+        field("effective", Span(f"{glyph} {judged.stop.normalized.value}", role), *detail,
               *_tightened(facts)),
     ]
     name = "evidence"
@@ -133,19 +136,11 @@ def _reason(facts: ResponseFacts) -> list[Line]:
     return lines
 
 
-def _no_word(facts: ResponseFacts) -> str:
-    return "none was sent" if facts.exchange.recorder is None else "not recorded"
-
-
 def _native(answer: ChatResponse) -> Line:
     return tuple(
         span for name, word in answer.native.items()
         for span in (safe(f"  {name} ", Tone.DIM), quote(word, Tone.RAW, 60))
     )
-
-
-def _detail(detail: str | None) -> Line:
-    return (safe(f" ({detail})", Tone.PLAIN, 80),) if detail else ()
 
 
 def _tightened(facts: ResponseFacts) -> Line:
@@ -254,7 +249,7 @@ def _section(name: str, text: str | None) -> list[Line]:
 def awaiting_sheet(step: Step) -> Listed:
     """The sheet while no response has arrived: the request under way."""
     request = step.turn.request
-    send = next((effect for effect in step.effects if isinstance(effect, Send)), None)
+    send = send_of(step)
     lines: list[Line] = [(Span("No response yet: ", Tone.STRONG), Span("the request is under way", Tone.DIM)), EMPTY]
     lines += _asked(request, send)
     lines += [EMPTY, hint("space steps to the answer")]
