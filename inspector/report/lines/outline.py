@@ -7,7 +7,7 @@ press among a hundred thousand steps costs what it costs among a hundred.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from os.path import commonpath, dirname, relpath
 from typing import NamedTuple
@@ -47,20 +47,21 @@ class Outline:
     def _lay(self, kept: Sequence[int]) -> None:
         """Gives the kept steps their rows, below a heading for each of their blocks."""
         self.kept = kept
-        counted = [(block, bisect_left(kept, block.end) - bisect_left(kept, block.first)) for block in self.blocks]
-        entries = [(block, steps) for block, steps in counted if steps]
-        self._shown = [block for block, _ in entries]
+        self._shown: list[Block] = []
         self._rows: list[int] = []
         self._places: list[int] = []
         """The first row of each block, and how many steps are shown before it."""
         self._heads: list[int] = []
-        self.rows, place, before = 0, 0, ""
-        for block, steps in entries:
-            heads = 1 + (len(self._files) > 1 and block.path != before)
-            self._rows.append(self.rows)
-            self._places.append(place)
-            self._heads.append(heads)
-            self.rows, place, before = self.rows + heads + steps, place + steps, block.path
+        self.rows, before = 0, ""
+        for block in self.blocks:
+            place, end = bisect_left(kept, block.first), bisect_left(kept, block.end)
+            if place < end:
+                heads = 1 + (len(self._files) > 1 and block.path != before)
+                self._shown.append(block)
+                self._rows.append(self.rows)
+                self._places.append(place)
+                self._heads.append(heads)
+                self.rows, before = self.rows + heads + end - place, block.path
 
     @property
     def files(self) -> Mapping[str, int]:
@@ -124,12 +125,8 @@ class Outline:
     def interesting(self, step: int, direction: int) -> int | None:
         """The next step worth stopping at, in direction 1 or -1; None if there is none."""
         steps = self.view.steps
-        index = step + direction
-        while 0 <= index < len(steps):
-            if self.keeps(index) and is_interesting(steps[index]):
-                return index
-            index += direction
-        return None
+        ahead = range(step + 1, len(steps)) if direction > 0 else range(step - 1, -1, -1)
+        return next((index for index in ahead if self.keeps(index) and is_interesting(steps[index])), None)
 
     def turn_start(self, step: int, direction: int) -> int | None:
         """The first step of the next turn (1), or of this or the previous one (-1), among those with rows."""
@@ -156,17 +153,14 @@ class FilteredOutline(Outline):
 
 def _names(paths: Collection[str]) -> Mapping[str, str]:
     """What each file is called: its path below the folder that holds all of them."""
-    if len(paths) < 2:
-        return {path: path for path in paths}
     try:
-        common = commonpath([dirname(path) for path in paths])
+        common = commonpath([dirname(path) for path in paths]) if len(paths) > 1 else ""
     except ValueError:  # a relative path beside an absolute one
-        return {path: path for path in paths}
+        common = ""
     return {path: relpath(path, common) if common else path for path in paths}
 
 
-def _blocks(view: View) -> list[Block]:
-    found: list[Block] = []
+def _blocks(view: View) -> Iterator[Block]:
     exchanges = view.replay.case.recording.exchanges
     for number, facts in enumerate(view.turns):
         run, path = facts.run, exchanges[facts.responses[0]].path if facts.responses else ""
@@ -175,8 +169,7 @@ def _blocks(view: View) -> list[Block]:
             steps = view.steps
             starts += [i for i in range(run.first + 1, run.end) if steps[i].run != steps[i - 1].run]
         for order, (first, end) in enumerate(zip(starts, [*starts[1:], run.end], strict=True)):
-            found.append(Block(first, end, number, order, path))
-    return found
+            yield Block(first, end, number, order, path)
 
 
 _PLAIN = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
