@@ -95,9 +95,8 @@ def _took(view: View, index: int) -> Line:
     if step.response is None or step.state is not State.EVALUATE_STOP:
         return ()
     times = times_of(view.replay.case.recording.exchanges[step.response])
-    if times is None or times.duration_ms is None:
-        return ()
-    return (Span(f" {duration_text(times.duration_ms)}", Tone.DIM),)
+    took = times.duration_ms if times is not None else None
+    return () if took is None else (Span(f" {duration_text(took)}", Tone.DIM),)
 
 
 def _refused(view: View, index: int, step: Step) -> Line:
