@@ -12,9 +12,8 @@ from textual.screen import ModalScreen
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
-from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, field, more, safe
-from inspector.report.lines.steps import SEVERITY
+from inspector.report.lines.steps import SEVERITY, Outline
 from inspector.tui.panels import key_note, note
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.text_view import TextView

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from inspector.report.lines.outline import FilteredOutline
 from inspector.report.lines.spans import count_of
-from inspector.report.lines.steps import NO_REMARKS, Remarks
+from inspector.report.lines.steps import NO_REMARKS, FilteredOutline, Remarks
 from inspector.tui.session_files import STDIN
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError

@@ -20,7 +20,7 @@ from inspector.config.settings import Settings
 from inspector.replay import replay
 from inspector.replay.case import Case, open_case
 from inspector.report.facts import View, view
-from inspector.report.lines.outline import Outline
+from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths, without_collector
 from inspector.sessions.intake import standard_input
 from inspector.whatif.tree import Branch

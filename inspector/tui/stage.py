@@ -15,9 +15,8 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from inspector.config.settings import Settings, settings_of
-from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import Sheet
-from inspector.report.lines.steps import NO_REMARKS, Remarks
+from inspector.report.lines.steps import NO_REMARKS, Outline, Remarks
 from inspector.tui.session_files import OpenSession, Run, run_of
 from inspector.tui.text_view import NOTHING
 from inspector.whatif.tree import Node, Tree, key_of

@@ -14,7 +14,7 @@ from inspector.replay import replay
 from inspector.replay.case import Case, open_case
 from inspector.report.facts import View, view
 from inspector.report.lines import steps
-from inspector.report.lines.outline import Outline
+from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
 from inspector.whatif.tree import Tree, branch, preview, step_pairs
 from loop_core import decode

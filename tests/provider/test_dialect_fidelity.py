@@ -20,8 +20,8 @@ from inspector.report.explain import text
 from inspector.report.explain_document import document
 from inspector.report.facts import View, view
 from inspector.report.lines import header, response
-from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import text_of
+from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
 from inspector.sessions.native import session_bytes
 from inspector.whatif import branch_report

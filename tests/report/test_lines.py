@@ -14,7 +14,6 @@ from inspector.report.lines import body_slices, calls, diff, header, machine_dra
 from inspector.report.lines.diff import sides
 from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, ascii_line, ascii_text
 from inspector.report.lines.merged import merged_sheet
-from inspector.report.lines.outline import Outline, is_interesting
 from inspector.report.lines.slices import Hex, Slice, Slices
 from inspector.report.lines.spans import (
     EMPTY,
@@ -37,6 +36,7 @@ from inspector.report.lines.spans import (
     width_of,
     wrap_line,
 )
+from inspector.report.lines.steps import Outline, is_interesting
 from inspector.sessions import open_paths
 from inspector.whatif import branch_lines as whatif
 from inspector.whatif.tree import branch

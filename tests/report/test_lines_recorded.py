@@ -14,8 +14,8 @@ from inspector.report.facts import View, view
 from inspector.report.lines import calls, diff, header, machine_drawing, response, steps, wire
 from inspector.report.lines.diff import sides
 from inspector.report.lines.merged import merged_sheet
-from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import Sheet, text_of, width_of
+from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
 from inspector.whatif import branch_lines as whatif
 from inspector.whatif.tree import branch

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from inspector.report.lines import diff as side_lines
 from inspector.report.lines.diff import COLUMNS, Pair, Sides, sides
 from inspector.report.lines.merged import Change, change_counts, change_lines, changes, seam_lines, standing, tried_note
-from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import EMPTY, Span, text_of, width_of
+from inspector.report.lines.steps import Outline
 from loop_core.turn.continuation import Method, Seam, SeamDecision, SeamRule, Segment
 from loop_core.turn.seam import join
 from tests.scenes.recordings import ASKS, HINT, asked, assistant, chat, shown, user

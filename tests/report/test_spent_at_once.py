@@ -8,8 +8,8 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import view
 from inspector.report.lines import header
-from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import text_of
+from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
 from loop_core.turn.state import ProviderResponse

@@ -9,8 +9,8 @@ import pytest
 from inspector.report.explain import place, text
 from inspector.report.explain_document import document
 from inspector.report.lines.merged import merged_sheet
-from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import text_of
+from inspector.report.lines.steps import Outline
 from loop_core.values import At, ExchangePart
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.scenes.recordings import (

@@ -15,9 +15,9 @@ from inspector.report import explain, explain_document, filters
 from inspector.report.facts import View, answer_at, view
 from inspector.report.lines import steps
 from inspector.report.lines.body_slices import event_slices
-from inspector.report.lines.outline import Outline
 from inspector.report.lines.response import response
 from inspector.report.lines.spans import plain, text_of
+from inspector.report.lines.steps import Outline
 from inspector.report.lines.wire import wire
 from inspector.report.times import (
     ClockSource,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from inspector.report.lines.outline import Outline
+from inspector.report.lines.steps import Outline
 from inspector.sessions import intake, open_paths
 from inspector.sessions.recording import Exchange
 from inspector.sessions.stored_rows import FileChangedError, StoredResult

@@ -8,8 +8,8 @@ import pytest
 from textual.pilot import Pilot
 
 from inspector.report.lines import header
-from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import text_of, width_of
+from inspector.report.lines.steps import Outline
 from inspector.tui.app import LoopInspector
 from inspector.tui.attention import VerdictSheet
 from inspector.tui.keys import HelpScreen

@@ -16,8 +16,8 @@ from inspector.replay.tokens import TokenBasis, splitter
 from inspector.report.explain_document import document
 from inspector.report.facts import answer_at, view
 from inspector.report.lines import header, response
-from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import text_of
+from inspector.report.lines.steps import Outline
 from inspector.report.schemas import explain_schema
 from inspector.sessions import open_paths
 from inspector.whatif import branch_report

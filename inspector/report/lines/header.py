@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.merged import reason
-from inspector.report.lines.outline import Outline
 from inspector.report.lines.spans import (
     Line,
     Measure,
@@ -23,7 +22,7 @@ from inspector.report.lines.spans import (
     width_of,
     wrap_line,
 )
-from inspector.report.lines.steps import role_of
+from inspector.report.lines.steps import Outline, role_of
 from inspector.report.token_costs import turn_cost
 from loop_core.turn.limits import Spend
 from loop_core.turn.policy import STRICT
