@@ -18,7 +18,7 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines.spans import one_line
-from inspector.report.times import moment, turn_times
+from inspector.report.times_and_costs import moment, turn_times
 from inspector.sessions import intake, open_paths, redact, without_collector
 from inspector.sessions.folders import files_of, is_session
 from inspector.sessions.importers import IMPORTERS

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from inspector.report.times import length, moment
+from inspector.report.times_and_costs import length, moment
 from inspector.sessions.recording import Exchange
 from loop_core.wire import FORMATS, wire
 

@@ -19,8 +19,7 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
 from inspector.report.lines.spans import inert, one_line
 from inspector.report.lines.steps import end_words
-from inspector.report.times import time_phrases, took_phrase, turn_times
-from inspector.report.token_costs import cost_text, turn_cost
+from inspector.report.times_and_costs import cost_text, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.sessions import redact
 from loop_core.judge.gate import Admission
 from loop_core.values import Severity

@@ -13,8 +13,7 @@ from inspector.config.settings import command, settings_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.lines.steps import end_words
-from inspector.report.times import time_phrases, took_phrase, turn_times
-from inspector.report.token_costs import cost_text, session_cost, turn_cost
+from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import name_of
 from inspector.sessions.recording import Input
 from loop_core.judge.gate import Admission

@@ -11,8 +11,7 @@ from typing import Any
 from inspector.config.prices import NO_PRICES, PriceTable
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answers_of
 from inspector.report.findings import ReportedFinding
-from inspector.report.times import times_of, turn_times
-from inspector.report.token_costs import CostSum, response_cost, session_cost, turn_cost
+from inspector.report.times_and_costs import CostSum, response_cost, session_cost, times_of, turn_cost, turn_times
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.recording import Exchange
 from loop_core.judge.gate import Verdict

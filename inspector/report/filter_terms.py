@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at, answering_step
 from inspector.report.findings import CUT_WORDS, RAN
-from inspector.report.times import length_ms
+from inspector.report.times_and_costs import length_ms
 from inspector.sessions.reasons import recorder_word
 from loop_core.judge.gate import Admission
 from loop_core.turn.trace import Step, limit_usage

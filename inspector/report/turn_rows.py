@@ -20,7 +20,7 @@ from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS, StepContext
 from inspector.report.filters import Filter, FilterError, parse
 from inspector.report.findings import RAN
 from inspector.report.lines.spans import one_line
-from inspector.report.times import ClockSource, TurnTimes, moment, turn_times
+from inspector.report.times_and_costs import ClockSource, TurnTimes, moment, turn_times
 from inspector.report.verdict import ROWS, TurnVerdict
 from inspector.sessions.reasons import recorder_word
 from inspector.sessions.recording import Input, SessionAbout, is_below_file

@@ -20,7 +20,7 @@ from inspector.report.facts import View, answer_at
 from inspector.report.lines.header import spent_title
 from inspector.report.lines.response import response
 from inspector.report.lines.spans import plain, text_of
-from inspector.report.token_costs import response_cost, session_cost, turn_cost
+from inspector.report.times_and_costs import response_cost, session_cost, turn_cost
 from loop_core.errors import CallerError
 from tests.scenes.recordings import ASKS, HINT, MESSAGES, asked, chat, lines, message, shown, user
 

@@ -19,7 +19,7 @@ from inspector.report.lines.response import response
 from inspector.report.lines.spans import plain, text_of
 from inspector.report.lines.steps import Outline
 from inspector.report.lines.wire import wire
-from inspector.report.times import (
+from inspector.report.times_and_costs import (
     ClockSource,
     StreamGap,
     TurnTimes,

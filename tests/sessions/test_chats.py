@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from inspector.report.token_costs import input_tokens
+from inspector.report.times_and_costs import input_tokens
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import open_paths
 from inspector.sessions.folders import transcripts

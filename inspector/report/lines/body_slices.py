@@ -13,7 +13,7 @@ from json import JSONDecoder
 
 from inspector.report.lines.slices import CHUNK, Slice
 from inspector.report.lines.spans import count_of, safe
-from inspector.report.times import duration_text
+from inspector.report.times_and_costs import duration_text
 from inspector.sessions.recording import Exchange
 from loop_core.wire import wire as wire_format
 from loop_core.wire.framing import SEPARATOR, SSE, Framing, TextSequence, Whole

@@ -23,7 +23,7 @@ from inspector.report.lines.spans import (
     wrap_line,
 )
 from inspector.report.lines.steps import Outline, role_of
-from inspector.report.token_costs import turn_cost
+from inspector.report.times_and_costs import turn_cost
 from loop_core.turn.limits import Spend
 from loop_core.turn.policy import STRICT
 from loop_core.turn.state import Turn

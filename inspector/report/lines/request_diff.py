@@ -25,7 +25,7 @@ from inspector.report.lines.spans import (
     more,
     safe,
 )
-from inspector.report.token_costs import BYTES_A_TOKEN, estimated_tokens, input_tokens
+from inspector.report.times_and_costs import BYTES_A_TOKEN, estimated_tokens, input_tokens
 from loop_core.values import Message, OpaquePart, ReasoningPart, Request, TextPart, ToolCall
 from loop_core.values import Role as Author
 from loop_core.wire import wire

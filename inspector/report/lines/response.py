@@ -29,8 +29,7 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.lines.steps import send_of
 from inspector.report.lines.wire import place
-from inspector.report.times import time_phrases
-from inspector.report.token_costs import cost_text, response_cost, session_cost, turn_cost
+from inspector.report.times_and_costs import cost_text, response_cost, session_cost, time_phrases, turn_cost
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import Send
 from loop_core.turn.trace import Step

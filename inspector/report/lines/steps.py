@@ -18,7 +18,7 @@ from typing import NamedTuple
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, Span, Tone, safe, width_of
-from inspector.report.times import duration_text, times_of
+from inspector.report.times_and_costs import duration_text, times_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.reasons import inference_of
 from loop_core.judge.gate import Admission, Verdict

@@ -19,7 +19,7 @@ from inspector.report.lines.diff import message_lines
 from inspector.report.lines.json_roles import JsonLines
 from inspector.report.lines.slices import CHUNK, Hex, Range, Slices
 from inspector.report.lines.spans import Line, Listed, Sheet, Span, Tone, count_of, field, join_groups, safe
-from inspector.report.times import time_phrases
+from inspector.report.times_and_costs import time_phrases
 from inspector.sessions.provenance import FactRead, Provenance
 from inspector.sessions.recording import Exchange
 from loop_core.values import At, ChatResponse, Evidence, ExchangePart, ToolCall
