@@ -19,7 +19,7 @@ from textual.reactive import reactive
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
-from inspector.report.lines.hints import hint
+from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, one_line, text_of, width_of
 from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, name_of, purpose_of
 from inspector.tui.leaving import LeavingApp, PassingScreen, goes_back

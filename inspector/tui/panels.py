@@ -22,8 +22,8 @@ from textual.widgets import Input
 
 from inspector.report.facts import View
 from inspector.report.lines import header
+from inspector.report.lines.glyphs import hint, key_at
 from inspector.report.lines.header import status
-from inspector.report.lines.hints import hint, key_at
 from inspector.report.lines.spans import Line, Span, Tone, clip, join_groups, spread_ends, width_of, wrap_line
 from inspector.report.lines.steps import Outline
 from inspector.tui.key_words import key_of

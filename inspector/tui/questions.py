@@ -17,7 +17,7 @@ from textual.suggester import Suggester
 from textual.timer import Timer
 from textual.widgets import Input, Label
 
-from inspector.report.lines.hints import hint
+from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Tone, count_of, safe
 from inspector.tui.panels import Note, WrappedLines, line_input, note
 from loop_core.errors import CallerError

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.report.facts import ResponseFacts, answer_at, answering_step, answers_of
-from inspector.report.lines.hints import hint
+from inspector.report.lines.glyphs import hint
 from inspector.report.lines.merged import MergedSheet, merged_sheet
 from inspector.report.lines.spans import Listed, Sheet, Span, Tone
 from inspector.report.lines.steps import Block, Outline

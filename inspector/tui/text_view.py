@@ -18,7 +18,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from inspector.report.lines.hints import key_at
+from inspector.report.lines.glyphs import key_at
 from inspector.report.lines.spans import Line, Listed, Measure, Sheet, Tone, mark_matches, width_of
 from inspector.tui.key_words import key_of
 from inspector.tui.messages import LinesPointed, NoteWanted

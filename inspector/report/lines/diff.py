@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.judged_turn import messages_of
-from inspector.report.lines.hints import hint
+from inspector.report.lines.glyphs import hint
 from inspector.report.lines.merged import answers, change_lines, changes, reason, seam_lines, standing, tried_lines
 from inspector.report.lines.spans import (
     EMPTY,

@@ -11,7 +11,7 @@ from inspector.report.explain_document import provider
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.lines import glyphs
 from inspector.report.lines.calls import without_remedy
-from inspector.report.lines.hints import hint
+from inspector.report.lines.glyphs import hint
 from inspector.report.lines.machine_drawing import findings_of
 from inspector.report.lines.spans import (
     EMPTY,
