@@ -228,19 +228,9 @@ def spread_ends(left: Line, right: Line, width: int, measure: Measure = cells) -
 
 def highlight(line: Line, start: int, end: int, role: Tone) -> Line:
     """The line with characters `start` to `end` in another role."""
-    found: list[Span] = []
-    position = 0
-    for text, own in line:
-        stop = position + len(text)
-        low, high = max(start, position), min(end, stop)
-        if low >= high:
-            found.append(Span(text, own))
-        else:
-            pieces = ((text[: low - position], own), (text[low - position : high - position], role),
-                      (text[high - position :], own))
-            found.extend(Span(*piece) for piece in pieces if piece[0])
-        position = stop
-    return tuple(found)
+    head, rest = split_line(line, start)
+    middle, tail = split_line(rest, end - start)
+    return (*head, *(Span(text, role) for text, _ in middle), *tail)
 
 
 def mark_matches(line: Line, needle: str) -> Line:
