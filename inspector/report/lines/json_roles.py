@@ -16,13 +16,13 @@ from typing import NamedTuple
 from inspector.report.lines.spans import (
     LONGEST,
     Line,
+    Listed,
     Measure,
     Span,
     Tone,
     cells,
     inert,
     paragraphs,
-    text_of,
     wrap_line,
 )
 
@@ -90,12 +90,12 @@ def after(text: str, inside: InString = InString.NO) -> InString:
 # -- a JSON text of ours as lines ------------------------------------------------------------------------------------
 
 
-class JsonLines:
+class JsonLines(Listed):
     """A sheet of lines followed by a JSON text, with a line break after every value; lines are made when shown."""
 
     def __init__(self, head: Sequence[Line], text: str) -> None:
-        self.focus = 0
-        self._head, self._text = list(head), text
+        super().__init__(head, copy_text=lambda: text)
+        self._head = head
         self._lines: list[str] = []
         self._inside: dict[int, InString] = {}
         for line in inert(text).split("\n"):
@@ -153,17 +153,3 @@ class JsonLines:
         if line.isascii() and len(line) <= width:
             return 1
         return len(wrap_line(self.line(index), width, measure))
-
-    def find(self, needle: str, start: int, step: int) -> int | None:
-        """The next line that contains `needle`."""
-        wanted = needle.lower()
-        for index in range(start, len(self) if step > 0 else -1, step):
-            position = index - len(self._head)
-            text = text_of(self._head[index]) if position < 0 else self._lines[position]
-            if wanted in text.lower():
-                return index
-        return None
-
-    def copy_text(self) -> str:
-        """The whole text."""
-        return self._text
