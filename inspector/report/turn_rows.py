@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
-from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.facts import TurnFacts, View
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS, StepContext
 from inspector.report.filters import Filter, FilterError, parse
 from inspector.report.findings import RAN
@@ -159,10 +159,12 @@ def _row(
     start = moment(times.started)
     message = turn.run.record.user_text
     verdict = turn.verdict
-    name = session_name(exchange.session, name_of(exchange.path, view.inputs, firsts.get(exchange.path, "")))
+    file = name_of(exchange.path, view.inputs, firsts.get(exchange.path, ""))
+    name = f"{file} {exchange.session}" if is_below_file(exchange.session) else exchange.session or file
+    arguments = (verdict.call.arguments or "" for each in answers for verdict in each.verdicts)
     about = next((given.about for given in view.inputs if given.path == exchange.path and given.about), SessionAbout())
     model = exchange.model or ""
-    said = (message, turn.joined_text.text, *_arguments(answers), name, exchange.path, model, facts.agent,
+    said = (message, turn.joined_text.text, *arguments, name, exchange.path, model, facts.agent,
             stop.raw or "", stop.normalized.value, verdict.word, verdict.advice.text if verdict.advice else "")
     return TurnRow(
         paths or (exchange.path,), exchange.path, name, number, len(view.turns), step, verdict,
@@ -176,10 +178,6 @@ def _row(
         title=one_line(message, TITLE), text="\n".join(said).casefold(), answers=tuple(_records(view, turn)),
         session_id=about.id, parent_id=about.parent,
     )
-
-
-def _arguments(answers: Sequence[ResponseFacts]) -> Iterator[str]:
-    return (verdict.call.arguments or "" for each in answers for verdict in each.verdicts)
 
 
 _NAMELESS = re.compile(r"(?:rollout-|session-\d|\d{4}-?\d\d)|(?:events|wire|state|messages|transcript|chat_history)$")
@@ -216,11 +214,6 @@ def short_file(path: str) -> str:
     elif nameless and len(stem) >= LONG_NUMBER:  # a date and a number
         return stem[-SHORT:]
     return stem[:SHORT] if is_number(stem) else stem
-
-
-def session_name(session: str, file: str) -> str:
-    """The name of a session in a file that is called `file`: its own, the file's, or its own below the file's."""
-    return f"{file} {session}" if is_below_file(session) else session or file
 
 
 # -- What a filter asks of a row -------------------------------------------------------------------------------------
