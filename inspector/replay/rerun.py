@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from inspector.config.settings import Settings, TurnEdit
 from inspector.replay import (
@@ -118,24 +118,15 @@ def cap_of(parent: Replay, settings: Settings) -> int | None:
     return settings.max_tokens if settings.max_tokens != parent.settings.max_tokens else None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LiveBranch:
+class LiveBranch(NamedTuple):
     """A turn continued with the responses of a live run."""
 
     turn: TurnRun
     """As it was."""
     record: TurnRecord
     case: Case
-    start: BranchStart
-    cap: int | None
-
-    def steps(self, settings: Settings) -> tuple[Step, ...]:
-        """All its steps: the kept ones, and those computed from the live responses."""
-        start, links = self.start, self.record.links[len(self.start.earlier) :]
-        first = start.step(*plan_of(self.case, self.record, links[0], settings, start.number), self.cap)
-        ran = steps_from(first, source_of(self.case, self.record, links))
-        fresh = () if start.before and start.before[-1].run == start.number else (first,)
-        return (*start.before, *fresh, *ran)
+    steps: tuple[Step, ...]
+    """All its steps: the kept ones, and those computed from the live responses."""
 
 
 def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -> LiveBranch | None:
@@ -153,12 +144,16 @@ def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -
         raise CallerError(f"live={settings.live}: its recording holds no request")
     start = start_of(parent, since)
     offset = len(case.recording.exchanges)
-    links = tuple(_links(heard, offset, start))
+    links = (*start.prefix, *_links(heard, offset, start))
     record = start.turn.record
     kept = (*start.earlier, *start.prefix)
     left = tuple(link for link in record.links if link not in kept)
-    record = record._replace(links=(*kept, *links), live_run=heard.name, remainder=(*record.remainder, *left))
-    return LiveBranch(start.turn, record, _with(case, heard, record, settings.profile), start, cap_of(parent, settings))
+    record = record._replace(links=(*start.earlier, *links), live_run=heard.name, remainder=(*record.remainder, *left))
+    case = _with(case, heard, record, settings.profile)
+    first = start.step(*plan_of(case, record, links[0], settings, start.number), cap_of(parent, settings))
+    fresh = () if start.before and start.before[-1].run == start.number else (first,)
+    ran = steps_from(first, source_of(case, record, links))
+    return LiveBranch(start.turn, record, case, (*start.before, *fresh, *ran))
 
 
 def _links(answers: BranchAnswers, offset: int, start: BranchStart) -> list[Link]:
@@ -220,7 +215,7 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
     for old in parent.turns:
         record = old.record
         if asked is not None and old is asked.turn:
-            record, steps = asked.record, asked.steps(settings)
+            record, steps = asked.record, asked.steps
         elif old.end <= since:
             steps = old.steps
         else:
