@@ -18,6 +18,7 @@ from inspector.replay.case import (
     LIVE,
     Case,
     case_as_profile,
+    has_unrecorded_answer,
     limits_for,
     reach,
     seen_by_loop,
@@ -122,14 +123,13 @@ def replay(case: Case, settings: Settings | None = None, before: Replay | None =
     case = case_as_profile(case, settings.profile)
     turns: list[TurnRun] = []
     first = 0
-    again = any(exchange.again for exchange in case.recording.exchanges)
     if before is not None and before.settings == settings:
         turns += before.turns[: _same_turns(before, case)]
         first = turns[-1].end if turns else 0
     for record in case.recording.turns[len(turns) :]:
         stop_if_asked()
-        links = seen_by_loop(case, record) if again else record.links
-        turns.append(place_steps(record, tuple(play_runs(case, record, links, settings)), first))
+        steps = play_runs(case, record, seen_by_loop(case, record), settings)
+        turns.append(place_steps(record, tuple(steps), first))
         first = turns[-1].end
     return join_runs(case, settings, turns)
 
@@ -158,9 +158,6 @@ def join_runs(
     """The runs of all turns, in order."""
     steps = tuple(chain.from_iterable([turn.steps for turn in turns]))
     return Replay(case, settings, Trace(steps), tuple(turns), since, earlier, tuple([turn.end for turn in turns]))
-
-
-_PREFILLS, _ASKS = Ability(prefill=True), Ability()
 
 
 def place_steps(record: TurnRecord, steps: tuple[Step, ...], first: int) -> TurnRun:
@@ -198,8 +195,7 @@ def count_used(case: Case, record: TurnRecord, links: Sequence[Link], settings: 
 
 def _recuts(step: Step) -> bool:
     """Whether a run has been answered by what was cut again, by this step."""
-    return step.fidelity is Fidelity.SIMULATED and any(
-        segment.response is None for answer in step.turn.answers for segment in answer)
+    return step.fidelity is Fidelity.SIMULATED and has_unrecorded_answer(step.turn)
 
 
 def plan_of(
@@ -220,8 +216,7 @@ def plan_of(
         edits = pending_edits(case, record, settings)
         request = edited_request(request, [each for each in edits if each[0].exchange == link.index])
     limits = limits_for(case, opening.path, settings)
-    ability = _PREFILLS if opening.profile.prefill != "none" else _ASKS
-    provider = opening.profile.name
+    ability, provider = Ability(prefill=opening.profile.prefill != "none"), opening.profile.name
     if record.live_run is not None:
         heard = case.live_runs[record.live_run]
         limits = live_limits(settings, limits)

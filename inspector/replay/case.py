@@ -21,7 +21,7 @@ from loop_core.turn.continuation import Method, repeats_request
 from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import WENT_ON, RecordedSource
-from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace
+from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace, Turn
 from loop_core.turn.trace import Step
 from loop_core.values import ChatResponse, Evidence, Message, Request, Role, Stop, StopReason, TextPart, ToolResultPart
 from loop_core.wire import profiles, wire
@@ -231,9 +231,6 @@ def reach(case: Case, links: Sequence[Link], answers: int) -> int:
     return len(links)
 
 
-_NONE_YET = dict.fromkeys(RequestPlace, 0)
-
-
 def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
     """The source for a run over the answers of `links`: recorded ones, then those of a live run."""
     where = (record.live_run, links[0].index, len(links))
@@ -248,7 +245,7 @@ def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
         return RecordedSource(((RequestPlace.REQUEST, 0, _answer(case, links[0], 0)),))  # as most turns are
     answers: list[tuple[RequestPlace, int, ProviderResponse]] = []
     results: dict[int, tuple[ToolResultPart, ...]] = {}
-    counts = dict(_NONE_YET)
+    counts = dict.fromkeys(RequestPlace, 0)
     last = links[-1]
     if case.silent:
         links = [link for link in links if link.index not in case.silent]
@@ -350,6 +347,11 @@ def results_in(exchange: Exchange) -> tuple[ToolResultPart, ...]:
             break
         found[:0] = message.results
     return tuple(found)
+
+
+def has_unrecorded_answer(turn: Turn) -> bool:
+    """Whether a turn was given an answer that is in no recording."""
+    return any(segment.response is None for answer in turn.answers for segment in answer)
 
 
 EDITED = "What the model is given was edited: no recorded answer is an answer to it."

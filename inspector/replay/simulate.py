@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from inspector.replay.case import judge_response
+from inspector.replay.case import has_unrecorded_answer, judge_response
 from inspector.replay.known import AnswerShare, KnownOutput, is_cut, known_output, opening, take
 from inspector.replay.token_counts import impossible
 from inspector.replay.tokens import TokenMeasure, measure, splitter, under_cap
@@ -77,7 +77,7 @@ class SimulatedTurn:
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The recorded answer if the budget would not change it; else the known output, cut again."""
-        if _has_left(turn):
+        if has_unrecorded_answer(turn):
             first = self._by_key(turn)
             if first is None:
                 return NotRecorded()
@@ -246,11 +246,6 @@ def cut_word(api: str) -> str:
 
 
 # -- what was asked --------------------------------------------------------------------------------------------------
-
-
-def _has_left(turn: Turn) -> bool:
-    """Whether an answer of this turn was simulated."""
-    return any(segment.response is None for answer in turn.answers for segment in answer)
 
 
 def _round(turn: Turn) -> list[Segment]:

@@ -15,7 +15,7 @@ from itertools import chain
 
 from inspector.config.prices import PriceTable
 from inspector.replay import Replay, TurnRun
-from inspector.replay.case import LIVE, REFUSED
+from inspector.replay.case import LIVE, REFUSED, has_unrecorded_answer
 from inspector.report.findings import ANOTHER_WAY, ReportedFinding, another_way, collect, touched_since
 from inspector.report.judged_turn import exchange_of, place_of, why_of
 from inspector.report.verdict import TurnVerdict, judge_turn
@@ -370,7 +370,7 @@ def answers_of(view: View, first: int, end: int) -> Iterator[tuple[int, Response
 
 def is_simulated(view: View, end: int) -> bool:
     """Whether any response of the run that ends before step `end` was never recorded."""
-    return any(segment.response is None for answer in view.steps[end - 1].turn.answers for segment in answer)
+    return has_unrecorded_answer(view.steps[end - 1].turn)
 
 
 def _simulated(view: View, at: int) -> ResponseFacts:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
-from inspector.replay.case import TURN_PLACES, Case, stops_at_edit
+from inspector.replay.case import TURN_PLACES, Case, has_unrecorded_answer, stops_at_edit
 from inspector.report.findings import RAN_CUT, ReportedFinding, held_calls
 from inspector.sessions.reasons import inference_of, is_unrecorded
 from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
@@ -197,8 +197,7 @@ def judge_steps(
     edited = stops_at_edit(steps)
     unanswered = not edited and turn.outcome is State.UNRECORDED and not any(
         isinstance(step.event, ProviderResponse) for step in steps)
-    simulated = live or edited or unanswered or any(
-        segment.response is None for answer in turn.answers for segment in answer)
+    simulated = live or edited or unanswered or has_unrecorded_answer(turn)
     answers = tuple(_answered(case, record, steps) if simulated else ()) or tuple(_recorded(case, record))
     findings = () if simulated else findings
     rules = frozenset(note.finding.rule for note in findings)
