@@ -174,21 +174,16 @@ _LEADS: Mapping[tuple[State, str], State] = {
 """Where a guard in a state leads, by its terminal reason."""
 
 
-def steps_to(stem: Stem, rank: int) -> Sequence[Step]:
-    """The steps before the end that a rank means."""
-    return stem.steps if rank >= stem.last else stem.steps[: stem.looks[rank // len(GUARDS)].step + 1]
-
-
-def end_at(stem: Stem, rank: int) -> End:
-    """The end that a rank means, without its verdict."""
+def end_at(stem: Stem, rank: int) -> tuple[End, Sequence[Step]]:
+    """The end that a rank means, without its verdict, and the steps before it."""
     if rank >= stem.last:
-        return stem.end
+        return stem.end, stem.steps
     index, number = divmod(rank, len(GUARDS))
     look, guard = stem.looks[index], GUARDS[number]
+    taken, steps = (look.segments, look.spend, look.fidelity), stem.steps[: look.step + 1]
     if look.ended:
-        return End(State.COMPLETE, "completed", "", look.segments, look.spend, look.fidelity)
-    state = _LEADS[look.state, guard.terminal]
-    return End(state, guard.terminal, guard.limit, look.segments, look.spend, look.fidelity)
+        return End(State.COMPLETE, "completed", "", *taken), steps
+    return End(_LEADS[look.state, guard.terminal], guard.terminal, guard.limit, *taken), steps
 
 Swept: TypeAlias = tuple[tuple[End, ...], bytes]
 """The distinct ends, and which of them each cell has, group after group, as an array of unsigned ints."""
@@ -227,7 +222,8 @@ class Sweep:
         stems = self._stems(groups)
         for group, made in zip(groups, stems, strict=True):
             if id(made) not in along:
-                along[id(made)] = self._along(made)
+                along[id(made)] = [stops(made, axis.name, axis.values) for axis in self.grid.axes
+                                   if axis.name not in APART]
             ranks, own = self._shape(group, made, along[id(made)])
             for rank in ranks:
                 if (id(made), rank) not in met:
@@ -239,7 +235,7 @@ class Sweep:
 
     def _end(self, stem: Stem, rank: int) -> End:
         """An end with the verdict on it, which is that of a run which ends there."""
-        end, steps = end_at(stem, rank), steps_to(stem, rank)
+        end, steps = end_at(stem, rank)
         ended = steps[-1].turn._replace(terminal=end.terminal)
         limit = (end.limit, 0) if end.limit else None
         word, complete = verdict_word(judge_steps(self._case, self.record, steps, ended, self.findings, limit))
@@ -268,11 +264,6 @@ class Sweep:
         opening = self.case.recording.exchanges[self.record.links[0].index]
         return opening.request or Request(opening.api)
 
-    @property
-    def _asked(self) -> int | None:
-        """The output cap that the turn was recorded with."""
-        return self._request.max_tokens
-
     def _initial(self, group: Group) -> Value:
         return group.fixed.get(INITIAL, self.grid.base.max_tokens)
 
@@ -281,8 +272,8 @@ class Sweep:
         if total is not None:
             return total
         if initial is None or not self.grid.base.simulate:
-            return DERIVED.token_cap(self._asked)
-        return DERIVED.token_cap(bounded_by(self._asked, initial) or None)
+            return DERIVED.token_cap(self._request.max_tokens)
+        return DERIVED.token_cap(bounded_by(self._request.max_tokens, initial) or None)
 
     # -- runs --------------------------------------------------------------------------------------------------------
 
@@ -360,10 +351,6 @@ class Sweep:
         if key not in self.shapes:
             self.shapes[key] = _shape(rows)
         return self.shapes[key]
-
-    def _along(self, stem: Stem) -> list[Sequence[int]]:
-        """Where the values of each axis leave a stem."""
-        return [stops(stem, axis.name, axis.values) for axis in self.grid.axes if axis.name not in APART]
 
 
 def _shape(rows: Sequence[Sequence[int]]) -> Shape:
