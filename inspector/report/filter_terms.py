@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at, answering_step
 from inspector.report.findings import CUT_WORDS, RAN
@@ -84,17 +84,17 @@ class StepContext:
 
     def words(self, name: str) -> Iterable[str]:
         """The values of a row of `WORDS`."""
-        row, facts = WORDS[name], self.response if WORDS[name].of_response else None
-        if row.of_response is not None:
-            return row.of_response(self.view, facts) if facts is not None else ()
-        return row.of_step(self) if row.of_step is not None else ()
+        return self._told(WORDS[name], ())
 
     def flag(self, name: str) -> bool:
         """Whether a flag of `FLAGS` holds."""
-        row, facts = FLAGS[name], self.response if FLAGS[name].of_response else None
-        if row.of_response is not None:
-            return facts is not None and row.of_response(self.view, facts)
-        return row.of_step is not None and row.of_step(self)
+        return self._told(FLAGS[name], False)
+
+    def _told(self, row: Term[Told], nothing: Told) -> Told:
+        if row.of_step is not None:
+            return row.of_step(self)
+        facts = self.response
+        return nothing if facts is None or row.of_response is None else row.of_response(self.view, facts)
 
     def number(self, name: str, share: bool) -> float | None:
         """The value of a row of `NUMBERS`, or its percentage of the limit; None if there is none."""
@@ -107,20 +107,21 @@ class StepContext:
         return PATTERNS[name].text(facts) if facts is not None else ""
 
 
-class Word(NamedTuple):
-    """The term `name:value`: it matches if any value of the step or response matches."""
+Told = TypeVar("Told")
+
+
+class Term(NamedTuple, Generic[Told]):
+    """A term that looks at the response, or at the step."""
 
     about: str
-    of_response: Callable[[View, ResponseFacts], Iterable[str]] | None = None
-    of_step: Callable[[StepContext], Iterable[str]] | None = None
+    of_response: Callable[[View, ResponseFacts], Told] | None = None
+    of_step: Callable[[StepContext], Told] | None = None
 
 
-class Flag(NamedTuple):
-    """A term of one word."""
-
-    about: str
-    of_response: Callable[[View, ResponseFacts], bool] | None = None
-    of_step: Callable[[StepContext], bool] | None = None
+Word = Term[Iterable[str]]
+"""The term `name:value`: it matches if any value of the step or response matches."""
+Flag = Term[bool]
+"""A term of one word."""
 
 
 class Number(NamedTuple):

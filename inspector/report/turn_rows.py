@@ -257,34 +257,27 @@ class RowAnswer(NamedTuple):
     """One answer of a row, as a filter tests it."""
 
     row: TurnRow
-    at: int
-
-    @property
-    def source(self) -> object:
-        """None: no other place shares its answer."""
-        return None
-
-    @property
-    def answer(self) -> int | None:
-        """The index of the answer."""
-        return self.at
+    answer: int
+    """Its index."""
+    source: None = None
+    """No other place shares its answer."""
 
     def words(self, name: str) -> Iterable[str]:
         """The values of a row of `WORDS`."""
-        return (self.row.name,) if name == "session" else self.row.answers[self.at].words[WORD_AT[name]]
+        return (self.row.name,) if name == "session" else self.row.answers[self.answer].words[WORD_AT[name]]
 
     def flag(self, name: str) -> bool:
         """Whether a flag of `FLAGS` holds."""
-        return name in self.row.answers[self.at].flags
+        return name in self.row.answers[self.answer].flags
 
     def number(self, name: str, share: bool) -> float | None:
         """The value of a row of `NUMBERS`, or its percentage of the limit."""
-        record = self.row.answers[self.at]
+        record = self.row.answers[self.answer]
         return (record.shares if share else record.numbers)[NUMBER_AT[name]]
 
     def text(self, name: str) -> str:
         """The text of a row of `PATTERNS`; empty if rows do not store it."""
-        return self.row.answers[self.at].texts.get(name, "")
+        return self.row.answers[self.answer].texts.get(name, "")
 
 
 def matches(test: Callable[[RowAnswer], bool], row: TurnRow) -> bool:
