@@ -257,13 +257,11 @@ def _beside(replay: Replay, other: View) -> View:
     if replay.turns is other.replay.turns:
         return View(replay, other.inputs, other.responses, other.turns, other.findings)
     turns: list[TurnFacts] = []
-    responses: list[ResponseFacts] | None = None
-    parents: set[int | None] | None = None
+    responses, parents = list(other.responses), _parents(replay)
     for run, old in zip(replay.turns, other.turns, strict=True):
         if run is old.run:
             turns.append(old)
             continue
-        responses = responses if responses is not None else list(other.responses)
         if run.steps is old.run.steps:
             turns.append(replace(old, run=run))
             for index in old.responses:
@@ -272,10 +270,9 @@ def _beside(replay: Replay, other: View) -> View:
             continue
         noted = (*(each for each in old.findings if each.finding.rule != ANOTHER_WAY), *another_way(replay, run))
         turns.append(_turn(replay, run, noted))
-        parents = parents if parents is not None else _parents(replay)
         for index, facts in _responses(replay, run, _last(run) not in parents).items():
             responses[index] = facts
-    return _view(replay, other.responses if responses is None else tuple(responses), turns)
+    return _view(replay, tuple(responses), turns)
 
 
 def _last(run: TurnRun) -> int:
