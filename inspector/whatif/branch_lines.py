@@ -51,7 +51,9 @@ def against_original(branch: Branch, step: int | None = None) -> Listed:
     others = [(old, new) for old, new in zip(branch.original.turns, branch.view.turns, strict=True)
               if new is not turn and differs(old, new)]
     lines = [title, (), *_turn(branch, original_of(branch, turn), turn), field("parts at", *parting(branch, turn)),
-             *_changed(branch), *_edits(branch), *_texts(branch, turn)]
+             *_changed(branch), *_edits(branch), (),
+             (Span("merged text", Tone.TITLE), Span(f"  turn {branch.view.number(turn)}", Tone.DIM)),
+             *text_diff(original_of(branch, turn).joined_text.text, turn.joined_text.text)]
     for old, new in others:
         lines += [(), *_turn(branch, old, new)]
     return Listed(lines)
@@ -193,11 +195,6 @@ def _edits(branch: Branch) -> list[Line]:
         lines += [(), (Span("given", Tone.TITLE), safe(f"  {each.input.what} of turn {each.turn}", Tone.DIM)),
                   *text_diff(each.input.text, each.text)]
     return lines
-
-
-def _texts(branch: Branch, turn: TurnFacts) -> list[Line]:
-    return [(), (Span("merged text", Tone.TITLE), Span(f"  turn {branch.view.number(turn)}", Tone.DIM)),
-            *text_diff(original_of(branch, turn).joined_text.text, turn.joined_text.text)]
 
 
 def text_diff(old: str, new: str) -> list[Line]:

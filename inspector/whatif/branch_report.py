@@ -272,21 +272,16 @@ def branches_text(tree: Tree, store: Store) -> str:
     width = max(len(one_line(title)) for title, _ in rows)
     lines = []
     for title, node in rows:
-        said = one_line(node.view.headline()) if node.branch is None else _branch_ends(node)
-        key = "" if node.branch is None else f"{node.key}  "
-        lines.append(f"{one_line(title):<{width}}  {key}{said}")
+        said, made = one_line(node.view.headline()), node.branch
+        if made is not None:
+            parts = "" if made.difference is None else f"; parts at step {made.difference + 1}"
+            said = f"{node.key}  {summary(made)}{parts}"
+        lines.append(f"{one_line(title):<{width}}  {said}")
     kept = store.kept
     lines += [f"mark  {_place(tree, run, step)}" for run, step in sorted(kept.marks)]
     lines += [f"note  {_place(tree, run, step)}: {one_line(note)}" for (run, step), note in kept.notes.items()]
     lines += [f"breakpoint  {one_line(each)}{'' if on else ' (off)'}" for each, on in kept.breakpoints.items()]
     return "\n".join(lines) + "\n"
-
-
-def _branch_ends(node: Node) -> str:
-    made = node.branch
-    if made is None or made.difference is None:
-        return "nothing changes"
-    return f"{summary(made)}; parts at step {made.difference + 1}"
 
 
 def _place(tree: Tree, run: str, step: int | None) -> str:
