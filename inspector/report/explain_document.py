@@ -15,7 +15,7 @@ from inspector.report.times_and_costs import CostSum, response_cost, session_cos
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.recording import Exchange
 from loop_core.judge.gate import Verdict
-from loop_core.values import At, Evidence
+from loop_core.values import At
 
 SCHEMA = "loop-inspector/explain/2"
 
@@ -81,7 +81,8 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
         "mapped_stop_reason": facts.judgement.mapped.normalized.value,
         "stop_reason": stop.normalized.value,
         "stop_detail": stop.detail,
-        "evidence": [_evidence(seen) for seen in (*exchange.profile_evidence, *facts.evidence)],
+        "evidence": [{"rule": seen.rule, "at": place_of(seen.at)}
+                     for seen in (*exchange.profile_evidence, *facts.evidence)],
         "text": response.text,
         "reasoning": response.reasoning_content,
         "tool_calls": [_call(verdict) for verdict in facts.verdicts],
@@ -185,10 +186,6 @@ def _finding(reported_finding: ReportedFinding) -> dict[str, Any]:
         "message": reported_finding.finding.message,
         "at": place_of(reported_finding.finding.at),
     }
-
-
-def _evidence(evidence: Evidence) -> dict[str, Any]:
-    return {"rule": evidence.rule, "at": place_of(evidence.at)}
 
 
 def place_of(at: At | None) -> dict[str, Any] | None:

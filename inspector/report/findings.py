@@ -25,7 +25,6 @@ from loop_core.values import (
     At,
     ExchangePart,
     Finding,
-    Request,
     Role,
     Severity,
     Stop,
@@ -243,11 +242,8 @@ def _goes_on(case: Case, index: int, child: Link) -> bool:
     before, after = case.recording.exchanges[index].request, case.recording.exchanges[child.index].request
     if before is None or after is None:
         return False
-    return bool(after.previous_id) or _said(after) > _said(before)
-
-
-def _said(request: Request) -> int:
-    return sum(message.role is Role.ASSISTANT for message in request.messages)
+    was, now = (sum(message.role is Role.ASSISTANT for message in request.messages) for request in (before, after))
+    return bool(after.previous_id) or now > was
 
 
 _AT_ONCE = 240

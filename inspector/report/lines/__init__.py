@@ -2,7 +2,3 @@
 
 One module a view. Nothing here knows Textual or Rich, opens a file or keeps state beyond a sheet's own lines.
 """
-
-from inspector.report.lines.spans import Line, Span, Tone
-
-__all__ = ["Line", "Span", "Tone"]
