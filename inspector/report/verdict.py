@@ -40,7 +40,7 @@ class VerdictRow(NamedTuple):
     severity: Severity
     holds: Callable[[JudgedTurn], bool]
     say: Callable[[JudgedTurn], str]
-    advise: Callable[[JudgedTurn], str | Situation]
+    advise: Callable[[JudgedTurn], str | Situation] = lambda look: ""
     """What to change: a text, or what decided the turn, about which settings may be tried."""
     sure: Callable[[JudgedTurn], bool] = lambda look: True
     """Whether what it says is known, and not inferred: what is not is never shown as good."""
@@ -261,24 +261,21 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: look.inferred is not None,
         lambda look: f"{say.who(look)}: no stop reason was recorded{say.cut_before(look)}; {look.last_word.value} is "
         f"inferred: {look.inferred.note if look.inferred else ''}",
-        lambda look: "", sure=lambda look: False, of_last=True),
+        sure=lambda look: False, of_last=True),
     VerdictRow("CALL REPAIRED", "✓", "+", Severity.INFO,
         lambda look: look.repaired and (bool(look.held_calls) or Stop.MALFORMED_TOOL_CALL in look.words),
         lambda look: f"{say.who(look)} sent a call that was held; asked again, it sent the whole call "
-        f"({say.budget(look)})",
-        lambda look: ""),
+        f"({say.budget(look)})"),
     VerdictRow("CUT, COMPLETED", "✓", "+", Severity.INFO,
         lambda look: look.repaired and Stop.MAX_TOKENS in look.words,
-        lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)})",
-        lambda look: ""),
+        lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)})"),
     VerdictRow("RETRIED", "✓", "+", Severity.INFO,
         lambda look: any(answer.place is TurnPlace.RETRY for answer in look.answers),
         lambda look: f"{say.who(look)} was asked again after a failure and ended with {say.budget(look)}",
-        lambda look: "", of_last=True),
+        of_last=True),
     VerdictRow("COMPLETE", "✓", "+", Severity.INFO,
         lambda look: True,
-        lambda look: say.ending_words(look._replace(worst=len(look.answers) - 1, word=look.last_word)),
-        lambda look: "", of_last=True),
+        lambda look: say.ending_words(look._replace(worst=len(look.answers) - 1, word=look.last_word)), of_last=True),
 )
 """Worst first; the last row always holds."""
 
