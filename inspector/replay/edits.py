@@ -101,14 +101,10 @@ def edited_request(request: Request, edits: Sequence[tuple[TurnInput, str]]) -> 
     for given, text in edits:
         if given.message < len(messages) and messages[given.message].parts[given.place : given.place + 1] == (
                 given.part,):
-            parts = list(messages[given.message].parts)
-            parts[given.place] = _with_text(given.part, text)
+            part, parts = given.part, list(messages[given.message].parts)
+            parts[given.place] = TextPart(text) if isinstance(part, TextPart) else part._replace(text=text, json=None)
             messages[given.message] = messages[given.message]._replace(parts=tuple(parts))
     return replace(request, messages=tuple(messages))
-
-
-def _with_text(part: TextPart | ToolResultPart, text: str) -> TextPart | ToolResultPart:
-    return TextPart(text) if isinstance(part, TextPart) else part._replace(text=text, json=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -82,11 +82,8 @@ class Trial:
         alone = join_runs(replay.case, replay.settings, [place_steps(turn.record, turn.steps, 0)], since, earlier)
         return cls(alone, [each for each in findings if each.finding.rule != ANOTHER_WAY], good)
 
-    def judged_under(self, settings: Set) -> JudgedTurn | None:
-        """The turn under these settings; None if it cannot be run so."""
-        return self._run(settings)[0]
-
     def _run(self, settings: Set) -> tuple[JudgedTurn | None, Basis]:
+        """The turn under these settings, None if it cannot be run so; and what that rests on."""
         from inspector.replay.rerun import rerun  # 1 ms that a turn without anything to try does not need
 
         alone = self._alone
@@ -101,8 +98,7 @@ class Trial:
         return judged_turn_of(made, turn, self._noted), Basis.SIMULATED if simulated else Basis.RECORDED
 
     def _completes_with(self, settings: Set, name: str, value: int) -> bool:
-        look = self.judged_under({**settings, name: str(value)})
-        return look is not None and self._good(look)
+        return self._found({**settings, name: str(value)}) is not None
 
     def _found(self, settings: Set) -> CompletingSettings | None:
         """The settings, where the turn is seen to complete under exactly them."""
@@ -120,7 +116,7 @@ class Trial:
             if name in lax or name not in RAISED:
                 return None
             lax[name], now[name] = str(RAISED[name]), value
-            after = self.judged_under(lax)
+            after, _ = self._run(lax)
             if after is None:
                 return None
             if self._good(after):
