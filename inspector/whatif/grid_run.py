@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from operator import add, attrgetter, itemgetter
+from operator import add, attrgetter
 from struct import Struct
 from typing import Any
 
@@ -243,32 +243,36 @@ def tune(
     noted = recorded_findings(case)
     sweeps = [Sweep(case, record, grid, of_turn, shapes) for record, of_turn in zip(records, noted, strict=True)]
     cells = [array("I", chain.from_iterable(groups[number].cells for number in numbers)) for numbers in each]
-    turns = [_Collected(grid.size) for _ in records]
-    whole = _Whole(cells[0]) if len(each) == 1 else None
+    places: list[dict[End, int]] = [{} for _ in records]
+    undone = [(array("I", [UNDONE]) * len(part)).tobytes() for part in cells]
+    codes = [list(undone) for _ in records]
+    known: dict[bytes, bytes] = {}  # turns that go alike share their codes
 
     def work(part: int) -> Swept:
         which, turn = divmod(part, len(records))
         return sweeps[turn].swept([groups[number] for number in each[which]])
 
     done = 0
-    for part, (ends, codes) in _worked(range(parts), work, jobs or cores(), stop):
+    for part, (ends, packed) in _worked(range(parts), work, jobs or cores(), stop):
         which, turn = divmod(part, len(records))
-        if whole is not None:
-            turns[turn].take_all(ends, whole.ordered(codes))
-        else:
-            turns[turn].take(ends, codes, cells[which])
+        own = [places[turn].setdefault(end, len(places[turn])) for end in ends]
+        if own != list(range(len(own))):
+            packed = array("I", map(own.__getitem__, array("I", packed))).tobytes()
+        codes[turn][which] = known.setdefault(packed, packed)
         done += 1
         if progress is not None:
             progress(done, parts)
-    none = array("I", [UNDONE]) * grid.size
+    order = {cell: at for at, cell in enumerate(chain.from_iterable(cells))}
     alike: dict[tuple[int, bytes], array[int]] = {}
-    for taken in turns:
-        taken.codes = alike.setdefault((len(taken.places), taken.codes.tobytes()), taken.codes or none)
-    found = tuple(
-        TurnGrid(record.id, case.recording.exchanges[record.links[0].index].path, tuple(turn.places), turn.codes)
-        for record, turn in zip(records, turns, strict=True)
-    )
-    return TunedGrid(grid, found, done, parts, case, noted)
+    found: list[TurnGrid] = []
+    for record, ended, kept in zip(records, places, codes, strict=True):
+        key = len(ended), b"".join(kept)
+        if key not in alike:
+            unordered = array("I", key[1])
+            alike[key] = array("I", [unordered[order[cell]] for cell in range(grid.size)])
+        path = case.recording.exchanges[record.links[0].index].path
+        found.append(TurnGrid(record.id, path, tuple(ended), alike[key]))
+    return TunedGrid(grid, tuple(found), done, parts, case, noted)
 
 
 def _worked(
@@ -283,41 +287,3 @@ def _worked(
             yield from run_tasks(parts[number:], work, jobs, cancelled)
             return
         yield part, work(part)
-
-
-class _Whole:
-    """Codes of all cells, brought into the order of the grid; equal ones are kept once."""
-
-    def __init__(self, cells: array[int]) -> None:
-        place = {cell: number for number, cell in enumerate(cells)}
-        self.order = itemgetter(*(place[cell] for cell in range(len(cells)))) if len(cells) > 1 else None
-        self.kept: dict[bytes, array[int]] = {}
-
-    def ordered(self, packed: bytes) -> array[int]:
-        """The codes of one turn."""
-        if packed not in self.kept:
-            codes = array("I", packed)
-            self.kept[packed] = codes if self.order is None else array("I", self.order(codes))
-        return self.kept[packed]
-
-
-class _Collected:
-    """The cells of one turn as they come in."""
-
-    def __init__(self, size: int) -> None:
-        self.places: dict[End, int] = {}
-        self.size = size
-        self.codes = array("I")
-
-    def take_all(self, ends: Sequence[End], codes: array[int]) -> None:
-        """Takes in all cells at once."""
-        self.places = {end: number for number, end in enumerate(ends)}
-        self.codes = codes
-
-    def take(self, ends: Sequence[End], codes: bytes, cells: array[int]) -> None:
-        """Takes in some cells."""
-        own = [self.places.setdefault(end, len(self.places)) for end in ends]
-        if not self.codes:
-            self.codes = array("I", [UNDONE]) * self.size
-        for cell, code in zip(cells, array("I", codes), strict=True):
-            self.codes[cell] = own[code]
