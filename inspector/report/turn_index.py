@@ -78,30 +78,15 @@ class TurnIndex:
     def rows(self, paths: Iterable[str]) -> dict[str, list[TurnRow]]:
         """The rows of the unchanged files among these."""
         wanted, known = set(paths), dict[str, list[TurnRow]]()
-        for path, state, digest, rows in self._all():
+        for path, state, digest, rows in self._answer(
+                "SELECT path, state, hash, rows FROM file WHERE reading = ?", self.reading):
             if path in wanted and _unchanged(path, from_json(state.encode()), digest):
                 with suppress(ValueError, TypeError, IndexError):  # what cannot be restored is read
                     known[path] = _restored(rows)
             elif not os.path.exists(path):
-                self._forget(path)
+                self._answer("DELETE FROM words WHERE path = ?", path)  # however it was read
+                self._answer("DELETE FROM file WHERE path = ?", path)
         return known
-
-    def _forget(self, path: str) -> None:
-        """Drops a file that is gone, with its texts, however it was read."""
-        try:
-            if self._base is not None:
-                self._base.execute("DELETE FROM words WHERE path = ?", (path,))
-                self._base.execute("DELETE FROM file WHERE path = ?", (path,))
-        except sqlite3.Error as why:
-            self._fail(why)
-
-    def _all(self) -> list[tuple[str, str, str, str]]:
-        try:
-            return [] if self._base is None else self._base.execute(
-                "SELECT path, state, hash, rows FROM file WHERE reading = ?", (self.reading,)).fetchall()
-        except sqlite3.Error as why:
-            self._fail(why)
-            return []
 
     def keep(self, path: str, state: FileState, rows: Sequence[TurnRow]) -> None:
         """Stores the rows of a file with the state that the file had before it was read."""
@@ -109,34 +94,32 @@ class TurnIndex:
             return  # it grew meanwhile
         text = redact.text(json.dumps(rows, default=_plain))
         key = (path, self.reading)
-        try:
-            self._base.execute("DELETE FROM words WHERE path = ? AND reading = ?", key)
-            self._base.execute("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)",
-                               (*key, json.dumps(state), _hash(state), text))
-            self._base.executemany("INSERT INTO words VALUES (?, ?, ?, ?)", [
-                (*key, row.number, redact.text(row.text).encode("utf-8", "replace").decode())
-                for row in rows if row.verdict is not None])
-        except (sqlite3.Error, UnicodeError) as why:
-            self._fail(why)
+        self._answer("DELETE FROM words WHERE path = ? AND reading = ?", *key)
+        self._answer("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", *key, json.dumps(state), _hash(state), text)
+        for row in rows:
+            if row.verdict is not None:
+                words = redact.text(row.text).encode("utf-8", "replace").decode()
+                self._answer("INSERT INTO words VALUES (?, ?, ?, ?)", *key, row.number, words)
 
     def search(self, words: str, paths: Iterable[str]) -> list[IndexHit]:
         """The turns of these files that contain every word, best first. Signs between words mean nothing."""
         query = " ".join(f'"{word}"*' for word in _words(words))
-        if self._base is None or not query:
+        if not query:
             return []
-        try:
-            found = self._base.execute(
-                "SELECT path, number, snippet(words, 3, '', '', '…', 16) FROM words "
-                "WHERE words MATCH ? AND reading = ? ORDER BY rank", (query, self.reading)).fetchall()
-        except sqlite3.Error as why:
-            self._fail(why)
-            return []
+        found = self._answer(
+            "SELECT path, number, snippet(words, 3, '', '', '…', 16) FROM words "
+            "WHERE words MATCH ? AND reading = ? ORDER BY rank", query, self.reading)
         within = set(paths)
         return [IndexHit(*each) for each in found if each[0] in within]
 
-    def _fail(self, why: Exception) -> None:
-        self.note = f"the index is not used: {why}"
-        self.close()
+    def _answer(self, query: str, *values: Any) -> list[Any]:
+        """The rows that a query finds; none, and the reason noted, where the database cannot be used."""
+        try:
+            return [] if self._base is None else self._base.execute(query, values).fetchall()
+        except (sqlite3.Error, UnicodeError) as why:
+            self.note = f"the index is not used: {why}"
+            self.close()
+            return []
 
 
 def _words(text: str) -> list[str]:
