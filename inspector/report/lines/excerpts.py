@@ -160,9 +160,8 @@ def _rows(exchange: Exchange, at: At) -> tuple[ExcerptRow, ...]:
             return ()
         span = (at.start, at.start if at.end is None else at.end)
         return _around(_body(exchange), *(value_range(exchange.body, span, at.pointer) or span))
-    if at.part is ExchangePart.HEADERS:
-        return tuple([ExcerptRow(None, text, True) for text in _headers(exchange, at.pointer or "")])
-    return tuple([ExcerptRow(None, text, True) for text in _request(exchange, at.pointer or "")])
+    told = _headers if at.part is ExchangePart.HEADERS else _request
+    return tuple([ExcerptRow(None, text, True) for text in told(exchange, at.pointer or "")])
 
 
 # -- bytes of the body -----------------------------------------------------------------------------------------------
