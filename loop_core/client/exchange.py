@@ -150,6 +150,10 @@ class Observers(Observer):
             each.on_interrupt(number, answered=answered)
 
 
+CONTEXT = 64
+"""Bytes before a piece that are looked at, where credentials are searched in it."""
+
+
 class ResponseReader:
     """Reads one answer while it arrives: `begin` with its head, `feed` its bytes, `close` it."""
 
@@ -167,6 +171,7 @@ class ResponseReader:
         self._headers: tuple[tuple[str, str], ...] = ()
         self._problem: DecodeError | None = None
         self._decoder = self._new_decoder()
+        self._shown = self._decoded_bytes = b""  # the last bytes that the observer and the decoder got, unmasked
         self._waiting: list[bytes] = []  # pieces that are not decoded yet, and their bytes
         self._unread = 0
         self._last, self._ending = b"", False
@@ -215,7 +220,8 @@ class ResponseReader:
         self._chunks.append((self._size, ms))
         self._waiting.append(data)
         if self._came is not None:
-            self._came(self.ask.number, self._mask.mask_credentials(data), ms)
+            self._came(self.ask.number, self._mask.mask_credentials(data, self._shown), ms)
+            self._shown = (self._shown + data)[-CONTEXT:]
         if not self._ending:
             seen = self._last + data if self._last else data
             # A mark may come in two pieces, but holds no line break.
@@ -228,7 +234,9 @@ class ResponseReader:
 
     def _decode(self) -> None:
         """Decodes what waits. Only its end is asked for before the answer is over, so that most of it can wait."""
-        data = self._mask.mask_credentials(b"".join(self._waiting))
+        came = b"".join(self._waiting)
+        data = self._mask.mask_credentials(came, self._decoded_bytes)
+        self._decoded_bytes = (self._decoded_bytes + came)[-CONTEXT:]
         self._body.append(data)
         self._waiting, self._unread = [], 0
         if data and self._problem is None:

@@ -47,9 +47,13 @@ class Mask:
                 data, self._held = data[: len(data) - keep], data[len(data) - keep :]
         return data
 
-    def mask_credentials(self, data: bytes) -> bytes:
-        """The same bytes with everything else masked that looks like a credential."""
-        return data if self._also is None else self._also(data)
+    def mask_credentials(self, data: bytes, before: bytes = b"") -> bytes:
+        """The same bytes with everything else masked that looks like a credential; `before` stands in front of them.
+
+        A credential is recognised by what stands before it too: of `\\nAIza…` in two pieces the second may begin with
+        the `n` of the escape, which alone looks like the beginning of a longer word.
+        """
+        return data if self._also is None else self._also(before + data)[len(before) :]
 
     def flush(self) -> bytes:
         """The bytes that were kept back; asterisks if they are most of a secret that the end cut."""

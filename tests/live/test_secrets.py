@@ -12,11 +12,15 @@ import pytest
 
 from inspector.live.inputs import secrets_of
 from inspector.live.recorder import exchange_of
+from inspector.sessions import redact
 from loop_core.client.address import Server
+from loop_core.client.exchange import ResponseReader
 from loop_core.client.mask import Mask
-from loop_core.values import Stop, ToolCall
+from loop_core.client.outgoing import live_request
+from loop_core.turn.machine import begin
+from loop_core.values import Stop, ToolCall, TransportEnd
 from tests.scenes.command import Ended, Ran
-from tests.scenes.live import KINDS, answer, async_turn, streams, sync_turn
+from tests.scenes.live import KINDS, Told, answer, async_turn, request, streams, sync_turn
 from tests.scenes.loopback import Fake, Peer
 from tests.scenes.provider import CALLING
 
@@ -174,3 +178,22 @@ def test_a_key_that_comes_in_two_events_is_masked_in_the_run_in_memory(fake: Fak
     assert made.response.text.endswith(" is it")
     assert GOOGLE[14:] not in made.response.text
     assert GOOGLE[14:].encode() not in made.body
+
+
+def test_a_key_of_a_known_shape_is_found_wherever_its_answer_is_cut_before_it() -> None:
+    """The second piece may begin with the letter of an escape, as in `\\n` before the key."""
+    body = b"".join(answer("openai_responses", f"see:\n{GOOGLE}", Stop.END_TURN))
+    begins = body.index(GOOGLE.encode())
+    asked = request("openai_responses")
+    _, (send,) = begin("t", asked)
+    for cut in range(1, begins + 1):
+        told = Told()
+        server = Server("openai_responses", "http://127.0.0.1:9")
+        heard = ResponseReader(live_request(server, asked, send, 0), server, told, redact.body)
+        heard.begin(200, ())
+        heard.feed(body[:cut], 0.1)
+        heard.feed(body[cut:], 0.2)
+        done = heard.close(TransportEnd.EOF, 0.3)
+        assert GOOGLE.encode() not in b"".join(told.of("came")), cut
+        assert GOOGLE.encode() not in done.body, cut
+        assert [len(piece) for piece in told.of("came")] == [cut, len(body) - cut]

@@ -344,10 +344,10 @@ def _tools(step: Step) -> Line:
 
 
 def _used(spent: str, limit: str) -> Callable[[Step], Line]:
-    def told(step: Step) -> Line:
+    def share(step: Step) -> Line:
         used, most = getattr(step.turn.spend, spent), getattr(step.turn.limits, limit)
         return (Span(f"{used} of {most}", Tone.WARN if used >= most else Tone.DIM),)
-    return told
+    return share
 
 
 def _asked(step: Step) -> Line:
