@@ -129,11 +129,18 @@ def turn_counts(steady: int, undone: int, remaining: int) -> Iterator[Line]:
             yield (Span(f"{count_of(count, 'turn')} {what}", Tone.DIM),)
 
 
+def turn_name(tuning: TunedGrid, number: int) -> str:
+    """What a turn is called beside its number: its id, and its file where there are several."""
+    turn = tuning.turns[number]
+    several = tuning.turns[0].path != tuning.turns[-1].path  # turns stand in the order of their files
+    return f"{turn.path.rpartition('/')[2]}, {turn.id}" if several else turn.id
+
+
 def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     """The smallest budget of one turn, or the reason why there is none."""
     name = f"turn {limits.turn + 1}"
     glyph, role = STATE[limits.end.looks]
-    who = safe(f"  ({tuning.turns[limits.turn].id})", Tone.DIM, 24)
+    who = safe(f"  ({turn_name(tuning, limits.turn)})", Tone.DIM, 60)
     if limits.cell is None:
         yield field(name, Span(f"{glyph} ", role), Span(why_not(tuning, limits.end)), who)
         known = spent_line(limits.end) if limits.end.segments else (Span("no answer to its first request is known"),)
@@ -240,7 +247,7 @@ def _cell_of_all(tuning: TunedGrid, cell: int) -> Iterator[Line]:
 
 def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
     seen = tuning.turns[turn]
-    yield field(f"turn {turn + 1}", safe(seen.id, width=80))
+    yield field(f"turn {turn + 1}", safe(turn_name(tuning, turn), width=80))
     end = seen.end(cell)
     if end is None:
         yield field("ends in", Span("not run", Tone.WARN))

@@ -284,3 +284,10 @@ def test_tuning_loads_nothing_slow(tmp_path):
     loaded = modules_after(COMMAND, "tune", str(path), "--grid", "attempts=0..3", "--jobs", "1")
     assert "inspector.whatif.sweep" in loaded
     assert loaded & SLOW == set()
+
+
+def test_turns_of_several_files_are_named_by_their_file(inspector):
+    told = " ".join(inspector("tune", "sample:01", "sample:08", "--grid", "attempts=5").out.split())
+    assert "(01-cut-call-and-long-answer.session.jsonl, t2)" in told
+    assert "(08-router-says-tool-calls.session.jsonl, t3)" in told
+    assert ".jsonl, t2)" not in inspector("tune", "sample:01", "--grid", "attempts=5").out
