@@ -95,7 +95,7 @@ LEFT_OUT: dict[str, str] = {
     r"wire\..*\bserving\.(KNOWN.*|(.*_)?ERRORS|ROLES|OTHERS|ELSEWHERE|INCLUDES|SAMPLING|FORMATS"
     r"|ONLY_TEXT|PEER_.*)": LATER,
     r"wire\.(cohere_chat\.decode\.(FIRST_)?EVENTS|failures\.NAMES|gemini_generate\.table\.SNAKE|.*\.BESIDE"
-    r"|bedrock_invoke\.(serving\.(NOVA|LLAMA|MISTRAL|CHAT)_MEMBERS|makers\.(WORDS|NOVA_COUNTS)))": LATER,
+    r"|bedrock_invoke\.serving\.(NOVA|LLAMA|MISTRAL|CHAT)_MEMBERS)": LATER,
     r"wire\.(gemini_interactions\..*\.(IMPLIED|PENDING|CONTENTS)|openai_chat\.table\.FINISHED)": LATER,
     r"turn\.limits\.(OPTIONAL|SCOPES|CONTINUATION_LIMITS)": LATER,
     r"inspector\.check\.(report_forms\.(GLYPHS|ORDER)|finders\.(LISTS|OF_HISTORY|OWN_SERVERS)"

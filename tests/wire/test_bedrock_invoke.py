@@ -268,6 +268,15 @@ def test_an_answer_is_written_in_the_body_of_its_maker(model: str, raw: str, cou
     assert not decode_response(API, encode_response(API, silent, stream=stream)).saw_stop_reason
 
 
+@pytest.mark.parametrize("model", [LLAMA, LARGE, SMALL])
+@pytest.mark.parametrize(("word", "raw"), [
+    ("end_turn", "stop"), ("stop_sequence", "stop"), ("model_context_window_exceeded", "length"),
+])
+def test_the_words_of_claude_are_written_as_the_makers_say_them(model: str, word: str, raw: str) -> None:
+    told = replace(TEXT, model=model, stop_reason=StopReason(Stop.END_TURN, word))
+    assert decode_response(API, encode_response(API, told)).stop_reason.raw == raw
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("model", "raw"), [(NOVA, "tool_use"), (LARGE, "tool_calls")])
 def test_calls_are_written_where_the_body_has_them(model: str, raw: str, stream: bool) -> None:

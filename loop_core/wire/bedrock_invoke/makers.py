@@ -29,9 +29,7 @@ MISTRAL_CHAT = re.compile(r"\bmistral\.(?:mistral-large|pixtral|magistral|minist
 MISTRAL = re.compile(r"\bmistral\.")
 METRICS = "amazon-bedrock-invocationMetrics"
 """The field of a stream's last chunk with Bedrock's own counts of tokens."""
-NOVA_COUNTS: Mapping[str, str] = {
-    "cacheReadInputTokenCount": "cacheReadInputTokens", "cacheWriteInputTokenCount": "cacheWriteInputTokens",
-}
+NOVA_COUNTS: Mapping[str, str] = {"cacheReadInputTokenCount": "cacheReadInputTokens"}
 """Nova's names of counts -> those of Converse."""
 WORDS: Mapping[str, str] = {
     "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_context_window_exceeded": "length",
