@@ -36,6 +36,8 @@ if TYPE_CHECKING:
               help="Give a turn another text: 2.user=…, 2.result=…, 2.3=… (its third input), 2.3=@FILE. The "
                    "recording has no answer to the edited request.")
 @click.option("--live", is_flag=True, help="Ask the provider again, for one turn; shows the address and cost first.")
+@click.option("--stand-in", "stand_in", is_flag=True,
+              help="A stand-in on this machine answers one turn: what was recorded, and a made-up rest. No key.")
 @click.option("--turn", type=click.IntRange(1), metavar="N", help="Live: the turn, from its first request on.")
 @click.option("--base-url", "base_url", metavar="URL", default="", help="Live: another server than the recorded one.")
 @click.option("--model", metavar="M", help="Live: another model than the recorded one.")
@@ -47,7 +49,8 @@ if TYPE_CHECKING:
 def replay(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, assignments: Sequence[str],
     from_step: int | None, simulate: bool, base: str | None, against: str | None, save: bool, as_json: bool,
-    live: bool, turn: int | None, base_url: str, model: str | None, key_env: str | None, tools: str | None, yes: bool,
+    live: bool, stand_in: bool, turn: int | None, base_url: str, model: str | None, key_env: str | None,
+    tools: str | None, yes: bool,
     insecure_http: Sequence[str], edits: Sequence[str],
 ) -> None:
     """Runs recorded turns again under other limits or another policy, beside the original.
@@ -59,18 +62,20 @@ def replay(
     from inspector.whatif.edited_inputs import edit_stretches
     from inspector.whatif.tree import ORIGINAL, Tree
 
-    others = {"--turn": turn, "--base-url": base_url, "--model": model, "--key-env": key_env, "--tools": tools,
-              "--yes": yes, "--insecure-http": insecure_http}
+    sources = [name for name, value in (("--live", live), ("--stand-in", stand_in), ("--simulate", simulate)) if value]
+    if len(sources) > 1:
+        raise click.UsageError(f"{' and '.join(sources[:2])} are two sources; leave one of them out")
+    others = {"--turn": turn if not stand_in else None, "--base-url": base_url, "--model": model, "--key-env": key_env,
+              "--tools": tools, "--yes": yes, "--insecure-http": insecure_http}
     idle = [] if live else [name for name, value in others.items() if value]
-    if idle or (live and simulate):
-        raise click.UsageError("--live and --simulate are two sources; leave one of them out" if live else
-                               f"{idle[0]} needs --live")
+    if idle:
+        raise click.UsageError(f"{idle[0]} needs --live")
     wanted = [*([] if policy is None else [f"policy={policy}"]), *(["simulate=yes"] if simulate else [])]
     stretches = parse_stretches([*wanted, *assignments], from_step)
     stdin = commands.stdin_of(paths)
     loaded, original = commands.open_view(paths, api, profile, commands.configure(None)[1], stdin)
     named = any("live" in each for _, each in stretches)
-    stored = base or against or save or live or named
+    stored = base or against or save or live or stand_in or named
     tree, store = commands.saved_runs(loaded, original, stdin) if stored else (Tree(original), None)
     start = tree.find(base or ORIGINAL)
     other = tree.find(against) if against else start  # looked up before anybody is asked
@@ -78,8 +83,8 @@ def replay(
     if edits:
         first = tree.try_settings(start, [each for each in stretches if each[0] is None])
         stretches = _with_edits(stretches, edit_stretches(first.view.replay, edits, from_step))
-    if live and store is not None:
-        way = Way(base_url, model, key_env, tools, insecure_http)
+    if (live or stand_in) and store is not None:
+        way = None if stand_in else Way(base_url, model, key_env, tools, insecure_http)
         node, code = run_live_branch(tree, start, stretches, from_step, turn, way, store, save, yes)
     else:
         if store is not None and named:
@@ -247,9 +252,9 @@ class Way(NamedTuple):
 
 def run_live_branch(
     tree: Tree, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]], from_step: int | None,
-    turn: int | None, way: Way, store: Store, save: bool, yes: bool,
+    turn: int | None, way: Way | None, store: Store, save: bool, yes: bool,
 ) -> tuple[Node, int]:
-    """Runs a branch live; returns the branch and its exit code.
+    """Runs a branch live, or by a stand-in if `way` is None; returns the branch and its exit code.
 
     Raises:
         LoopError: it cannot be asked; nothing was sent then.
@@ -259,10 +264,15 @@ def run_live_branch(
     from inspector.live.headless import EXITS
 
     since, settings = _from(tree, start, stretches, from_step, turn)
-    look = branch_request(start.view.replay, settings, since, os.environ, base=way.base, model=way.model,
-                  variable=way.variable, toolbox=_given(way.tools), insecure_http=way.insecure_http)
-    _confirmed(look, start, yes)
-    name = new_name()
+    if way is None:
+        from inspector.live.stand_in import stand_in_request
+
+        look = stand_in_request(start.view.replay, settings, since, os.environ)
+    else:
+        look = branch_request(start.view.replay, settings, since, os.environ, base=way.base, model=way.model,
+                              variable=way.variable, toolbox=_given(way.tools), insecure_http=way.insecure_http)
+        _confirmed(look, start, yes)
+    name = new_name(made_up=way is None)
     settings = replace(settings, live=name)
     if save:
         from inspector.config.settings import record_of

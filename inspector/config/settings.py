@@ -108,7 +108,9 @@ def _yes(text: str) -> bool:
     return plain == "yes"
 
 
-_RUN = r"\d{8}-\d{6}-\d{6}"
+STAND_IN = "-stand-in"
+"""The end of the name of a run that a stand-in of this program answered, and no provider."""
+_RUN = rf"\d{{8}}-\d{{6}}-\d{{6}}(?:{STAND_IN})?"
 
 
 def live_run(text: str) -> str:
@@ -260,8 +262,9 @@ def name_of(before: Settings, after: Settings) -> str:
     if before.simulate != after.simulate and not implied:
         words.append("simulated" if after.simulate else "recorded")
     if after.live is not None and before.live != after.live:
-        day, time, _ = after.live.split("-")
-        words.append(f"live {day} {time[:2]}:{time[2:4]}:{time[4:]}")
+        day, time, *_ = after.live.split("-")
+        who = "stand-in" if after.live.endswith(STAND_IN) else "live"
+        words.append(f"{who} {day} {time[:2]}:{time[2:4]}:{time[4:]}")
     words += [f"input {edit.input} of turn {edit.turn} edited" for edit in after.edits if edit not in before.edits]
     return ", ".join(words) or "unchanged"
 

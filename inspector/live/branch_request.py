@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from inspector.config.settings import Settings, live_limits, name_of
 from inspector.live.answers import TurnResults, recorded_results
 from inspector.live.headless import refuse_secrets
+from inspector.live.scripted import ScriptedServer
 from inspector.live.target import Cost, Target, cost_of, estimate, graft_changes, left_of, target_of, with_text
 from inspector.replay import Replay, plan_of
 from inspector.replay.case import LIVE
@@ -48,14 +49,16 @@ class BranchRequest:
     spelling: Callable[[LiveRequest], LiveRequest]
     under: str
     """What is set otherwise than in the run that it is asked from; `unchanged` where nothing is."""
+    stand_in: ScriptedServer | None = None
+    """The server of this program that answers in the provider's place; None: the provider is asked."""
 
 
 def branch_request(
     parent: Replay, settings: Settings, since: int, environment: Mapping[str, str], *, base: str = "",
     model: str | None = None, variable: str | None = None, toolbox: Toolbox | None = None,
-    insecure_http: Sequence[str] = (),
+    insecure_http: Sequence[str] = (), profile: str | None = None,
 ) -> BranchRequest:
-    """The request that asks the turn again from this step; sends nothing.
+    """The request that asks the turn again from this step; sends nothing. `profile`: which server it is, if known.
 
     Raises:
         LoopError: it cannot be asked again; the text says why.
@@ -63,7 +66,7 @@ def branch_request(
     start = start_of(parent, since)
     opening = parent.case.recording.exchanges[start.opening.index]
     target = target_of(opening, environment, base=base, model=model, variable=variable,
-                       insecure_http=insecure_http)
+                       insecure_http=insecure_http, profile=profile)
     can = ability(target.profile, opening.api)
     first = _first(parent, settings, since, start, target, can)
     ahead = _ahead(first)
@@ -165,7 +168,10 @@ def cost_lines(request: BranchRequest) -> list[str]:
         return [f"no bound: {found.unbounded}"]
     basis = "the first request as counted in the recording" if request.counted else "the first request is estimated"
     requests = count_of(found.requests, "request")
-    lines = [f"{found.output:,} tokens out and about {found.input:,} in, in {requests}", f"in: {basis}"]
+    cap = request.first.turn.last_send.max_tokens if request.first.turn.last_send is not None else None
+    alone = [] if cap is None else [f"the first request alone: {cap:,} tokens out"]
+    lines = [f"{found.output:,} tokens out and about {found.input:,} in, in {requests}, if every limit is used up",
+             *alone, f"in: {basis}"]
     if not request.target.profile.reasoning_under_cap:
         lines.append("thinking may be added: this server is not known to count it under max_tokens")
     return lines

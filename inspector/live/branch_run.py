@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inspector.config.files import private_folder
-from inspector.config.settings import live_run
+from inspector.config.settings import STAND_IN, live_run
 from inspector.live.branch_request import BranchRequest
 from inspector.live.recorder import Recorder, RunMemory, exchange_of
 from inspector.live.target import base_of
@@ -42,9 +42,9 @@ FOLDER = "live"
 """Within the data folder."""
 
 
-def new_name() -> str:
-    """A name for a live run that starts now."""
-    return f"{datetime.now():%Y%m%d-%H%M%S-%f}"
+def new_name(made_up: bool = False) -> str:
+    """A name for a live run that starts now; `made_up`: a stand-in answers it."""
+    return f"{datetime.now():%Y%m%d-%H%M%S-%f}{STAND_IN if made_up else ''}"
 
 
 def file_of(folder: Path, name: str) -> Path:
@@ -58,7 +58,9 @@ class BranchRecorder(RunMemory, Recorder):
     def __init__(self, path: Path, request: BranchRequest) -> None:
         with suppress(OSError):  # it is told where the file cannot be begun
             private_folder(path.parent)
-        super().__init__(path, title=f"{request.target.model or request.target.host}, asked live again",
+        self.made_up = request.stand_in is not None
+        how = "answered by a stand-in" if self.made_up else "asked live again"
+        super().__init__(path, title=f"{request.target.model or request.target.host}, {how}",
                          provenance=f"asked {BY_US}, from a step of a recording")
         self.again: set[int] = set()
         self.results: tuple[ToolResultPart, ...] | None = None
@@ -119,7 +121,9 @@ class BranchRecorder(RunMemory, Recorder):
             Path(self.path).unlink(missing_ok=True)
             why = "it was cancelled first" if self._end == "cancelled" else f"the turn ends first ({self._end})"
             raise CallerError(f"nothing was asked: {self._told or why}")
-        exchanges = tuple(exchange_of(each, self.path, self.started.get(each.ask.number)) for each in self.heard)
+        exchanges = tuple(
+            replace(exchange_of(each, self.path, self.started.get(each.ask.number)), simulated=self.made_up)
+            for each in self.heard)
         places = tuple((each.ask.place, each.ask.ordinal) for each in self.heard)
         silent = silent_of(exchanges, self.again, self._end)
         return BranchAnswers(name, exchanges, places, self.results, silent, after_of(self._end, self._told),
@@ -156,6 +160,8 @@ def _listening(request: BranchRequest, path: Path) -> Iterator[BranchRecorder]:
     finally:
         listening.conclude()
         listening.close()
+        if request.stand_in is not None:
+            request.stand_in.close()
 
 
 def run_branch(

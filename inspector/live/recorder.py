@@ -58,6 +58,9 @@ class RequestClock(Observer):
 class Recorder(RequestClock):
     """Writes one new session file."""
 
+    made_up = False
+    """Whether a stand-in of this program answers, and no provider."""
+
     def __init__(self, path: str | Path, **about: str) -> None:
         """Begins the file.
 
@@ -90,7 +93,8 @@ class Recorder(RequestClock):
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """Writes a response record."""
         self.write({"type": "response", "request": _id(number), "status": status,
-                    "headers": [list(pair) for pair in headers], "at": _now()})
+                    "headers": [list(pair) for pair in headers], "at": _now(),
+                    **({"simulated": True} if self.made_up else {})})
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
         """Writes a bytes record."""

@@ -76,9 +76,10 @@ def why_not(exchange: Exchange) -> str | None:
 
 def target_of(
     exchange: Exchange, environment: Mapping[str, str], *, base: str = "", model: str | None = None,
-    variable: str | None = None, insecure_http: Sequence[str] = (),
+    variable: str | None = None, insecure_http: Sequence[str] = (), profile: str | None = None,
 ) -> Target:
-    """The target for the request of a recorded exchange; `base` and `model` override the recorded values.
+    """The target for the request of a recorded exchange; `base` and `model` override the recorded values, and `profile`
+    what the address tells of the server.
 
     Raises:
         CallerError: it cannot be sent again, the recording does not say where to, or a key would go there as plain
@@ -99,6 +100,8 @@ def target_of(
     elsewhere = bool(base.strip()) and not named
     if not elsewhere and exchange.profile.name not in ("generic", owner.profile.name) and by != "profile.host":
         server = replace(server, profile=exchange.profile.name)
+    if profile is not None:
+        server = replace(server, profile=profile)
     trusted = by == "profile.host" or (by == "profile.url" and bool(base.strip()))
     address = owner.profile.name if trusted else ""
     found = variable_for(address, environment, variable)

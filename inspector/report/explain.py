@@ -150,6 +150,8 @@ def _turn(
         how = twin(view, turn, read) if read is not None else ""
         if how:
             yield f"  {'run it' if verdict.advice.set is not None else 'ask live'}: {one_line(how)}"
+            if verdict.advice.set is None:
+                yield "  without a key: the same with --stand-in in place of --live; the rest is made up then"
     path = [step.state.value for step in view.steps[turn.run.first : turn.run.decided + 1]]
     yield f"  our machine: {' > '.join(path)}"
     spent = turn.final_turn.spend

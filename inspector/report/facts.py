@@ -78,18 +78,23 @@ class ResponseFacts:
 
     @property
     def simulated(self) -> bool:
-        """Whether no server ever sent it: recorded output cut again, or a session made from a table."""
+        """Whether no provider ever sent it: recorded output cut again, a session made from a table, or a stand-in."""
         return self.recut is not None or self.exchange.simulated
 
     @property
     def fidelity(self) -> Fidelity:
         """How far the response can be trusted."""
-        return Fidelity.LIVE if self.live else Fidelity.SIMULATED if self.simulated else Fidelity.RECORDED
+        return Fidelity.SIMULATED if self.simulated else Fidelity.LIVE if self.live else Fidelity.RECORDED
+
+    @property
+    def why(self) -> str:
+        """Why it stands where it stands."""
+        return "answered by a stand-in" if self.live and self.simulated else self.link.why or self.link.place.value
 
     @property
     def name(self) -> str:
         """The name of the response: its index, or the step of a simulation."""
-        if self.live:
+        if self.live and not self.simulated:
             return f"LIVE response {self.index}"
         if self.index < 0:
             return f"SIMULATED response of step {self.step + 1}"
@@ -306,7 +311,7 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
     return found
 
 
-NEVER = "never saw this answer: it was asked live"
+NEVER = "never saw this answer: we asked for it afterwards"
 """What the recorded agent made of an answer that was asked live."""
 WENT_ON: Mapping[TurnPlace, str] = {
     TurnPlace.CONTINUATION: "asked to continue",

@@ -181,13 +181,13 @@ def judged_turn_of(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFin
     last = turn.end - 1 if stops_at_edit(turn.steps) else turn.decided
     steps = replay.trace.steps[turn.first : last + 1]
     ended = steps[-1].turn
-    limit, live = _limit(replay, turn, ended), asked_live(replay, turn)
-    return judge_steps(replay.case, turn.record, steps, ended, findings, limit, live)
+    limit, anew = _limit(replay, turn, ended), asked_anew(replay, turn)
+    return judge_steps(replay.case, turn.record, steps, ended, findings, limit, anew)
 
 
 def judge_steps(
     case: Case, record: TurnRecord, steps: Sequence[Step], turn: Turn, findings: Sequence[ReportedFinding],
-    limit: tuple[str, int] | None, live: bool = False,
+    limit: tuple[str, int] | None, anew: bool = False,
 ) -> JudgedTurn:
     """A turn as the verdict table tests it, from the steps that decided it and its end.
 
@@ -197,7 +197,7 @@ def judge_steps(
     edited = stops_at_edit(steps)
     unanswered = not edited and turn.outcome is State.UNRECORDED and not any(
         isinstance(step.event, ProviderResponse) for step in steps)
-    simulated = live or edited or unanswered or has_unrecorded_answer(turn)
+    simulated = anew or edited or unanswered or has_unrecorded_answer(turn)
     answers = tuple(_answered(case, record, steps) if simulated else ()) or tuple(_recorded(case, record))
     findings = () if simulated else findings
     rules = frozenset(note.finding.rule for note in findings)
@@ -231,9 +231,9 @@ def _limit(replay: Replay, turn: TurnRun, last_turn: Turn) -> tuple[str, int] | 
     return None
 
 
-def asked_live(replay: Replay, turn: TurnRun) -> bool:
-    """Whether the response that decides a turn was asked live from one of its steps."""
-    return turn.record.live_run is not None and replay.trace.steps[turn.decided].fidelity is Fidelity.LIVE
+def asked_anew(replay: Replay, turn: TurnRun) -> bool:
+    """Whether the response that decides a turn was asked again from one of its steps, of a server or a stand-in."""
+    return turn.record.live_run is not None and replay.trace.steps[turn.decided].fidelity is not Fidelity.RECORDED
 
 
 def _recorded(case: Case, record: TurnRecord) -> Iterator[TurnAnswer]:

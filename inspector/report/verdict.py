@@ -23,11 +23,12 @@ from inspector.report.advice import (
     tested_advice,
 )
 from inspector.report.findings import RAN_CUT, ReportedFinding, recording_cut
-from inspector.report.judged_turn import JudgedTurn, asked_live, judged_turn_of
+from inspector.report.judged_turn import JudgedTurn, asked_anew, judged_turn_of
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD
 from loop_core.judge.endings import Ending
 from loop_core.turn.state import State
+from loop_core.turn.trace import Fidelity
 from loop_core.values import ChatResponse, Severity, Stop, TransportEnd
 
 
@@ -304,9 +305,10 @@ def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding
     said, advice = row.say(look), _advice(replay, turn, findings, look, row.advise(look))
     if look.simulated and not look.edited and not look.unanswered:
         end = "; what it asks for next was never recorded" if look.final_turn.outcome is State.UNRECORDED else ""
-        if end and asked_live(replay, turn):
+        if end and asked_anew(replay, turn):
             end = f"; {look.final_turn.notice}"
-        said = f"{'LIVE' if asked_live(replay, turn) else 'SIMULATED'}: {said}{end}"
+        live = replay.trace.steps[turn.decided].fidelity is Fidelity.LIVE
+        said = f"{'LIVE' if live else 'SIMULATED'}: {said}{end}"
     return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, said,
                        advice, row.sure(look), row.answer(look))
 

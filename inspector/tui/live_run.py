@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, VerticalScroll
 from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
@@ -54,27 +54,32 @@ class AskLive(ModalScreen["BranchRequest | None"]):
     #ask .field Note { width: 15; }
     #ask Input { width: 1fr; background: $panel; }
     #ask Input:focus { background: $cursor; }
-    #ask-keys { margin: 1 0 0 0; }
+    #ask-keys { dock: bottom; margin: 1 0 0 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "leave", tooltip="Leave; nothing is sent", id="ask.leave", priority=True),
         Binding("y", "ask", "ask", tooltip="Ask the provider now", id="ask.now"),
+        Binding("p", "play", "play", id="ask.play",
+                tooltip="Let a stand-in on this machine answer, with a made-up rest; it needs no key"),
         Binding("tab,down", "app.focus_next", "Next field", priority=True, tooltip="The next field",
                 id="ask.down"),
         Binding("shift+tab,up", "app.focus_previous", "Field before", priority=True, tooltip="The field before",
                 id="ask.up"),
     ]
 
-    def __init__(self, title: str, look: Callable[[str, str], BranchRequest]) -> None:
+    def __init__(
+        self, title: str, look: Callable[[str, str], BranchRequest], play: Callable[[], BranchRequest]
+    ) -> None:
+        """`look` makes the request for a base URL and a model, `play` the one that a stand-in answers."""
         super().__init__()
-        self._title, self._look = title, look
+        self._title, self._look, self._play = title, look, play
         self._wanted: BranchRequest | None = None
         self._waiting: Timer | None = None
         self._pressed = 0.0
 
     def compose(self) -> ComposeResult:
         """The request, two fields, the keys."""
-        with Vertical(id="ask"):
+        with VerticalScroll(id="ask", can_focus=False):
             yield note(self._title, Tone.TITLE, id="ask-title")
             yield CostLines(id="ask-about")
             for name, hint in (("base-url", "as it was recorded"), ("model", "as it was recorded")):
@@ -82,7 +87,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
                     yield note(name, Tone.KEY)
                     yield line_input("", hint, name)
             yield key_note(
-                "y asks the provider now · esc leaves, nothing is sent · tab fields", Tone.WARN, id="ask-keys")
+                "y asks the provider now · p asks a stand-in · esc leaves · tab fields", Tone.WARN, id="ask-keys")
 
     def on_mount(self) -> None:
         """Focuses no field, so that typing confirms nothing."""
@@ -96,6 +101,13 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         held, self._pressed = now - self._pressed < HELD, now
         if self._waiting is None and self._wanted is not None and not held:
             self.dismiss(self._wanted)
+
+    def action_play(self) -> None:
+        """Lets a stand-in answer in the provider's place."""
+        try:
+            self.dismiss(self._play())
+        except LoopError as why:
+            self.query_one(CostLines).lines = [field("cannot", safe(str(why), Tone.ERROR))]
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
@@ -133,8 +145,13 @@ def about(request: BranchRequest) -> list[Line]:
         field("key", safe(target.key, Tone.PLAIN if target.variable else Tone.DIM)),
         field("at most", safe(most, Tone.STRONG)), *(more(safe(line, Tone.DIM)) for line in basis),
         field("calls", safe(tools_line(request))),
+        field("or", Span("p: "), Span(STAND_IN, Tone.DIM)),
     ]
     return [*lines, *([field("beware", Span(NOT_ENCRYPTED, Tone.ERROR))] if target.open else [])]
+
+
+STAND_IN = ("a stand-in on this machine answers with what was recorded and a made-up rest, which shows what the loop "
+            "does, not what the model would say")
 
 
 # -- The run under way -----------------------------------------------------------------------------------------------
@@ -179,8 +196,13 @@ class LiveAttempt(SessionPart):
         def look(base: str, model: str) -> BranchRequest:
             return branch_request(replay, settings, first, os.environ, base=base, model=model or None)
 
+        def play() -> BranchRequest:
+            from inspector.live.stand_in import stand_in_request
+
+            return stand_in_request(replay, settings, first, os.environ)
+
         title = f"Ask turn {turn + 1} live again, from step {first + 1} on"
-        self.stage.app.push_screen(AskLive(title, look), lambda found: self._begin(found, node, settings, first))
+        self.stage.app.push_screen(AskLive(title, look, play), lambda found: self._begin(found, node, settings, first))
 
     def _begin(self, request: BranchRequest | None, node: Node, settings: Settings, since: int) -> None:
         if request is None:
@@ -189,7 +211,7 @@ class LiveAttempt(SessionPart):
         from inspector.config.files import data_folder
         from inspector.live.branch_run import BranchRun, new_name
 
-        name, runs = new_name(), self.stage.runs
+        name, runs = new_name(made_up=request.stand_in is not None), self.stage.runs
         settings = replace(settings, live=name)
         folder = data_folder(os.environ) if runs.store is None else runs.store.folder
         self._asking = BranchRun(request, name, folder)
@@ -207,7 +229,8 @@ class LiveAttempt(SessionPart):
     def _show_progress(self) -> None:
         if self._asking is not None and self.stage.note in ("", self._progress):
             requests, chars = self._asking.progress()
-            self._progress = f"LIVE  request {max(1, requests)} · {chars:,} characters · A gives it up"
+            who = "SIMULATED" if self._asking.wanted.stand_in is not None else "LIVE"
+            self._progress = f"{who}  request {max(1, requests)} · {chars:,} characters · A gives it up"
             self.stage.note = self._progress
 
     async def _wait(self, asking: BranchRun, node: Node, settings: Settings, since: int) -> None:
@@ -224,7 +247,7 @@ class LiveAttempt(SessionPart):
             self._end("")
             self._show_run(index)
         else:
-            self._end(f"LIVE run {runs.every[index].name} is over · o goes between runs")
+            self._end(f"run {runs.every[index].name} is over · o goes between runs")
         if failure:
             self.stage.note = one_line(failure)
 

@@ -26,7 +26,7 @@ from inspector.report.lines.spans import (
     text_of,
 )
 from inspector.report.lines.steps import detail, end_words
-from inspector.whatif.branch_report import live_sources
+from inspector.whatif.branch_report import live_sources, made_up
 from inspector.whatif.edited_inputs import edit_lines, edited_inputs
 from inspector.whatif.tree import ORIGINAL, Branch, first_difference_of, preview
 from loop_core.turn.state import State, Turn
@@ -105,6 +105,7 @@ def _changed(branch: Branch) -> list[Line]:
             lines.append(more(Span("over a recording this changes nothing", Tone.DIM)))
     lines += [field("edited", safe(line.removeprefix("edited: "), Tone.WARN)) for line in edit_lines(branch)]
     lines += [field("asked", safe(line)) for line in live_sources(branch)]
+    lines += [field("simulated", Span(line, Tone.WARN)) for line in made_up(branch)]
     if old.policy != new.policy:
         lines.append(field("policy", *change_line(old.policy.name, new.policy.name)))
     return lines

@@ -15,6 +15,7 @@ from inspector.config.settings import command, from_record, record_of
 from inspector.report.explain_document import document
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.header import output
+from inspector.report.lines.response import MADE_UP
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.lines.steps import end_words
 from inspector.whatif.edited_inputs import edit_lines, edit_values
@@ -40,6 +41,7 @@ def _lines(branch: Branch) -> Iterator[str]:
     yield f"fidelity: {trust(branch)}"
     yield from (one_line(line) for line in edit_lines(branch))
     yield from (f"asked live: {one_line(line)}" for line in live_sources(branch))
+    yield from (f"simulated: {line}" for line in made_up(branch))
     yield from (f"token boundaries: {line}" for line in boundaries(branch))
     if branch.difference is not None:
         old, new = (_step(view, branch.difference) for view in (branch.original, branch.view))
@@ -104,9 +106,14 @@ def worst(branch: Branch) -> Fidelity:
 
 def live_sources(branch: Branch) -> list[str]:
     """The servers of a run's live answers: address and model, once each."""
-    exchanges = [facts.exchange for facts in branch.view.responses if facts.live]
+    exchanges = [facts.exchange for facts in branch.view.responses if facts.live and not facts.simulated]
     return list(dict.fromkeys(
         f"{each.url}, model {(each.request.model if each.request else None) or 'not named'}" for each in exchanges))
+
+
+def made_up(branch: Branch) -> list[str]:
+    """What is said of a run that a stand-in answered; empty for any other."""
+    return [MADE_UP] if any(facts.live and facts.simulated for facts in branch.view.responses) else []
 
 
 def boundaries(branch: Branch) -> list[str]:

@@ -112,6 +112,19 @@ def test_a_turn_is_asked_again_with_another_budget_and_nothing_else_changed(
     assert [each["text"] for each in live] == ["Eins, zwei, drei."]
 
 
+def test_a_stand_in_answers_a_turn_and_the_branch_can_be_shown_again(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+    path = cut_twice(fake.url, tmp_path / "s.har")
+    done = ran("replay", path, "--stand-in", "--turn", "1", "--set", "max_tokens=99", "--save", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert fake.got == []
+    found = document(done)
+    assert (found["fidelity"], found["first_simulated"], found["asked_live"]) == ("SIMULATED", 2, [])
+    assert found["explain"]["turns"][0]["merged_text"] == "One, two, three."  # all of it was recorded
+    again = document(ran("replay", path, "--branch", found["name"], "--json"))
+    assert again["explain"]["turns"] == found["explain"]["turns"]
+    assert "simulated: a stand-in of this program answered" in ran("replay", path, "--branch", found["name"]).out
+
+
 def test_a_recorded_address_over_plain_http_gets_a_key_only_where_it_is_named(
     ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,7 +156,7 @@ def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_
     # Four times 20 tokens bound the answer and its three continuations, whatever their caps: 80. A repair and one more
     # request after an empty answer: 80 each, which is twice the cap of a retry of twice the cap, as the bound allows.
     assert lines[3].startswith("greatest possible cost: 240 tokens out and about ")
-    assert "in 6 requests" in lines[3]
+    assert "in 6 requests, if every limit is used up; the first request alone: 20 tokens out; " in lines[3]
     assert lines[-1] == ("inspector: nothing was sent: standard input is not a terminal that could confirm it; "
                          "--yes sends at once")
     assert not (tmp_path / "data" / "live").exists()
@@ -155,7 +168,11 @@ def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_
     (("--live", "--yes", "--from-step", "99"), "step 99: this run has the steps 1 to "),
     (("--live", "--yes", "--turn", "1", "--from-step", "2"), "leave one of them out"),
     (("--live", "--yes", "--set", "max_tokens=9@2", "--set", "max_tokens=8@3"), "a live run begins at one step"),
-    (("--live", "--simulate", "--turn", "1"), "two sources"),
+    (("--live", "--simulate", "--turn", "1"), "--live and --simulate are two sources"),
+    (("--live", "--stand-in", "--turn", "1"), "--live and --stand-in are two sources"),
+    (("--stand-in", "--simulate", "--turn", "1"), "--stand-in and --simulate are two sources"),
+    (("--stand-in",), "this run has 2 turns: --turn N or --from-step K says which is asked"),
+    (("--stand-in", "--turn", "1", "--model", "x"), "--model needs --live"),
     (("--model", "x"), "--model needs --live"),
     (("--yes",), "--yes needs --live"),
     (("--live", "--yes", "--turn", "1", "--key-env", "NOT_SET_ANYWHERE"), "--key-env: NOT_SET_ANYWHERE is not set"),

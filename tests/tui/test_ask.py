@@ -88,6 +88,28 @@ async def test_what_it_costs_stands_before_it_leaves(made: Made, fake: Fake, siz
         assert screen.runs.tree.every[1].name.startswith("live 2")
 
 
+@pytest.mark.parametrize("size", [(60, 20), *SIZES])
+async def test_a_stand_in_answers_without_a_key_and_nobody_else_is_asked(
+    made: Made, fake: Fake, size: tuple[int, int]
+) -> None:
+    async with made().run_test(size=size) as pilot:
+        await form_with_live(pilot)
+        await pilot.press("enter")
+        await until(pilot, lambda: "p asks a stand-in" in page(pilot.app))
+        await pilot.press("p")
+        await until(pilot, lambda: len(session(pilot).runs.every) == 2)
+        await pilot.pause()
+        screen = session(pilot)
+        step = screen.run.view.steps[screen.step]
+        assert (step.fidelity.value, step.turn.terminal) == ("SIMULATED", "completed")
+        assert "stand-in 2" in screen.runs.tree.every[1].name
+        assert "what was not recorded is made up" in " ".join(told(pilot.app).split())
+        assert "asked live" not in told(pilot.app)
+        await pilot.press("2")
+        assert "SIMULATED response 3" in told(pilot.app)
+        assert fake.got == []
+
+
 @pytest.mark.parametrize("keys", [["escape"], ["enter", "escape"], ["enter", "enter", "enter", "escape"]])
 async def test_nothing_leaves_unless_it_is_said(made: Made, fake: Fake, keys: list[str]) -> None:
     async with made().run_test(size=(80, 24)) as pilot:

@@ -295,7 +295,7 @@ def sides(view: View, block: Block, step: int, trial: SeamRule | None = None) ->
 
 
 def _heading(place: int, facts: ResponseFacts) -> Line:
-    word = "LIVE " if facts.live else "SIMULATED " if facts.simulated else ""
+    word = "SIMULATED " if facts.simulated else "LIVE " if facts.live else ""
     mark = (Span(word, Tone.WARN),) if word else ()
     raw = facts.exchange.response.raw_stop_reason
     return (Span(f"segment {place + 1} ", Tone.STRONG), *mark, *reason(raw, facts.judgement.stop))

@@ -90,15 +90,19 @@ def _title(view: View, facts: ResponseFacts) -> Line:
     return join_groups([
         (Span(f"{facts.name[0].upper()}{facts.name[1:]}", Tone.WARN if facts.is_made else Tone.TITLE),),
         (Span(f"turn {number}"),), (Span(f"segment {facts.segment}"),),
-        (Span(f"step {facts.step + 1}"),), (safe(facts.link.why or facts.link.place.value, Tone.DIM, 80),),
+        (Span(f"step {facts.step + 1}"),), (safe(facts.why, Tone.DIM, 80),),
     ])
+
+
+MADE_UP = "a stand-in of this program answered, and no provider: what was not recorded is made up"
+"""What is said of an answer of `inspector.live.stand_in`."""
 
 
 def simulation_lines(facts: ResponseFacts) -> list[Line]:
     """How a simulated response was made; empty for a recorded one."""
     recut = facts.recut
     if recut is None:
-        made = "made from a table of dialects; nobody was asked"
+        made = MADE_UP if facts.live else "made from a table of dialects; nobody was asked"
         return [field("SIMULATED", Span(made, Tone.WARN))] if facts.simulated else []
     cap = "no cap" if recut.budget is None else f"max_tokens {recut.budget:,}"
     made = f"the known output cut again: {count_of(recut.tokens, 'token')} under {cap}"

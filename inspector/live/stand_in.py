@@ -1,0 +1,141 @@
+"""A stand-in for the provider of a recorded turn: it answers with what was recorded, and with a made-up rest.
+
+It shows what a loop does with a cut answer where the rest was not recorded and no key is at hand. The scripted provider
+plays it, so nothing leaves the machine. Its answers are marked as simulated, and their text says where the recording
+ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from inspector.config.settings import Settings
+from inspector.live.branch_request import BranchRequest, branch_request
+from inspector.live.scripted import ScriptedServer
+from inspector.provider.dialects import DIALECTS
+from inspector.provider.scenarios import Intent, Story
+from inspector.replay import Replay, TurnRun
+from inspector.replay.rerun import start_of
+from loop_core.json_parser import from_json_prefix
+from loop_core.judge.classify import FINISHED
+from loop_core.turn.state import ProviderResponse, RunTools, Turn
+from loop_core.turn.trace import Step
+from loop_core.values import CallKind, Tool, ToolCall
+
+MADE_UP = "[the recording ends here, the rest is made up]"
+"""Stands between what was recorded and what was not; also in arguments."""
+LEAST = 200
+"""Characters of a made-up rest, where less was recorded; else it is as long as what was recorded."""
+EMPTY: Mapping[str, Any] = {
+    "string": MADE_UP, "number": 0, "integer": 0, "boolean": False, "array": [], "object": {}, "null": None,
+}
+"""Type of a JSON schema -> the value of a required member that was not recorded."""
+
+
+def stand_in_request(
+    parent: Replay, settings: Settings, since: int, environment: Mapping[str, str]
+) -> BranchRequest:
+    """The request that asks a stand-in from this step; its server runs until the run ends, and no key is sent.
+
+    Raises:
+        LoopError: the turn cannot be asked again; no server runs then.
+    """
+    start = start_of(parent, since)
+    opening = parent.case.recording.exchanges[start.opening.index]
+    known = any(dialect.profile == opening.profile.name for dialect in DIALECTS)  # others speak as their format says
+    server = ScriptedServer(stand_in(start.turn, start.number), opening.profile.name if known else None)
+    try:
+        request = branch_request(parent, settings, since, environment, base=server.bases.get(opening.api, server.url),
+                                 profile=opening.profile.name)
+    except BaseException:
+        server.close()
+        raise
+    target = request.target
+    keyless = replace(target, server=replace(target.server, key="", sign=None), variable=None)
+    return replace(request, target=keyless, stand_in=server)
+
+
+def stand_in(turn: TurnRun, run: int = 0) -> Story:
+    """The scenario of a recorded turn: its answers as they were merged, the last one with a made-up rest if it was cut.
+
+    Where the recorded agent went another way, a turn has several runs: `run` is the number of the one that is played.
+    """
+    steps = [step for step in turn.steps if step.run == run]
+    return Story("stand-in", "What was recorded of a turn, and a made-up rest.", tuple(_answers(steps)))
+
+
+def _answers(steps: Sequence[Step]) -> Iterator[Intent]:
+    answered = False
+    for step in steps:
+        answered = answered or isinstance(step.event, ProviderResponse)
+        batch = next((effect.batch for effect in step.effects if isinstance(effect, RunTools)), None)
+        if batch is not None:
+            yield Intent(text=step.turn.joined_answer().text, calls=tuple([verdict.call for verdict in batch]))
+            answered = False
+    yield _last_answer(steps[-1].turn) if answered else Intent(text=_rest(""))
+
+
+def _last_answer(turn: Turn) -> Intent:
+    seen = turn.evaluation
+    assert seen is not None  # noqa: S101 - there was an answer
+    text, reasoning = turn.joined_answer().text, seen.response.reasoning_content or ""
+    calls = tuple([call for call in seen.response.tool_calls if call.kind is not CallKind.SERVER])
+    if seen.judgement.stop.normalized in FINISHED:
+        return Intent(reasoning, text, calls)
+    if calls:
+        return Intent(text=text, calls=tuple([_whole_call(call, turn.request.tools) for call in calls]))
+    return Intent("" if text else reasoning, text + _rest(text))
+
+
+def _rest(text: str) -> str:
+    """A rest as long as the text; each sentence has a number, so that no two pieces look like an overlap."""
+    rest, number = f" {MADE_UP}", 0
+    while len(rest) < max(len(text), LEAST):
+        number += 1
+        rest += f" Made-up sentence {number}."
+    return rest
+
+
+def _whole_call(call: ToolCall, tools: tuple[Tool, ...]) -> ToolCall:
+    """A call with its arguments brought to an end, the mark behind the text that was cut.
+
+    One whose arguments look whole gets the mark too: a format that sends an object cuts it where nothing shows it.
+    No recorded result answers a call with other arguments, so nothing is taken for a result of what was made up.
+    """
+    try:
+        begun = from_json_prefix((call.arguments or "").encode())
+    except ValueError:
+        begun = None
+    schema = next((tool.schema for tool in tools if tool.name == call.name), None) or {}
+    known = _marked(begun) if isinstance(begun, dict) else {}
+    return call._replace(arguments=json.dumps({**_missing(schema), **known}, ensure_ascii=False), closed=True,
+                         status=None, other_arguments=None, arguments_unsent=False)
+
+
+def _missing(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A value for each required member of an object's schema."""
+    members, required = schema.get("properties"), schema.get("required")
+    found = members if isinstance(members, Mapping) else {}
+    return {
+        name: EMPTY.get(str(_of(found.get(name), "type")).lower(), MADE_UP)
+        for name in (required if isinstance(required, list) else []) if isinstance(name, str)
+    }
+
+
+def _of(schema: Any, name: str) -> Any:
+    return schema.get(name) if isinstance(schema, Mapping) else None
+
+
+def _marked(value: Any) -> Any:
+    """The value with the mark at the end of the text that ends it; a number that may be cut stays as it is."""
+    if isinstance(value, str):
+        return f"{value} {MADE_UP}"
+    if isinstance(value, dict) and value:
+        last = next(reversed(value))
+        return {**value, last: _marked(value[last])}
+    if isinstance(value, list) and value:
+        return [*value[:-1], _marked(value[-1])]
+    return value
