@@ -30,9 +30,9 @@ MADE_UP = "[the recording ends here, the rest is made up]"
 LEAST = 200
 """Characters of a made-up rest, where less was recorded; else it is as long as what was recorded."""
 EMPTY: Mapping[str, Any] = {
-    "string": MADE_UP, "number": 0, "integer": 0, "boolean": False, "array": [], "object": {}, "null": None,
+    "number": 0, "integer": 0, "boolean": False, "array": [], "object": {}, "null": None,
 }
-"""Type of a JSON schema -> the value of a required member that was not recorded."""
+"""Type of a JSON schema -> the value of a required member that was not recorded; others are texts."""
 
 
 def stand_in_request(
