@@ -32,7 +32,7 @@ from loop_core.values import (
     TransportEnd,
 )
 from loop_core.wire.body import mend_parts
-from loop_core.wire.failures import classify, read_error, read_quota, redirect
+from loop_core.wire.failures import classify, keep_earlier, read_error, read_quota, redirect
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of
 from loop_core.wire.json_values import JSONArray, byte_span, path_of
 from loop_core.wire.reads import See
@@ -108,6 +108,7 @@ class Decoder:
         self.error_at: At | None = None
         self.raw: str | None = None
         self.raw_at: At | None = None
+        self.words_said: list[tuple[str, At | None]] = []  # every stop word that came, in order
         self.saw_done = False
         self.streaming = False
         self.transport_end = TransportEnd.EOF
@@ -201,9 +202,14 @@ class Decoder:
 
     def find(self, rule: str, message: str, at: At | None = None, severity: Severity = Severity.WARNING) -> None:
         """Reports a quirk of the bytes, once per rule and message."""
-        finding = Finding(rule, severity, message, at)
         if all((f.rule, f.message) != (rule, message) for f in self.findings):
-            self.findings.append(finding)
+            self.findings.append(Finding(rule, severity, message, at))
+
+    def end_with(self, word: str, at: At | None) -> None:
+        """Notes a stop word; the last one counts, but an empty one never replaces another."""
+        if word or not self.raw:
+            self.raw, self.raw_at = word, at
+            self.words_said.append((word, at))
 
     def map_word(self, raw: str | None, at: At | None, *, rule: str | None = None) -> StopReason:
         """The table's meaning of a native word; an absent or empty word is `interrupted`, an unknown one `unknown`."""
@@ -261,8 +267,8 @@ class Decoder:
         return framing
 
     def _no_body(self) -> DecodeError:
-        return DecodeError("the body begins with neither JSON nor an event stream", api=self.api,
-                           expected="`{`, `[` or `data:`")
+        said = "the body begins with neither JSON nor an event stream"
+        return DecodeError(said, api=self.api, expected="`{`, `[` or `data:`")
 
     def _take(self, framing: Framing, data: bytes) -> None:
         if not isinstance(framing, JSONArray):
@@ -362,7 +368,8 @@ class Decoder:
             self.find("body.no_object", "the body is not a JSON object", At(ExchangePart.BODY, start, end))
 
     def _with_transport(self, response: ChatResponse) -> ChatResponse:
-        stop = response.stop_reason
+        said = [self.map_word(word, at) for word, at in self.words_said if word]
+        stop = keep_earlier(response.stop_reason, said, f"{self.api}.earlier_reason")
         sent_on = redirect(self.http_status, self.headers)
         if sent_on is not None and not response.parts and not stop.raw:
             # What stands in the body is a page about the redirect, if anything: nothing about it is worth telling.
@@ -383,11 +390,7 @@ class Decoder:
             stop = stop._replace(
                 evidence=(*stop.evidence, Evidence("cut", At(ExchangePart.BODY, self.size, self.size))))
         return replace(
-            response,
-            stop_reason=stop,
-            streaming=self.streaming,
-            http_status=self.http_status,
-            error=self.error,
+            response, stop_reason=stop, streaming=self.streaming, http_status=self.http_status, error=self.error,
             quota_metadata=read_quota(self.headers),
             saw_done=self.saw_done,
             transport_end=self.transport_end,

@@ -3,7 +3,7 @@
 The shapes and the marks are tables. An error is `error` unless its words name a content filter or the context length;
 retryable is read from the error's own type and code, and else from the HTTP status.
 
-Further down: rate-limit headers -> Quota (seed 000 `quota_metadata`).
+Further down: a failure that a later word would hide; rate-limit headers -> Quota (seed 000 `quota_metadata`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from loop_core.values import ProviderError, Quota, Stop
+from loop_core.values import Evidence, ProviderError, Quota, Stop, StopReason
 
 
 class ErrorMark(NamedTuple):
@@ -152,6 +152,22 @@ def _text(value: Any) -> str:
     import json
 
     return json.dumps(value, ensure_ascii=False)[:2000]
+
+
+# -- A cut or a failure that a later word would hide -----------------------------------------------------------------
+
+_CLEAN = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
+_PASSING = _CLEAN | {Stop.UNKNOWN, Stop.PAUSED}
+"""What a later word takes back; one that says cut, filtered or failed stays."""
+
+
+def keep_earlier(stop: StopReason, said: Iterable[StopReason], rule: str) -> StopReason:
+    """The reason of an answer that `said` several words: a clean one gives way to a cut or a failure before it."""
+    before = next((each for each in said if each.normalized not in _PASSING), None)
+    if before is None or stop.normalized not in _CLEAN:
+        return stop
+    seen = Evidence(rule, before.evidence[0].at, before.raw or "")
+    return stop._replace(normalized=before.normalized, detail=before.detail, evidence=(*stop.evidence, seen))
 
 
 # -- Rate-limit headers -> Quota (seed 000 `quota_metadata`) ---------------------------------------------------------

@@ -119,7 +119,7 @@ class Decoder(base.Decoder):
         self._model = word(completion.get("model")) or self._model
         self._stop = string(completion.get("stop")) or self._stop
         if completion.get("stop_reason") is not None:
-            self.raw, self.raw_at = str(completion["stop_reason"]), at
+            self.end_with(str(completion["stop_reason"]), at)
 
     def build(self) -> ChatResponse:
         """The response, as far as it arrived."""

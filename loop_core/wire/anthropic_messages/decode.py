@@ -324,7 +324,7 @@ class Decoder(base.Decoder):
             reason = delta.get("stop_reason")
             if reason is not None:
                 # The last word counts, and a later delta without one takes none away (wire notes).
-                self.raw, self.raw_at = str(reason), At(ExchangePart.BODY, start, end, "/delta/stop_reason")
+                self.end_with(str(reason), At(ExchangePart.BODY, start, end, "/delta/stop_reason"))
             self._read_native(delta)
         self._read_native(event)
         self._read_usage(event.get("usage"), start, end)

@@ -311,7 +311,7 @@ class Decoder(base.Decoder):
         if event.get("stopReason") is not None:
             # A line of JSON names its event by its only key, a frame in a header.
             pointer = "/messageStop/stopReason" if b'"messageStop"' in self.payload else "/stopReason"
-            self.raw, self.raw_at = str(event["stopReason"]), At(ExchangePart.BODY, start, end, pointer)
+            self.end_with(str(event["stopReason"]), At(ExchangePart.BODY, start, end, pointer))
         self._read_fields(event)
 
     def _no_event(self, event: Any, name: str, start: int, end: int) -> None:

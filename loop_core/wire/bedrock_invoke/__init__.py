@@ -194,7 +194,7 @@ class Decoder(ConverseDecoder):
             self.find(found.rule, found.message, found.at, found.severity)
         if self._maker.error is not None:
             self.fail(self._maker.error, self._maker.error_at)
-        self.saw_done = self._maker.saw_done
+        self.saw_done, self.words_said = self._maker.saw_done, self._maker.words_said
         return replace(made, api=API, id=made.id or None, model=made.model or None, usage=made.usage or self._usage)
 
     def watch(self, body: bytes, see: See) -> None:
@@ -224,7 +224,7 @@ class Decoder(ConverseDecoder):
         reason = string(holder.get(shape.reason))
         if reason:
             pointer = f"/{shape.holder}/0/{shape.reason}" if shape.holder else f"/{shape.reason}"
-            self.raw, self.raw_at = reason, at or self.body_at(pointer)
+            self.end_with(reason, at or self.body_at(pointer))
         counts = [integer(body.get(name)) for name in (shape.input_tokens, shape.output_tokens)]
         if counts[1] is None:
             counts[1] = integer(holder.get("tokenCount"))

@@ -272,7 +272,7 @@ class Decoder(base.Decoder):
 
     def _end(self, holder: Mapping[str, Any], at: At) -> None:
         if reason := string(holder.get("finish_reason")):
-            self.raw, self.raw_at = reason, at
+            self.end_with(reason, at)
         self._count(mapping_of(holder.get("usage")))
 
     def _count(self, usage: Mapping[str, Any]) -> None:

@@ -191,10 +191,10 @@ class Decoder(base.Decoder):
             self.find("gemini_generate.integer_reason", f"the finish reason is the number {raw}: {NUMBERS[reason]} in "
                       "the numbering of Vertex AI", at, Severity.INFO)
         if self.raw is not None and self.raw != raw:
-            self.find("gemini_generate.second_reason", f"finish reason {raw} after {self.raw}; the last one counts", at)
+            self.find("gemini_generate.second_reason", f"finish reason {raw} after {self.raw}", at)
         elif self.raw is not None:
             self.find("gemini_generate.repeated_reason", f"finish reason {raw} came more than once", at, Severity.INFO)
-        self.raw, self.raw_at = raw, at
+        self.end_with(raw, at)
         if raw:
             # An empty reason ends nothing.
             self._parts.end_calls()

@@ -315,7 +315,7 @@ class Decoder(base.Decoder):
         if said in PENDING and not last:
             self._pending = said, at
         elif last or self.raw is None:
-            self.raw, self.raw_at = said, at
+            self.end_with(said, at)
 
     def _steps(self, steps: Any, name: str, text: str, path: tuple[str, ...], frame: At | None = None) -> None:
         found = steps if isinstance(steps, list) else []

@@ -219,8 +219,7 @@ class Decoder(base.Decoder):
             self._usage = Usage(*(count if type(count) is int else None for count in counts))
         reason = line.get("done_reason")
         if reason is not None:
-            self.raw = reason if isinstance(reason, str) else json.dumps(reason)
-            self.raw_at = self._at("/done_reason")
+            self.end_with(reason if isinstance(reason, str) else json.dumps(reason), self._at("/done_reason"))
             self._ended = len(self._items) if self.raw else 0
 
     def _part(self, item: _Run | ToolCall, number: int) -> ResponsePart:

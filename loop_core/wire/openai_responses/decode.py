@@ -156,6 +156,7 @@ class Decoder(BaseDecoder):
         if status == "incomplete" and reason:
             self.raw = f"{status}:{reason}"
             self.raw_at = At(at.part, at.start, at.end, f"{prefix}/incomplete_details/reason")
+        self.words_said.append((self.raw or "", self.raw_at))
 
     def _failure(self, event: Mapping[str, Any], start: int, end: int) -> None:
         flat = {"message": event.get("message"), "code": event.get("code")}
