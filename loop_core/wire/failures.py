@@ -117,6 +117,8 @@ def _find(body: Any, failed: bool) -> tuple[str, str | None, str | None] | None:
     if not isinstance(body, dict):
         return (_text(body), None, None) if failed else None
     inner = body.get("error")
+    if isinstance(inner, dict) and not (failed or any(inner.values())):
+        return None  # a gateway that fills in every field of its answer
     if isinstance(inner, dict):
         nested = inner.get("metadata")
         raw = nested.get("raw") if isinstance(nested, dict) else None

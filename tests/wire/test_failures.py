@@ -51,10 +51,50 @@ def test_an_error_is_read_in_every_shape(
 
 @pytest.mark.parametrize("body", [
     {}, {"choices": []}, {"error": None}, {"message": {"role": "assistant"}}, [], "text", None,
+    {"error": {}}, {"error": {"message": "", "type": "", "param": None, "code": 0}},
 ])
 def test_what_reports_no_error_is_none_under_a_good_status(body: Any) -> None:
     assert read_error(body, 200) is None
     assert read_error(body) is None
+
+
+UNSET = {"message": "", "type": "", "param": "", "code": None}
+"""What a gateway writes that fills in every field of its answer."""
+
+
+@pytest.mark.parametrize(("api", "body"), [
+    ("openai_chat", {"choices": [{"index": 0, "message": {"content": "Done."}, "finish_reason": "stop"}]}),
+    ("anthropic_messages",
+     {"type": "message", "content": [{"type": "text", "text": "Done."}], "stop_reason": "end_turn"}),
+    ("cohere_chat", {"message": {"content": [{"type": "text", "text": "Done."}]}, "finish_reason": "COMPLETE"}),
+    ("openai_responses", {"status": "completed", "output": [
+        {"type": "message", "status": "completed", "content": [{"type": "output_text", "text": "Done."}]}]}),
+    ("ollama_chat", {"message": {"role": "assistant", "content": "Done."}, "done": True, "done_reason": "stop"}),
+])
+def test_an_error_that_says_nothing_does_not_fail_an_answer(api: str, body: dict[str, Any]) -> None:
+    answer = decode(api, json.dumps({**body, "error": UNSET}).encode())
+    assert (answer.error, answer.text, answer.stop_reason.normalized) == (None, "Done.", Stop.END_TURN)
+    failed = decode(api, json.dumps({**body, "error": UNSET}).encode(), http_status=500)
+    assert failed.stop_reason.normalized is Stop.ERROR
+
+
+@pytest.mark.parametrize(("api", "event"), [
+    ("openai_responses", {"type": "error"}),
+    ("anthropic_messages", {"type": "error", "error": {}}),
+    ("gemini_interactions", {"event_type": "error", "error": {}}),
+    ("openai_chat", {"object": "error", "message": ""}),
+])
+def test_an_event_of_an_error_is_one_whatever_it_says(api: str, event: dict[str, Any]) -> None:
+    assert decode(api, b"data: " + json.dumps(event).encode() + b"\n\n").error is not None
+
+
+@pytest.mark.parametrize(("api", "event"), [
+    ("openai_responses", {"type": "response.later.failed", "error": None}),
+    ("anthropic_messages", {"type": "ping", "error": None}),
+    ("gemini_interactions", {"event_type": "step.later", "error": None}),
+])
+def test_an_event_with_an_empty_field_for_errors_is_none(api: str, event: dict[str, Any]) -> None:
+    assert decode(api, b"data: " + json.dumps(event).encode() + b"\n\n").error is None
 
 
 def test_a_body_that_is_odd_in_every_field_is_still_read() -> None:

@@ -195,7 +195,7 @@ class Decoder(base.Decoder):
             self._message_start(event["message"], start, end)
         elif kind == "message_stop":
             self.saw_done = True
-        elif kind == "error" or name == "error" or "error" in event:
+        elif kind == "error" or name == "error" or event.get("error"):
             # It comes under HTTP 200, after the answer began (API docs, Errors).
             error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
             self.fail(error, At(ExchangePart.BODY, start, end, "/error"))

@@ -240,7 +240,7 @@ class Decoder(base.Decoder):
         elif kind == UPDATE:
             self._id = word(event.get("interaction_id")) or self._id
             self._status(event.get("status"), At(ExchangePart.BODY, start, end, "/status"), last=False)
-        elif kind == "error" or "error" in event:
+        elif kind == "error" or event.get("error"):
             error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
             self.fail(error, At(ExchangePart.BODY, start, end, "/error"))
         else:

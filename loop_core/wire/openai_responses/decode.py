@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Stop, StopReason, TextPart, Usage
+from loop_core.values import (
+    At,
+    ChatResponse,
+    Evidence,
+    ExchangePart,
+    ProviderError,
+    Stop,
+    StopReason,
+    TextPart,
+    Usage,
+)
 from loop_core.wire.base import Decoder as BaseDecoder
 from loop_core.wire.body import integer, string
 from loop_core.wire.failures import read_error
@@ -72,7 +82,7 @@ class Decoder(BaseDecoder):
                 self._find(event, field, start, end).finals[field, _index(event.get(index))] = text
         elif isinstance(event.get("response"), Mapping):
             self._response(event["response"], kind, start, end)
-        elif kind == "error" or "error" in event or event.get("object") == "error":
+        elif kind == "error" or event.get("error") or event.get("object") == "error":
             self._failure(event, start, end)
 
     def _open(self, key: tuple[Any, str, Any], event: Mapping[str, Any], start: int, end: int) -> list[str]:
@@ -162,6 +172,8 @@ class Decoder(BaseDecoder):
         flat = {"message": event.get("message"), "code": event.get("code")}
         status = event.get("status")  # a WebSocket has no other place for it
         error = read_error({"error": event.get("error") or flat}, status if type(status) is int else None)
+        if error is None and event.get("type") == "error":
+            error = ProviderError("")  # it says no more
         if error is not None:
             self.fail(error, At(ExchangePart.BODY, start, end))
 
