@@ -17,8 +17,8 @@ from inspector.sessions import evidence_places
 from inspector.sessions.reasons import is_unrecorded
 from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
 from inspector.sessions.wordings import cut_result, known_hint, refusal
-from loop_core.judge.arguments import ArgumentShape, parse
-from loop_core.judge.classify import Judgement, is_phantom
+from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
+from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import State
 from loop_core.values import (

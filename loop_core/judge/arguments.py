@@ -214,6 +214,16 @@ def parse_call(call: ToolCall) -> Arguments:
     return parse("" if call.arguments_unsent else call.arguments)
 
 
+def means_empty_object(call: ToolCall, tool: Tool | None) -> bool:
+    """Whether missing arguments mean `{}`: only if the tool is known to have no parameter."""
+    return parse_call(call).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT) and takes_no_arguments(tool)
+
+
+def is_phantom(call: ToolCall) -> bool:
+    """A call without a name and without arguments: some servers append one (pydantic-ai's recordings)."""
+    return not call.name and not (call.arguments or "").strip()
+
+
 def parse_leniently(raw: str | None) -> Any:
     """What a lenient parser would read from cut arguments, for display only; None if nothing can be read."""
     if not raw or not raw.strip():

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from loop_core.judge import arguments
-from loop_core.judge.arguments import Arguments, ArgumentShape, parse_call
+from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, means_empty_object, parse_call
 from loop_core.judge.endings import Ending, EndingSign, ending_of, has_calls, hit_stop_string, stop_string_unknown
 from loop_core.judge.signs import Sign, stops_in_the_middle
 from loop_core.values import (
@@ -101,7 +101,7 @@ WORDLESS = frozenset({*FINISHED, Stop.UNKNOWN})
 """With them a missing or unknown word: what shows a cut shows it under these too."""
 FAILING = frozenset({
     Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED, Stop.ERROR, Stop.MALFORMED_TOOL_CALL,
-    Stop.CANCELLED,
+    Stop.CANCELLED, Stop.INTERRUPTED, Stop.PAUSED,
 })
 """What a native word must say to outrank the mapped one; an end, a call or an unknown word changes nothing."""
 
@@ -124,7 +124,7 @@ NO_WORD = "no_stop_reason"
 
 
 def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """The native word that a router passed on says that the answer was cut, filtered or failed."""
+    """The native word that a router passed on says that the answer was cut, filtered, failed or is not finished."""
     native = case.native
     if native is None or stop.normalized not in WORDLESS:
         return None
@@ -132,8 +132,10 @@ def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
     if native.normalized not in FAILING:
         return Correction(None, None, at, f"{native.raw!r} changes nothing")
     said = f"the router says {stop.raw!r}" if stop.raw else "the router says nothing"
-    return Correction(native.normalized, native.detail, at, f"{said}, the provider behind it {native.raw!r}",
-                      Severity.ERROR)
+    # A pause of the format behind the router cannot be resumed in this one.
+    paused = native.normalized is Stop.PAUSED
+    word, detail = (Stop.INTERRUPTED, None) if paused else (native.normalized, native.detail)
+    return Correction(word, detail, at, f"{said}, the provider behind it {native.raw!r}", Severity.ERROR)
 
 
 def contradiction(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -171,14 +173,19 @@ def open_call(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 LOST_FRAME_RULES = frozenset({"frame.invalid", "frame.shape"})
 """Findings that say that a frame was not, or not wholly, read."""
+LENIENT_RULES = frozenset({"frame.lenient", "body.lenient"})
+"""Findings that say that its bytes are no UTF-8."""
 
 
 def lost_frame(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """A frame could not be read: a part of a call may be missing, and its arguments may parse without it."""
-    if stop.normalized not in FINISHED or not any(not is_phantom(call) for call in case.response.tool_calls):
+    """A frame, or bytes of a call, could not be read: a part of a call may be missing, and its arguments may parse
+    without it."""
+    calls = [call for call in case.response.tool_calls if not is_phantom(call)]
+    if stop.normalized not in FINISHED or not calls:
         return None
+    lossy = any("\ufffd" in f"{call.name}{call.arguments}" for call in calls)
     for finding in case.response.findings:
-        if finding.rule in LOST_FRAME_RULES:
+        if finding.rule in LOST_FRAME_RULES or (lossy and finding.rule in LENIENT_RULES):
             return Correction(Stop.MALFORMED_TOOL_CALL, None, finding.at,
                               f"{finding.message}, and a part of a call may have stood in it", Severity.ERROR)
     return None
@@ -369,16 +376,6 @@ def _readings(response: ChatResponse) -> tuple[tuple[ToolCall, Arguments], ...]:
         for call in response.tool_calls
         if call.kind is CallKind.FUNCTION and not is_phantom(call)
     )
-
-
-def means_empty_object(call: ToolCall, tool: Tool | None) -> bool:
-    """Whether missing arguments mean `{}`: only if the tool is known to have no parameter."""
-    return parse_call(call).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT) and arguments.takes_no_arguments(tool)
-
-
-def is_phantom(call: ToolCall) -> bool:
-    """A call without a name and without arguments: some servers append one (pydantic-ai's recordings)."""
-    return not call.name and not (call.arguments or "").strip()
 
 
 def _promotes(response: ChatResponse, request: Request | None) -> bool:

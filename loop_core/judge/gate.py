@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from loop_core.judge import arguments
-from loop_core.judge.arguments import Arguments, ArgumentShape, parse, parse_call
-from loop_core.judge.classify import Judgement, is_phantom, means_empty_object
+from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, means_empty_object, parse, parse_call
+from loop_core.judge.classify import Judgement
 from loop_core.values import ArgsForm, CallKind, Stop, StopReason, Tool, ToolCall
 
 REMEDY = "raise the output limit, split the work into smaller parts, or simplify the request"

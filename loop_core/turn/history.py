@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from loop_core.formats import format_entry
 from loop_core.judge import gate
-from loop_core.judge.classify import is_phantom
+from loop_core.judge.arguments import is_phantom
 from loop_core.judge.gate import NAMELESS, REMEDY, Admission, Verdict
 from loop_core.turn.continuation import AGAIN, EMPTY, HINT_POINTS, QUOTE_MARKS, Method, quote_request
 from loop_core.turn.seam import ANCHOR_CHARS

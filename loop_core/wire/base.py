@@ -60,8 +60,8 @@ STRETCH = 32_768
 
 _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError)
 """What reading a frame of the wrong shape raises: the provider's fault, and never ours to crash on."""
-_OBJECTS = (b"{", b"[{", b"[[", b'["')
-"""What a frame begins with that is JSON, or was meant to be; words such as `ping` or `[HEARTBEAT]` hold no answer."""
+_JSON_MARKS = (b"{", b"}", b'"', b"[[")
+"""One is in a frame that is JSON, or a piece of it; words such as `ping` or `[HEARTBEAT]` hold no answer."""
 _UNREADABLE = {True: ("frame.cut", "the last frame is cut"), False: ("frame.invalid", "a frame is not valid JSON")}
 _LOOSE = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN})
 _NOISE = ("frame.no_json", "a frame is a word that is not JSON")
@@ -332,7 +332,7 @@ class Decoder:
             event = json.loads(payload.decode("utf-8", "replace"), strict=False)
         except (ValueError, RecursionError):
             self.cut = self.cut or last
-            rule, said = _UNREADABLE[last] if last or stripped.startswith(_OBJECTS) else _NOISE
+            rule, said = _UNREADABLE[last] if last or any(mark in stripped for mark in _JSON_MARKS) else _NOISE
             self.find(rule, said, at)
             return None
         self.find("frame.lenient", "a frame holds invalid UTF-8 or control characters", at)

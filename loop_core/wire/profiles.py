@@ -33,6 +33,8 @@ def _speaking(profile: Profile) -> Profile:
 
 PROFILES: Mapping[str, Profile] = {profile.name: _speaking(profile) for profile in (*SERVERS, GENERIC)}
 
+UNSAID = frozenset({"none", "null"})
+"""A router's way to write that there was no native word."""
 _LOOSE = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN})
 
 
@@ -105,7 +107,7 @@ def native_reading(response: ChatResponse, profile: Profile) -> StopReason | Non
     """The meaning of the word that a router passed on; None if there is none, or no table knows it."""
     for name in profile.native_fields:
         word = response.native.get(name)
-        if not word:
+        if not word or word.casefold() in UNSAID:
             continue
         row = native_word(word)
         if row is not None:

@@ -66,7 +66,7 @@ def test_a_response_that_nothing_contradicts_keeps_its_word(stop: Stop) -> None:
 
 @pytest.mark.parametrize("word", [
     Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED, Stop.ERROR, Stop.MALFORMED_TOOL_CALL,
-    Stop.CANCELLED,
+    Stop.CANCELLED, Stop.INTERRUPTED,
 ])
 @pytest.mark.parametrize("mapped", [Stop.END_TURN, Stop.TOOL_CALL])
 def test_a_native_word_that_says_cut_filtered_or_failed_outranks_the_routers(mapped: Stop, word: Stop) -> None:
@@ -88,6 +88,13 @@ def test_a_native_word_that_says_nothing_worse_changes_nothing_and_stays_as_evid
     assert rules(found) == ["judge.native_word"]
     assert "THEIR_WORD" in found.stop.evidence[0].note
     assert not found.findings
+
+
+def test_a_native_pause_is_an_answer_that_is_not_finished() -> None:
+    """It is of another format: nothing that could be sent in this one goes on with it."""
+    found = effective(reply(Stop.END_TURN, "text"), native=StopReason(Stop.PAUSED, "pause_turn", "echo"))
+    assert (found.stop.normalized, found.stop.detail) == (Stop.INTERRUPTED, None)
+    assert finding(found, "judge.native_word") is Severity.ERROR
 
 
 def test_a_native_word_never_loosens() -> None:
@@ -129,6 +136,18 @@ def test_a_frame_that_was_not_read_may_have_held_a_part_of_a_call(rule: str, sto
     assert effective(replace(reply(stop), findings=lost)).stop.normalized is stop, "there is no call to be wrong about"
     odd = (Finding("frame.no_object", Severity.WARNING, "a frame is not a JSON object"),)
     assert effective(replace(reply(stop, call(GOOD)), findings=odd)).stop.normalized is Stop.TOOL_CALL
+
+
+@pytest.mark.parametrize("rule", ["frame.lenient", "body.lenient"])
+def test_a_call_with_bytes_that_are_no_text_is_not_the_call_that_was_made(rule: str) -> None:
+    lenient = (Finding(rule, Severity.WARNING, "a frame holds invalid UTF-8", At(start=7)),)
+    for broken in (call('{"path": "/tmp/\ufffd"}'), call(GOOD)._replace(name="er\ufffd")):
+        found = effective(replace(reply(Stop.TOOL_CALL, broken), findings=lenient))
+        assert found.stop.normalized is Stop.MALFORMED_TOOL_CALL
+        assert rules(found) == ["judge.lost_frame"]
+    assert effective(replace(reply(Stop.TOOL_CALL, call(GOOD)), findings=lenient)).stop.normalized is Stop.TOOL_CALL
+    sent = effective(reply(Stop.TOOL_CALL, call('{"path": "/tmp/\ufffd"}')))
+    assert sent.stop.normalized is Stop.TOOL_CALL, "the provider may have sent this character itself"
 
 
 @pytest.mark.parametrize("arguments", ["[1]", "I will", '{"a": 1}}', '{"a": 1, "a": 2}', "null"])

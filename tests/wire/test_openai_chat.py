@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import loop_core
 from loop_core.errors import EncodeError
 from loop_core.values import (
     ArgsForm,
@@ -639,10 +640,17 @@ def test_a_word_between_the_events_loses_nothing(word: str) -> None:
     assert (response.text, rules(response)) == ("Hello", {"frame.no_json"})
 
 
-@pytest.mark.parametrize("broken", ['{"choices":[{"index":0', '[{"choices":', '["a'])
+@pytest.mark.parametrize("broken", ['{"choices":[{"index":0', '[{"choices":', '["a', "[[1, 2", '"content":', "0}}]"])
 def test_a_frame_that_was_meant_to_be_json_is_lost(broken: str) -> None:
     response = read(sse(chunk({"content": "Hel"}), f"data: {broken}\n\n", chunk({"content": "lo"}), chunk({}, "stop")))
     assert rules(response) == {"frame.invalid"}
+
+
+def test_a_call_with_bytes_that_are_no_utf_8_is_not_released() -> None:
+    data = sse(chunk({"tool_calls": [start(arguments='{"path": "X"}')]}), chunk({}, "tool_calls"))
+    found = loop_core.read(API, data.replace(b"X", b"\xe2\x82"))
+    assert [verdict.admission for verdict in found.calls] == ["held"]
+    assert [verdict.admission for verdict in loop_core.read(API, data).calls] == ["ready"]
 
 
 def test_a_stream_of_whole_messages_is_read_like_one_of_deltas() -> None:

@@ -15,9 +15,9 @@ from hypothesis import given as given_any
 from hypothesis import strategies as st
 
 from loop_core.errors import CallerError
-from loop_core.values import At, ExchangePart, Stop
+from loop_core.values import At, ChatResponse, ExchangePart, Stop
 from loop_core.wire import FORMATS, decode, wire
-from loop_core.wire.profiles import PROFILES, Prefill, choose, event_lines, native_word, profile_named
+from loop_core.wire.profiles import PROFILES, Prefill, choose, event_lines, native_reading, native_word, profile_named
 from loop_core.wire.servers import GENERIC, SERVERS
 
 CHAT, RESPONSES, MESSAGES = "openai_chat", "openai_responses", "anthropic_messages"
@@ -485,6 +485,13 @@ def test_a_native_word_is_read_through_all_tables(word: str, stop: Stop) -> None
 def test_a_native_word_that_no_table_has() -> None:
     assert native_word("tired") is None
     assert native_word("") is None
+
+
+@pytest.mark.parametrize("word", ["none", "None", "null"])
+def test_a_native_word_that_was_not_there(word: str) -> None:
+    """A router writes so that there was none; llama.cpp's own `none` says that nothing stopped it."""
+    answer = ChatResponse(api=CHAT, native={"native_finish_reason": word})
+    assert native_reading(answer, PROFILES["openrouter"]) is None
 
 
 def test_every_word_of_every_format_is_read_and_never_more_loosely() -> None:
