@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from loop_core.formats import format_entry
 from loop_core.json_parser import from_json
-from loop_core.judge.signs import Leak, find_leak
+from loop_core.judge.signs import Leak, Sign, find_leak, only_thinks
 from loop_core.values import (
     At,
     CallKind,
@@ -117,6 +117,9 @@ def _commentary(case: EndingCase) -> EndingSign | None:
 
 
 def _reasoning(case: EndingCase) -> EndingSign | None:
+    sign = _thinking(case.response)
+    if sign is not None and not case.visible:
+        return EndingSign(f"all output is reasoning: {sign.text}", None, FactQuote("text", sign.start, sign.end))
     if case.visible or not any(type(part) is ReasoningPart for part in case.response.parts):
         return None
     return EndingSign(f"all output is reasoning; nothing visible came before {_word(case.stop)!r}", _word_at(case.stop))
@@ -171,7 +174,12 @@ def has_content(response: ChatResponse) -> bool:
     # What could not be read may have been the answer, so nothing is called empty then.
     if response.refusal or any(found.rule in UNREAD_RULES for found in response.findings):
         return True
-    return any(part.text.strip() if type(part) is TextPart else _shows(part) for part in response.parts)
+    said = any(type(part) is TextPart and part.text.strip() for part in response.parts)
+    return (said and _thinking(response) is None) or any(_shows(part) for part in response.parts)
+
+
+def _thinking(response: ChatResponse) -> Sign | None:
+    return only_thinks(response.text or "")
 
 
 def _shows(part: ResponsePart) -> bool:

@@ -45,6 +45,11 @@ def seen(*parts: Any, stop: Stop = Stop.END_TURN, request: Request | None = REQU
     ((ReasoningPart("", data="sealed"),), Ending.REASONING_ONLY),
     ((f"I will write it. {MARKUP}",), Ending.CALL_LEAKED),
     ((ReasoningPart(f"Now: {MARKUP}"),), Ending.CALL_LEAKED),
+    (("<think>I should write the file.",), Ending.REASONING_ONLY),
+    (("<think>I should.</think>", "\n"), Ending.REASONING_ONLY),
+    (("<think>I should.</think>Done.",), None),
+    (("<think>I should.</think>", OpaquePart("image", "{}")), None),
+    ((f"<think>I should.</think>{MARKUP}",), Ending.CALL_LEAKED),
     (("done",), None),
     ((THOUGHT, "done"), None),
     ((ReasoningPart(f"Now: {MARKUP}"), "done"), None),
@@ -62,6 +67,11 @@ def test_what_ends_an_answer_that_only_looks_finished(parts: tuple[Any, ...], en
         assert found.ending_sure
         assert [(f.rule, f.severity) for f in found.findings] == [(f"ending.{ending.value}", Severity.ERROR)]
         assert found.stop.evidence[-1].rule == f"ending.{ending.value}"
+
+
+def test_reasoning_in_the_text_is_quoted() -> None:
+    text = " <think>I should write the file."
+    assert seen(text).stop.evidence[-1].quote == FactQuote("text", 1, len(text))
 
 
 def test_a_tool_word_without_a_call_is_no_call() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loop_core.judge.signs import Fence, Leak, fences, find_leak
+from loop_core.judge.signs import Fence, Leak, fences, find_leak, only_thinks
 
 EDIT = frozenset({"edit"})
 BAR, GAP = "\uff5c", "\u2581"
@@ -47,6 +47,21 @@ FORMATS: dict[str, str] = {
     "Command": '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "edit", "parameters": {}}]',
     "Gemma": '<start_function_call>call:edit{p:<escape>b<escape>}<end_function_call>',
 }
+
+
+@pytest.mark.parametrize(("opening", "closing"), [
+    ("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"), ("[THINK]", "[/THINK]"), ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|channel|>analysis<|message|>", "<|end|>"),
+])
+def test_a_text_may_be_reasoning_and_nothing_else(opening: str, closing: str) -> None:
+    for text in (f"\n{opening}Well.", f"{opening}\nWell.\n{closing}\n", f"Well.\n{closing}", opening):
+        sign = only_thinks(text)
+        assert sign is not None, text
+        assert text[sign.start : sign.end] == text.strip()
+    for text in (f"{opening}Well.{closing}Yes.", f"Well.{closing}\nYes.", f"Write {opening} first.", "Yes.", "",
+                 f"Write {opening} and {closing}"):
+        assert only_thinks(text) is None, text
 
 
 @pytest.mark.parametrize("text", FORMATS.values(), ids=FORMATS)
