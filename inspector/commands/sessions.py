@@ -76,6 +76,8 @@ def explain(
     else:
         loaded, shown = commands.open_view(paths, api, profile, settings)
     only = None if found is None else filters.responses(found, shown)
+    if found is not None and (searched := filters.search_note(found, filters.values_of(shown))):
+        commands.say([f"--filter: {searched}"])
     if as_json:
         from inspector.report.explain_document import document_text, members
 
@@ -337,7 +339,8 @@ def check(
     commands.write(forms[form](report))
     commands.say(report.errors)
     if not report.turns and not report.errors:
-        commands.say(["no turn was read, so nothing was checked: are these the right files?"])
+        empty = f"no turn passes the filter {wanted}" if wanted else "no turn was read"
+        commands.say([f"{empty}, so nothing was checked{'' if wanted else ': are these the right files?'}"])
     bad = fail_on != "never" and any(
         report_forms.ORDER.index(problem.severity) >= report_forms.ORDER.index(fail_on) for problem in report.problems)
     sys.exit(commands.UNREADABLE if report.errors else FOUND if bad and not stats else commands.READ)

@@ -6,7 +6,7 @@ each, however many steps it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -42,6 +42,9 @@ class FilterPlace(Protocol):
 
     def text(self, name: str) -> str:
         """The text of a row of `PATTERNS`."""
+
+    def searched(self) -> str:
+        """The text, in lower case, in which a word that is no term is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,15 @@ class StepContext:
         facts = self.response
         return PATTERNS[name].text(facts) if facts is not None else ""
 
+    def searched(self) -> str:
+        """What a search looks through: the user's message, the answer, and every word of both."""
+        facts = self.response
+        if facts is None:
+            return ""
+        turn, path = self.turn, facts.exchange.path
+        names = (*_present(facts.exchange.session, *_titles(self.view, path)), path)
+        return searched_text(turn, (facts,), facts.exchange.response.text or "", names)
+
 
 Told = TypeVar("Told")
 
@@ -159,6 +171,20 @@ def _rules(view: View) -> Mapping[int | None, set[str]]:
 
 def _found(*rules: str) -> Callable[[View, ResponseFacts], bool]:
     return lambda view, facts: not _rules(view).get(facts.index, set()).isdisjoint(rules)
+
+
+def searched_text(turn: TurnFacts, answers: Sequence[ResponseFacts], text: str, names: Iterable[str]) -> str:
+    """What a search looks through, in lower case: the user's message, the text of answers, their calls, every word.
+
+    `names` are those of the session and its file.
+    """
+    calls = [verdict.call for each in answers for verdict in each.verdicts]
+    words = (word for each in answers for word in (
+        each.exchange.model or "", each.agent, each.judgement.stop.raw or "", each.judgement.stop.normalized.value))
+    advice = turn.verdict.advice.text if turn.verdict.advice else ""
+    said = (turn.run.record.user_text, text, *(call.arguments or "" for call in calls), *names,
+            *dict.fromkeys((*(call.name or "" for call in calls), *words)), turn.verdict.word, turn.terminal, advice)
+    return "\n".join(said).casefold()
 
 
 def _titles(view: View, path: str) -> list[str | None]:

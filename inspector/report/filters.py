@@ -1,7 +1,8 @@
 """Reads a filter: `stop:max_tokens held attempt>1 & (tool:write_* | ~t report) !marked`.
 
-Terms side by side are both wanted; `&` says so aloud, `|` wants either, `!` wants not, brackets group. An error names
-the column, from 1, that it stands at.
+Terms side by side are both wanted; `&` says so aloud, `|` wants either, `!` wants not, brackets group. A word that is
+no term, nor nearly one, is looked for in the text; so is anything in double quotes. An error names the column, from 1,
+that it stands at.
 
 Further down: looks through a session with a filter.
 """
@@ -13,12 +14,23 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import translate
 
 from inspector.report.facts import View
+from inspector.report.filter_offers import (
+    ALIASES,
+    closed_values,
+    in_quotes,
+    meant_term,
+    meant_value,
+    nearest_term,
+    spelled,
+)
 from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, FilterPlace, StepContext
 from loop_core.errors import CallerError
+
+QUOTED_TEXT = 'in "quotes" it is searched as text'
+"""How a text that looks like a term is searched all the same."""
 
 
 class FilterError(CallerError):
@@ -34,7 +46,8 @@ class UnknownTermError(FilterError):
 
     def __init__(self, column: int, word: str, offer: str = "") -> None:
         self.word = word
-        super().__init__(column, f"unknown term {word!r}; did you mean {offer}?" if offer else _unknown(word))
+        meant = f"did you mean {offer}?" if offer else meant_term(word)
+        super().__init__(column, f"unknown term {word!r}; {meant} {QUOTED_TEXT}")
 
 
 Test = Callable[[FilterPlace], bool]
@@ -49,6 +62,8 @@ class Filter:
     """Whether a place is wanted. Keeps what it learned of each answer of one session."""
     patterns: frozenset[str] = frozenset()
     """The texts that it looks into, by the letters of `PATTERNS`."""
+    searched: tuple[str, ...] = ()
+    """The words that are no terms and are looked for in the text."""
 
 
 OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -61,7 +76,8 @@ _TOKEN = re.compile(r"""
     (?P<space>\s+)
   | (?P<mark>[()&|!])
   | ~(?P<pattern>\w+)\s+(?P<regex>"(?:[^"\\]|\\.)*"|[^\s()]+)
-  | (?P<name>[A-Za-z_][\w.]*)(?:(?P<op>>=|<=|!=|[:=<>])(?P<value>"(?:[^"\\]|\\.)*"|[^\s()&|]*))?
+  | (?P<name>[A-Za-z_][\w.]*)(?:(?P<op>>=|<=|!=|[:=<>])(?P<value>"(?:[^"\\]|\\.)*"|[^\s()&|]*)|(?=[\s()&|!~"]|\Z))
+  | (?P<bare>"(?:[^"\\]|\\.)*"|[^\s()&|!~"=<>:%][^\s()&|"=<>:]*)
 """, re.VERBOSE)
 
 
@@ -88,8 +104,9 @@ def parse(text: str) -> Filter:
     test, rest = _either(tokens, 0, len(text) + 1)
     if rest < len(tokens):
         raise FilterError(tokens[rest].at, f"{tokens[rest].mark!r} closes no bracket")
-    patterns = frozenset(seen["pattern"] for seen in _TOKEN.finditer(text) if seen["pattern"])
-    return Filter(text.strip(), test, patterns)
+    seen = list(_TOKEN.finditer(text))
+    patterns = frozenset(each["pattern"] for each in seen if each["pattern"])
+    return Filter(text.strip(), test, patterns, tuple(each for each in map(_searched_word, seen) if each))
 
 
 # -- the grammar -----------------------------------------------------------------------------------------------------
@@ -151,10 +168,24 @@ def _tokens(text: str) -> list[_Token]:
 def _unreadable(rest: str) -> str:
     if rest.startswith("~"):
         return f"expected ~ with one of {' '.join(PATTERNS)} and a regular expression, such as ~t report"
-    return f"{rest[0]!r} does not begin a term; expected a word such as stop:max_tokens, held, attempt>1 or ~t text"
+    return (f"{rest[0]!r} does not begin a term; expected a word such as stop:max_tokens, held, attempt>1 or ~t text, "
+            'or a text in double quotes')
+
+
+def _searched_word(match: re.Match[str]) -> str:
+    """The word that is looked for in the text; empty where a term, a mark or a space stands."""
+    if match["bare"]:
+        return _value(match["bare"])
+    name = match["name"]
+    if not name or match["op"] is not None or name in FLAGS or name in WORDS or name in NUMBERS:
+        return ""
+    return "" if nearest_term(name) else name
 
 
 def _term(match: re.Match[str], column: int) -> Test:
+    word = _searched_word(match)
+    if word or match["bare"]:
+        return _text(word, column)
     if match["pattern"]:
         return _pattern(match["pattern"], _value(match["regex"]), column, match.start("regex") + 1)
     name, op = match["name"], match["op"]
@@ -176,43 +207,19 @@ def _value(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text
 
 
-ALIASES: Mapping[str, str] = {"absent": "!raw:*", "run": "ran"}
-"""Words that rows print beside those of a term, and the terms that find them."""
-
-
-def _closed_values() -> Iterator[tuple[str, str]]:
-    """The terms whose values are known before anything is read, each with its values as rows print them."""
-    from inspector.report.verdict import ROWS
-    from loop_core.formats import FORMATS
-    from loop_core.judge.endings import Ending
-    from loop_core.turn.state import State
-    from loop_core.turn.trace import Fidelity
-    from loop_core.values import Stop
-
-    yield from (("verdict", word) for row in ROWS for word in (row.word, *row.word.replace(",", "").split()))
-    closed = (("mapped", Stop), ("stop", Stop), ("ending", Ending), ("state", State), ("fidelity", Fidelity))
-    for name, values in closed:
-        yield from ((name, each.value) for each in values)
-    yield from (("api", each) for each in FORMATS)
-
-
-def _unknown(name: str) -> str:
-    """What is said of a term that does not exist: the term that finds the word, else the nearest."""
-    terms = {each.lower(): each for each in (*FLAGS, *WORDS, *NUMBERS)}
-    values = {value.lower(): _spelled(term, value) for term, value in _closed_values()}
-    offers = {**values, **terms, **ALIASES}
-    found = offers.get(name.lower())
-    near = [found] if found is not None else [offers[each] for each in get_close_matches(name.lower(), offers, 1)]
-    meant = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(terms.values())}"
-    return f"unknown term {name!r}; {meant}"
+def _text(word: str, column: int) -> Test:
+    if not word.strip("* "):
+        raise FilterError(column, 'nothing to search for; expected a text such as "disk full"')
+    wanted = re.compile(r"\S*".join(re.escape(each) for each in word.casefold().strip("*").split("*")))
+    return _once(lambda look: wanted.search(look.searched()) is not None)
 
 
 def _flag(name: str, column: int) -> Test:
     row = FLAGS.get(name)
     if row is None:
         known = name in WORDS or name in NUMBERS
-        raise FilterError(column, f"{name} needs a value, such as {name}:…") if known else (
-            UnknownTermError(column, name))
+        raise FilterError(column, f"{name} needs a value, such as {name}:…; {QUOTED_TEXT}") if (
+            known) else UnknownTermError(column, name)
     return _once(lambda look: look.flag(name)) if row.of_response is not None else lambda look: look.flag(name)
 
 
@@ -220,27 +227,15 @@ def _word(name: str, op: str, value: str, column: int) -> Test:
     if not value:
         raise FilterError(column, f"{name} needs a value; {name}:* matches any")
     wanted = re.compile(translate(value), re.IGNORECASE)
-    values = {each.casefold(): each for term, each in _closed_values() if term == name}
+    values = {each.casefold(): each for term, each in closed_values() if term == name}
     if values and not any(map(wanted.match, values)):
-        raise FilterError(column, f"{name} is never {value!r}; {_offer(name, value.casefold(), values)}")
+        raise FilterError(column, f"{name} is never {value!r}; {meant_value(name, value.casefold(), values)}")
 
     def test(look: FilterPlace) -> bool:
         return any(wanted.match(each) for each in look.words(name))
 
     test_once = _once(test) if WORDS[name].of_response is not None else test
     return (lambda look: not test_once(look)) if op == "!=" else test_once
-
-
-def _offer(name: str, value: str, values: Mapping[str, str]) -> str:
-    """What is said of a value that a term never has: the nearest of its values; else all, where they are few."""
-    near = get_close_matches(value, values, 1, 0.5) or [each for each in values if value in each]
-    if near:
-        return f"did you mean {_spelled(name, values[near[0]])}?"
-    return f"expected one of {', '.join(values.values())}" if len(values) <= FEW else f"{name}:* finds any"
-
-
-FEW = 14
-"""So many values of a term are listed in a message; more would not fit on a line."""
 
 
 def _number(name: str, op: str, value: str, column: int) -> Test:
@@ -300,21 +295,30 @@ def explain_error(why: FilterError, values: Iterable[tuple[str, str]]) -> Filter
     """
     if not isinstance(why, UnknownTermError) or why.word in ALIASES:
         return why
-    wanted, begun = why.word.casefold(), ""
+    found = term_of_value(why.word, values)
+    return UnknownTermError(why.column, why.word, found) if found else why
+
+
+def term_of_value(word: str, values: Iterable[tuple[str, str]]) -> str:
+    """The term that finds the value that a word is, or else begins; empty if there is none."""
+    wanted, begun = word.casefold(), ""
     for name, value in values:
         if value.casefold() == wanted:
-            return UnknownTermError(why.column, why.word, _spelled(name, value))
+            return spelled(name, value)
         if not begun and value.casefold().startswith(wanted):
-            begun = _spelled(name, value)
-    return UnknownTermError(why.column, why.word, begun) if begun else why
+            begun = spelled(name, value)
+    return begun
 
 
-def _spelled(name: str, value: str) -> str:
-    bare = re.fullmatch(r'[^\s()&|"\\]+', value) is not None
-    return f"{name}:{value}" if bare else f'{name}:"{re.sub(QUOTED, PLAIN, value)}"'
-
-
-QUOTED, PLAIN = r'(["\\])', r"\\\1"
+def search_note(found: Filter, values: Iterable[tuple[str, str]]) -> str:
+    """Which words of a filter are looked for in the text, each with the term that finds a value so called; or nothing.
+    """
+    if not found.searched:
+        return ""
+    known = list(values)
+    terms = {word: term_of_value(word, known) for word in found.searched}
+    return ", ".join(f"{in_quotes(word)} as text{f' ({term} is the value)' if term else ''}"
+                     for word, term in terms.items())
 
 
 def values_of(view: View) -> Iterator[tuple[str, str]]:

@@ -31,7 +31,7 @@ from inspector.sessions.open import open_each
 from loop_core.json_parser import from_json
 from loop_core.values import Severity
 
-SCHEMA = 2
+SCHEMA = 3
 """A database of another number, or of another version of the program, is made again."""
 WAIT = 0.2
 """Seconds to wait for another process that writes."""

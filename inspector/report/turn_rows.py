@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from inspector.report.facts import TurnFacts, View
-from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS, StepContext
+from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS, StepContext, searched_text
 from inspector.report.filters import Filter, FilterError, parse
 from inspector.report.findings import RAN
 from inspector.report.lines.spans import one_line
@@ -87,7 +87,7 @@ class TurnRow(NamedTuple):
     title: str = ""
     """How the user's message begins."""
     text: str = ""
-    """What a search looks through, in lower case: the message, the answer, the arguments of its calls, every word."""
+    """What a search looks through, in lower case: the message, the answer, its calls, every word."""
     answers: tuple[AnswerRecord, ...] = ()
     noted: str = ""
     """The agent's own word for the end, where it wrote one in place of the provider's."""
@@ -161,11 +161,9 @@ def _row(
     verdict = turn.verdict
     file = name_of(exchange.path, view.inputs, firsts.get(exchange.path, ""))
     name = f"{file} {exchange.session}" if is_below_file(exchange.session) else exchange.session or file
-    arguments = (verdict.call.arguments or "" for each in answers for verdict in each.verdicts)
     about = next((given.about for given in view.inputs if given.path == exchange.path and given.about), SessionAbout())
     model = exchange.model or ""
-    said = (message, turn.joined_text.text, *arguments, name, exchange.path, model, facts.agent,
-            stop.raw or "", stop.normalized.value, verdict.word, verdict.advice.text if verdict.advice else "")
+    text = searched_text(turn, answers, turn.joined_text.text, (name, exchange.path))
     return TurnRow(
         paths or (exchange.path,), exchange.path, name, number, len(view.turns), step, verdict,
         agent=facts.agent, model=model, raw=stop.raw, effective=stop.normalized.value,
@@ -175,7 +173,7 @@ def _row(
         ran=sum(noted.finding.rule in RAN for noted in turn.findings),
         duration_ms=times.answers_ms if times.duration_ms is None else times.duration_ms,
         started=None if start is None else start / 1e9,
-        title=one_line(message, TITLE), text="\n".join(said).casefold(), answers=tuple(_records(view, turn)),
+        title=one_line(message, TITLE), text=text, answers=tuple(_records(view, turn)),
         session_id=about.id, parent_id=about.parent,
     )
 
@@ -278,6 +276,10 @@ class RowAnswer(NamedTuple):
     def text(self, name: str) -> str:
         """The text of a row of `PATTERNS`; empty if rows do not store it."""
         return self.row.answers[self.answer].texts.get(name, "")
+
+    def searched(self) -> str:
+        """The text of the row in which a search looks."""
+        return self.row.text
 
 
 def matches(test: Callable[[RowAnswer], bool], row: TurnRow) -> bool:

@@ -103,7 +103,7 @@ class FilterPrompt(Prompt):
     def __init__(
         self, value: str, narrow: Callable[[str], str], empty: str = "an empty filter shows all steps"
     ) -> None:
-        super().__init__("filter", "stop:max_tokens held attempt>1 tool:write_* ~t text  & | ! ( )", value)
+        super().__init__("filter", 'any words, or stop:max_tokens held attempt>1 tool:write_* & | ! ( )', value)
         self._narrow, self._empty = narrow, empty
         self._waiting: Timer | None = None
 

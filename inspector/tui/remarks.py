@@ -168,7 +168,8 @@ class RemarkBook(SessionPart):
         except filters.FilterError as why:
             return str(filters.explain_error(why, filters.values_of(stage.run.view)))
         kept = filters.steps(found, stage.run.view, self.marks)
-        count = f"{len(kept):,} of {len(stage.run.view.steps):,} steps"
+        searched = filters.search_note(found, filters.values_of(stage.run.view))
+        count = " · ".join(filter(None, (f"{len(kept):,} of {len(stage.run.view.steps):,} steps", searched)))
         if not kept:
             return f"{count}: nothing matches"
         narrowed = FilteredOutline(stage.run.outline, kept)

@@ -127,8 +127,11 @@ class TurnList(RowList):
         except filters.FilterError as why:
             return str(filters.explain_error(why, turn_rows.values_of_rows(self.rows)))
         self.relist()
+        if self.filter is None:
+            return "all turns"
         total = sum(row.verdict is not None for row in self.rows)
-        return f"{len(self.passed):,} of {total:,} turns" if self.filter is not None else "all turns"
+        searched = filters.search_note(self.filter, turn_rows.values_of_rows(self.rows))
+        return " · ".join(filter(None, (f"{len(self.passed):,} of {total:,} turns", searched)))
 
     def _titled(self, rows: Sequence[TurnRow]) -> Iterator[TurnRow | str]:
         last = -1

@@ -215,6 +215,12 @@ def test_exit_codes(inspector, folder, monkeypatch, words, code):
     assert inspector("check", *words).code == code
 
 
+def test_a_filter_that_no_turn_passes_is_named(inspector, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    said = inspector("check", "b.jsonl", "--filter", "zebra")
+    assert said.err.strip().endswith("no turn passes the filter zebra, so nothing was checked")
+
+
 @pytest.mark.parametrize("words", [("--select", "nothing"), ("--filter", "stop:"), ("--baseline", "a.jsonl"),
                                    ("--baseline", "gone"), ("--format", "yaml")])
 def test_a_wrong_word_is_one_line_and_2(inspector, folder, monkeypatch, words):

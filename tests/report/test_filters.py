@@ -211,7 +211,13 @@ def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
     ("held)", 5, "closes no bracket"),
     ("held |", 7, "expression ends"),
     ("| held", 1, "where a term is expected"),
-    ("heldd", 1, "did you mean held?"),
+    ("heldd", 1, 'did you mean held? in "quotes" it is searched as text'),
+    ("zebra:1", 1, "unknown term 'zebra'; expected one of held, "),
+    ("held and cut", 6, "did you mean &?"),
+    ("held OR cut", 6, "did you mean |?"),
+    ("not held", 1, "did you mean !?"),
+    ('held ""', 6, "nothing to search for"),
+    ("held *", 6, "nothing to search for"),
     ("held stpo:length", 6, "did you mean stop?"),
     ("held stop:max_token", 11, "did you mean stop:max_tokens?"),
     ("verdict:hel", 9, "did you mean verdict:HELD?"),
@@ -225,7 +231,7 @@ def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
     ("attempt>x", 9, "is not a number"),
     ("attempt>", 9, "is not a number"),
     ("stop:", 6, "needs a value"),
-    ("stop", 1, "needs a value"),
+    ("stop", 1, 'needs a value, such as stop:…; in "quotes" it is searched as text'),
     ("step>=50%", 7, "has no limit"),
     ("~z word", 1, "unknown ~z"),
     ("~b", 1, "expected ~ with one of"),
@@ -288,4 +294,34 @@ def test_the_same_string_headless(tmp_path, capsys):
     assert made["filter"] == {"text": "stop:end_turn", "responses": [4]}
     assert len(made["responses"]) == 5
     with pytest.raises(filters.FilterError, match="column 1: unknown term"):
+        cli.main(["explain", str(path), "--filter", "helt"], standalone_mode=False)
+    with pytest.raises(SystemExit):
         cli.main(["explain", str(path), "--filter", "nonsense"], standalone_mode=False)
+    said = capsys.readouterr()
+    assert "filter: 0 of 5 responses match" in said.out
+    assert said.err == 'inspector: --filter: "nonsense" as text\n'
+
+
+@pytest.mark.parametrize("text", [
+    "one", "ONE.2", '"one.2 two"', "o*.2", "*e.2", "wr*.py", '"say \\"it\\""', "größe", "src/a-b.py", "404", "it's",
+    "100%", "one.2 404", "one.2|zebra", "!zebra", '(one.2)!"zebra"',
+])
+def test_a_word_that_is_no_term_is_searched(text):
+    said = 'One.2 two, größe, it\'s 100% of src/a-b.py: 404, say "it"'
+    seen = shown(asked([user("Hello")], chat(said, "stop"), max_tokens=64),
+                 asked([user("write.py")], chat(said.upper(), "stop"), max_tokens=64))
+    assert 1 in filters.responses(filters.parse(text), seen)
+
+
+@pytest.mark.parametrize("text", ["zebra", '"two one"', "one zebra", "!one.2", "one*two"])
+def test_a_word_that_no_text_has_finds_nothing(text):
+    seen = shown(asked([user("Hello")], chat("One.2 two", "stop"), max_tokens=64))
+    assert filters.responses(filters.parse(text), seen) == []
+
+
+@pytest.mark.parametrize(("text", "searched"), [
+    ("readme", ("readme",)), ('held "held" rep*', ("held", "rep*")), ("cat ran", ("cat",)),
+    ("stop:end_turn ~t word", ()),
+])
+def test_words_that_are_searched_are_known(text, searched):
+    assert filters.parse(text).searched == searched

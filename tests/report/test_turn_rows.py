@@ -98,9 +98,7 @@ def test_a_word_that_a_row_prints_is_offered_as_the_term_that_finds_it(typed: st
 
 
 @pytest.mark.parametrize(("typed", "offers"), [
-    ("length", "raw:length"), ("gpt-5", "model:gpt-5-mini"), ("write_file", "tool:write_file"),
-    ("retry_limit", "end:retry_limit"), ("openai_chat", "api:openai_chat"), ("HELD & lenght", "unknown"),
-    ("run", "mean ran?"), ("absent", "mean !raw:*?"),
+    ("openai_chat", "api:openai_chat"), ("HELD & lenght", "unknown"), ("run", "mean ran?"), ("absent", "mean !raw:*?"),
 ])
 def test_a_word_of_the_recording_is_offered_as_the_term_that_finds_it(typed: str, offers: str) -> None:
     view = load((SAMPLES[0],), ReadingOptions()).original.view
@@ -110,11 +108,37 @@ def test_a_word_of_the_recording_is_offered_as_the_term_that_finds_it(typed: str
         assert offers in str(filters.explain_error(why.value, values))
 
 
+@pytest.mark.parametrize(("typed", "finds"), [
+    ("length", "raw:length"), ("gpt-5", "model:gpt-5-mini"), ("write_file", "tool:write_file"),
+    ("retry_limit", "end:retry_limit"),
+])
+def test_a_word_of_the_recording_is_searched_and_the_term_that_finds_it_is_named(typed: str, finds: str) -> None:
+    view = load((SAMPLES[0],), ReadingOptions()).original.view
+    rows = rows_of(view)
+    found = filters.parse(typed)
+    for values in (filters.values_of(view), turn_rows.values_of_rows(rows)):
+        assert filters.search_note(found, values) == f'"{typed}" as text ({finds} is the value)'
+    held = set(filters.responses(filters.parse(finds), view))
+    assert held <= set(filters.responses(found, view))
+    assert [row.number for row in rows if matches(found.matches, row)] == [
+        number for number, turn in enumerate(view.turns, 1) if held & {*turn.responses}]
+
+
+def test_a_row_is_found_by_the_words_of_its_text() -> None:
+    row = next(row for row in rows_of(load((SAMPLES[0],), ReadingOptions()).original.view) if row.number == 1)
+    said = row.title.split()
+    for wanted in (said[0].upper(), f'"{row.title[:30]}"', f"{said[0]}*", f"{row.file.rpartition('/')[2]}"):
+        assert matches(filters.parse(wanted).matches, row), wanted
+        assert not matches(filters.parse(f"!{wanted}").matches, row)
+    assert not matches(filters.parse("zebra").matches, row)
+
+
 def test_a_value_with_blanks_is_offered_in_quotes_that_are_read_again() -> None:
     why = filters.UnknownTermError(1, "so")
     said = str(filters.explain_error(why, [("raw", 'so "it" is')]))
-    assert said.endswith('did you mean raw:"so \\"it\\" is"?')
-    assert filters.parse(said.split("did you mean ")[1].rstrip("?")).text.startswith("raw:")
+    offer = said.split("did you mean ")[1].split("? ")[0]
+    assert offer == 'raw:"so \\"it\\" is"'
+    assert filters.parse(offer).text == offer
 
 
 def test_a_file_that_was_not_read_is_one_row_with_its_reason(tmp_path: Path) -> None:

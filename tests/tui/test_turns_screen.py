@@ -447,6 +447,20 @@ async def test_a_filter_narrows_while_it_is_typed_and_escape_takes_it_back(folde
         assert words(listed) == []
 
 
+async def test_a_word_that_is_no_term_is_searched_by_the_filter_too(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        await pilot.press("f", *"hello")
+        await pilot.pause(0.3)
+        assert '1 of 3 turns · "hello" as text' in page(app)
+        await pilot.press("enter")
+        assert [row.name for row in listed_rows(listed)] == ["a"]
+        await pilot.press("f", *["backspace"] * 5, *"heldd")
+        await pilot.pause(0.3)
+        assert "unknown term 'heldd'; did you mean held?" in page(app)
+
+
 async def test_escape_removes_the_filter_of_the_table_and_f_offers_it_again(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:
