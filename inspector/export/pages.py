@@ -16,12 +16,13 @@ from itertools import pairwise
 
 from inspector.report.explain import place
 from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
 from inspector.report.lines.spans import inert, one_line
 from inspector.report.lines.steps import end_words
 from inspector.report.times_and_costs import cost_text, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.sessions import redact
-from loop_core.judge.gate import Admission
+from loop_core.judge.gate import Admission, Verdict
 from loop_core.values import Severity
 
 
@@ -117,7 +118,7 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     if any(phrases for _, phrases in timed):
         yield Items(tuple(f"response {index}: {', '.join(phrases)}" for index, phrases in timed if phrases))
     for index in turn.responses:
-        yield from _calls(view.responses[index])
+        yield from _calls(view.responses[index], ran_calls(turn.findings, index))
     yield from _deciding_bytes(view, turn)
     if turn.joined_text.text:
         yield Heading(3, "Merged text")
@@ -146,11 +147,12 @@ def _response(facts: ResponseFacts) -> tuple[str, ...]:
     )
 
 
-def _calls(facts: ResponseFacts) -> Iterator[Block]:
+def _calls(facts: ResponseFacts, ran: Sequence[Verdict]) -> Iterator[Block]:
     for verdict in facts.verdicts:
         word, name = verdict.admission.value.upper(), verdict.call.name or "unnamed"
         grave = Severity.INFO if verdict.admission is Admission.READY else Severity.ERROR
-        yield Paragraph(f"{word} call {name} in response {facts.index}: {verdict.why}", grave)
+        agent = f" ({RAN_IT})" if verdict in ran else ""
+        yield Paragraph(f"{word} call {name} in response {facts.index}{agent}: {verdict.why}", grave)
         yield Quote(redact.text(verdict.call.arguments or ""), "arguments as received")
 
 

@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 from inspector.config.settings import command, settings_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.lines.steps import end_words
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import name_of
 from inspector.sessions.recording import Input
-from loop_core.judge.gate import Admission
+from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.trace import Fidelity
 from loop_core.values import At, Severity
 
@@ -167,7 +168,8 @@ def _turn(
         yield f"  cost {one_line(cost_text(cost, view.prices))}"
     live = view.steps[turn.run.first].fidelity is Fidelity.LIVE
     for index in indices:
-        yield from _response(view.responses[index], findings.get(index, []), live)
+        facts = view.responses[index]
+        yield from _response(facts, findings.get(index, []), ran_calls(turn.findings, index), live)
     for index in indices:
         for where, words in view.responses[index].handovers:
             yield f"  seam inside response {index} at character {where}: fallback, {one_line(words)}"
@@ -190,7 +192,7 @@ def _deciding_bytes(view: View, turn: TurnFacts) -> Iterator[str]:
         yield from (f"    {row}" for row in text_rows(excerpt.rows))
 
 
-def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator[str]:
+def _response(facts: ResponseFacts, findings: list[str], ran: Sequence[Verdict], live: bool) -> Iterator[str]:
     exchange, stop = facts.exchange, facts.judgement.stop
     raw = "absent" if stop.raw is None else f'"{one_line(stop.raw)}"'
     detail = f" ({one_line(stop.detail)})" if stop.detail else ""
@@ -215,7 +217,8 @@ def _response(facts: ResponseFacts, findings: list[str], live: bool) -> Iterator
         call = verdict.call
         received = "absent" if call.arguments is None else one_line(call.arguments, 200)
         name = one_line(call.name) or "(no name)"
-        yield f"    call {name}: {verdict.admission.value.upper()}, {one_line(verdict.why)}"
+        agent = f" ({RAN_IT})" if verdict in ran else ""
+        yield f"    call {name}: {verdict.admission.value.upper()}{agent}, {one_line(verdict.why)}"
         if verdict.admission is not Admission.READY:
             yield f"      received: {received}"
             taken = taken or stances(facts.exchange, facts.judgement, facts.verdicts)

@@ -39,13 +39,16 @@ RAN_CUT = "agent.ran_held_call"
 RAN_UNPROVEN = "agent.ran_unsure_call"
 """It ran a call that was held for another reason."""
 RAN = (RAN_CUT, RAN_UNPROVEN)
+RAN_UNSEEN = "agent.ran_call_of_unseen_end"
+"""It ran a call of an answer whose end was not recorded."""
+RAN_IT = "the recorded agent ran it"
+"""What is said beside HELD, which is what this engine makes of a call."""
 CUT_WORDS = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED})
 """Effective reasons of an answer that is not whole."""
 
 
 OF_HELD_CALLS = frozenset({
-    "agent.ran_held_call", "agent.ran_unsure_call", "agent.ran_call_of_unseen_end", "agent.refused_held_call",
-    "agent.failed_held_call",
+    RAN_CUT, RAN_UNPROVEN, RAN_UNSEEN, "agent.refused_held_call", "agent.failed_held_call",
 })
 """What is said of a held call that was answered."""
 
@@ -185,6 +188,7 @@ def _ran(
     for verdict, answer, child in _answered(case, index, children, late):
         where = f"request of response {child}" if child is not None else "recording"
         name = verdict.call.name or "without a name"
+        ran = f"the recorded agent ran {name}"
         if _refuses(answer):
             message = f"the recorded agent refused the held call {name} ({where}); it did not run it"
             finding = Finding("agent.refused_held_call", Severity.INFO, message, At(ExchangePart.REQUEST))
@@ -192,16 +196,22 @@ def _ran(
             message = f"the recorded agent answered the held call {name} with an error ({where}); it may have run"
             finding = Finding("agent.failed_held_call", Severity.INFO, message, At(ExchangePart.REQUEST))
         elif is_unrecorded(stop):
-            message = f"the recorded agent ran {name} ({where}); how the answer ended was not recorded"
-            finding = Finding("agent.ran_call_of_unseen_end", Severity.WARNING, message, At(ExchangePart.REQUEST))
+            message = f"{ran} ({where}), which this engine holds: how the answer ended was not recorded"
+            finding = Finding(RAN_UNSEEN, Severity.WARNING, message, At(ExchangePart.REQUEST))
         elif not shows_cut(case.judgements[index], verdict):
-            message = f"the recorded agent ran {name} ({where}), which is held here: {verdict.why}; nothing shows a cut"
+            message = f"{ran} ({where}), which this engine holds: {verdict.why}; nothing shows a cut"
             finding = Finding(RAN_UNPROVEN, Severity.WARNING, message, At(ExchangePart.REQUEST))
         else:
             said = answer.text if len(answer.text) <= 60 else f"{answer.text[:57]}…"
-            message = f"the recorded agent ran the held call {name}: the {where} holds its result {said!r}"
+            message = f"{ran}, which this engine holds: the {where} has its result {said!r}"
             finding = Finding(RAN_CUT, Severity.ERROR, message, At(ExchangePart.REQUEST))
         yield ReportedFinding(finding, index, turn, verdict)
+
+
+def ran_calls(notes: Iterable[ReportedFinding], response: int) -> list[Verdict]:
+    """The held calls of a response that the recorded agent ran all the same."""
+    return [noted.call for noted in notes
+            if noted.response == response and noted.call is not None and noted.finding.rule in (*RAN, RAN_UNSEEN)]
 
 
 def shows_cut(judgement: Judgement, verdict: Verdict) -> bool:

@@ -72,7 +72,7 @@ def test_a_whole_session_is_clean():
 
 def test_a_cut_call_that_was_run():
     said = found(*ran_cut_call())
-    assert said["cut-call-executed"].startswith("error the recorded agent ran the held call write_file")
+    assert said["cut-call-executed"].startswith("error the recorded agent ran write_file, which this engine holds")
     assert "cut-call-executed" not in found(*repaired_call())
     assert set(found(*repaired_call())) == {"cut-and-continued"}
 

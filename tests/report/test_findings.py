@@ -213,7 +213,7 @@ def test_calls_without_ids_are_answered_by_their_names():
         exchange({"contents": history, "tools": tools}, body("STOP", {"text": "done"}), url=GEMINI),
     )
     (message_,) = said(found, "agent.ran_held_call")
-    assert "held call look" in message_
+    assert "ran look, which this engine holds" in message_
 
 
 def test_a_ready_call_that_runs_is_no_finding():

@@ -9,6 +9,7 @@ import pytest
 from inspector.config.settings import Settings, settings_of
 from inspector.replay import replay
 from inspector.replay.case import open_case
+from inspector.report.explain import text
 from inspector.report.facts import View, view
 from inspector.report.lines import body_slices, calls, diff, header, machine_drawing, response, steps, wire
 from inspector.report.lines.diff import sides
@@ -390,10 +391,30 @@ def test_a_held_call_is_an_object_in_its_own_right(seen: View) -> None:
                    'write_file(path="report.md", content="The report covers three regi")', "never run",
                    "would run it: zoo-after, pi-presence", "stuck with it: zoo-before",
                    "would hold it: strict, zeroclaw-rfi, zeroclaw-merged, botnexus",
-                   "the recorded agent ran the held call write_file",
+                   "the recorded agent ran write_file, which this engine holds: the request of",
                    "raise the output limit"):
         assert wanted in shown, wanted
     assert sheet.copy_text() == CUT_ARGUMENTS
+
+
+def test_held_stands_beside_what_the_recorded_agent_did(seen: View) -> None:
+    """HELD is what this engine makes of a call: where the recorded agent ran it, each view says both."""
+    outline, facts = Outline(seen), seen.responses[6]
+    assert seen.responses[7].verdicts == (), "the call that ran is the only one"
+    for sheet in (merged_sheet(seen, outline.blocks[2], facts.step), response.response(seen, facts),
+                  calls.calls(seen, outline.blocks[2], facts)):
+        (line,) = [line for line in said_by(sheet) if "held write_file" in line.replace("HELD", "held")]
+        assert "the recorded agent ran it" in line
+    assert "call write_file: HELD (the recorded agent ran it), the arguments are cut" in text(seen)
+
+
+def test_held_stands_alone_where_the_recorded_agent_did_not_run_it(tmp_path: Path) -> None:
+    seen = read(tmp_path, ran_a_cut_call()[:1])
+    sheets = (merged_sheet(seen, Outline(seen).blocks[0], len(seen.steps) - 1),
+              response.response(seen, seen.responses[0]), calls.calls(seen, Outline(seen).blocks[0], None))
+    shown = "\n".join([*(line for sheet in sheets for line in said_by(sheet)), text(seen)])
+    assert shown.lower().count("held write_file") == 3
+    assert "recorded agent ran" not in shown
 
 
 def test_a_step_before_an_answer_does_not_show_its_calls(seen: View) -> None:

@@ -59,7 +59,7 @@ def test_a_cut_call_in_words():
     said = report(*ran_cut_call())
     assert 'raw "length" > max_tokens' in said
     assert "tokens: 40 out, cap 40" in said
-    assert "call write_file: HELD, " in said
+    assert "call write_file: HELD (the recorded agent ran it), " in said
     assert f"received: {CUT}" in said
     assert "our machine: Request > EvaluateStop > RepairPending > RequestToolRepair > Unrecorded" in said
     assert "ends in Unrecorded; continuations 0" in said, "the reason would say the state again"

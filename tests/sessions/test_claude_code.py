@@ -425,7 +425,7 @@ def test_tokens_at_a_default_cap_are_a_cut(tmp_path, cap):
     assert seen.responses[0].exchange.body[at.start : at.end] == str(cap).encode()
     assert words(seen) == ["CUT CALL RUN"]
     (message,) = said(seen, "agent.ran_held_call")
-    assert "the recording holds its result 'File created'" in message
+    assert "the recording has its result 'File created'" in message
 
 
 def test_tokens_at_a_cap_that_the_file_states_are_a_cut(tmp_path):

@@ -83,14 +83,14 @@ def test_a_call_cut_by_length_that_ran_is_told(tmp_path):
     assert words(seen) == ["CUT CALL RUN"]
     assert "sent as a whole object in which a cut cannot be seen" in seen.turns[0].verdict.sentence
     (message,) = said(seen, "agent.ran_held_call")
-    assert "the request of response 1 holds its result 'wrote 0 bytes'" in message
+    assert "which this engine holds: the request of response 1 has its result 'wrote 0 bytes'" in message
 
 
 def test_it_is_told_too_where_the_session_ends_with_the_result(tmp_path):
     cut = pi_said(pi_call(path="a.md"), stop="length")
     seen = shown(pi(pi_user("write"), cut, pi_result("wrote 0 bytes")), tmp_path)
     assert words(seen) == ["CUT CALL RUN"]
-    assert "the recording holds its result" in said(seen, "agent.ran_held_call")[0]
+    assert "which this engine holds: the recording has its result" in said(seen, "agent.ran_held_call")[0]
 
 
 def test_a_cut_call_that_got_an_error_did_not_run(tmp_path):

@@ -486,6 +486,15 @@ async def test_the_file_of_a_row_stands_in_the_line_above_its_details(folder: Pa
             assert f"{name} · {listed.position}" in page(app)
 
 
+async def test_the_folder_of_a_file_keeps_the_word_before_it(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(100, 26)) as pilot:
+        await read(app, pilot)
+        rows = [line.rstrip(" │") for line in page(app).split("\n")]
+        assert any(str(folder) in row for row in rows)
+        assert not any(row.endswith(" in") for row in rows), "a lone word at the end of a row"
+
+
 async def test_a_filter_into_bodies_says_that_the_table_keeps_none(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:

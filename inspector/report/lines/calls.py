@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from inspector.replay.case import REFUSED
 from inspector.report.facts import ResponseFacts, View, answers_of, is_simulated
-from inspector.report.findings import OF_HELD_CALLS, RAN
+from inspector.report.findings import OF_HELD_CALLS, RAN, RAN_IT, ran_calls
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, Listed, Span, Tone, field, more, paragraphs, safe
 from inspector.report.lines.steps import Block
@@ -202,9 +202,10 @@ def call(
     """All facts about one call; `every_stance` are the policies' stances on its response, where they are known."""
     glyph, role = glyphs.ADMISSION[verdict.admission]
     made = verdict.call
+    ran = verdict in ran_calls(view.findings, facts.index)
     title: Line = (
         Span(f"{glyph} {verdict.admission.value.upper()} ", role), safe(made.name or "unnamed", Tone.STRONG),
-        Span(f"  {short_why(verdict)}", role), *_where(facts),
+        Span(f"  {short_why(verdict)}", role), *((Span(f"  {RAN_IT}", Tone.ERROR),) if ran else ()), *_where(facts),
         *((Span("  ▶ here", Tone.HERE),) if here else ()),
     )
     lines = [title, *_received(verdict)]

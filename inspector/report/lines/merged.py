@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts, View, answers_of
+from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, Listed, Span, Tone, join_groups, paragraphs, quote, safe
 from inspector.report.lines.steps import Block, end_words, role_of
@@ -216,11 +217,13 @@ def merged_sheet(view: View, block: Block, step: int, trial: SeamRule | None = N
             laid.append(SegmentLine(-1, (Span(f"answer {order + 1} of {len(turn.answers)}", Tone.TITLE),)))
         segments = [segment for segment, _, _ in answer]
         differing = changes(segments, turn.policy.seam, rule)
+        notes = view.turns[block.turn].findings
         text = Text(segments, join(segments, rule), rule, turn.policy.seam, differing)
         texts.append(text.whole.text)
         for place, (_, at, facts) in enumerate(answer):
             reached.append((at, number))
-            laid.extend(SegmentLine(number, line, changed) for line, changed in segment_lines(text, place, facts))
+            laid.extend(SegmentLine(number, line, changed) for line, changed in segment_lines(
+                text, place, facts, ran_calls(notes, facts.index)))
             number += 1
         if not segments:
             none = "no answer was recorded here" if turn.ended else "no answer yet"
@@ -264,8 +267,13 @@ class Text(NamedTuple):
     """What the one changes beside the other."""
 
 
-def segment_lines(text: Text, place: int, facts: ResponseFacts) -> Iterator[tuple[Line, bool]]:
-    """The lines of a segment, each with whether it shows a change by the tried rule."""
+def segment_lines(
+    text: Text, place: int, facts: ResponseFacts, ran: Sequence[Verdict] = ()
+) -> Iterator[tuple[Line, bool]]:
+    """The lines of a segment, each with whether it shows a change by the tried rule.
+
+    `ran` are its held calls that the recorded agent ran.
+    """
     segment, whole = text.segments[place], text.whole
     own = [each for each in text.changes if each.segment == place]
     if place:
@@ -282,7 +290,7 @@ def segment_lines(text: Text, place: int, facts: ResponseFacts) -> Iterator[tupl
         lines = [(Span("no visible text", Tone.DIM),)]
     yield from ((line, False) for line in lines)
     yield from ((line, True) for each in own if each.tail for line in change_lines(each, text.in_force))
-    yield from ((_call(verdict), False) for verdict in facts.verdicts)
+    yield from ((_call(verdict, verdict in ran), False) for verdict in facts.verdicts)
 
 
 def _with_handovers(text: str, segment: Segment, seams: Sequence[tuple[int, str]]) -> list[Line]:
@@ -326,12 +334,13 @@ def tokens(response: ChatResponse) -> str:
     return f"{usage.output_tokens:,} tokens"
 
 
-def _call(verdict: Verdict) -> Line:
+def _call(verdict: Verdict, ran: bool) -> Line:
     glyph, role = glyphs.ADMISSION[verdict.admission]
     name = safe(verdict.call.name or "unnamed", Tone.STRONG)
     word = Span(f"{glyph} {verdict.admission.value.upper()} ", role)
     if verdict.admission is Admission.HELD:
-        return (word, name, Span(" · ", Tone.DIM), Span(ending(verdict)), Span(" · see Calls", Tone.DIM))
+        agent = [(Span(RAN_IT, Tone.ERROR),)] if ran else []
+        return join_groups([(word, name), (Span(ending(verdict)),), *agent, (Span("see Calls", Tone.DIM),)])
     return (word, name, safe(f" {verdict.call.arguments or ''}", Tone.DIM, 160))
 
 

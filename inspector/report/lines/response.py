@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from inspector.report.explain_document import provider
 from inspector.report.facts import ResponseFacts, View
+from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines import glyphs
 from inspector.report.lines.calls import without_remedy
 from inspector.report.lines.glyphs import hint
@@ -42,7 +43,7 @@ TEXT_SHOWN = 200_000
 def response(view: View, facts: ResponseFacts) -> Listed:
     """The sheet of one response."""
     lines: list[Line] = [_title(view, facts), *simulation_lines(facts), EMPTY, *_reason(facts), *_decided(facts), EMPTY]
-    lines += [*_usage(facts), *_cost(view, facts), *_who(facts), *_calls(facts)]
+    lines += [*_usage(facts), *_cost(view, facts), *_who(facts), *_calls(view, facts)]
     found = findings_of(view, facts.index)
     if found:
         lines += [EMPTY, *found]
@@ -226,13 +227,15 @@ def _who(facts: ResponseFacts) -> list[Line]:
     return lines
 
 
-def _calls(facts: ResponseFacts) -> list[Line]:
+def _calls(view: View, facts: ResponseFacts) -> list[Line]:
     lines: list[Line] = []
+    ran = ran_calls(view.findings, facts.index)
     for verdict in facts.verdicts:
         glyph, role = glyphs.ADMISSION[verdict.admission]
         why = () if verdict.admission is Admission.READY else (safe(f"  {without_remedy(verdict.why)}", Tone.DIM),)
         lines.append(field("" if lines else "calls", Span(f"{glyph} {verdict.admission.value} ", role),
-                           safe(verdict.call.name or "unnamed", Tone.STRONG), *why))
+                           safe(verdict.call.name or "unnamed", Tone.STRONG),
+                           *((Span(f"  {RAN_IT}", Tone.ERROR),) if verdict in ran else ()), *why))
     return lines
 
 
