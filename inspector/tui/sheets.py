@@ -124,7 +124,9 @@ class Sheets:
         reads = found.by_fact[choice.fact]
         here = reads[choice.reading]
         ranges = [(read.start, read.end) for read in reads]
-        return sheet.picking(fact_line(found, choice, facts.exchange.response), ranges, (here.start, here.end))
+        keys = (Span(". ", Tone.PRESS), Span(", ", Tone.PRESS))
+        line = (*keys, *fact_line(found, choice, facts.exchange.response))
+        return sheet.picking(line, ranges, (here.start, here.end))
 
 
 def _coming(viewpoint: Viewpoint) -> ResponseFacts | None:

@@ -27,6 +27,8 @@ from inspector.tui.paint import paint_of
 NOTHING: Sheet = Listed([])
 KEPT = 2_000
 """Lines whose rows are remembered."""
+PINNED = 3
+"""Rows are pinned if the view has this many times as many."""
 UNWRAPPED = 10_000
 """Columns that can be scrolled to where lines are not wrapped and there are too many to measure."""
 
@@ -68,7 +70,7 @@ class TextView(ScrollView, can_focus=True):
         """Goes to the next or previous line that contains the needle, wrapping around; False if none does."""
         if not self.needle or not len(self.sheet):
             return False
-        start = self._match if self._match is not None else self._line_at(int(self.scroll_offset.y))
+        start = self._match if self._match is not None else self._line_at(self._first_row)
         first = start + direction if again and self._match is not None else start
         found = self.sheet.find(self.needle, first, direction)
         if found is None:
@@ -86,9 +88,9 @@ class TextView(ScrollView, can_focus=True):
         if not self._ends or index >= len(self._ends):
             return
         row, height = self._row_of(index) + self._first_with(index, role), self.size.height
-        top = int(self.scroll_offset.y)
-        if not top <= row < top + height:
-            self.scroll_to(y=max(0, row - height // 4), animate=False, force=True)
+        pinned = self._pinned
+        if row >= pinned and not self._first_row <= row < int(self.scroll_offset.y) + height:
+            self.scroll_to(y=max(0, row - max(height // 4, pinned)), animate=False, force=True)
 
     def show_from(self, index: int) -> None:
         """Scrolls so that everything from a line on is visible, with as much above it as fits."""
@@ -142,7 +144,7 @@ class TextView(ScrollView, can_focus=True):
 
     def action_page(self, by: int) -> None:
         """Scrolls by pages."""
-        self._scroll_by(by * max(1, self.size.height - 1))
+        self._scroll_by(by * max(1, self.size.height - 1 - self._pinned))
 
     def action_edge(self, by: int) -> None:
         """Scrolls to the top or the bottom."""
@@ -158,15 +160,15 @@ class TextView(ScrollView, can_focus=True):
 
     def action_point(self) -> None:
         """Handles the lines in sight, as a click on them would be."""
-        top = int(self.scroll_offset.y)
         if self._ends:
-            last = min(self._line_at(top + max(1, self.size.height) - 1), len(self._ends) - 1)
-            self.post_message(LinesPointed(self._line_at(top), last))
+            below = int(self.scroll_offset.y) + max(1, self.size.height) - 1
+            last = min(self._line_at(below), len(self._ends) - 1)
+            self.post_message(LinesPointed(self._line_at(self._first_row), last))
 
     def on_click(self, event: Click) -> None:
         """Handles a click on a line."""
         at = event.get_content_offset(self)
-        row = int(self.scroll_offset.y) + (at.y if at is not None else 0)
+        row = self._row_at(at.y if at is not None else 0)
         if at is None or not self._ends or row >= self._ends[-1]:
             return
         line = self._line_at(row)
@@ -195,11 +197,13 @@ class TextView(ScrollView, can_focus=True):
     def _redraw(self, old: Sheet, new: Sheet) -> None:
         """Draws the visible lines in which two sheets of one shape differ."""
         self._rows.clear()
-        top, height = int(self.scroll_offset.y), self.size.height
-        for line in range(self._line_at(top), min(self._line_at(top + height - 1) + 1, len(new))):
+        top, height, pinned = int(self.scroll_offset.y), self.size.height, self._pinned
+        scrolled = range(self._line_at(self._first_row), min(self._line_at(top + height - 1) + 1, len(new)))
+        for line in {*range(self._line_at(pinned - 1) + 1 if pinned else 0), *scrolled}:
             if old.line(line) != new.line(line):
                 first = self._row_of(line)
-                self.refresh(Region(0, first - top, self.size.width, self._ends[line] - first))
+                at = first if first < pinned else first - top
+                self.refresh(Region(0, at, self.size.width, self._ends[line] - first))
 
     def watch_wrap(self) -> None:
         """Lays out the lines again."""
@@ -258,6 +262,23 @@ class TextView(ScrollView, can_focus=True):
             self._widest = max(widths, default=0) if few else UNWRAPPED
         return True
 
+    @property
+    def _pinned(self) -> int:
+        """How many rows stay at the top while the rest is scrolled: the first lines of the sheet, if there is room."""
+        lines: int = getattr(self.sheet, "pinned", 0)
+        rows = self._row_of(lines) if lines <= len(self._ends) else 0
+        return rows if rows * PINNED <= self.size.height else 0
+
+    @property
+    def _first_row(self) -> int:
+        """The first row in sight that is not pinned; the first of all, where nothing is scrolled."""
+        top = int(self.scroll_offset.y)
+        return top + self._pinned if top else 0
+
+    def _row_at(self, y: int) -> int:
+        """The row that stands so many rows below the top of the view."""
+        return y if y < self._pinned else int(self.scroll_offset.y) + y
+
     def _row_of(self, line: int) -> int:
         return self._ends[line - 1] if line else 0
 
@@ -275,8 +296,8 @@ class TextView(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One visible row."""
-        offset = self.scroll_offset
-        row, width = int(offset.y) + y, self.size.width
+        row, width = self._row_at(y), self.size.width
+        left = int(self.scroll_offset.x) if y >= self._pinned else 0
         laid = self._laid[1] if self._laid is not None else width
         line = self._line_at(row)
         if not self._ends or line >= len(self._ends):
@@ -292,7 +313,7 @@ class TextView(ScrollView, can_focus=True):
         if self.wrap:
             return paint.strip(shown, width, self._base)
         strip = paint.strip(shown, width, self._base, whole=False)
-        return strip.crop_extend(int(offset.x), int(offset.x) + width, self._base)
+        return strip.crop_extend(left, left + width, self._base)
 
     def _made(self, line: int, width: int, measure: Measure) -> Sequence[Line]:
         if self.wrap:

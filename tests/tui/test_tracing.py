@@ -29,9 +29,8 @@ def session(pilot: Pilot[Any]) -> SessionScreen:
 def in_sight(pilot: Pilot[Any], role: Tone) -> str:
     """What is drawn in a role on the rows that are seen."""
     text = pilot.app.screen.query_one(TextView)
-    top = int(text.scroll_offset.y)
     found = []
-    for row in range(top, top + text.size.height):
+    for row in map(text._row_at, range(text.size.height)):
         line = text._line_at(row)
         if line < len(text.sheet):
             rows = text.sheet.rows(line, text._laid[1])  # type: ignore[index]
@@ -55,6 +54,47 @@ async def test_a_fact_is_brought_into_sight_in_every_form(app_on: AppOn, size: t
             assert fact[:20] in page(pilot.app)
         await pilot.press(".", ",")
         assert session(pilot).panes.picked == (facts.facts[-1], 0)
+
+
+@pytest.mark.parametrize("forms", range(4))
+async def test_the_head_and_its_keys_stay_above_the_bytes(app_on: AppOn, forms: int) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press(*HELD, "3", *"v" * forms)
+        text = pilot.app.screen.query_one(TextView)
+        assert text.scroll_offset.y > 0, "it opens at the bytes that decided"
+        assert in_sight(pilot, Tone.MARK)
+        for keys in ((), ("G",), ("pageup",), ("k",)):
+            await pilot.press(*keys)
+            first = int(text.region.y)
+            assert [row.split("  ")[0].strip() for row in seen(pilot.app)[first : first + 3]] == [
+                text_of(text.sheet.line(0)).strip(), "shown as", ". next fact"]
+        await pilot.press(".")
+        assert seen(pilot.app)[first + 2].strip().startswith(". , fact 1 of 9: stop_reason = length")
+
+
+async def test_nothing_is_passed_over_below_the_head(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press(*HELD, "3", "v", "g")
+        text = pilot.app.screen.query_one(TextView)
+        passed = list(map(text._row_at, range(text.size.height)))
+        for _ in range(20):
+            await pilot.press("pagedown")
+            passed += map(text._row_at, range(text.size.height))
+        assert {*passed} == {*range(text._ends[-1])}
+        for key in ("k", "j"):
+            await pilot.press(key)
+            (row,) = [text.region.y + at for at in range(text.size.height) if text._row_at(at) == 1]
+            await pilot.click(offset=(text.region.x + 20, row))  # on a word of the head, which is over other bytes
+            assert session(pilot).panes.picked is None
+
+
+async def test_a_low_view_gives_all_its_rows_to_the_bytes(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(80, 13)) as pilot:
+        await pilot.press(*HELD, "3")
+        text = pilot.app.screen.query_one(TextView)
+        assert text.size.height < 9
+        assert "shown as" not in page(pilot.app)
+        assert in_sight(pilot, Tone.MARK)
 
 
 async def test_the_note_and_the_head_name_the_fact(app_on: AppOn) -> None:

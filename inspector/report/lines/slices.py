@@ -73,6 +73,8 @@ class Bytes:
         """The same for every sheet that differs in the picked bytes alone: no line's height does."""
         self.told = row
         """Which line of the head tells of the picked fact; it is cut to one row."""
+        self.pinned = 0 if row is None else row + 1
+        """The first lines that stay in sight: the response, the forms, and the keys or the picked fact."""
         self.focus = 0
         self.count = 0
         """How many lines show bytes, between the head and the tail."""
