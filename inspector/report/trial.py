@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from inspector.config.settings import INITIAL, settings_of
 from inspector.replay import Replay, Stretch, TurnRun, first_cap, join_runs, place_steps
@@ -24,6 +24,7 @@ from loop_core.turn.trace import Fidelity
 Good = Callable[[JudgedTurn], bool]
 """Whether a turn is shown as finished without a doubt."""
 Set = Mapping[str, str]
+T = TypeVar("T")
 LIMITS_TOGETHER = 4
 """Limits that may have to be raised at once."""
 DOUBLINGS = 20
@@ -97,11 +98,9 @@ class Trial:
         simulated = made.trace.steps[turn.decided].fidelity is Fidelity.SIMULATED
         return judged_turn_of(made, turn, self._noted), Basis.SIMULATED if simulated else Basis.RECORDED
 
-    def _completes_with(self, settings: Set, name: str, value: int) -> bool:
-        return self._found({**settings, name: str(value)}) is not None
-
-    def _found(self, settings: Set) -> CompletingSettings | None:
+    def _with(self, others: Set, name: str, value: int) -> CompletingSettings | None:
         """The settings, where the turn is seen to complete under exactly them."""
+        settings = {**others, name: str(value)}
         look, basis = self._run(settings)
         return CompletingSettings(settings, basis) if look is not None and self._good(look) else None
 
@@ -109,25 +108,28 @@ class Trial:
 
     def limits(self, look: JudgedTurn) -> CompletingSettings | None:
         """The smallest values of the limits that end the turn, one after another."""
-        lax: dict[str, str] = {}
+        lax: Set = {}
         now: dict[str, int] = {}
         while look.limit is not None and len(lax) < LIMITS_TOGETHER:
             name, value = look.limit
             if name in lax or name not in RAISED:
                 return None
-            lax[name], now[name] = str(RAISED[name]), value
+            lax, now[name] = {**lax, name: str(RAISED[name])}, value
             after, _ = self._run(lax)
             if after is None:
                 return None
             if self._good(after):
                 break
             look = after
+        else:
+            return None  # with these limits out of the way something else ends it
+        found: CompletingSettings | None = None
         for name, value in now.items():
-            least = smallest(value, RAISED[name], partial(self._completes_with, lax, name))
-            if least is None:
+            found = smallest(value, RAISED[name], partial(self._with, lax, name))
+            if found is None:
                 return None
-            lax[name] = str(least)
-        return self._found(lax) if lax else None
+            lax = found.settings
+        return found
 
     def cap(self, look: JudgedTurn) -> CompletingSettings | None:
         """The smallest max_tokens above the one in force."""
@@ -136,16 +138,16 @@ class Trial:
         now = settings.max_tokens or first_cap(self._alone.case, record) or (usage.output_tokens if usage else None)
         if not now:
             return None
-        least = smallest(now, now << DOUBLINGS, partial(self._completes_with, {}, INITIAL))
-        return None if least is None else self._found({INITIAL: str(least)})
+        return smallest(now, now << DOUBLINGS, partial(self._with, {}, INITIAL))
 
 
-def smallest(now: int, most: int, completes: Callable[[int], bool]) -> int | None:
-    """The smallest value above `now` that completes, such that the value below it does not; None if none up to
-    `most` is found."""
+def smallest(now: int, most: int, completing: Callable[[int], T | None]) -> T | None:
+    """What `completing` makes of the smallest value above `now` that completes, such that it is None for the value
+    below; None if it is for all values up to `most` that are tried."""
     low = now
     for value in _growing(now, most):
-        if completes(value):
+        found = completing(value)
+        if found is not None:
             high = value
             break
         low = value
@@ -153,8 +155,9 @@ def smallest(now: int, most: int, completes: Callable[[int], bool]) -> int | Non
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if completes(middle) else (middle, high)
-    return high
+        better = completing(middle)
+        low, high, found = (middle, high, found) if better is None else (low, middle, better)
+    return found
 
 
 def _growing(now: int, most: int) -> Iterator[int]:

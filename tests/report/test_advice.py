@@ -135,10 +135,12 @@ def test_what_is_advised_is_the_smallest_that_will_do(story: list[dict]) -> None
 def test_a_search_finds_the_edge_and_gives_up_where_there_is_none() -> None:
     for edge in (4, 5, 6, 7, 20, 99, 100):
         looked: list[int] = []
-        assert smallest(3, 100, lambda value, edge=edge, looked=looked: looked.append(value) or value >= edge) == edge
+        assert smallest(3, 100, lambda value, edge=edge, looked=looked:
+                        looked.append(value) or (f"at {value}" if value >= edge else None)) == f"at {edge}"
         assert len(looked) < 16
-    assert smallest(3, 100, lambda value: False) is None
-    assert smallest(100, 100, lambda value: False) is None
+        assert len(looked) == len(set(looked)), "a value was tried twice"
+    assert smallest(3, 100, lambda value: None) is None
+    assert smallest(100, 100, lambda value: None) is None
 
 
 # -- what is tried ----------------------------------------------------------------------------------------------------
@@ -218,6 +220,15 @@ def test_a_limit_that_ends_a_recording_is_named_and_nothing_is_promised() -> Non
     assert verdict.word == "LIMIT REACHED"
     assert "asked for tools; max_tool_steps (0 of 0) ended the turn" in verdict.sentence
     assert advised(found).text == f"raise max_tool_steps; {NEVER}"
+
+
+def test_where_a_turn_does_not_complete_without_its_limits_no_value_between_is_tried(monkeypatch) -> None:
+    """In sample 04 the recording ends behind the limit."""
+    asked_for: list[Settings] = []
+    monkeypatch.setattr("inspector.replay.rerun.rerun", lambda parent, settings, since:
+                        asked_for.append(settings) or rerun(parent, settings, since))
+    opened(Path(samples()[3].path))
+    assert [each.limits.continuation_max_total_completion_tokens for each in asked_for] == [1_000_000_000]
 
 
 @pytest.mark.parametrize(("number", "limit"), [
