@@ -81,7 +81,7 @@ def body_of(response: ChatResponse) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": response.text or ""}
     if response.reasoning_content is not None:
         message["thinking"] = response.reasoning_content
-    calls = [_call(part) for part in response.parts if isinstance(part, ToolCall)]
+    calls = [_answer_call(part) for part in response.parts if isinstance(part, ToolCall)]
     if calls:
         message["tool_calls"] = calls
     return {**_line(response, message), **_end(response), **error}
@@ -91,7 +91,7 @@ def lines_of(response: ChatResponse, chunk: int) -> Iterator[dict[str, Any]]:
     """The objects of a stream."""
     for part in response.parts:
         if isinstance(part, ToolCall):
-            yield _line(response, {"role": "assistant", "content": "", "tool_calls": [_call(part)]})
+            yield _line(response, {"role": "assistant", "content": "", "tool_calls": [_answer_call(part)]})
         elif isinstance(part, ReasoningPart):
             for piece in pieces(part.text, chunk):
                 yield _line(response, {"role": "assistant", "content": "", "thinking": piece})
@@ -109,7 +109,7 @@ def _line(response: ChatResponse, message: dict[str, Any]) -> dict[str, Any]:
     return {"model": response.model or "", "created_at": _CREATED, "message": message, "done": False}
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
+def _answer_call(call: ToolCall) -> dict[str, Any]:
     function: dict[str, Any] = {"name": call.name}
     if call.arguments is not None:
         function["arguments"] = RawJSON(call.arguments)
