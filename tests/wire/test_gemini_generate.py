@@ -28,8 +28,8 @@ from loop_core.values import (
     TransportEnd,
     Usage,
 )
+from loop_core.wire.gemini_generate import encode
 from loop_core.wire.gemini_generate.decode import Decoder
-from loop_core.wire.gemini_generate.encode import encode
 from loop_core.wire.gemini_generate.request import read_request
 from loop_core.wire.gemini_generate.table import BLOCK_REASONS, LOSES, NUMBERS, PATHS, STOP_REASONS, recognises
 from tests.scenes.essence import essence

@@ -1,13 +1,225 @@
-"""Bedrock Converse and ConverseStream: `POST /model/{id}/converse` and `/converse-stream`."""
+"""Bedrock Converse and ConverseStream: `POST /model/{id}/converse` and `/converse-stream`. Here: its `Format`, and
+ChatResponse -> the bytes of Converse: a whole body, or frames of the binary event stream.
+
+The stop word is the recorded one, also when it is absent: such a stream ends without `messageStop`. Nothing is mended:
+what the format cannot carry is an `EncodeError`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from loop_core.errors import EncodeError
+from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.bedrock_converse.decode import Decoder
-from loop_core.wire.bedrock_converse.encode import encode
 from loop_core.wire.bedrock_converse.request import ASKING_LOSES, encode_request, path, read_request
-from loop_core.wire.bedrock_converse.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
-from loop_core.wire.eventstream import CONTENT_TYPE
+from loop_core.wire.bedrock_converse.table import (
+    API,
+    FIELDS,
+    LOSES,
+    PATHS,
+    READS,
+    SERVER_TOOL,
+    STOP_REASONS,
+    STREAM_READS,
+    completes,
+    recognises,
+)
+from loop_core.wire.body import compact, object_text, opaque_object, pieces, to_bytes
+from loop_core.wire.eventstream import CONTENT_TYPE, event_frame, exception_frame
+from loop_core.wire.failures import read_error
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
+
+Event = tuple[str, str]
+"""`:event-type` and the JSON of one frame."""
+METRICS = '"metrics":{"latencyMs":0}'
+"""A member that every answer has; nothing here has a clock."""
+
+
+@dataclass(slots=True)
+class _Block:
+    """One content block to be sent: a part, and the citations that a part of their own carried."""
+
+    part: ResponsePart
+    citations: list[Any] = field(default_factory=list)
+
+
+def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
+    """The bytes of this response, one item per frame; `chunk` is the characters in one delta."""
+    if response.continuation_token is not None:
+        raise EncodeError("there is no continuation token", api=API, what="continuation_token")
+    failed = response.http_status is not None and response.http_status >= 400
+    if response.error is not None and (failed or not stream):
+        if response.parts or response.stop_reason.raw is not None or not failed:
+            raise EncodeError("an error body has an HTTP error status and no content", api=API, what="error")
+        return iter([to_bytes(_error_body(response))])
+    blocks = _blocks(response.parts)
+    if not stream:
+        return iter([to_bytes(_whole(response, blocks))])
+    frames = [event_frame(name, to_bytes(payload)) for name, payload in _events(response, blocks, max(1, chunk))]
+    if response.error is not None:
+        frames.append(_exception(response))
+    return iter(frames)
+
+
+def _blocks(parts: tuple[ResponsePart, ...]) -> list[_Block]:
+    blocks: list[_Block] = []
+    for part in parts:
+        if isinstance(part, OpaquePart) and part.type == "citationsContent" + FIELDS:
+            if not blocks or not isinstance(blocks[-1].part, TextPart):
+                raise EncodeError("citations without the text that they belong to", api=API, what="opaque")
+            blocks[-1].citations = list(opaque_object(part, API).get("citations") or ())
+        elif isinstance(part, ToolCall) and part.kind is CallKind.CUSTOM:
+            raise EncodeError("only calls with JSON arguments exist here", api=API, what="custom call")
+        elif isinstance(part, OpaquePart) and part.type not in opaque_object(part, API):
+            raise EncodeError(f"no content block is called {part.type}", api=API, what="opaque")
+        elif isinstance(part, ReasoningPart) and part.data is not None and (part.text or part.signature):
+            raise EncodeError("redacted reasoning has neither text nor signature", api=API, what="reasoning.data")
+        else:
+            blocks.append(_Block(part))
+    return blocks
+
+
+# -- whole -------------------------------------------------------------------------------------------------------
+
+
+def _whole(response: ChatResponse, blocks: list[_Block]) -> str:
+    calls = [block for block in blocks if isinstance(block.part, ToolCall)]
+    complete, raw = completes(response.stop_reason), response.stop_reason.raw
+    for block in calls:
+        says = raw is not None and (complete or block is not calls[-1])
+        if isinstance(block.part, ToolCall) and block.part.closed is not says:
+            raise EncodeError("a whole body cannot say whether this call was closed", api=API, what="call.closed")
+    content = ",".join(_whole_block(block) for block in blocks)
+    members = [f'"output":{{"message":{{"content":[{content}],"role":"assistant"}}}}']
+    if raw is not None:
+        members.append(f'"stopReason":{compact(raw)}')
+    members += _tail(response) + _fields(response) + [METRICS]
+    return "{" + ",".join(members) + "}"
+
+
+def _whole_block(block: _Block) -> str:
+    part = block.part
+    if isinstance(part, OpaquePart):
+        return part.json
+    if isinstance(part, TextPart):
+        if block.citations:
+            return compact({"citationsContent": {"content": [{"text": part.text}], "citations": block.citations}})
+        return compact({"text": part.text})
+    if isinstance(part, ReasoningPart):
+        if part.data is not None:
+            return compact({"reasoningContent": {"redactedContent": part.data}})
+        signed = {"signature": part.signature} if part.signature is not None else {}
+        return compact({"reasoningContent": {"reasoningText": {"text": part.text, **signed}}})
+    given = object_text(part, API)
+    members = [compact(_use(part))[1:-1]] + ([f'"input":{given}'] if given is not None else [])
+    return '{"toolUse":{' + ",".join(members) + "}}"
+
+
+def _use(call: ToolCall) -> dict[str, str]:
+    use = {"toolUseId": call.id} if call.id is not None else {}
+    return {**use, "name": call.name, **({"type": SERVER_TOOL} if call.kind is CallKind.SERVER else {})}
+
+
+# -- stream ------------------------------------------------------------------------------------------------------
+
+
+def _events(response: ChatResponse, blocks: list[_Block], chunk: int) -> Iterator[Event]:
+    yield "messageStart", '{"role":"assistant"}'
+    for index, block in enumerate(blocks):
+        closed = not isinstance(block.part, ToolCall) or block.part.closed
+        start, deltas = _streamed(block, chunk)
+        if start is not None:
+            yield "contentBlockStart", compact({"contentBlockIndex": index, "start": start})
+        for delta in deltas:
+            yield "contentBlockDelta", compact({"contentBlockIndex": index, "delta": delta})
+        if closed:
+            yield "contentBlockStop", compact({"contentBlockIndex": index})
+    raw = response.stop_reason.raw
+    if raw is not None:
+        members = [f'"stopReason":{compact(raw)}', *_fields(response)]
+        yield "messageStop", "{" + ",".join(members) + "}"
+    tail = _tail(response)
+    if tail:
+        yield "metadata", "{" + ",".join([*tail, METRICS]) + "}"
+
+
+def _streamed(block: _Block, chunk: int) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+    part = block.part
+    if isinstance(part, TextPart):
+        deltas: list[dict[str, Any]] = [{"text": piece} for piece in pieces(part.text, chunk) or [""]]
+        return None, deltas + [{"citation": citation} for citation in block.citations]
+    if isinstance(part, ReasoningPart):
+        inner: list[dict[str, str]] = [{"text": piece} for piece in pieces(part.text, chunk)]
+        if part.data is not None:
+            inner = [{"redactedContent": part.data}]
+        elif part.signature is not None:
+            inner.append({"signature": part.signature})
+        return None, [{"reasoningContent": piece} for piece in inner or [{"text": ""}]]
+    if isinstance(part, ToolCall):
+        if part.arguments is None:
+            raise EncodeError("a stream has no absent arguments", api=API, what="call.arguments")
+        return {"toolUse": _use(part)}, [{"toolUse": {"input": piece}} for piece in pieces(part.arguments, chunk)]
+    return _streamed_opaque(part)
+
+
+def _streamed_opaque(part: OpaquePart) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+    block = opaque_object(part, API)
+    value = block[part.type]
+    if not isinstance(value, dict):
+        raise EncodeError(f"a stream has no {part.type} block", api=API, what="opaque")
+    if part.type == "citationsContent" and set(value) == {"citations"}:
+        return None, [{"citation": citation} for citation in value["citations"]]
+    if part.type == "toolResult" and isinstance(value.get("content"), list):
+        start = {name: member for name, member in value.items() if name != "content"}
+        return {"toolResult": start}, [{"toolResult": value["content"]}]
+    return {part.type: value}, []
+
+
+# -- shared ------------------------------------------------------------------------------------------------------
+
+
+def _tail(response: ChatResponse) -> list[str]:
+    members: list[str] = []
+    usage = response.usage
+    if usage is not None:
+        counts = {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens}
+        if usage.input_tokens is not None and usage.output_tokens is not None:
+            counts["totalTokens"] = usage.input_tokens + usage.output_tokens
+        counts["cacheReadInputTokens"] = usage.cached_tokens
+        members.append(f'"usage":{compact({name: count for name, count in counts.items() if count is not None})}')
+    reason = response.native.get("trace.guardrail.actionReason")
+    if reason is not None:
+        members.append(f'"trace":{compact({"guardrail": {"actionReason": reason}})}')
+    return members
+
+
+def _fields(response: ChatResponse) -> list[str]:
+    fields = response.native.get("additionalModelResponseFields")
+    return [f'"additionalModelResponseFields":{fields}'] if fields is not None else []
+
+
+def _error_body(response: ChatResponse) -> str:
+    error = response.error
+    if error is None:
+        return ""
+    body = {"message": error.message, **({"__type": error.type} if error.type is not None else {})}
+    if read_error(body, response.http_status) != error:
+        raise EncodeError("the error body does not say all of this error", api=API, what="error")
+    return compact(body)
+
+
+def _exception(response: ChatResponse) -> bytes:
+    error = response.error
+    if error is None or error.type is None or error.code is not None:
+        raise EncodeError("an exception frame has a type and no code", api=API, what="error")
+    return exception_frame(error.type, to_bytes(compact({"message": error.message})))
+
+
+# -- The format -----------------------------------------------------------------------------------------------------
+
 
 FORMAT = Format(
     id=API,

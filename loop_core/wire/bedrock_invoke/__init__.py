@@ -21,8 +21,8 @@ from loop_core.wire.anthropic_messages.table import READS as MESSAGES_READS
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as MESSAGES_WORDS
 from loop_core.wire.anthropic_messages.table import STREAM_READS as MESSAGES_STREAM_READS
 from loop_core.wire.base import StopRow
+from loop_core.wire.bedrock_converse import encode as encode_error
 from loop_core.wire.bedrock_converse.decode import Decoder as ConverseDecoder
-from loop_core.wire.bedrock_converse.encode import encode as encode_error
 from loop_core.wire.bedrock_converse.table import READS as CONVERSE_READS
 from loop_core.wire.bedrock_converse.table import STOP_REASONS as CONVERSE_WORDS
 from loop_core.wire.bedrock_converse.table import STREAM_READS as CONVERSE_STREAM_READS

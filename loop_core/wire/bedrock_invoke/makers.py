@@ -16,8 +16,8 @@ from typing import Any
 from loop_core.errors import EncodeError
 from loop_core.json_parser import from_json
 from loop_core.values import ChatResponse, Message, Role, TextPart, ToolCall
-from loop_core.wire.anthropic_messages.encode import encode as encode_message
-from loop_core.wire.bedrock_converse.encode import encode as encode_converse
+from loop_core.wire.anthropic_messages import encode as encode_message
+from loop_core.wire.bedrock_converse import encode as encode_converse
 from loop_core.wire.body import compact, mapping_of, non_null, pieces, rest
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.framing import SSE

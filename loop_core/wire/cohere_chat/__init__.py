@@ -1,11 +1,245 @@
-"""Cohere's chat: `POST /v2/chat`, and the responses of `/v1/chat`."""
+"""Cohere's chat: `POST /v2/chat`, and the responses of `/v1/chat`. Here: its `Format`, and all but the decoder.
+
+`ChatResponse` -> the bytes of Cohere's version 2, whole or as events. Further down: a request body -> `Request`, like
+Chat Completions with other words, where v1 has a single message; and request -> the body that the second version
+expects.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from loop_core.errors import EncodeError
+from loop_core.values import (
+    CallKind,
+    ChatResponse,
+    Message,
+    OpaquePart,
+    ReasoningPart,
+    Request,
+    Role,
+    TextPart,
+    ToolCall,
+)
+from loop_core.wire.body import (
+    RawJSON,
+    dump,
+    forced_tool,
+    list_of,
+    mapping_of,
+    merge,
+    non_null,
+    one_choice,
+    opaque_object,
+    pieces,
+    refuse,
+    rest,
+    string,
+    unknown_choice,
+    with_ids,
+    word,
+)
 from loop_core.wire.cohere_chat.decode import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, Decoder, recognises
-from loop_core.wire.cohere_chat.encode import encode
-from loop_core.wire.cohere_chat.request import ASKING_LOSES, encode_request, read_request
 from loop_core.wire.format import VERSION, Format, Home
+from loop_core.wire.openai_chat.request import read_request as read_chat
+
+
+def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
+    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each."""
+    for what, why in _losses(response, stream):
+        raise EncodeError(why, api=API, what=what)
+    error = response.error
+    if error is not None and not response.parts and response.stop_reason.raw is None and not response.streaming:
+        yield dump(non_null(id=response.id, message=error.message)).encode()
+    elif stream:
+        for event in _events(response, max(1, chunk)):
+            yield f"event: {event['type']}\ndata: {dump(event)}\n\n".encode()
+        if response.stop_reason.raw is not None:
+            yield b"data: [DONE]\n\n"
+    else:
+        yield dump(_body(response)).encode()
+
+
+def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
+    if response.continuation_token is not None:
+        yield "continuation_token", "nothing can be continued by a token"
+    for name in response.native:
+        yield f"native.{name}", f"an answer has no field {name!r}"
+    if response.error is not None and not stream and response.parts:
+        yield "error", "a whole answer holds no error"
+    kinds = [type(part) is ToolCall for part in response.parts]
+    if not stream and kinds != sorted(kinds):
+        yield "parts.order", "a message holds its content, then its calls"
+    for part in response.parts:
+        if isinstance(part, OpaquePart):
+            yield "opaque", "a message holds thinking, text and calls"
+        elif isinstance(part, ReasoningPart) and part.data is not None:
+            yield "reasoning.data", "thinking is text"
+        elif isinstance(part, ToolCall) and part.kind is CallKind.CUSTOM:
+            yield "call.kind", "a call is a function of the caller"
+        elif isinstance(part, ToolCall) and part.kind is CallKind.FUNCTION:
+            if part.arguments is None or part.form != "string":
+                yield "call.form", "arguments are a text"
+            if not stream and part.closed != bool(response.stop_reason.raw):
+                yield "call.closed", "a call of a whole answer is closed by the finish reason"
+
+
+def _body(response: ChatResponse) -> dict[str, Any]:
+    content = [_block(part) for part in response.parts if isinstance(part, (TextPart, ReasoningPart))]
+    calls = [_call(call, call.arguments or "") for call in response.tool_calls]
+    message = {"role": "assistant", **non_null(content=content or None, tool_calls=calls or None)}
+    return {**non_null(id=response.id), "message": message, **_end(response)}
+
+
+def _block(part: TextPart | ReasoningPart) -> dict[str, Any]:
+    kind = "text" if isinstance(part, TextPart) else "thinking"
+    return {"type": kind, kind: part.text}
+
+
+def _call(call: ToolCall, arguments: str) -> dict[str, Any]:
+    return {**non_null(id=call.id), "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def _end(response: ChatResponse) -> dict[str, Any]:
+    usage = response.usage
+    if usage is None:
+        return non_null(finish_reason=response.stop_reason.raw)
+    tokens = non_null(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+    counts = {"tokens": tokens or RawJSON('{"input_tokens":null}'), **non_null(cached_tokens=usage.cached_tokens)}
+    return {**non_null(finish_reason=response.stop_reason.raw), "usage": counts}
+
+
+def _events(response: ChatResponse, chunk: int) -> Iterator[Mapping[str, Any]]:
+    yield {"type": "message-start", **non_null(id=response.id), "delta": {"message": {"role": "assistant"}}}
+    count = 0
+    for index, part in enumerate(response.parts):
+        if isinstance(part, (TextPart, ReasoningPart)):
+            kind = "text" if isinstance(part, TextPart) else "thinking"
+            yield _event("content-start", index, content={"type": kind, kind: ""})
+            for piece in pieces(part.text, chunk):
+                yield _event("content-delta", index, content={kind: piece})
+            yield {"type": "content-end", "index": index}
+        elif isinstance(part, ToolCall) and part.kind is CallKind.FUNCTION:
+            yield _event("tool-call-start", count, tool_calls=_call(part, ""))
+            for piece in pieces(part.arguments or "", chunk):
+                yield _event("tool-call-delta", count, tool_calls={"function": {"arguments": piece}})
+            if part.closed:
+                yield {"type": "tool-call-end", "index": count}
+            count += 1
+    end = _end(response) | non_null(error=response.error.message if response.error else None)
+    if end:
+        yield {"type": "message-end", "delta": end}
+
+
+def _event(kind: str, index: int, **message: Any) -> dict[str, Any]:
+    return {"type": kind, "index": index, "delta": {"message": message}}
+
+
+_CHOICES: Mapping[str, str] = {"REQUIRED": "any", "NONE": "none"}
+_ROLES: Mapping[str, Role] = {"SYSTEM": Role.SYSTEM, "USER": Role.USER, "CHATBOT": Role.ASSISTANT}
+
+
+def read_request(body: Mapping[str, Any], url: str = "") -> Request:
+    """The `Request` for a recorded body."""
+    if "messages" not in body and isinstance(body.get("message"), str):
+        return _read_first(body)
+    request = read_chat(rest(body, "tool_choice"))
+    plans = [word(item.get("tool_plan")) for item in list_of(body.get("messages")) if isinstance(item, Mapping)]
+    messages = (_with_plan(message, plan) for message, plan in zip(request.messages, plans, strict=True))
+    choice = string(body.get("tool_choice"))
+    return replace(request, api=API, messages=tuple(messages), tool_choice=_CHOICES.get(choice) if choice else None)
+
+
+def _with_plan(message: Message, plan: str | None) -> Message:
+    return message._replace(parts=(ReasoningPart(plan), *message.parts)) if plan else message
+
+
+def _read_first(body: Mapping[str, Any]) -> Request:
+    """The first version: a history, and the message of the user apart from it."""
+    history = (mapping_of(item) for item in list_of(body.get("chat_history")))
+    said = [(_ROLES.get(str(item.get("role")), Role.USER), word(item.get("message"))) for item in history]
+    whole = [(Role.SYSTEM, word(body.get("preamble"))), *said, (Role.USER, word(body.get("message")))]
+    cap = body.get("max_tokens")
+    return Request(
+        API, tuple(Message(role, (TextPart(text),)) for role, text in whole if text), word(body.get("model")),
+        max_tokens=cap if type(cap) is int else None, stream=body.get("stream") is True,
+        extra=rest(body, "message", "chat_history", "preamble", "model", "max_tokens", "stream"),
+    )
+
+
+# -- Request -> the body that the second version expects -------------------------------------------------------------
+
+ASKING_LOSES: Mapping[str, str] = {
+    "message.grouping": "every result is a message of its own",
+    "tool_choice": "no single tool can be forced; auto is what is not said",
+    "tools": "where a single tool is forced the others are left out",
+    "reasoning.signature": "thinking is not signed",
+    "reasoning.data": "thinking is not encrypted",
+    "reasoning.item_id": "thinking has no id",
+    "call.form": "arguments are sent as text",
+    "call.status": "a call has no status",
+    "call.item_id": "a call has one id",
+    "call.signature": "calls are not signed",
+    "result.name": "a result names its call by the id",
+    "result.is_error": "only the text tells of a failure",
+    "result.json": "a result is text here",
+    "previous_id": "nothing is kept on the provider's side",
+    "continuation_token": "as previous_id",
+    "background": "as previous_id",
+}
+
+
+def encode_request(request: Request) -> dict[str, Any]:
+    """The body of the request."""
+    one_choice(request, API)
+    choice = request.tool_choice
+    forced = forced_tool(choice)
+    words: dict[str | None, str | None] = {
+        None: None, "auto": None, **{ours: theirs for theirs, ours in _CHOICES.items()},
+    }
+    if forced is None and choice not in words:
+        raise unknown_choice(str(choice), API)
+    tools = [tool for tool in request.tools if forced in (None, tool.name)]
+    body = non_null(model=request.model)
+    body["messages"] = [item for message in with_ids(request.messages) for item in _messages(message)]
+    if tools:
+        body["tools"] = [tool.declaration or {"type": "function", "function": {
+            "name": tool.name, "description": tool.description, "parameters": tool.schema or {"type": "object"}}}
+            for tool in tools]
+    body |= non_null(tool_choice="REQUIRED" if forced else words[choice], max_tokens=request.max_tokens)
+    body["stream"] = request.stream
+    return merge(body, request.extra)
+
+
+def _messages(message: Message) -> Iterator[dict[str, Any]]:
+    for result in message.results:
+        yield {"role": "tool", "tool_call_id": result.call_id or "", "content": result.text}
+    content: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            content.append({"type": "text", "text": part.text})
+        elif isinstance(part, ReasoningPart):
+            content.append({"type": "thinking", "thinking": part.text})
+        elif isinstance(part, ToolCall):
+            if part.kind is not CallKind.FUNCTION:
+                raise refuse(part, API)
+            calls.append({"id": part.id, "type": "function",
+                          "function": {"name": part.name, "arguments": part.arguments or "{}"}})
+        elif part not in message.results:
+            content.append(opaque_object(part, API))  # type: ignore[arg-type]
+    if not content and not calls and message.results:
+        return
+    role = Role.USER if message.role is Role.TOOL else message.role
+    only = content[0].get("text") if len(content) == 1 else None
+    said: Any = only if isinstance(only, str) else content or None
+    yield {"role": role.value, **non_null(content=said if said or calls else "", tool_calls=calls or None)}
+
+
+# -- The format -----------------------------------------------------------------------------------------------------
+
 
 FORMAT = Format(
     id=API,

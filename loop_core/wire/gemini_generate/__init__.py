@@ -1,14 +1,36 @@
-"""Gemini generateContent (Gemini API and Vertex AI): whole, as server-sent events, or as a streamed array."""
+"""Gemini generateContent (Gemini API and Vertex AI): whole, as server-sent events, or as a streamed array. Here: its
+`Format`, and `ChatResponse` -> the bytes of Gemini: one JSON body, or server-sent events.
+
+What `decode` reads from these bytes is the response again, `LOSES` left out. Verbatim JSON (arguments, parts that are
+not interpreted) goes out as it came.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+from loop_core.errors import EncodeError
+from loop_core.values import (
+    CallKind,
+    ChatResponse,
+    OpaquePart,
+    ProviderError,
+    ReasoningPart,
+    ResponsePart,
+    Stop,
+    TextPart,
+    ToolCall,
+    Usage,
+)
+from loop_core.wire.body import RawJSON, dump, non_null, pieces, read_object
 from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.gemini_generate.decode import Decoder
-from loop_core.wire.gemini_generate.encode import encode
 from loop_core.wire.gemini_generate.request import ASKING_LOSES, encode_request, path, read_request
 from loop_core.wire.gemini_generate.table import (
     API,
     LOSES,
+    NATIVE,
     PATHS,
     READS,
     STOP_REASONS,
@@ -16,6 +38,175 @@ from loop_core.wire.gemini_generate.table import (
     recognises,
     reduce_schema,
 )
+
+
+def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
+    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each."""
+    for what, why in _losses(response, stream):
+        raise EncodeError(why, api=API, what=what)
+    if stream:
+        yield from _stream(response, max(1, chunk))
+    else:
+        yield dump(_body(response)).encode()
+
+
+# -- what cannot be carried ------------------------------------------------------------------------------------------
+
+
+def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
+    if response.refusal is not None:
+        yield "refusal", "a refusal is a finish reason here and has no text"
+    if response.stop_reason.raw is None and not _speaks_without_reason(response):
+        yield "stop_reason", f"{response.stop_reason.normalized} has no finish reason of the provider to be told by"
+    for name in response.native:
+        if name not in NATIVE:
+            yield f"native.{name}", f"generateContent has no field {name!r}"
+    if response.usage is not None and not _adds_up(response.usage):
+        yield "usage.reasoning_tokens", "thoughts are part of the output tokens"
+    for part in response.parts:
+        yield from _part_losses(part, bool(response.stop_reason.raw), stream)
+
+
+def _speaks_without_reason(response: ChatResponse) -> bool:
+    """Whether the bytes tell the reason although no finish reason stands in them."""
+    stop = response.stop_reason
+    if response.error is not None or stop.normalized is Stop.INTERRUPTED:
+        return True
+    if stop.normalized is Stop.PAUSED:
+        return response.continuation_token is not None
+    return stop.normalized is Stop.SAFETY_BLOCKED and "blockReason" in response.native
+
+
+def _adds_up(usage: Usage) -> bool:
+    return usage.reasoning_tokens is None or (
+        usage.output_tokens is not None and usage.output_tokens >= usage.reasoning_tokens
+    )
+
+
+def _part_losses(part: ResponsePart, stopped: bool, stream: bool) -> Iterator[tuple[str, str]]:
+    verbatim = ""
+    if isinstance(part, ReasoningPart):
+        if part.data is not None:
+            yield "reasoning.data", "thoughts are text and a signature"
+        if not (part.text or part.signature):
+            yield "reasoning.text", "an empty thought cannot be told from none"
+    elif isinstance(part, OpaquePart):
+        verbatim = part.json
+        if part.type not in (read_object(part.json) or {}):
+            yield "opaque", f"a part has no field {part.type!r}"
+    elif isinstance(part, ToolCall):
+        verbatim = part.arguments or ""
+        if part.kind is not CallKind.FUNCTION:
+            yield "call.kind", f"a functionCall is a function of the caller, never {part.kind}"
+        if part.arguments is not None and read_object(part.arguments) is None:
+            yield "call.arguments", "arguments are sent as an object, which cannot be cut"
+        if part.closed != stopped:
+            yield "call.closed", "a call is closed by the finish reason and by nothing else"
+    if stream and "\r" in verbatim:
+        yield "line_breaks", "a carriage return ends a line of an event"
+
+
+# -- what is sent ----------------------------------------------------------------------------------------------------
+
+
+def _body(response: ChatResponse) -> dict[str, Any]:
+    parts = [wire for part in response.parts for wire in _parts(part, 0)]
+    end, body = _end(response), {**_feedback(response), **_beside(response), **_error(response.error)}
+    return {"candidates": [_candidate(parts, end)], **body} if parts or end or not body else body
+
+
+def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
+    head = _beside(response, usage=False)
+    for part in response.parts:
+        for wire in _parts(part, chunk):
+            yield _event({"candidates": [_candidate([wire])], **head})
+    end, last = _end(response), {**_feedback(response), **_beside(response)}
+    if end:
+        yield _event({"candidates": [_candidate([{"text": ""}], end)], **last})
+    elif last.keys() - head.keys() or (head and not response.parts and response.error is None):
+        yield _event(last)
+    if response.error is not None:
+        yield _event(_error(response.error))
+
+
+def _event(value: dict[str, Any]) -> bytes:
+    # Verbatim JSON may hold line breaks; they come back, because the lines of one event are joined by them.
+    return "".join(f"data: {line}\r\n" for line in dump(value).split("\n")).encode() + b"\r\n"
+
+
+def _candidate(parts: list[dict[str, Any] | RawJSON], end: dict[str, Any] | None = None) -> dict[str, Any]:
+    content = {"parts": parts, "role": "model"} if parts else {"role": "model"}
+    return {"content": content, **(end or {}), "index": 0}
+
+
+def _parts(part: ResponsePart, chunk: int) -> Iterator[dict[str, Any] | RawJSON]:
+    """The parts that carry one of ours; text in pieces of `chunk` characters, or whole where that is 0."""
+    if isinstance(part, OpaquePart):
+        yield RawJSON(part.json)
+    elif isinstance(part, ToolCall):
+        call = non_null(id=part.id, name=part.name, args=None if part.arguments is None else RawJSON(part.arguments))
+        yield {"functionCall": call, **non_null(thoughtSignature=part.signature)}
+    elif isinstance(part, TextPart):
+        for piece in pieces(part.text, chunk or max(1, len(part.text))):
+            yield {"text": piece}
+    elif isinstance(part, ReasoningPart):
+        signature = non_null(thoughtSignature=part.signature)
+        if not part.text:
+            yield {"text": "", **signature}
+            return
+        *first, final = pieces(part.text, chunk or len(part.text))
+        for piece in first:
+            yield {"text": piece, "thought": True}
+        yield {"text": final, "thought": True, **signature}
+
+
+def _end(response: ChatResponse) -> dict[str, Any]:
+    """What a candidate says about its end."""
+    raw = response.stop_reason.raw
+    number = int(raw) if raw and raw.isascii() and raw.isdigit() and str(int(raw)) == raw else None
+    return non_null(
+        finishReason=raw if number is None else number,
+        finishMessage=response.native.get("finishMessage"),
+        continuationToken=response.continuation_token,
+    )
+
+
+def _feedback(response: ChatResponse) -> dict[str, Any]:
+    words = {name: response.native.get(name) for name, place in NATIVE.items() if place == "promptFeedback"}
+    found = non_null(**words)
+    return {"promptFeedback": found} if found else {}
+
+
+def _beside(response: ChatResponse, *, usage: bool = True) -> dict[str, Any]:
+    counts = _usage(response.usage) if usage and response.usage is not None else None
+    return non_null(usageMetadata=counts, modelVersion=response.model, responseId=response.id)
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    visible = usage.visible_tokens
+    if not visible and usage.reasoning_tokens:
+        visible = None  # as it is sent when thinking ate everything
+    total = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    return non_null(
+        promptTokenCount=usage.input_tokens,
+        candidatesTokenCount=visible,
+        totalTokenCount=total,
+        cachedContentTokenCount=usage.cached_tokens,
+        thoughtsTokenCount=usage.reasoning_tokens,
+    )
+
+
+def _error(error: ProviderError | None) -> dict[str, Any]:
+    if error is None:
+        return {}
+    code: Any = error.code
+    if error.code is not None and error.code.isascii() and error.code.isdigit():
+        code = int(error.code)
+    return {"error": non_null(code=code, message=error.message, status=error.type)}
+
+
+# -- The format -----------------------------------------------------------------------------------------------------
+
 
 FORMAT = Format(
     id=API,

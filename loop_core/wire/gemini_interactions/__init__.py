@@ -1,21 +1,236 @@
-"""Gemini Interactions: `POST /v1beta/interactions`, whole or as server-sent events, kept by the server or not."""
+"""Gemini Interactions: `POST /v1beta/interactions`, whole or as server-sent events, kept by the server or not. Here:
+its `Format`, and ChatResponse -> the bytes of the Interactions API.
+
+The status is the recorded one, also when it is absent: such a stream ends without its last interaction object. Nothing
+is mended: what the format cannot carry is an `EncodeError`.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from loop_core.errors import EncodeError
+from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
+from loop_core.wire.body import compact, object_text, opaque_object, pieces, to_bytes
+from loop_core.wire.failures import read_error
 from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.gemini_interactions.decode import Decoder
-from loop_core.wire.gemini_interactions.encode import encode
 from loop_core.wire.gemini_interactions.request import ASKING_LOSES, encode_request, read_request
 from loop_core.wire.gemini_interactions.table import (
     API,
+    CALL,
+    FINISHED,
+    INSIDE,
     LOSES,
+    NOTES,
+    OUTPUT,
     PATHS,
     READS,
     STOP_REASONS,
     STREAM_READS,
+    THOUGHT,
     is_chained,
     recognises,
 )
+
+
+def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
+    """The bytes of this response, one item per event; `chunk` is the characters in one delta."""
+    if response.refusal is not None:
+        raise EncodeError("there is no refusal", api=API, what="refusal")
+    if response.native:
+        raise EncodeError("there is no other word about the end", api=API, what="native")
+    failed = response.http_status is not None and response.http_status >= 400
+    if response.error is not None and (failed or not stream):
+        if response.parts or response.stop_reason.raw is not None:
+            raise EncodeError("an error body holds no content", api=API, what="error beside content")
+        return iter([to_bytes(compact({"error": _error(response)}))])
+    if stream:
+        return iter([_event(name, value) for name, value in _events(response, max(1, chunk))])
+    return iter([to_bytes(_whole(response))])
+
+
+# -- whole -----------------------------------------------------------------------------------------------------------
+
+
+def _whole(response: ChatResponse) -> str:
+    calls = [part for part in response.parts if type(part) is ToolCall]
+    raw = response.stop_reason.raw
+    for part in calls:
+        if part.closed is not (raw is not None and (raw in FINISHED or part is not calls[-1])):
+            raise EncodeError("a whole body cannot say whether this call was closed", api=API, what="call.closed")
+    steps = [_step(part, notes) for part, notes in _noted(response.parts)]
+    members = [_member("id", response.id or ""), '"object":"interaction"']
+    if response.model is not None:
+        members.append(_member("model", response.model))
+    if raw is not None:
+        members.append(_member("status", raw))
+    members.append(f'"steps":[{",".join(steps)}]')
+    members += _beside(response)
+    return "{" + ",".join(members) + "}"
+
+
+def _noted(parts: Sequence[ResponsePart]) -> Iterator[tuple[ResponsePart, str | None]]:
+    """The parts, each with the annotations that follow it."""
+    for part, follower in zip_longest(parts, parts[1:]):
+        if type(part) is OpaquePart and part.type == NOTES:
+            continue
+        noted = type(follower) is OpaquePart and follower.type == NOTES
+        if noted and type(part) is not TextPart:
+            raise _stray()
+        yield part, follower.json if noted and type(follower) is OpaquePart else None
+    if parts and type(parts[0]) is OpaquePart and parts[0].type == NOTES:
+        raise _stray()
+
+
+def _step(part: ResponsePart, notes: str | None = None) -> str:
+    if type(part) is TextPart:
+        beside = f',"annotations":{notes}' if notes is not None else ""
+        return f'{{"type":"{OUTPUT}","content":[{{"type":"text","text":{compact(part.text)}{beside}}}]}}'
+    if type(part) is ReasoningPart:
+        _check(part)
+        summary = {"summary": [{"type": "text", "text": part.text}]} if part.text else {}
+        return compact({"type": THOUGHT, **_signed(part.signature), **summary})
+    if type(part) is OpaquePart:
+        return f'{{"type":"{OUTPUT}","content":[{part.json}]}}' if part.type.startswith(INSIDE) else _verbatim(part)
+    assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
+    _check_kind(part)
+    return _call(part, object_text(part, API))
+
+
+def _verbatim(part: OpaquePart) -> str:
+    opaque_object(part, API)
+    return part.json
+
+
+def _check(part: ReasoningPart) -> None:
+    if part.data is not None:
+        raise EncodeError("thinking is not encrypted here", api=API, what="reasoning.data")
+
+
+def _signed(signature: str | None) -> dict[str, str]:
+    return {} if signature is None else {"signature": signature}
+
+
+def _check_kind(call: ToolCall) -> None:
+    if call.kind is not CallKind.FUNCTION:
+        raise EncodeError("only calls with JSON arguments exist here", api=API, what=f"{call.kind} call")
+
+
+def _call(call: ToolCall, identifier: str | None) -> str:
+    members = [f'"type":"{CALL}"', _member("id", call.id or ""), _member("name", call.name)]
+    members += [f'"arguments":{identifier}'] if identifier is not None else []
+    members += [_member(name, value) for name, value in _signed(call.signature).items()]
+    return "{" + ",".join(members) + "}"
+
+
+# -- stream ----------------------------------------------------------------------------------------------------------
+
+
+def _events(response: ChatResponse, chunk: int) -> Iterator[tuple[str, str]]:
+    raw = response.stop_reason.raw
+    begun = [_member("id", response.id or ""), '"object":"interaction"']
+    if response.model is not None:
+        begun.append(_member("model", response.model))
+    pending = '"status":"in_progress"'
+    early = _beside(response) if raw is None else []
+    yield "interaction.created", _with("interaction.created", "interaction", [*begun, pending, *early])
+    for index, (part, notes) in enumerate(_noted(response.parts)):
+        yield from _step_events(index, part, notes, chunk)
+    if response.error is not None:
+        yield "error", f'{{"event_type":"error","error":{compact(_error(response))}}}'
+    if raw is not None:
+        ended = [*begun, _member("status", raw), *_beside(response)]
+        yield "interaction.completed", _with("interaction.completed", "interaction", ended)
+    if response.saw_done or raw is not None:
+        yield "done", "[DONE]"
+
+
+def _step_events(index: int, part: ResponsePart, notes: str | None, chunk: int) -> Iterator[tuple[str, str]]:
+    deltas: list[dict[str, Any]] = []
+    closed = True
+    if type(part) is TextPart:
+        start = f'{{"type":"{OUTPUT}"}}'
+        deltas = [{"type": "text", "text": piece} for piece in pieces(part.text, chunk)]
+        if notes is not None:
+            deltas.append({"type": "text_annotation_delta", "annotations": json.loads(notes)})
+    elif type(part) is ReasoningPart:
+        _check(part)
+        start = f'{{"type":"{THOUGHT}"}}'
+        deltas = [{"type": "thought_summary", "content": {"type": "text", "text": piece}}
+                  for piece in pieces(part.text, chunk)]
+        if part.signature is not None:
+            deltas.append({"type": "thought_signature", "signature": part.signature})
+    elif type(part) is OpaquePart:
+        start = _step(part)
+    else:
+        assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
+        _check_kind(part)
+        closed, text = part.closed, part.arguments
+        if text == "" and closed:
+            raise EncodeError("an ended call without characters means {}", api=API, what="call.arguments")
+        start = _call(part, None if text is None else "{}")
+        deltas = [{"type": "arguments_delta", "arguments": piece} for piece in pieces(text or "", chunk)]
+    yield "step.start", f'{{"event_type":"step.start","index":{index},"step":{start}}}'
+    for delta in deltas:
+        yield "step.delta", compact({"event_type": "step.delta", "index": index, "delta": delta})
+    if closed:
+        yield "step.stop", f'{{"event_type":"step.stop","index":{index}}}'
+
+
+# -- shared ----------------------------------------------------------------------------------------------------------
+
+
+def _member(name: str, value: Any) -> str:
+    return f"{compact(name)}:{compact(value)}"
+
+
+def _with(kind: str, holder: str, members: list[str]) -> str:
+    return f'{{"event_type":"{kind}","{holder}":{{{",".join(members)}}}}}'
+
+
+def _beside(response: ChatResponse) -> list[str]:
+    """What stands beside the status: usage, and the token with which a paused interaction goes on."""
+    members = [] if response.usage is None else [_member("usage", _usage(response.usage))]
+    if response.continuation_token is not None:
+        members.append(_member("continuation_token", response.continuation_token))
+    return members
+
+
+def _usage(usage: Usage) -> dict[str, int]:
+    taken, thought = usage.output_tokens, usage.reasoning_tokens
+    if thought is not None:
+        if taken is None or thought > taken:
+            raise EncodeError("thoughts are counted beside the output", api=API, what="usage.reasoning_tokens")
+        taken -= thought
+    counts = {"input": usage.input_tokens, "output": taken, "thought": thought, "cached": usage.cached_tokens}
+    made = {f"total_{name}_tokens": count for name, count in counts.items() if count is not None}
+    return {**made, "total_tokens": sum(count for name, count in counts.items() if count and name != "cached")}
+
+
+def _error(response: ChatResponse) -> dict[str, Any]:
+    error = response.error
+    assert error is not None  # noqa: S101 - asked before
+    inner = {"message": error.message, "code": error.code, "type": error.type}
+    value = {name: said for name, said in inner.items() if said is not None}
+    if read_error({"error": value}, response.http_status) != error:
+        raise EncodeError("the error body does not say all of this error", api=API, what="error")
+    return value
+
+
+def _stray() -> EncodeError:
+    return EncodeError("annotations without the text that they belong to", api=API, what="opaque")
+
+
+def _event(name: str, payload: str) -> bytes:
+    return to_bytes(f"event: {name}\ndata: {payload}\n\n")
+
+
+# -- The format -----------------------------------------------------------------------------------------------------
+
 
 FORMAT = Format(
     id=API,

@@ -1,13 +1,308 @@
-"""Ollama's own chat endpoint, `/api/chat`: newline-delimited JSON, or one JSON object."""
+"""Ollama's own chat endpoint, `/api/chat`: newline-delimited JSON, or one JSON object. Here: its `Format`, and all but
+the decoder.
+
+`ChatResponse` -> the bytes of Ollama; what `decode` reads from them is the response again, `LOSES` left out. Further
+down: a request body -> `Request`, which reads what a recording holds and never complains, since odd messages and tools
+are skipped; and request -> the body that Ollama's chat expects.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from loop_core.errors import EncodeError
+from loop_core.values import (
+    ArgsForm,
+    CallKind,
+    ChatResponse,
+    Message,
+    MessagePart,
+    OpaquePart,
+    ReasoningPart,
+    Request,
+    ResponsePart,
+    Role,
+    Stop,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolResultPart,
+)
+from loop_core.wire.body import (
+    RawJSON,
+    arguments,
+    dump,
+    forced_tool,
+    list_of,
+    merge,
+    non_null,
+    one_choice,
+    opaque,
+    pieces,
+    read_object,
+    refuse,
+    rest,
+    unknown_choice,
+    with_ids,
+    with_names,
+    word,
+)
 from loop_core.wire.format import Format, Home
 from loop_core.wire.ollama_chat.decode import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, Decoder, recognises
-from loop_core.wire.ollama_chat.encode import encode
-from loop_core.wire.ollama_chat.request import ASKING_LOSES, encode_request, read_request
+
+_CREATED = "1970-01-01T00:00:00Z"
+_ORDER = (ReasoningPart, TextPart, ToolCall)
+"""How the fields of one message stand: thinking, content, tool_calls."""
+_DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
+
+
+def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
+    """The body: one item when whole, one item per line when streamed, with `chunk` characters of text in each."""
+    for what, why in losses(response, stream):
+        raise EncodeError(why, api=API, what=what)
+    if stream:
+        for line in lines_of(response, max(1, chunk)):
+            yield dump(line).encode() + b"\n"
+    else:
+        yield dump(body_of(response)).encode()
+
+
+# -- what cannot be carried ------------------------------------------------------------------------------------------
+
+
+def losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
+    """The parts of the response that Ollama cannot carry, with the reason."""
+    stop = response.stop_reason
+    if stop.raw is None and response.error is None and stop.normalized is not Stop.INTERRUPTED:
+        yield "stop_reason", f"{stop.normalized} has no done_reason to be told by"
+    if response.refusal is not None:
+        yield "refusal", "a refusal is ordinary text here"
+    if response.continuation_token is not None:
+        yield "continuation_token", "nothing can be continued by a token"
+    for name in response.native:
+        yield f"native.{name}", f"a chat response has no field {name!r}"
+    order = [_ORDER.index(type(part)) for part in response.parts if type(part) in _ORDER]
+    if not stream and order != sorted(order):
+        yield "parts.order", "one message holds its thinking, then its text, then its calls"
+    for part in response.parts:
+        yield from _part_losses(part, bool(stop.raw), stream)
+
+
+def _part_losses(part: ResponsePart, stopped: bool, stream: bool) -> Iterator[tuple[str, str]]:
+    if isinstance(part, OpaquePart):
+        yield "opaque", "a message holds thinking, text and calls"
+    elif isinstance(part, ReasoningPart):
+        if part.data is not None:
+            yield "reasoning.data", "thinking is text"
+        if not part.text:
+            yield "reasoning.text", "empty thinking cannot be told from none"
+    elif isinstance(part, ToolCall):
+        if part.kind is not CallKind.FUNCTION:
+            yield "call.kind", f"a call is a function of the caller, never {part.kind}"
+        if part.arguments is not None and read_object(part.arguments) is None:
+            yield "call.arguments", "arguments are sent as an object, which cannot be cut"
+        elif stream and part.arguments is not None and "\n" in part.arguments:
+            yield "call.arguments", "a line break ends the line"
+        if part.closed != stopped:
+            yield "call.closed", "a call is closed by the done_reason and by nothing else"
+
+
+# -- what is sent ----------------------------------------------------------------------------------------------------
+
+
+def body_of(response: ChatResponse) -> dict[str, Any]:
+    """The object of a whole body."""
+    error = _error(response)
+    if error and not response.parts and response.stop_reason.raw is None and response.usage is None:
+        return error
+    message: dict[str, Any] = {"role": "assistant", "content": response.text or ""}
+    if response.reasoning_content is not None:
+        message["thinking"] = response.reasoning_content
+    calls = [_answer_call(part) for part in response.parts if isinstance(part, ToolCall)]
+    if calls:
+        message["tool_calls"] = calls
+    return {**_line(response, message), **_end(response), **error}
+
+
+def lines_of(response: ChatResponse, chunk: int) -> Iterator[dict[str, Any]]:
+    """The objects of a stream."""
+    for part in response.parts:
+        if isinstance(part, ToolCall):
+            yield _line(response, {"role": "assistant", "content": "", "tool_calls": [_answer_call(part)]})
+        elif isinstance(part, ReasoningPart):
+            for piece in pieces(part.text, chunk):
+                yield _line(response, {"role": "assistant", "content": "", "thinking": piece})
+        elif isinstance(part, TextPart):
+            for piece in pieces(part.text, chunk):
+                yield _line(response, {"role": "assistant", "content": piece})
+    end = _end(response)
+    if end or (response.model and not response.parts and response.error is None):
+        yield {**_line(response, {"role": "assistant", "content": ""}), **end}
+    if response.error is not None:
+        yield _error(response)
+
+
+def _line(response: ChatResponse, message: dict[str, Any]) -> dict[str, Any]:
+    return {"model": response.model or "", "created_at": _CREATED, "message": message, "done": False}
+
+
+def _answer_call(call: ToolCall) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": call.name}
+    if call.arguments is not None:
+        function["arguments"] = RawJSON(call.arguments)
+    return {"function": function} if call.id is None else {"id": call.id, "function": function}
+
+
+def _end(response: ChatResponse) -> dict[str, Any]:
+    """What the last line adds; nothing if the response never came to one."""
+    raw, usage = response.stop_reason.raw, response.usage
+    if raw is None and usage is None and not response.saw_done:
+        return {}
+    end: dict[str, Any] = {"done": True} if raw is None else {"done": True, "done_reason": raw}
+    end.update(dict.fromkeys(_DURATIONS, 0))
+    if usage is not None:
+        counts = {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
+        end.update({name: count for name, count in counts.items() if count is not None})
+    return end
+
+
+def _error(response: ChatResponse) -> dict[str, Any]:
+    if response.error is None:
+        return {}
+    words = {"error": response.error.message, "type": response.error.type, "code": response.error.code}
+    return {name: word for name, word in words.items() if word is not None}
+
+
+_ROLES: Mapping[str, Role] = {role.value: role for role in Role}
+
+
+def read_request(body: Mapping[str, Any], url: str = "") -> Request:
+    """The `Request` for a recorded body; Ollama streams unless the request says otherwise."""
+    options = body.get("options")
+    cap = options.get("num_predict") if isinstance(options, Mapping) else None
+    model = body.get("model")
+    return Request(
+        api=API,
+        messages=tuple(message for item in list_of(body.get("messages")) if (message := _message(item))),
+        model=model if isinstance(model, str) and model else None,
+        tools=tuple(tool for item in list_of(body.get("tools")) if (tool := _tool(item))),
+        max_tokens=cap if type(cap) is int and cap > 0 else None,  # -1 is no limit, -2 the rest of the context
+        stream=body.get("stream") is not False,
+        extra=rest(body, "model", "messages", "tools", "stream", "options.num_predict"),
+    )
+
+
+def _message(item: Any) -> Message | None:
+    role = _ROLES.get(str(item.get("role"))) if isinstance(item, Mapping) else None
+    return None if role is None else Message(role, tuple(_parts(item, role)))
+
+
+def _parts(item: Mapping[str, Any], role: Role) -> Iterator[MessagePart]:
+    thinking, content = item.get("thinking"), item.get("content")
+    text = content if isinstance(content, str) else ""
+    if role is Role.TOOL:
+        name = word(item.get("tool_name")) or word(item.get("name"))
+        yield ToolResultPart(word(item.get("tool_call_id")), name, text)
+        return
+    if isinstance(thinking, str) and thinking:
+        yield ReasoningPart(thinking)
+    if text:
+        yield TextPart(text)
+    for image in list_of(item.get("images")):
+        yield OpaquePart("image", dump(image))
+    for call in list_of(item.get("tool_calls")):
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(function, Mapping):
+            yield _call(call, function)
+
+
+def _call(call: Mapping[str, Any], function: Mapping[str, Any]) -> ToolCall:
+    value = function.get("arguments")
+    form = ArgsForm.STRING if isinstance(value, str) else ArgsForm.OBJECT
+    sent = value if isinstance(value, str) else dump(value) if "arguments" in function else None
+    return ToolCall(word(call.get("id")), word(function.get("name")) or "", sent, closed=True, form=form)
+
+
+def _tool(item: Any) -> Tool | None:
+    function = item.get("function") if isinstance(item, Mapping) else None
+    name = word(function.get("name")) if isinstance(function, Mapping) else None
+    if not isinstance(function, Mapping) or name is None:
+        return None
+    schema, described = function.get("parameters"), function.get("description")
+    return Tool(name, schema if isinstance(schema, Mapping) else None, described if isinstance(described, str) else "",
+                declaration=item)
+
+
+# -- Request -> the body that Ollama's chat expects ------------------------------------------------------------------
+
+CHOICES: Mapping[str, str | None] = {"auto": None, "any": None, "none": None}
+ASKING_LOSES: Mapping[str, str] = {
+    "text.grouping": "the texts of a message are one",
+    "message.grouping": "every result is a message of its own",
+    "tool_choice": "there is none: a forced call is only asked for, and `none` declares no tools",
+    "reasoning.signature": "thinking is not signed",
+    "reasoning.data": "thinking is not encrypted",
+    "reasoning.item_id": "thinking has no id",
+    "call.form": "arguments are sent as an object",
+    "call.status": "a call has no status",
+    "call.item_id": "a call has one id",
+    "call.signature": "calls are not signed",
+    "result.is_error": "only the text tells of a failure",
+    "result.json": "a result is text here",
+    "previous_id": "nothing is kept on the provider's side",
+    "continuation_token": "as previous_id",
+    "background": "as previous_id",
+}
+
+
+def encode_request(request: Request) -> dict[str, Any]:
+    """The body of the request."""
+    one_choice(request, API)
+    choice = request.tool_choice
+    if choice is not None and forced_tool(choice) is None and choice not in CHOICES:
+        raise unknown_choice(choice, API)
+    body = non_null(model=request.model)
+    history = with_names(with_ids(request.messages, missing=False))
+    body["messages"] = [item for message in history for item in _messages(message)]
+    if request.tools and choice != "none":
+        body["tools"] = [_write_tool(tool) for tool in request.tools]
+    body["stream"] = request.stream  # it streams where nothing is said
+    if request.max_tokens is not None:
+        body["options"] = {"num_predict": request.max_tokens}
+    return merge(body, request.extra)
+
+
+def _messages(message: Message) -> Iterator[dict[str, Any]]:
+    for result in message.results:
+        yield {"role": "tool", "content": result.text, **non_null(tool_name=result.name, tool_call_id=result.call_id)}
+    others = [part for part in message.parts if type(part) is not ToolResultPart]
+    if not others and message.results:
+        return
+    role = Role.USER if message.role is Role.TOOL else message.role
+    item: dict[str, Any] = {"role": role.value, "content": message.text}
+    thinking = "".join(part.text for part in others if type(part) is ReasoningPart)
+    images = [opaque(part, API) for part in others if type(part) is OpaquePart]
+    calls = [_write_call(part) for part in others if type(part) is ToolCall]
+    yield item | non_null(thinking=thinking or None, images=images or None, tool_calls=calls or None)
+
+
+def _write_call(call: ToolCall) -> dict[str, Any]:
+    if call.kind is not CallKind.FUNCTION:
+        raise refuse(call, API)
+    return {**non_null(id=call.id), "function": {"name": call.name, "arguments": arguments(call, API)}}
+
+
+def _write_tool(tool: Tool) -> Mapping[str, Any]:
+    if tool.declaration is not None:
+        return tool.declaration
+    said = {"description": tool.description} if tool.description else {}
+    return {"type": "function", "function": {"name": tool.name, **said, **non_null(parameters=tool.schema)}}
+
+
+# -- The format -----------------------------------------------------------------------------------------------------
+
 
 FORMAT = Format(
     id=API,

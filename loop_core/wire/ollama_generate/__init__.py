@@ -30,9 +30,9 @@ from loop_core.wire.body import (
     word,
 )
 from loop_core.wire.format import Format, Home
+from loop_core.wire.ollama_chat import body_of, lines_of, losses
 from loop_core.wire.ollama_chat.decode import LOSES, STOP_REASONS
 from loop_core.wire.ollama_chat.decode import Decoder as ChatDecoder
-from loop_core.wire.ollama_chat.encode import body_of, lines_of, losses
 from loop_core.wire.reads import FactRow
 
 API = "ollama_generate"

@@ -1,12 +1,320 @@
-"""OpenAI Chat Completions and the servers that speak it."""
+"""OpenAI Chat Completions and the servers that speak it. Here: its `Format`, and `ChatResponse` -> the bytes of such a
+server, whole or as an event stream.
+
+What `decode` reads from these bytes is the response again, `LOSES` left out. Verbatim JSON (object arguments, blocks
+that are not interpreted) goes out as it came.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from loop_core.errors import EncodeError
+from loop_core.json_parser import from_json
+from loop_core.values import ArgsForm, CallKind, ChatResponse, OpaquePart, ReasoningPart, TextPart, ToolCall
+from loop_core.wire.body import RawJSON, dump, pieces
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 from loop_core.wire.openai_chat.decode import Decoder
-from loop_core.wire.openai_chat.encode import encode
 from loop_core.wire.openai_chat.request import ASKING_LOSES, encode_request, read_request
-from loop_core.wire.openai_chat.table import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, recognises
+from loop_core.wire.openai_chat.table import (
+    API,
+    BODY_WORDS,
+    CHOICE_WORDS,
+    EARLIER,
+    ERROR_WORDS,
+    FILTERS,
+    LOSES,
+    MESSAGE_BLOCKS,
+    PATHS,
+    PROMPT_FILTERS,
+    READS,
+    STOP_REASONS,
+    STREAM_READS,
+    recognises,
+    write_usage,
+)
+
+_KNOWN = {*CHOICE_WORDS, *BODY_WORDS, *ERROR_WORDS, EARLIER, FILTERS, PROMPT_FILTERS}
+_LISTS = frozenset(MESSAGE_BLOCKS) - {"audio"}
+
+
+def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
+    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each."""
+    _refuse(response, stream)
+    if stream:
+        yield from _stream(response, max(1, chunk))
+    else:
+        yield dump(_body(response)).encode()
+
+
+# -- what cannot be carried ------------------------------------------------------------------------------------------
+
+
+def _refuse(response: ChatResponse, stream: bool) -> None:
+    """Raises for the first thing that would not come back."""
+    for what, why in _losses(response, stream):
+        raise EncodeError(why, api=API, what=what)
+
+
+def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
+    if response.continuation_token is not None:
+        yield "continuation_token", "a chat completion cannot be continued by a token"
+    for name in response.native:
+        if name not in _KNOWN:
+            yield f"native.{name}", f"a chat completion has no field {name!r}"
+    if EARLIER in response.native and not stream:
+        yield f"native.{EARLIER}", "a whole body has one finish reason"
+    if response.error is None and any(name in response.native for name in ERROR_WORDS):
+        yield "native.failed_generation", "there is no error to hold it"
+    if not stream and sum(type(part) is OpaquePart and part.type == "message.audio" for part in response.parts) > 1:
+        yield "opaque.message.audio", "a whole message holds one sound"
+    for part in response.parts:
+        if type(part) is OpaquePart and not _fits(part):
+            yield f"opaque.{part.type}", f"a chat completion has no block {part.type!r}"
+        elif type(part) is ToolCall and part.kind is not CallKind.SERVER:
+            yield from _call_losses(part, bool(response.stop_reason.raw), stream)
+
+
+def _call_losses(call: ToolCall, stopped: bool, stream: bool) -> Iterator[tuple[str, str]]:
+    if call.closed != stopped:
+        yield "call.closed", "a call is closed by the finish reason and by nothing else"
+    if call.form is ArgsForm.OBJECT and not _is_json(call.arguments):
+        yield "call.arguments", "arguments that are sent as an object cannot be cut"
+    if stream and call.id is None and not call.name:
+        yield "call.name", "a streamed call begins with an id or a name"
+    if call.kind is CallKind.CUSTOM and call.form is ArgsForm.OBJECT:
+        yield "call.form", "the input of a custom tool is text"
+
+
+def _is_json(text: str | None) -> bool:
+    try:
+        return text is not None and type(from_json(text.encode())) is not str
+    except (ValueError, TypeError):  # a lone surrogate is a TypeError
+        return False
+
+
+def _fits(part: OpaquePart) -> bool:
+    where, _, name = part.type.partition(".")
+    return bool(part.json) and (where == "content" or (where == "message" and name in MESSAGE_BLOCKS))
+
+
+# -- whole -----------------------------------------------------------------------------------------------------------
+
+
+def _body(response: ChatResponse) -> dict[str, Any]:
+    error = _error(response)
+    if error is not None and not (response.parts or response.stop_reason.raw is not None or response.usage):
+        return {**_head(response), **error} if response.id or response.model else error
+    body = {**_head(response), "object": "chat.completion", "created": 0}
+    message: dict[str, Any] = {"role": "assistant", "content": _content(response), "refusal": response.refusal}
+    for fields in (_reasoning(response), _blocks(response), _calls(response)):
+        message.update(fields)
+    body["choices"] = [{"index": 0, "message": message, "logprobs": None, **_end(response)}]
+    return {**body, **_beside(response), **(error or {})}
+
+
+def _content(response: ChatResponse) -> Any:
+    kept = [RawJSON(p.json) for p in response.parts if type(p) is OpaquePart and p.type.startswith("content.")]
+    if not kept:
+        return response.text
+    return [*([{"type": "text", "text": response.text}] if response.text else []), *kept]
+
+
+def _calls(response: ChatResponse) -> dict[str, Any]:
+    calls = response.tool_calls
+    if _is_old(response):
+        call = calls[0]
+        return {"function_call": {"name": call.name, **_arguments(call)}}
+    return {"tool_calls": [_call(call) for call in calls]} if calls else {}
+
+
+def _is_old(response: ChatResponse) -> bool:
+    calls = response.tool_calls
+    return (response.stop_reason.raw == "function_call" and len(calls) == 1 and calls[0].id is None
+            and bool(calls[0].name) and calls[0].kind is CallKind.FUNCTION)
+
+
+def _call(call: ToolCall, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    key, kind = ("custom", "custom") if call.kind is CallKind.CUSTOM else ("function", "function")
+    given = _arguments(call) if arguments is None else arguments
+    value: dict[str, Any] = {"id": call.id, "type": kind, key: {"name": call.name, **given}}
+    if call.id is None:
+        del value["id"]
+    if call.signature is not None:
+        value["extra_content"] = {"google": {"thought_signature": call.signature}}
+    return value
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    if call.arguments is None:
+        return {}
+    value = RawJSON(call.arguments) if call.form is ArgsForm.OBJECT else call.arguments
+    return {"input" if call.kind is CallKind.CUSTOM else "arguments": value}
+
+
+def _reasoning(response: ChatResponse) -> dict[str, Any]:
+    """One plain field, or OpenRouter's blocks where there is more to thinking than one text."""
+    parts = [part for part in response.parts if type(part) is ReasoningPart]
+    if not parts:
+        return {}
+    if len(parts) == 1 and not (parts[0].signature or parts[0].data or parts[0].item_id):
+        return {"reasoning_content": parts[0].text}
+    return {"reasoning_details": [detail for i, part in enumerate(parts) for detail in _details(i, part)]}
+
+
+def _details(index: int, part: ReasoningPart) -> Iterator[dict[str, Any]]:
+    shared: dict[str, Any] = {"index": index} if part.item_id is None else {"index": index, "id": part.item_id}
+    if part.text or part.signature is not None or part.data is None:
+        kind, key = ("reasoning.text", "text") if part.data is None else ("reasoning.summary", "summary")
+        detail = {"type": kind, key: part.text, **shared}
+        yield detail if part.signature is None else {**detail, "signature": part.signature}
+    if part.data is not None:
+        yield {"type": "reasoning.encrypted", "data": part.data, **shared}
+
+
+def _blocks(response: ChatResponse) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for part in response.parts:
+        if type(part) is OpaquePart and part.type.startswith("message."):
+            name = part.type.partition(".")[2]
+            if name in _LISTS:
+                found.setdefault(name, []).append(RawJSON(part.json))
+            else:
+                found[name] = RawJSON(part.json)
+    return found
+
+
+def _end(response: ChatResponse) -> dict[str, Any]:
+    """The finish reason and the words beside it."""
+    end: dict[str, Any] = {"finish_reason": response.stop_reason.raw}
+    end.update({name: response.native[name] for name in CHOICE_WORDS if name in response.native})
+    if FILTERS in response.native:
+        end[FILTERS] = _filtered(response.native[FILTERS])
+    return end
+
+
+def _filtered(names: str) -> dict[str, Any]:
+    return {name: {"filtered": True, "severity": "high"} for name in names.split(",")}
+
+
+def _head(response: ChatResponse) -> dict[str, Any]:
+    return {"id": response.id or "", "model": response.model or ""}
+
+
+def _beside(response: ChatResponse) -> dict[str, Any]:
+    native = response.native
+    beside: dict[str, Any] = {name: _literal(native[name]) for name in BODY_WORDS if name in native}
+    if PROMPT_FILTERS in native:
+        beside[PROMPT_FILTERS] = [{"prompt_index": 0, FILTERS: _filtered(native[PROMPT_FILTERS])}]
+    if response.usage is not None:
+        beside["usage"] = write_usage(response.usage)
+    return beside
+
+
+def _literal(word: str) -> Any:
+    return {"true": True, "false": False}.get(word, word)
+
+
+def _error(response: ChatResponse) -> dict[str, Any] | None:
+    error = response.error
+    if error is None:
+        return None
+    inner: dict[str, Any] = {"message": error.message, "type": error.type, "code": error.code}
+    inner.update({name: response.native[name] for name in ERROR_WORDS if name in response.native})
+    return {"error": inner}
+
+
+# -- streamed --------------------------------------------------------------------------------------------------------
+
+
+def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
+    head = {**_head(response), "object": "chat.completion.chunk", "created": 0}
+    if PROMPT_FILTERS in response.native:
+        yield _event({**head, "choices": [], PROMPT_FILTERS: _beside(response)[PROMPT_FILTERS]})
+    error, raw = _error(response), response.stop_reason.raw
+    if response.parts or raw is not None or response.refusal:
+        for delta in _deltas(response, chunk):
+            yield _event({**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}]})
+    if EARLIER in response.native:
+        reason = response.native[EARLIER]
+        yield _event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+    end = _end(response)
+    if raw is not None or len(end) > 1:
+        yield _event({**head, "choices": [{"index": 0, "delta": {}, "logprobs": None, **end}]})
+    last = {name: value for name, value in _beside(response).items() if name != PROMPT_FILTERS}
+    if last:
+        yield _event({**head, "choices": [], **last})
+    if error is not None:
+        begun = bool(response.parts or raw is not None or response.refusal or last)
+        # An error stands alone; where no chunk has told of the response before, it does.
+        yield _event({**head, **error} if not begun and (response.id or response.model) else error)
+    if response.saw_done or (raw and error is None):
+        yield b"data: [DONE]\n\n"
+
+
+def _event(value: Mapping[str, Any]) -> bytes:
+    # Verbatim JSON may hold line breaks; they come back, because the lines of one event are joined by them.
+    lines = dump(value).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "".join(f"data: {line}\n" for line in lines).encode() + b"\n"
+
+
+def _deltas(response: ChatResponse, chunk: int) -> Iterator[dict[str, Any]]:
+    yield {"role": "assistant", "content": ""}
+    yield from _reasoning_deltas(response, chunk)
+    for part in response.parts:
+        if type(part) is TextPart:
+            for piece in pieces(part.text, chunk):
+                yield {"content": piece}
+        elif type(part) is OpaquePart:
+            where, _, name = part.type.partition(".")
+            block: Any = RawJSON(part.json)
+            yield {"content": [block]} if where == "content" else {name: [block] if name in _LISTS else block}
+    for piece in pieces(response.refusal or "", chunk):
+        yield {"refusal": piece}
+    if _is_old(response):
+        call = response.tool_calls[0]
+        for function in _old_deltas(call, chunk):
+            yield {"function_call": function}
+        return
+    for i, call in enumerate(response.tool_calls):
+        for delta in _call_deltas(call, chunk):
+            yield {"tool_calls": [{"index": i, **delta}]}
+
+
+def _reasoning_deltas(response: ChatResponse, chunk: int) -> Iterator[dict[str, Any]]:
+    fields = _reasoning(response)
+    for piece in pieces(fields.get("reasoning_content", ""), chunk):
+        yield {"reasoning_content": piece}
+    for detail in fields.get("reasoning_details", ()):
+        key = "summary" if "summary" in detail else "text"
+        for piece in pieces(detail.pop(key, ""), chunk):
+            yield {"reasoning_details": [{"type": detail["type"], key: piece, "index": detail["index"]}]}
+        if len(detail) > 2:
+            yield {"reasoning_details": [detail]}
+
+
+def _call_deltas(call: ToolCall, chunk: int) -> Iterator[dict[str, Any]]:
+    if call.arguments is None or call.form is ArgsForm.OBJECT:
+        yield _call(call)
+        return
+    holder, key = ("custom", "input") if call.kind is CallKind.CUSTOM else ("function", "arguments")
+    yield _call(call, {key: ""})
+    for piece in pieces(call.arguments, chunk):
+        yield {holder: {key: piece}}
+
+
+def _old_deltas(call: ToolCall, chunk: int) -> Iterator[dict[str, Any]]:
+    if call.arguments is None or call.form is ArgsForm.OBJECT:
+        yield {"name": call.name, **_arguments(call)}
+        return
+    yield {"name": call.name, "arguments": ""}
+    for piece in pieces(call.arguments, chunk):
+        yield {"arguments": piece}
+
+
+# -- The format -----------------------------------------------------------------------------------------------------
+
 
 FORMAT = Format(
     id=API,
