@@ -11,9 +11,9 @@ from urllib.parse import quote, unquote
 from loop_core.errors import EncodeError
 from loop_core.values import Request, TextPart
 from loop_core.wire.anthropic_messages.request import ASKING_LOSES as MESSAGES_LOSE
-from loop_core.wire.anthropic_messages.request import encode_request as encode_messages
+from loop_core.wire.anthropic_messages.request import encode_request as messages_request
 from loop_core.wire.anthropic_messages.request import read_request as read_messages
-from loop_core.wire.bedrock_converse.request import encode_request as encode_converse
+from loop_core.wire.bedrock_converse.request import encode_request as converse_request
 from loop_core.wire.bedrock_converse.request import read_request as read_converse
 from loop_core.wire.bedrock_invoke.makers import (
     API,
@@ -26,7 +26,7 @@ from loop_core.wire.bedrock_invoke.makers import (
     read_prompt,
 )
 from loop_core.wire.body import integer, mapping_of, merge, non_null, one_choice, rest, word
-from loop_core.wire.openai_chat.request import encode_request as encode_chat
+from loop_core.wire.openai_chat.request import encode_request as chat_request
 from loop_core.wire.openai_chat.request import read_request as read_chat
 
 PATHS: tuple[re.Pattern[str], ...] = (
@@ -83,12 +83,12 @@ def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request; a model of a maker whose bodies are not written is an `EncodeError` too."""
     model = request.model or ""
     if "anthropic." in model or "." not in model:  # an inference profile of one's own names no maker
-        body = encode_messages(replace(request, api="anthropic_messages", model=None, stream=False))
+        body = messages_request(replace(request, api="anthropic_messages", model=None, stream=False))
         return {"anthropic_version": VERSION, **rest(body, "model", "stream")}
     if NOVA.search(model):
-        return encode_converse(replace(request, api="bedrock_converse"))
+        return converse_request(replace(request, api="bedrock_converse"))
     if MISTRAL_CHAT.search(model):
-        return rest(encode_chat(replace(request, api="openai_chat", model=None, stream=False)), "stream")
+        return rest(chat_request(replace(request, api="openai_chat", model=None, stream=False)), "stream")
     for pattern, cap, write in ((LLAMA, "max_gen_len", llama_prompt), (MISTRAL, "max_tokens", mistral_prompt)):
         if pattern.search(model):
             one_choice(request, API)
