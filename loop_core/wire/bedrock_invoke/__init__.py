@@ -26,8 +26,18 @@ from loop_core.wire.bedrock_converse.decode import Decoder as ConverseDecoder
 from loop_core.wire.bedrock_converse.table import READS as CONVERSE_READS
 from loop_core.wire.bedrock_converse.table import STOP_REASONS as CONVERSE_WORDS
 from loop_core.wire.bedrock_converse.table import STREAM_READS as CONVERSE_STREAM_READS
-from loop_core.wire.bedrock_invoke.makers import API, METRICS, NOVA_COUNTS, WRITERS, encode_claude
-from loop_core.wire.bedrock_invoke.request import ASKING_LOSES, PATHS, encode_request, path, read_request
+from loop_core.wire.bedrock_invoke.makers import (
+    API,
+    ASKING_LOSES,
+    METRICS,
+    NOVA_COUNTS,
+    PATHS,
+    WRITERS,
+    encode_claude,
+    encode_request,
+    path,
+    read_request,
+)
 from loop_core.wire.body import compact, integer, list_of, mapping_of, rest, string, word
 from loop_core.wire.eventstream import CONTENT_TYPE, event_frame
 from loop_core.wire.format import ANY_PATH, Format, Home
