@@ -20,29 +20,31 @@ from loop_core.wire.serving import (
     say,
 )
 
-SAYS: Mapping[Moment, Spelling] = {
+COMPLETE_SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: say("stop_sequence"),  # where the model ends by itself, a turn of the human is the string
     Moment.CUT: say("max_tokens"),
     Moment.FULL: say("max_tokens"),
     Moment.FAILED: fails(None, "Overloaded", "overloaded_error"),
 }
-CANNOT: Mapping[str, str] = {
+COMPLETE_CANNOT: Mapping[str, str] = {
     **ONLY_TEXT,
     "filtered": "it has no word for a filter",
     "empty_choices": "it has no choices",
     "done_without_reason": "the end has no mark of its own",
 }
-ENDS: Mapping[str, str] = {"context_full": "completed", "echoed": "no_progress", "no_reason stream": "interrupted"}
+COMPLETE_ENDS: Mapping[str, str] = {
+    "context_full": "completed", "echoed": "no_progress", "no_reason stream": "interrupted",
+}
 
 
-def _text(name: str | None, value: Event) -> tuple[Event, str]:
+def _completion_text(name: str | None, value: Event) -> tuple[Event, str]:
     return value, "completion"
 
 
 # -- What it demands -------------------------------------------------------------------------------------------------
 # Members: anthropic 0.125.0 types/completion_create_params.py. That a prompt begins with "\n\nHuman:" is not asked for.
 
-MEMBERS: tuple[Member, ...] = (
+COMPLETE_MEMBERS: tuple[Member, ...] = (
     Member("model", "string", required=True),
     Member("prompt", "string", required=True),
     Member("max_tokens_to_sample", "integer", required=True, least=1),
@@ -59,8 +61,8 @@ SERVING = Serving(
     own=OwnServer("anthropic", "claude-2.1", "anthropic 0.125.0 types/completion.py"),
     base="",
     client='anthropic.Anthropic(base_url="{base}", api_key="any").completions',
-    says=SAYS,
-    text=_text,
+    says=COMPLETE_SAYS,
+    text=_completion_text,
     stop_place=StopPlace(itself, ("stop_reason",), null=True),
     answer_id="compl_{}",
     errors=ERRORS,
@@ -68,8 +70,8 @@ SERVING = Serving(
     stops=("stop_sequences",),
     stop_string_word="stop_sequence",
     stopped_field="stop",
-    cannot=CANNOT,
-    ends=ENDS,
-    demands=Demands(MEMBERS),
+    cannot=COMPLETE_CANNOT,
+    ends=COMPLETE_ENDS,
+    demands=Demands(COMPLETE_MEMBERS),
     request_id=RequestId("request-id", "req_01{:.22}".format, in_errors=True),
 )

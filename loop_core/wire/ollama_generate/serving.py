@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loop_core.wire.demands import Demands, Member
-from loop_core.wire.ollama_chat.serving import MEMBERS as CHAT_MEMBERS
-from loop_core.wire.ollama_chat.serving import RULES, dated, json_shape, refused
+from loop_core.wire.ollama_chat.serving import MEMBERS, RULES, dated, json_shape, refused
 from loop_core.wire.serving import (
     ONLY_TEXT,
     Event,
@@ -20,28 +19,28 @@ from loop_core.wire.serving import (
     say,
 )
 
-SAYS: Mapping[Moment, Spelling] = {
+GENERATE_SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: say("stop"),
     Moment.CUT: say("length"),
     Moment.FULL: say("length"),
     Moment.FAILED: fails(None, "an error was encountered while running the model", retryable=False),
 }
-CANNOT: Mapping[str, str] = {
+GENERATE_CANNOT: Mapping[str, str] = {
     **ONLY_TEXT,
     "filtered": "it has no word for a filter",
     "empty_choices": "it has no choices",
 }
-ENDS: Mapping[str, str] = {"context_full": "completed"}
+GENERATE_ENDS: Mapping[str, str] = {"context_full": "completed"}
 
 
-def _text(name: str | None, value: Event) -> tuple[Event, str]:
+def _response_text(name: str | None, value: Event) -> tuple[Event, str]:
     return value, "response"
 
 
 # -- What it demands -------------------------------------------------------------------------------------------------
 # Members: ollama 0.6.3 _types.py (GenerateRequest); the server's api/types.go.
 
-MEMBERS: tuple[Member, ...] = (
+GENERATE_MEMBERS: tuple[Member, ...] = (
     Member("prompt", "string", required=True, hint="without one the model is only loaded"),
     Member("system", "string"),
     Member("template", "string"),
@@ -50,23 +49,23 @@ MEMBERS: tuple[Member, ...] = (
     Member("images", "array"),
     Member("images[]", "string"),
     Member("raw", "boolean"),
-    *(member for member in CHAT_MEMBERS if not member.path.startswith(("messages", "tools"))),
+    *(member for member in MEMBERS if not member.path.startswith(("messages", "tools"))),
 )
 
 SERVING = Serving(
     own=OwnServer("ollama", "qwen3:8b", "ollama llm/server.go DoneReason"),
     base="",
     client='ollama.Client(host="{base}").generate',
-    says=SAYS,
-    text=_text,
+    says=GENERATE_SAYS,
+    text=_response_text,
     stop_place=StopPlace(itself, ("done_reason",)),
     ends_without=True,
     errors={},
     error_body=refused,
     stops=("options", "stop"),
-    cannot=CANNOT,
-    ends=ENDS,
-    demands=Demands(MEMBERS, RULES),
+    cannot=GENERATE_CANNOT,
+    ends=GENERATE_ENDS,
+    demands=Demands(GENERATE_MEMBERS, RULES),
     json_shape=json_shape,
     set_times=dated,
 )

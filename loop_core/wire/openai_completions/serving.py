@@ -19,28 +19,28 @@ from loop_core.wire.serving import (
     say,
 )
 
-SAYS: Mapping[Moment, Spelling] = {
+COMPLETIONS_SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: say("stop"),
     Moment.CUT: say("length"),
     Moment.FULL: say("length"),
     Moment.FILTERED: say("content_filter"),
     Moment.FAILED: fails(None, "The server had an error while processing the request.", "server_error"),
 }
-CANNOT: Mapping[str, str] = {
+COMPLETIONS_CANNOT: Mapping[str, str] = {
     **ONLY_TEXT,
     "done_without_reason whole": "a whole body has no mark",
 }
-ENDS: Mapping[str, str] = {"context_full": "completed", "echoed": "no_progress"}
+COMPLETIONS_ENDS: Mapping[str, str] = {"context_full": "completed", "echoed": "no_progress"}
 
 
-def _text(name: str | None, value: Event) -> tuple[Event, str]:
+def _completion_text(name: str | None, value: Event) -> tuple[Event, str]:
     return value["choices"][0], "text"
 
 
 # -- What it demands -------------------------------------------------------------------------------------------------
 # Members and ranges: openai 3.54.0 types/completion_create_params.py and its API reference.
 
-MEMBERS: tuple[Member, ...] = (
+COMPLETIONS_MEMBERS: tuple[Member, ...] = (
     Member("prompt", "string|array", required=True, most=1),
     Member("prompt[]", "string"),
     *SAMPLING,
@@ -51,7 +51,7 @@ MEMBERS: tuple[Member, ...] = (
 )
 
 
-RULES: tuple[Rule, ...] = (
+COMPLETIONS_RULES: tuple[Rule, ...] = (
     Rule("model", model_named, "as in Chat Completions"),
     Rule("stream_options", stream_options, "API reference: only set this when you set stream: true"),
 )
@@ -60,14 +60,14 @@ SERVING = Serving(
     own=OwnServer("openai", "gpt-3.5-turbo-instruct", "openai 3.54.0 types/completion_choice.py"),
     base="/v1",
     client='openai.OpenAI(base_url="{base}", api_key="any").completions',
-    says=SAYS,
-    text=_text,
+    says=COMPLETIONS_SAYS,
+    text=_completion_text,
     stop_place=StopPlace(choices, ("finish_reason",), null=True),
     answer_id="cmpl-{}",
     stops=("stop",),
-    cannot=CANNOT,
-    ends=ENDS,
-    demands=Demands(MEMBERS, RULES, Telling.CODES),
+    cannot=COMPLETIONS_CANNOT,
+    ends=COMPLETIONS_ENDS,
+    demands=Demands(COMPLETIONS_MEMBERS, COMPLETIONS_RULES, Telling.CODES),
     request_id=RequestId("x-request-id", "req_{}".format),
     set_times=dated,
 )
