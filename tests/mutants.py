@@ -72,6 +72,7 @@ FIELD_TESTS = {
     "no_tools": "tests/live/test_scripted.py", "wrapped": "tests/provider/test_sdk_types.py",
     "history": "tests/live/test_run.py", "rules": "tests/report/test_document.py",
     "json_shape": "tests/provider/test_checks.py", "follows": "tests/provider/test_serving.py",
+    "played_in": "tests/provider/test_serving.py",
     **dict.fromkeys(("count", "near", "client_header", "request_id", "dated"), "tests/provider/test_endpoints.py"),
 }
 """The fields of a wire format, of its row in the registry and of how it is served that need not be given. Each is read
@@ -79,7 +80,7 @@ in a room of its own, which no rule knows, so that its tests are named here."""
 OF_NAME = {"_HOMES": ("tests/test_library.py",),
            "FIELDS": ("tests/sessions/test_odd_members.py", "tests/sessions/test_seed_agents.py")}
 """Test files of all tables of one name."""
-RECORDS = re.compile(r"wire\..*\.(FORMAT|SERVING)|formats\.FORMATS\.\d+")
+RECORDS = re.compile(r"wire\..*\.(FORMAT|([A-Z]+_)?SERVING)|formats\.FORMATS\.\d+")
 """The records whose optional fields are rows."""
 FILES = 12
 """So many test files are tried for a row, the likely ones first."""

@@ -205,6 +205,8 @@ class Format(NamedTuple):
     """Where the stop word stands in a whole body, as logs keep it; empty where no path is this format's own."""
     joints: Mapping[str, str] = {}
     """Fact -> what the decoder puts between its pieces."""
+    played_in: str = ""
+    """Module and name of its `Serving` below `loop_core.wire`; empty where it is `SERVING` of its package's own."""
 
     def __repr__(self) -> str:
         return f"Format({self.id!r})"  # its tables would fill the screen of whoever sees a traceback
@@ -217,5 +219,6 @@ class Format(NamedTuple):
     @property
     def serving(self) -> "Serving":
         """How the scripted provider plays a server of the format; loaded when it is needed."""
-        value: Serving = import_module(f"loop_core.wire.{self.id}.serving").SERVING
+        module, _, name = (self.played_in or f"{self.id}.serving:SERVING").partition(":")
+        value: Serving = getattr(import_module(f"loop_core.wire.{module}"), name)
         return value

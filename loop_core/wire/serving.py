@@ -1,7 +1,8 @@
 """How a server of a format is played: its stop words at the end of an answer, and their places in its frames.
 
-Knows no format. A format's package says it in its module `serving`, which is loaded when a dialect is written or the
-scripted provider answers; reading an answer does without.
+Knows no format. A format's package says it in its module `serving`, also for a small format of the same servers
+(`Format.played_in`). It is loaded when a dialect is written or the scripted provider answers; reading an answer does
+without.
 """
 
 from __future__ import annotations

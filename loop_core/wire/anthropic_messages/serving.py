@@ -1,4 +1,6 @@
-"""How the scripted provider plays a Messages server: its stop words, and its checks of a request."""
+"""How the scripted provider plays a Messages server, and one of text completions: its stop words, and its checks of a
+request.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +23,7 @@ from loop_core.wire.demands import (
     turns,
 )
 from loop_core.wire.serving import (
+    ONLY_TEXT,
     PEER_ABSENT,
     PEER_CALL,
     PEER_FAILED,
@@ -44,6 +47,7 @@ from loop_core.wire.serving import (
     by_index,
     fails,
     in_delta,
+    itself,
     say,
 )
 
@@ -263,4 +267,64 @@ SERVING = Serving(
     client_header="anthropic-version",
     follows=_follows,
     peers=PEERS,
+)
+
+
+# -- Anthropic's text completions ---------------------------------------------------------------------------------
+
+
+COMPLETE_SAYS: Mapping[Moment, Spelling] = {
+    Moment.ENDED: say("stop_sequence"),  # where the model ends by itself, a turn of the human is the string
+    Moment.CUT: say("max_tokens"),
+    Moment.FULL: say("max_tokens"),
+    Moment.FAILED: fails(None, "Overloaded", "overloaded_error"),
+}
+COMPLETE_CANNOT: Mapping[str, str] = {
+    **ONLY_TEXT,
+    "filtered": "it has no word for a filter",
+    "empty_choices": "it has no choices",
+    "done_without_reason": "the end has no mark of its own",
+}
+COMPLETE_ENDS: Mapping[str, str] = {
+    "context_full": "completed", "echoed": "no_progress", "no_reason stream": "interrupted",
+}
+
+
+def _completion_text(name: str | None, value: Event) -> tuple[Event, str]:
+    return value, "completion"
+
+
+# -- What it demands -------------------------------------------------------------------------------------------------
+# Members: anthropic 0.125.0 types/completion_create_params.py. That a prompt begins with "\n\nHuman:" is not asked for.
+
+COMPLETE_MEMBERS: tuple[Member, ...] = (
+    Member("model", "string", required=True),
+    Member("prompt", "string", required=True),
+    Member("max_tokens_to_sample", "integer", required=True, least=1),
+    Member("stop_sequences", "array"),
+    Member("stop_sequences[]", "string"),
+    Member("stream", "boolean"),
+    Member("temperature", "number", least=0, most=1),
+    Member("top_p", "number", least=0, most=1),
+    Member("top_k", "integer", least=0),
+    Member("metadata", "object"),
+)
+
+COMPLETE_SERVING = Serving(
+    own=OwnServer("anthropic", "claude-2.1", "anthropic 0.125.0 types/completion.py"),
+    base="",
+    client='anthropic.Anthropic(base_url="{base}", api_key="any").completions',
+    says=COMPLETE_SAYS,
+    text=_completion_text,
+    stop_place=StopPlace(itself, ("stop_reason",), null=True),
+    answer_id="compl_{}",
+    errors=ERRORS,
+    error_body=refused,
+    stops=("stop_sequences",),
+    stop_string_word="stop_sequence",
+    stopped_field="stop",
+    cannot=COMPLETE_CANNOT,
+    ends=COMPLETE_ENDS,
+    demands=Demands(COMPLETE_MEMBERS),
+    request_id=RequestId("request-id", "req_01{:.22}".format, in_errors=True),
 )

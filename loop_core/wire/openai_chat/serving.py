@@ -1,4 +1,6 @@
-"""How the scripted provider plays a Chat Completions server: its stop words, and its checks of a request."""
+"""How the scripted provider plays a server of Chat Completions, and of OpenAI's legacy completions: its stop words, and
+its checks of a request.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ from loop_core.wire.demands import (
 )
 from loop_core.wire.serving import (
     MADE,
+    ONLY_TEXT,
     PEER_ABSENT,
     PEER_CALL,
     PEER_FAILED,
@@ -239,4 +242,61 @@ SERVING = Serving(
     request_id=RequestId("x-request-id", "req_{}".format),
     set_times=dated,
     peers=PEERS,
+)
+
+
+# -- OpenAI's legacy completions -----------------------------------------------------------------------------------
+
+
+COMPLETIONS_SAYS: Mapping[Moment, Spelling] = {
+    Moment.ENDED: say("stop"),
+    Moment.CUT: say("length"),
+    Moment.FULL: say("length"),
+    Moment.FILTERED: say("content_filter"),
+    Moment.FAILED: fails(None, "The server had an error while processing the request.", "server_error"),
+}
+COMPLETIONS_CANNOT: Mapping[str, str] = {
+    **ONLY_TEXT,
+    "done_without_reason whole": "a whole body has no mark",
+}
+COMPLETIONS_ENDS: Mapping[str, str] = {"context_full": "completed", "echoed": "no_progress"}
+
+
+def _completion_text(name: str | None, value: Event) -> tuple[Event, str]:
+    return value["choices"][0], "text"
+
+
+# -- What it demands -------------------------------------------------------------------------------------------------
+# Members and ranges: openai 3.54.0 types/completion_create_params.py and its API reference.
+
+COMPLETIONS_MEMBERS: tuple[Member, ...] = (
+    Member("prompt", "string|array", required=True, most=1),
+    Member("prompt[]", "string"),
+    *SAMPLING,
+    Member("best_of", "integer", least=1, only=(1,)),
+    Member("echo", "boolean", only=(False,)),
+    Member("logprobs", "integer", only=()),
+    Member("suffix", "string", only=()),
+)
+
+
+COMPLETIONS_RULES: tuple[Rule, ...] = (
+    Rule("model", model_named, "as in Chat Completions"),
+    Rule("stream_options", stream_options, "API reference: only set this when you set stream: true"),
+)
+
+COMPLETIONS_SERVING = Serving(
+    own=OwnServer("openai", "gpt-3.5-turbo-instruct", "openai 3.54.0 types/completion_choice.py"),
+    base="/v1",
+    client='openai.OpenAI(base_url="{base}", api_key="any").completions',
+    says=COMPLETIONS_SAYS,
+    text=_completion_text,
+    stop_place=StopPlace(choices, ("finish_reason",), null=True),
+    answer_id="cmpl-{}",
+    stops=("stop",),
+    cannot=COMPLETIONS_CANNOT,
+    ends=COMPLETIONS_ENDS,
+    demands=Demands(COMPLETIONS_MEMBERS, COMPLETIONS_RULES, Telling.CODES),
+    request_id=RequestId("x-request-id", "req_{}".format),
+    set_times=dated,
 )

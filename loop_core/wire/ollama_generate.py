@@ -182,4 +182,5 @@ FORMAT = Format(
     history="prompt",
     no_tools=NO_TOOLS,
     stream_type="application/x-ndjson",
+    played_in="ollama_chat.serving:GENERATE_SERVING",
 )

@@ -224,4 +224,5 @@ FORMAT = Format(
     history="prompt",
     no_tools=NO_TOOLS,
     prefills=frozenset(Prefill),  # whatever the server: the text stands right behind its prompt
+    played_in="anthropic_messages.serving:COMPLETE_SERVING",
 )

@@ -237,4 +237,5 @@ FORMAT = Format(
     history="prompt",
     no_tools=NO_TOOLS,
     prefills=frozenset(Prefill),  # whatever the server: the text stands right behind its prompt
+    played_in="openai_chat.serving:COMPLETIONS_SERVING",
 )
