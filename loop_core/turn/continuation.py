@@ -1,7 +1,8 @@
-"""Continuing a cut answer, as data: the prompts that ask for it, the openings that a model may use instead, segments
-and seams.
+"""The data of a continuation: the prompts that ask a model to go on with a cut answer, the openings with which a model
+may begin instead, and segments and seams as values.
 
-Below the rules of `seam`, because nothing of a prompt may reach the merged text, also where a model repeats it.
+`seam` imports this module, not the reverse: it must know each of our prompts to keep them out of the merged text, since
+a model may repeat a prompt in its answer.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ _BETWEEN = "Begin by repeating exactly the characters between "
 
 def mark_for(texts: Sequence[str]) -> str:
     """A name for tags that none of these texts holds; the last candidate if each occurs."""
+    # Both names may occur in a text about this engine. The last one is used then: asking under an ambiguous name still
+    # works, since `find_quotation` removes no tags that the answer itself contains.
     return next((mark for mark in QUOTE_MARKS if not any(has_tags(text, mark) for text in texts)), QUOTE_MARKS[-1])
 
 
@@ -49,11 +52,15 @@ def quote_request(mark: str) -> str:
 
 def repeats_request(text: str) -> bool:
     """Whether a message is a hint of ours that asks for the quotation a second time."""
+    # AGAIN must be a line of its own: a user may quote the sentence within a message.
     return text.startswith(HINT_POINTS[0]) and f"\n{AGAIN}\n" in text
 
 
 def prompt_end(text: str, mark: str) -> int:
     """Where a text that begins with points of our own prompt leaves them; 0 if it begins with none."""
+    # A model that repeats our prompt may leave out or reorder points, so each is removed wherever it comes next. The
+    # last point ends before its tag: the words behind the tag are the quotation itself, which `find_quotation` looks
+    # for.
     points = (EMPTY, *HINT_POINTS, AGAIN, quote_request(mark).removesuffix(f"<{mark}>").rstrip())
     end = 0
     while True:
@@ -65,8 +72,8 @@ def prompt_end(text: str, mark: str) -> int:
 
 
 # -- How a segment begins that does not simply go on: chatter, refusals and announced restarts, as a table -----------
-# The patterns are our own. A row decides nothing by itself: it is asked where the words that were to be quoted first
-# did not come, or what stands before them.
+# The patterns are our own. A row decides nothing by itself: it is consulted only if the words that were to be quoted
+# first are missing, or for the text that stands before them. So a wrong match costs one more request and no text.
 
 
 class OpeningKind(StrEnum):
@@ -226,7 +233,7 @@ OPENINGS: tuple[Opening, ...] = (
     _row(OpeningKind.REFUSAL, "Korean", r"죄송|미안|안타깝|유감|(?:저는 )?ai로서"),
     _row(OpeningKind.CHATTER, "Korean", r"(?:네|물론|알겠습니다)[,.!이]|(?:다음은|이어서|계속)"),
 )
-"""Tried in order: what says that it begins anew is no mere chatter."""
+"""Rows are tried in order, RESTART before CHATTER in each language: "Sure, let me start over" announces a restart."""
 
 OPENING_CHARS = 200
 """Characters of a segment in which chatter ends and the words that were asked back begin."""
@@ -235,13 +242,17 @@ FOLDS: Mapping[str, str] = {
     "\u2018": "'", "\u2019": "'", "\u201a": "'", "\u02bc": "'", "\u2032": "'",
     "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00ab": '"', "\u00bb": '"', "\u2033": '"',
 }
-"""Typographic quotation marks and what a model may write for them, or they for it; the answer keeps its own."""
+"""Typographic quotation marks -> the plain ones. Models replace one by the other when they quote, in both directions,
+so both sides of a comparison are folded; the answer itself keeps the marks that it has."""
 
 _MARKUP = "*_#>~`\"'([{- \t\r\n"
 
 
 def find_opening(text: str) -> Opening | None:
-    """The row that matches the beginning of a text; None if it begins like none. Markup before it is passed over."""
+    """The first row of `OPENINGS` that matches the beginning of a text; None if no row does. Markup before it is
+    ignored."""
+    # Only the beginning is folded: a segment may hold megabytes, and no pattern looks further. Markup goes first, since
+    # models set such remarks in bold, in a list or in a quotation.
     folded = " ".join("".join([FOLDS.get(char, char) for char in text[:OPENING_CHARS]]).lower().lstrip(_MARKUP).split())
     return next((row for row in OPENINGS if re.match(row.pattern, folded)), None)
 
@@ -260,7 +271,7 @@ class Method(StrEnum):
     HINT = "hint"
     """A message asked to go on."""
     ANCHOR = "anchor"
-    """The same, and to quote the last words first."""
+    """A message asked to go on, and to quote the last words first."""
     AGAIN = "again"
     """The words to quote, asked for once more: the segment before did not begin with them."""
     ECHO = "echo"

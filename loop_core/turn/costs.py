@@ -1,7 +1,7 @@
 """Output caps, refusals and counters: what the next request may ask for, and what each event costs a turn.
 
-A larger cap, a forced call and a prefill are tried, since they save requests; a server that answers with a 400 is asked
-once more without. Pure, like the moves that ask here.
+A larger cap, a forced call and a prefill are tried, since they save requests; if a server answers with a 400, the
+request is sent once more without the refused field. The functions are pure; the moves of the machine call them.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ def first_cap(request: Request, limits: Limits, policy: Policy) -> int | None:
     bound = limits.continuation_max_total_completion_tokens
     if bound is None or not policy.lacks.isdisjoint(("tokens", "room")):
         return request.max_tokens  # a bound that is derived is no smaller
+    # The format's least cap wins over the bound: Responses refuses less than 16 tokens, and Messages a cap within the
+    # thinking budget. Such a request would fail, and nothing would be learned.
     return max(least_cap(request), bound if request.max_tokens is None else min(bound, request.max_tokens))
 
 
@@ -71,12 +73,16 @@ REFUSED_STATUS = frozenset({400, 422})
 
 def current_refusal(turn: Turn) -> RefusalRow | None:
     """The field of our request that the server has just refused; None where its answer is no such refusal."""
+    # Providers refuse a field with 400, servers built on FastAPI by default with 422. Policies of other loops
+    # (`settles` is False) add no fields of ours.
     seen, sent = turn.evaluation, turn.last_send
     if seen is None or sent is None or seen.response.http_status not in REFUSED_STATUS or not turn.policy.settles:
         return None
     error = seen.response.error
+    # The first request is the caller's own: if that is refused, no field of ours can be the reason.
     if error is None or sent.place not in (RequestPlace.CONTINUATION, RequestPlace.REPAIR):
         return None
+    # Servers name the field in different members: OpenAI in `code`, Anthropic in `message` alone.
     said = " ".join(word for word in (error.code, error.type, error.message) if word)
     return next((row for row in REFUSALS
                  if row.name not in turn.refusals and row.applies(turn, sent) and row.words.search(said)), None)
@@ -88,6 +94,7 @@ def next_cap(turn: Turn, wanted: bool) -> tuple[int | None, int | None]:
     if sent is None or sent.max_tokens is None:
         return cap_within_bound(turn, None), None
     if is_refused(turn):
+        # The cap returns to what the server took before; the same cap is sent with another field left out.
         if "cap" in turn.refusals and sent.lower_cap is not None:
             return cap_within_bound(turn, sent.lower_cap), None
         return cap_within_bound(turn, sent.max_tokens), sent.lower_cap
@@ -124,6 +131,7 @@ def cost(turn: Turn, event: Event, signal: Signal) -> Change:
 def _received(turn: Turn, event: ProviderResponse) -> Change:
     """An answer taken in: gated, read as the policy reads it, and added to the segments."""
     response, judged = event.response, event.judgement
+    # A replay gates each answer once and hands the verdicts to every policy and limit that it tries.
     verdicts = event.verdicts
     if verdicts is None:
         verdicts = admit_all(response.tool_calls, judged, turn.request.tools)
@@ -131,6 +139,8 @@ def _received(turn: Turn, event: ProviderResponse) -> Change:
     sent = turn.last_send
     method = event.method or (sent.method if sent else Method.FIRST)
     recorded = event.method is not None
+    # A recorded answer was given to the recorded agent's prompt, not to ours: its own anchor and white space decide the
+    # seam. Only an answer to our request has been asked for in our way.
     asked = None if recorded else sent
     segment = Segment(
         response.text or "",
@@ -143,6 +153,7 @@ def _received(turn: Turn, event: ProviderResponse) -> Change:
     )
     answers = (*turn.answers[:-1], (*turn.answers[-1], segment))
     told = turn.history
+    # A prefill is no message of its own: the answer continues it, and both enter the history as one message later.
     if sent is not None and method is not Method.PREFILL:
         told = (*told, *sent.new_messages)  # what was sent stays sent: the history only grows
     seen = Evaluation(response, judged, verdicts, event.index, word)
@@ -156,8 +167,11 @@ def spend_after(turn: Turn, evaluation: Evaluation) -> Spend:
     tokens, assumed = _tokens(evaluation, sent, truncated)
     chars = len(evaluation.response.text or "")
     counts: Change = {"output_tokens": spent.output_tokens + (tokens or 0), "output_chars": spent.output_chars + chars}
+    # An answer without any part may well have cost nothing; one with parts did, and nobody said how much.
     if tokens is None and evaluation.response.parts:
         counts["uncounted"] = spent.uncounted + 1
+    # The truncated answer counts as well as its continuations: seed 000 bounds their total. An answer that is whole and
+    # continues nothing leaves the budget as it was.
     if truncated or (sent is not None and sent.place is RequestPlace.CONTINUATION):
         counts["continuation_tokens"] = spent.continuation_tokens + (tokens or 0)
         counts["tokens_assumed"] = spent.tokens_assumed + assumed
@@ -177,7 +191,7 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
         if signal is Signal.REPAIR_REFUSED:
             counts["repairs_refused"] = spent.repairs_refused + 1
         else:
-            counts["attempts"] = spent.attempts - 1  # none was made
+            counts["attempts"] = spent.attempts - 1  # the server made no continuation, so the attempt is given back
         names = turn.refusals | ({refused.name} if refused else frozenset())
         return {"refusals": names, "spend": spent._replace(**counts)}
     if signal is Signal.MAX_TOKENS:
@@ -191,6 +205,8 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
     elif turn.limits.attempts_scope == "response" and not is_cut(turn) and signal is not Signal.ANCHOR_MISSING:
         counts["attempts"] = 0  # scope `response`: an answer that was not cut begins a new count
     if signal is Signal.TOOL_CALL:
+        # Compared by raw text, without ids: a provider makes a new id for each call, and parsing could call two texts
+        # equal.
         calls = tuple([(v.call.name, v.call.arguments) for v in seen.verdicts])
         counts["identical"] = spent.identical + 1 if calls == turn.last_calls else 1
         change["last_calls"] = calls
@@ -206,8 +222,11 @@ def is_budget_cut(evaluation: Evaluation, policy: Policy) -> bool:
     """Whether a budget cut a response, as a policy reads it."""
     if evaluation.word is Stop.MAX_TOKENS or not policy.cap_evidence:
         return evaluation.word is Stop.MAX_TOKENS
+    # A stream of MiMo's proxy ends without a finish reason (seed 001); usage at the cap shows that the budget ended it.
     if evaluation.word in (Stop.INTERRUPTED, Stop.UNKNOWN) and evaluation.judgement.cap_reached:
         return True
+    # Only UNKNOWN, not INTERRUPTED: after a lost connection half a call is expected, and asking again with a larger cap
+    # would not help. Free-form calls have no syntax that could show a cut.
     return evaluation.word is Stop.UNKNOWN and any(
         parse(call.arguments).shape is ArgumentShape.CUT for call in evaluation.response.tool_calls
         if call.kind is CallKind.FUNCTION)
@@ -216,9 +235,10 @@ def is_budget_cut(evaluation: Evaluation, policy: Policy) -> bool:
 def is_text_whole(turn: Turn) -> bool:
     """Whether an empty response shows that the text before it was complete: asked to go on, the model added nothing.
 
-    Where it was asked to quote the last words first, it has not even heard that; and a text that visibly stops in the
-    middle is not whole.
+    It shows nothing if the model was asked to quote the last words first, since the quotation did not come either; nor
+    if the text visibly stops in the middle.
     """
+    # BOOST and NUDGE repeat the request: emptiness after them says nothing about the text before.
     segments = turn.answers[-1]
     if len(segments) < 2 or segments[-1].method not in GOING_ON:
         return False
@@ -240,9 +260,10 @@ def _added(turn: Turn) -> int:
 
 
 def _tokens(evaluation: Evaluation, send: Send | None, truncated: bool) -> tuple[int | None, int]:
-    """Output tokens of the response, and how many of them are assumed: a cut answer used the cap that was sent.
+    """Output tokens of the response, None if unknown; and how many of them are assumed from the cap.
 
-    None if neither tells them.
+    A cut answer without usage counts as the whole cap that was sent: a stream that is cut loses its usage chunk, and a
+    budget that did not count it would never be spent.
     """
     usage = evaluation.response.usage
     if usage is not None and usage.output_tokens is not None:
@@ -257,6 +278,8 @@ def _spent_on_tools(turn: Turn, event: ToolResults) -> Change:
         raise TransitionError("tool results without a response")
     results = batch_of(turn).all_results(event.results)
     chars = sum(each.size for each in results)
+    # Another loop's history is kept as that loop keeps it, held calls included: a what-if has to show what its model
+    # would have been sent. Ours leaves every held call out.
     if turn.policy.dispatch is not Dispatch.READY:
         said: Message | None = _as_received(turn, seen)
     else:
@@ -281,6 +304,7 @@ def _as_received(turn: Turn, evaluation: Evaluation) -> Message:
     """The response as another loop keeps it: with every call that it ran, whole or not."""
     ran = {id(verdict.call) for verdict in turn.would_run}
     parts = evaluation.response.parts
+    # By identity: two calls of a batch may be equal in every field.
     return Message(Role.ASSISTANT, tuple(p for p in parts if type(p) is not ToolCall or _ours(p, ran)))
 
 
@@ -292,6 +316,8 @@ def batch_of(turn: Turn) -> RunTools:
     """The calls that the policy runs from this response, and the answers to the other calls."""
     released: list[Verdict] = []
     answers: list[CallAnswer] = []
+    # A rejected call is answered, not run: its error goes back so that the model can correct it. The place is kept
+    # because formats without call ids (Gemini, Ollama) match results to calls by order.
     for place, verdict in enumerate(turn.would_run):
         if verdict.admission is Admission.READY:
             released.append(verdict)

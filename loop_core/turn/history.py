@@ -1,9 +1,9 @@
 """The message history of the next request: how a response enters it, and the messages that ask a model to go on.
 
-Append-only, so that a provider's prompt cache stays warm. A held call never enters the history, neither as a call nor
-inside an opaque block; strict backends refuse invalid arguments, calls without results and empty assistant messages,
-so what is left of the response is text and thinking, or nothing at all. This is the second guard of seed 003: it asks
-for the reason itself and leans on no other module to have kept a call away.
+The history is append-only, so that a provider's prompt cache stays valid. A held call never enters the history, neither
+as a call nor inside an opaque block. Strict backends refuse invalid arguments, calls without results and empty
+assistant messages, so the text and the thinking of the response remain, or nothing at all. This is the second guard
+that seed 003 asks for: it checks the stop reason itself and does not rely on another module to have removed a call.
 """
 
 from __future__ import annotations
@@ -57,15 +57,20 @@ def assistant_message(
     response that ended whole. `text` is what the message says where that is more than this response alone (a prefill
     that it goes on from).
     """
+    # A call without a name cannot be sent back: every format requires the name of the function.
     stay = [v for v in verdicts if v.admission is not Admission.HELD and v.call.name] if word is Stop.TOOL_CALL else []
     kept = {id(v.call) for v in stay}
     real = [call for call in response.tool_calls if not is_phantom(call)]
+    # An opaque block (encrypted reasoning, a server's tool run) may contain or sign a call that was cut, and nobody can
+    # look into it. It goes back only if nothing of the response was left out.
     whole = word in (Stop.END_TURN, Stop.TOOL_CALL) and all(id(call) in kept for call in real)
     parts: list[MessagePart] = []
     for part in response.parts:
         if type(part) is ToolCall and part.kind is not CallKind.SERVER:
             if id(part) in kept:
                 parts.append(_with_arguments(part))
+        # Readable thinking goes back even from a cut response: Anthropic requires it before a call, and a prefill has
+        # to begin with it.
         elif type(part) is TextPart or whole or (type(part) is ReasoningPart and part.text):
             parts.append(part)
     said = text if text is not None else response.text or ""
@@ -77,7 +82,8 @@ def assistant_message(
 def echo_message(response: ChatResponse, text: str | None = None) -> Message | None:
     """A paused response, to be sent back unchanged; None if there is nothing to send.
 
-    Only calls that we would have to answer are left out: a pause authorises none, and without results they are refused.
+    Calls that the client would have to answer are left out: a pause authorises none of them, and a provider refuses a
+    call without its result. Calls that the provider runs itself stay.
     """
     parts: list[MessagePart] = [p for p in response.parts if type(p) is not ToolCall or p.kind is CallKind.SERVER]
     if text is not None and text != (response.text or ""):
@@ -89,10 +95,13 @@ def _message(parts: Sequence[MessagePart]) -> Message | None:
     """The parts as a message that strict backends take: a blank text block joins the text before it, or goes."""
     kept: list[MessagePart] = []
     for part in parts:
+        # Anthropic refuses a text block that is empty or all white space. Joined to the text before it, the white space
+        # is not lost.
         if type(part) is not TextPart or part.text.strip():
             kept.append(part)
         elif kept and type(before := kept[-1]) is TextPart:
             kept[-1] = TextPart(before.text + part.text)
+    # Thinking alone is no message: several backends refuse an assistant message without content (hermes-agent #99622).
     has_content = any(type(part) is not ReasoningPart for part in kept)
     return Message(Role.ASSISTANT, tuple(kept)) if has_content else None
 
@@ -133,6 +142,7 @@ def anchor_of_hint(message: Message) -> str:
 
 def mark_of_hint(message: Message) -> str:
     """The name of the tags around the words that our hint asks for; empty if it asks for none."""
+    # A user may quote our hint: only a message that begins with it is ours.
     said = message.text
     if not said.startswith((HINT_POINTS[0], EMPTY)):
         return ""
@@ -256,11 +266,14 @@ def results_for(calls: Sequence[ToolCall], results: Sequence[ToolResultPart]) ->
     left = list(results)  # each result answers one call
     known = {call.id for call in calls}
     found: list[ToolResultPart] = []
+    # Ids first, names second: some servers give every call an empty or a repeated id (LM Studio #830, TGI), and then
+    # only the name and the order are left.
     for call in calls:
         fits = next((r for r in left if call.id is not None and r.call_id == call.id), None)
         fits = fits or next((r for r in left if (call.id is None or r.call_id not in known or r.call_id is None)
                              and r.name in (call.name, None)), None)
         if fits is None:
+            # A call without a result makes the whole history invalid: OpenAI and Anthropic refuse it with a 400.
             fits = tool_result(call, "No result came.", is_error=True)
         else:
             left.remove(fits)
@@ -278,6 +291,7 @@ def method_for(methods: Sequence[Method], text: str, ability: Ability) -> Method
     for method in methods:
         if method is Method.PREFILL and not (ability.prefill and text.strip()):
             continue
+        # There are no words to quote, but the hint itself is still right.
         if method is Method.ANCHOR and not text.strip():
             return Method.HINT
         return method

@@ -1,7 +1,8 @@
 """The hard limits of a turn, what it has spent, and the guards that compare the two.
 
-`Limits` are values that an operator may set; their four first names are seed 000's, as they stand under `[agent]` in a
-configuration. `Spend` only grows. A guard is a row: where it looks, when it stops the turn, and the terminal reason.
+`Limits` are values that an operator may set; the first four have the names that seed 000 gives them under `[agent]` of
+a configuration. `Spend` only grows. A guard is a row that says at which place of the machine it is checked, when it
+stops the turn, and with which terminal reason.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -57,6 +58,7 @@ class Limits:
             value = getattr(self, name)
             if value is None and name in OPTIONAL:
                 continue
+            # `True` is an int in Python, and `max_tool_steps = true` in a TOML file is a mistake, not a limit of 1.
             if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
                 raise CallerError(f"{name}: {value!r} is not a whole number from {low:,} to {high:,}")
         if self.attempts_scope not in SCOPES:
@@ -167,6 +169,7 @@ def least_cap(request: Request) -> int:
     """
     least = format_entry(request.api).least_cap
     thinking = request.extra.get("thinking") if request.extra else None
+    # The `thinking` of a Messages request is a member that the engine does not model, so it is in `extra`.
     budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
     # Messages refuses a max_tokens that is not larger than thinking.budget_tokens.
     least = max(least, budget + 1) if isinstance(budget, int) else least
@@ -178,6 +181,8 @@ def token_stop(cap: int | None, request: Request, lacks: Container[str] = frozen
     return cap if cap is None or "room" in lacks else cap - least_cap(request) + 1
 
 
+# The same comparison as the guard `tokens`, but at places where no answer was cut. `stop` already leaves room for the
+# least request, so that a turn ends before its tools run and not after.
 def _no_room(limits: Limits, spend: Spend, cap: int | None) -> bool:
     return cap is not None and spend.continuation_tokens >= cap
 
@@ -244,7 +249,7 @@ def _number(name: str, value: str | int | None) -> int | str | None:
         return value.strip()
     if text.lower() in ("none", "default", "") and name in OPTIONAL:
         return None
-    if re.fullmatch(r"-?[0-9]{1,18}", text) is None:  # int() has words of its own for thousands of digits
+    if re.fullmatch(r"-?[0-9]{1,18}", text) is None:  # int() refuses more than 4,300 digits with an error of its own
         raise CallerError(f"{name}: {value!r} is not a whole number")
     return int(text)
 
@@ -258,6 +263,7 @@ def bound_result(part: ToolResultPart, limits: Limits, amount: int) -> ToolResul
     if room <= 0:
         text = f"Left out: {part.size:,} characters; the tool results of this turn have filled their share."
         return ToolResultPart(part.call_id, part.name, text, part.is_error)
+    # The note about the cut is not counted: a result of exactly the limit must pass unchanged, and the note is short.
     most = min(limits.max_tool_result_chars, room)
     if part.size <= most:
         return part

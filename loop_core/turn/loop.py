@@ -1,6 +1,6 @@
 """Runs turns: `run` and `arun` carry out the effects of the state machine through a source of answers. Pure.
 
-The live source is in `loop_core.client.transport`; two others stand here, a recording and a list made by hand.
+This module has two sources, a recording and a list made by hand; the live one is in `loop_core.client.transport`.
 
 `RecordedSource` answers by place in the turn (first request, k-th continuation, repair, tool result, resumption), never
 by comparing texts: our hint is never the recorded agent's.
@@ -85,6 +85,7 @@ class RecordedSource(NamedTuple):
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The next answer, if it was recorded at the requested place."""
+        # `requests` counts the request that is under way, so the first answer is that of request 1.
         position = turn.spend.requests - 1
         if position < len(self.answers):
             place, ordinal, answer = self.answers[position]
@@ -96,6 +97,7 @@ class RecordedSource(NamedTuple):
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The recorded results of this round; without them the recording ends here."""
+        # The round under way is not counted yet: `tool_steps` grows when its results arrive.
         results = self.results.get(turn.spend.tool_steps)
         return self._end(turn.spend.requests) if results is None else ToolResults(results)
 
@@ -174,6 +176,7 @@ def steps(turn_id: str, request: Request, source: TurnSource, plan: Plan) -> Ite
         last: Step | None = None
         for last in turn_steps(follow_up_id(turn_id, follow), asked, source, plan):
             yield last
+        # A follow-up after a failed turn would hide the failure under an answer to something else.
         if last is None or last.turn.terminal != "completed" or follow == plan.limits.max_follow_ups:
             return
         said = source.follow_up(last.turn)
@@ -214,11 +217,13 @@ def turn_steps(turn_id: str, request: Request, source: TurnSource, plan: Plan) -
 
 
 def steps_from(step_: Step, source: TurnSource) -> Iterator[Step]:
-    """The steps after a given one: a turn is a value, so a run can resume from any step."""
+    """The steps after `step_`, not including it. A turn is a value, so a run can resume from any step."""
     turn = step_.turn
     while turn.state not in ENDED:
         effect = step_.effects[0] if step_.effects else None
         event: Event = _TICK
+        # `type(…) is` rather than isinstance: this is the innermost loop of every replay and grid, and effects have no
+        # subclasses.
         if type(effect) is Send:
             event = source.respond(effect, turn)
         elif type(effect) is RunTools:

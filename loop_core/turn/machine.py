@@ -1,9 +1,9 @@
 """The continuation state machine: `step(turn, event) -> (turn, effects)`.
 
-Everything that moves a turn lives here, and every move is a row of `TRANSITIONS`; a missing row is an illegal move. One
-call of `step` makes one transition, so a debugger can stop at each. The machine has no clock, no randomness and no I/O:
-responses arrive on events already judged, effects are returned and carried out by a driver. It does not know a wire
-format; it meets them in `ChatResponse`.
+Everything that moves a turn is in this module, and every move is a row of `TRANSITIONS`; a missing row is an illegal
+move. One call of `step` makes one transition, so a debugger can stop at each. The machine has no clock, no randomness
+and no I/O: responses are judged before they arrive as events, and a driver carries out the effects that are returned.
+The machine knows no wire format; it sees responses only as `ChatResponse`.
 
     Request ─▶ EvaluateStop ─▶ ExecuteTools ─▶ Request …
                    ├─▶ ContinuePending ─▶ RequestContinuation ─▶ EvaluateStop …
@@ -12,8 +12,8 @@ format; it meets them in `ChatResponse`.
                    ├─▶ NudgePending ─▶ RequestNudge ─▶ EvaluateStop …
                    └─▶ Complete | Abort | AbortPartial ─▶ Complete
 
-Not pretty, and known: `AbortPartial` passes into `Complete` as seed 000 draws it, so a finished turn is told by
-`Turn.outcome` (where it was decided) and `Turn.terminal` (why), not by its last state alone.
+`AbortPartial` passes into `Complete`, as in the state diagram of seed 000. The last state alone therefore does not show
+how a turn ended: read `Turn.outcome` (the state in which it was decided) and `Turn.terminal` (why).
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Transition(NamedTuple):
     terminal: str | None = None
 
 
+# Short names for the table below, which would otherwise need two lines for each row.
 _R, _E, _X = State.REQUEST, State.EVALUATE_STOP, State.EXECUTE_TOOLS
 _CP, _RC, _RP, _RR = State.CONTINUE_PENDING, State.REQUEST_CONTINUATION, State.REPAIR_PENDING, State.REQUEST_TOOL_REPAIR
 _NP, _RN = State.NUDGE_PENDING, State.REQUEST_NUDGE
@@ -83,6 +84,7 @@ TRANSITIONS: Mapping[tuple[State, Signal], Transition] = {
     (_X, Signal.CANCELLED): Transition(_A, "cancelled"),
     (_X, Signal.NOT_RECORDED): Transition(_U, "unrecorded"),
     (_CP, Signal.UNDER_LIMITS): Transition(_RC),
+    # Only after ANCHOR_MISSING: the answer had ended by itself, and no budget is left to ask for its words again.
     (_CP, Signal.END_TURN): Transition(_C, "completed"),
     (_CP, Signal.RETRY_LIMIT): Transition(_AP, "retry_limit"),
     (_CP, Signal.BUDGET_EXHAUSTED): Transition(_AP, "budget_exhausted"),
@@ -148,6 +150,7 @@ def step(turn: Turn, event: Event = _TICK) -> tuple[Turn, tuple[Effect, ...]]:
     row = TRANSITIONS.get((turn.state, signal))
     if row is None:
         raise TransitionError(f"no transition from {turn.state} on {signal}")
+    # Costs come before the move: the guards of the state that is entered compare the new counts.
     change = costs.cost(turn, event, signal)
     change["state"], change["signal"] = row.to, signal
     if row.terminal is not None:
@@ -172,6 +175,8 @@ _ANSWERS = frozenset({Signal.PROVIDER_RESPONSE, Signal.TOOL_RESULTS})
 def _signal(turn: Turn, event: Event) -> Signal:
     told = _EVENT_SIGNALS.get(type(event))
     if told is not None:
+        # A driver that sends an answer twice must fail here: the second one would be counted and appended to the
+        # history.
         if told in _ANSWERS and not _waits(turn):
             raise TransitionError(f"nothing was asked for in {turn.state}")
         return told
@@ -206,12 +211,15 @@ def signal_of(turn: Turn) -> Signal:
     if costs.current_refusal(turn) is not None:
         repair = turn.last_send is not None and turn.last_send.place is RequestPlace.REPAIR
         return Signal.REPAIR_REFUSED if repair else Signal.CONTINUATION_REFUSED
+    # A cut overrides the provider's word here, before any column is chosen: routers say `tool_calls` over a call that
+    # the budget cut (vLLM #58228).
     plain, held, released = policy.signals[Stop.MAX_TOKENS if costs.is_cut(turn) else seen.word]
     if not _counted(turn):
         signal = plain
     else:
         # Many words lead to the same place whether or not the calls may run: then that is not computed.
         signal = held if held is released or not is_runnable(policy, seen.verdicts) else released
+    # Only a peaceful end is questioned. A cut or blocked answer may be empty as well, and is already no success.
     ending = policy_ending(policy, seen.judgement) if signal is Signal.END_TURN else None
     if ending is not None:
         signal = ENDING_SIGNALS[ending]
@@ -220,6 +228,8 @@ def signal_of(turn: Turn) -> Signal:
         # Asked to go on, the model had nothing to add: the text before it was whole.
         elif signal is Signal.EMPTY and costs.is_text_whole(turn):
             signal = Signal.END_TURN
+    # MAX_TOKENS counts only while a repair is under way: the answer to it was cut again, so the call is still missing.
+    # Elsewhere a cut text is continued first.
     owed = signal in _PEACEFUL or (turn.repairing and signal is Signal.MAX_TOKENS)
     if owed and (turn.repairing or (policy.settles and turn.unrepaired)):
         return Signal.PARTIAL_CALL  # a call that was asked for again has not come

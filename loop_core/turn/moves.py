@@ -1,6 +1,6 @@
-"""The actions of the state machine on entering a state, and its notices at the end of a turn.
+"""What the state machine does when it enters a state, and the notices that it gives at the end of a turn.
 
-Pure functions from a turn to a turn; which move is made is decided in `machine`, by its table.
+These are pure functions from a turn to a turn. The table in `machine` decides which state is entered.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def guard_signal(turn: Turn) -> Signal | None:
     guard = _guard(place, turn)
     if guard is not None:
         return TERMINAL_SIGNALS[guard.terminal]
+    # A policy without continuation ends under the same signal; its notice differs (`not_continued`).
     return Signal.RETRY_LIMIT if turn.state is State.CONTINUE_PENDING and not can_continue(turn) else None
 
 
@@ -83,6 +84,7 @@ def _enter_request(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     spent = turn.spend._replace(requests=turn.spend.requests + 1)
     asked = turn.request
     cap = costs.cap_within_bound(turn, asked.max_tokens)
+    # No new messages: the results of the tools are already in the history that this request sends.
     send = Send(RequestPlace.REQUEST, spent.tool_steps, Method.FIRST, (), cap, asked.tool_choice)
     return turn._replace(spend=spent, last_send=send, answers=(*turn.answers, ())), (send,)
 
@@ -102,6 +104,8 @@ def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     effect = batch_of(turn)
     if turn.repairing or turn.unrepaired:
         came = (verdict.call for verdict in effect.batch if verdict.admission is not Admission.HELD)
+        # A repair may bring some calls of the batch only. They run; the others stay owed, so that the turn cannot end
+        # as if nothing were missing.
         left = gate.missing_calls(turn.unrepaired, came, turn.repaired_siblings) if turn.policy.settles else ()
         beside = (*turn.repaired_siblings,
                   *(verdict for verdict in turn.unrepaired if verdict not in left)) if left else ()
@@ -115,6 +119,7 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         attempts=turn.spend.attempts + 1,
         continuations=turn.spend.continuations + 1,
     )
+    # A token may end inside a surrogate pair, and JSON with half of one is refused by servers.
     text, sent = history.whole_characters(turn.tail), turn.last_send
     choice = turn.request.tool_choice
     blank = turn.evaluation is not None and not turn.evaluation.response.text
@@ -138,7 +143,9 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
             anchor, mark = turn.answers[-1][-1].anchor, turn.answers[-1][-1].mark
         elif method is Method.ANCHOR:
             anchor = history.anchor_of(turn.joined_answer().text)
+            # The tags must be new to the whole conversation, or the model could close those of somebody else.
             mark = mark_for([text, *(message.text for message in turn.history)])
+        # Only text goes back: the cut response may have held calls and opaque blocks that must not be repeated.
         said = Message(Role.ASSISTANT, (TextPart(text),))
         system = turn.ability.system_hint and turn.policy.system_hint
         asked = history.hint_message(anchor, system, mark, again)
@@ -156,6 +163,8 @@ def unsettled_calls(turn: Turn) -> tuple[Verdict, ...]:
 
 def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     seen = turn.evaluation
+    # `unsettled_calls` gives up calls without a name, which no answer can match. If only such calls are owed, the
+    # message still asks for "the tool call".
     verdicts = unsettled_calls(turn) or turn.unrepaired
     spent = turn.spend._replace(requests=turn.spend.requests + 1, repairs=turn.spend.repairs + 1)
     said = history.assistant_message(seen.response, (), turn.tail) if seen else None
@@ -163,6 +172,7 @@ def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
              history.repair_message(verdicts, turn.ability.system_hint, turn.repaired_siblings))
     if costs.is_refused(turn):
         added = ()  # the message stands in the request that was refused, and so in the history
+    # Doubled only if the budget cut the call. A malformed call would be as malformed with more room.
     cap, lower = costs.next_cap(turn, turn.policy.settles and is_cut(turn))
     choice = turn.request.tool_choice if "choice" in turn.refusals else _choice(turn, verdicts)
     send = Send(RequestPlace.REPAIR, spent.repairs, Method.REPAIR, added, cap, tool_choice=choice, lower_cap=lower)
@@ -199,7 +209,9 @@ def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     seen = turn.evaluation
     if seen is None or exceeded_guard("resume", turn.limits, turn.spend, turn.token_stop, turn.policy.lacks & {"room"}):
         return turn._replace(last_send=None), ()  # the next tick leaves by the guard
-    # `server`: the provider makes the successor itself, so there is nothing to send but the question for it.
+    # `server`: the provider makes the successor itself, so there is nothing to send but the question for it. The
+    # format's table says in the detail how a pause is resumed: `token` for Gemini's CONTINUATION, `poll` for a
+    # background response, `echo` for Anthropic's pause_turn.
     methods = {"token": Method.TOKEN, "poll": Method.POLL, "server": Method.POLL}
     method = methods.get(seen.judgement.stop.detail or "", Method.ECHO)
     said = history.echo_message(seen.response, turn.tail) if method is Method.ECHO else None
@@ -230,6 +242,7 @@ def final_history(turn: Turn) -> tuple[Message, ...]:
     seen = turn.evaluation
     if seen is None or not turn.answers[-1]:
         return turn.history  # the last response is in it, with its results
+    # Loops that keep such calls send a call without a result next time; the what-if shows that they do.
     if not turn.policy.strips and seen.response.tool_calls:
         return (*turn.history, Message(Role.ASSISTANT, seen.response.parts))
     said = history.assistant_message(seen.response, (), turn.tail, seen.judgement.stop.normalized)
@@ -287,6 +300,7 @@ def _again(continuations: int) -> str:
 
 
 def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
+    # No guard stopped it, so the policy had no way to continue: the notice must not blame a limit.
     stopped = signal is Signal.RETRY_LIMIT and _guard("continuation", turn) is None
     text = NOTICES.get("not_continued" if stopped else terminal)
     if text is None or "{" not in text:
@@ -294,6 +308,7 @@ def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
     seen = turn.evaluation
     problem = "the provider reported an error"
     if seen is not None and seen.response.error is not None and seen.response.error.message:
+        # Error pages of gateways run to kilobytes of HTML; a notice is one line.
         problem = f"the provider reported: {seen.response.error.message[:200].rstrip().removesuffix('.')}"
     elif signal is Signal.UNKNOWN and seen is not None:
         raw = seen.response.stop_reason.raw

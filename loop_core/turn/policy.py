@@ -1,8 +1,8 @@
 """Policies: what an agent loop does with each stop reason and tool call, as data.
 
 A policy says which word of a response is read, what each word leads to, which calls run, how an answer is continued and
-how its seams are decided. `STRICT` is ours; other systems are described in `presets`. No policy contains code: what
-reads one is below it, and the machine.
+how its seams are decided. `STRICT` is ours; other systems are described in `presets`. A policy contains no code: the
+functions at the end of this module and the machine interpret it.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ ENDING_SIGNALS: Mapping[Ending, Signal] = MappingProxyType({
     Ending.NO_CALL: Signal.NO_ANSWER,
     Ending.COMMENTARY_ONLY: Signal.NO_ANSWER,
 })
-"""What an end of turn leads to that only looks like one."""
+"""Ending -> the signal of an answer that ended by its word but holds nothing that answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +189,7 @@ STRICT = Policy(
 
 def word_of(policy: Policy, response: ChatResponse, judgement: Judgement, provider: str = "") -> Stop:
     """The stop word that a policy follows; `provider` is the profile's name."""
+    # Promotions are skipped: the judge has already promoted complete calls and demoted cut ones.
     if policy.reads is ReasonSource.EFFECTIVE:
         read = judgement.stop.normalized
         return policy.reason_map.get(read, read)
@@ -209,6 +210,7 @@ def policy_ending(policy: Policy, judgement: Judgement) -> Ending | None:
 
 def _own_word(policy: Policy, response: ChatResponse, judgement: Judgement) -> Stop:
     mapped, raw = judgement.mapped.normalized, judgement.mapped.raw
+    # An error of the transport has no word that a table of words could list.
     if response.error is not None:
         return mapped
     # Listed words first: a loop may read a word in another way than its format means it.
@@ -216,6 +218,8 @@ def _own_word(policy: Policy, response: ChatResponse, judgement: Judgement) -> S
         listed = policy.words.get((response.api, raw))
         if listed is not None:
             return listed
+        # A word that reports a failure or a cancellation stays one: no loop takes it for an ordinary end because its
+        # table lacks the word.
         if mapped not in (Stop.ERROR, Stop.CANCELLED) and response.api in policy.unlisted:
             return policy.unlisted[response.api]
     return policy.reason_map.get(mapped, mapped)
@@ -257,6 +261,7 @@ def dispatched_calls(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Verdi
 
 def is_runnable(policy: Policy, verdicts: Sequence[Verdict]) -> bool:
     """Whether a loop runs this batch."""
+    # A phantom is an empty call that vLLM and Llama servers append (vercel/ai #3953): it holds no batch back.
     real = [verdict for verdict in verdicts if verdict.rule != "gate.phantom"]
     may = dispatched_calls(policy, real)
     return bool(may) and (policy.batch is BatchRule.EACH or len(may) == len(real))

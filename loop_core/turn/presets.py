@@ -19,12 +19,14 @@ from loop_core.values import Stop
 _END, _RUN, _STUCK = Signal.END_TURN, Signal.TOOL_CALL, Signal.STUCK
 
 _WITHOUT_A_WORD = "the format has no word for calls: their presence is the word"
+# Gemini says STOP, Responses `completed` and Ollama `stop` over calls. A loop that followed the word alone would never
+# run a tool there, so no seed can have meant it.
 WORDLESS_FORMATS: tuple[Promotion, ...] = (
     Promotion("gemini_generate", Stop.END_TURN, True, _WITHOUT_A_WORD),
     Promotion("openai_responses", Stop.END_TURN, True, _WITHOUT_A_WORD),
     Promotion("ollama_chat", Stop.END_TURN, True, _WITHOUT_A_WORD),
 )
-"""What any loop over these formats has to do with a whole call, whatever its seed says of others."""
+"""Promotions that every loop over these formats needs for whole calls, whatever its seed says of other formats."""
 
 # -- ZeroClaw (seed 000) ---------------------------------------------------------------------------------------------
 
@@ -50,6 +52,8 @@ ZEROCLAW_WORDS: Words = MappingProxyType({
 })
 """The provider mapping table of the document, row by row."""
 
+# In the seed's table every other word of these four formats is Unknown. It says nothing about other formats, so for
+# them the engine's own table holds.
 ZEROCLAW_UNLISTED: Mapping[str, Stop] = MappingProxyType({
     "openai_chat": Stop.UNKNOWN,
     "anthropic_messages": Stop.UNKNOWN,
@@ -62,7 +66,7 @@ ZEROCLAW_REASONS: Mapping[Stop, Stop] = MappingProxyType({
     Stop.INTERRUPTED: Stop.UNKNOWN,
     Stop.MALFORMED_TOOL_CALL: Stop.UNKNOWN,
 })
-"""The document has seven words; these are none of them."""
+"""Our words that are not among the seven of the document: it would read each of them as Unknown."""
 
 _PARSED = "seed 000: loop_.rs finalizes a response if it holds no parsed tool calls"
 ZEROCLAW_PROMOTIONS: tuple[Promotion, ...] = (Promotion("*", Stop.END_TURN, True, _PARSED),)
@@ -112,7 +116,7 @@ ZEROCLAW_MERGED_WORDS: Words = MappingProxyType({
     ("gemini_generate", "UNEXPECTED_TOOL_CALL"): Stop.TOOL_CALL,
     ("gemini_generate", "TOO_MANY_TOOL_CALLS"): Stop.TOOL_CALL,
 })
-"""The document's table as it was built."""
+"""The words of the merged code (zeroclaw#2373), where they differ from the document."""
 
 PRESENCE_SIGNALS: Signals = MappingProxyType({
     **dict.fromkeys(Stop, (_END, _END, _RUN)),
@@ -245,6 +249,7 @@ PI_PRESENCE = replace(
     unlisted=MappingProxyType({"anthropic_messages": Stop.ERROR}),
     reason_map=PI_REASONS,
     signals=PRESENCE_SIGNALS,
+    # pi executed on presence until its PR #6285 (2026-07), and parsed arguments with a forgiving parser before that.
     dispatch=Dispatch.PRESENT,
     strips=False,
 )
@@ -255,10 +260,13 @@ BOTNEXUS_WORDS: Words = MappingProxyType({
     ("openai_responses", "incomplete"): Stop.MAX_TOKENS,
     ("openai_responses", "incomplete:content_filter"): Stop.MAX_TOKENS,
 })
-"""Where its mapping is not ours: `incomplete` is Length, whatever the reason."""
+"""Words that BotNexus maps in another way than we do: `incomplete` is its Length, also if a content filter was the
+reason."""
 
 BOTNEXUS_PROMOTIONS: tuple[Promotion, ...] = (
     Promotion("openai_responses", Stop.END_TURN, False, "seed 003: ResponsesStreamParser, any call under Stop"),
+    # Its streaming parser keeps `null` at the end of the stream and maps null with calls to ToolUse, so a cut stream
+    # opens the gate.
     Promotion("openai_chat", Stop.INTERRUPTED, False,
               "seed 003: OpenAICompatProvider, null and hasToolCalls; OpenAI's own host has a provider without it",
               but="openai"),

@@ -1,8 +1,8 @@
 """Finds the quoted anchor at the beginning of a continuation, even if the model wrote more around the quotation.
 
-Models put chatter before the quotation, tags, quotes or a code fence around it, fold its white space, or quote its last
-line alone. Everything up to its end is to be cut, with the end of what wrapped it. Where it is not sure that something
-is the quotation it is not found, and nothing is cut.
+Models put chatter before the quotation, or tags, quotes or a code fence around it, fold its white space, or quote its
+last line alone. Everything up to the end of the quotation is to be cut, and what closes a wrapper around it as well. If
+it is not certain that some text is the quotation, none is found and nothing is cut.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from typing import NamedTuple
 from loop_core.turn.continuation import FOLDS, OPENING_CHARS, find_opening, has_tags, prompt_end
 
 LONG = 24
-"""Words of so many characters may stand behind anything that they are not known to have stood behind before."""
+"""A quotation of at least this many characters is accepted behind text that is neither a wrapper nor a known
+opening."""
 SHORT = 8
-"""Fewer characters count only at the very beginning, or where something closes that opened before them."""
+"""A quotation of fewer characters is accepted only at the very beginning, or inside a wrapper that closes behind it."""
 
 
 class Quotation(NamedTuple):
     """Where the quoted words are, or which part of our prompt has to be removed if they are absent."""
 
     cut: int
-    """So many characters of the segment's beginning are left out."""
+    """The number of characters at the beginning of the segment that are left out."""
     removals: tuple[tuple[int, int], ...] = ()
     """Stretches behind them that are left out too: the end of what wrapped the segment, marks of our prompt."""
     present: bool = True
@@ -45,7 +46,7 @@ PAIRS: tuple[tuple[str, str], ...] = (
     ("\u2018", "\u2019"), ("\u00ab", "\u00bb"), ("\u2039", "\u203a"), ("\u300c", "\u300d"), ("\u300e", "\u300f"),
     ("[", "]"), ("(", ")"), ("\u2026", ""), ("...", ""),
 )
-"""What opens and closes a quotation, once or more often; an ellipsis is closed by nothing."""
+"""Pairs that open and close a quotation, also several times in a row; nothing closes an ellipsis."""
 
 # Each stands right before the words: an opening tag with its attributes, an opening fence with its language.
 # Compiled by `re` when an anchor is first looked for.
@@ -58,6 +59,7 @@ _FENCES = r"(?m)^[^\S\r\n]*(?:`{3,}|~{3,})"
 def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation:
     """Finds where a segment quotes `anchor`, the end of `text`; `mark` is the name of the tags that asked for it."""
     start = prompt_end(segment, mark)
+    # From the surest form to the least sure, so that a plain quotation never depends on the rules about wrappers.
     at = (_at_once(segment, start, anchor) or _anywhere(text, segment, start, anchor)
           or _last_line(text, segment, start, anchor))
     if at is None:
@@ -85,7 +87,9 @@ def _anywhere(text: str, segment: str, start: int, anchor: str) -> tuple[int, in
     core = anchor.strip()
     if not core:
         return None
+    # The search is bounded by OPENING_CHARS: further inside, the same words are the text going on.
     pattern = folded_pattern(core)
+    # Computed at the first need alone: it searches the whole answer.
     once: bool | None = None
     for place in pattern.finditer(segment, start, start + OPENING_CHARS):
         begin, end = place.span()
@@ -172,6 +176,7 @@ def _around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
             pair = next((pair for pair in PAIRS if bare.endswith(pair[0])), None)
             # What opens stands right before the words: with a blank between, it closes what stood before.
             blank = before[len(bare) :].removesuffix(lead)
+            # The bound is for hostile text: each character of a line of asterisks would be a wrapper.
             if pair is None or len(found) > 8 or (blank and pair[1]):
                 return found, bare.strip()
             wrapper, at = Wrapper("pair", pair[0], re.escape(pair[1])), len(bare) - len(pair[0])
@@ -191,6 +196,7 @@ def _closing(
     closed = False
     for wrapper in wrappers:
         own = wrapper.kind == "tag" and _own(text, wrapper)
+        # Innermost first: once one stays open, what follows cannot close those around it.
         shut = None if left or own else re.compile(wrapper.closer).match(segment, end)
         if shut is None:
             left.append(wrapper)
@@ -200,6 +206,7 @@ def _closing(
         shut = re.compile(rf"\s*</{mark}>").match(segment, end)
         if shut is not None:
             end, closed = shut.end(), True
+    # The white space at the end of the anchor may stand behind the closing tag as well as before it.
     if closed and not inside:
         end = _trailing(segment, end, blank)
     laid_out = _LAID_OUT.match(segment, end) if closed else None

@@ -24,7 +24,7 @@ OVERLAP_CHARS = 24
 """A shorter overlap may be chance and is kept."""
 OVERLAP_WORDS = 3  # or a full line: fewer may be chance as well
 RESTART_CHARS = 64
-"""A segment that begins with the answer's first characters, this many, has started anew."""
+"""A segment that begins with this many of the answer's first characters has started the answer anew."""
 ECHO_CHARS = 24
 """Where it is not known whether a server echoes, a shorter repetition of the prefill may be text."""
 
@@ -52,6 +52,7 @@ def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _Joined:
 
     A turn asks for it several times after each answer, and would find all of its seams each time.
     """
+    # Segments are only ever appended, so all joins but the last are in the cache.
     if 1 < len(segments) <= _DEEP:
         return _add(_join(segments[:-1], rule), segments[-2], segments[-1], rule)
     made = _Joined(segments[0].text)
@@ -69,6 +70,7 @@ def _add(before: _Joined, last: Segment, segment: Segment, rule: SeamRule) -> _J
     text, seams, base = before
     if segment.method is Method.AGAIN and rule is SeamRule.CAREFUL and seams and not seams[-1].sure:
         made, stands = _again(base, text, last, seams[-1], segment)
+        # The repeated request won: it takes the place of the doubted segment, whose seam becomes LEFT_OUT.
         if made.decision is not SeamDecision.LEFT_OUT:
             text, seams = base, (*seams[:-1], stands)
     else:
@@ -206,11 +208,13 @@ def _again(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment)
 
 def _prefill(text: str, segment: Segment) -> _Cut:
     sent = text[: len(text) - len(segment.stripped)]
+    # llama.cpp's server repeats the prefill in a whole answer and, depending on its build, in a stream.
     if sent and segment.text.startswith(sent) and _is_echo(sent, segment.echoes):
         # What follows the echo goes on from the stripped prefill, so the white space comes from there if at all.
         rest = segment.text[len(sent) :]
         keep = len(sent) if rest.startswith(segment.stripped) else len(text)
         return _Cut(SeamDecision.ECHO, keep, len(sent), f"echoed prefill, {len(sent)} characters cut")
+    # A server without prefill support starts a new message, which may begin as the old one did.
     restarted = _restart(sent, segment.text)
     if restarted is not None:
         return restarted if restarted.keep < len(sent) else restarted._replace(keep=len(text))
@@ -255,6 +259,7 @@ def _restart(text: str, following: str) -> _Cut | None:
     if alike == len(following):
         why = "the answer began again and ended earlier; the text so far stays"
         return _Cut(SeamDecision.RESTART, size, alike, why, False)
+    # The newer text stands only if it is no shorter: nothing that the user could have read is lost.
     if len(following) >= size:
         return _Cut(SeamDecision.RESTART, 0, 0, "the answer began again and went another way; the newer text stands")
     why = "the answer began again, went another way and is shorter; the text so far stays"
@@ -273,6 +278,7 @@ def _alike(one: str, other: str) -> int:
 def _repeats(text: str, size: int) -> bool:
     """Whether a text has its first `size` characters a second time, or they repeat themselves: it may go on so."""
     head = text[:size]
+    # A table or a list repeats its rows, so a continuation may begin exactly as the answer did.
     period = head.find(head[: size - size // 2], 1)
     return text.find(head, 1) >= 0 or (period > 0 and head.startswith(head[period:]))
 

@@ -99,6 +99,7 @@ class RunTools(NamedTuple):
         """Every call of the batch in order, for display: those in `answers` must not run."""
         found = list(self.released)
         for answer in self.answers:
+            # Answers are in ascending order of their place, so each insertion finds those before it in position.
             found.insert(answer.place, answer.verdict)
         return tuple(found)
 
@@ -133,7 +134,7 @@ class Recut:
     """How a simulated answer was made: recorded output, cut again at another budget."""
 
     basis: str
-    """What told where tokens end, as the simulation that made it has it."""
+    """The source of the token boundaries, as the simulation names it."""
     note: str
     """The same for people, with the figures."""
     budget: int | None
@@ -167,15 +168,17 @@ class ProviderResponse:
     stripped: str = ""
     echoes: bool | None = None
     verdicts: tuple[Verdict, ...] | None = None
-    """What the gate said of its calls, where it was asked before (a replay asks once); None: the machine asks."""
+    """The gate's verdicts about its calls, if they were computed before (a replay does so once); None: the machine does
+    it."""
     recut: Recut | None = None
     """Set where the answer is simulated."""
     anchor: str = ""
     """The words that a recorded request asked to be quoted first."""
     live: bool = False
-    """Set where a server gave it to us, then or now, and no recording of another agent holds it."""
+    """Whether a server answered a request of ours, in this run or an earlier one; False for another agent's
+    recording."""
     synthetic: bool = False
-    """Set where nobody was ever asked: the session holds an answer that was made from a table."""
+    """Whether the answer was made from a table for demonstration; no provider was ever asked."""
     mark: str = QUOTE_MARKS[0]
     """The name of the tags around those words."""
 
@@ -204,7 +207,7 @@ class Cancel(NamedTuple):
     """Event: the operator or the client ended the turn."""
 
     live: bool = False
-    """Set where it ended a turn that was being asked live, in a run that began as a recording."""
+    """Whether a live request was cancelled, in a run that began as a recording."""
 
 
 class NotRecorded(NamedTuple):
@@ -230,7 +233,7 @@ class Evaluation:
 
 
 GOES_ON = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
-"""Methods that leave the text so far out of the history."""
+"""Methods whose requests do not append the text so far to the history."""
 
 
 class Turn(NamedTuple):
@@ -283,6 +286,7 @@ class Turn(NamedTuple):
 
     def cap_under(self, limits: Limits, policy: Policy) -> int | None:
         """The bound on output tokens under other limits and another policy."""
+        # 0 stands for "no bound", because None already means "as the request".
         initial = self.request.max_tokens if self.bound_by is None else self.bound_by or None
         return None if "tokens" in policy.lacks else limits.token_cap(initial)
 
@@ -317,6 +321,8 @@ class Turn(NamedTuple):
     def tail(self) -> str:
         """The text that the history does not hold yet: the last segment, with the earlier ones that it continues."""
         segments = self.answers[-1]
+        # A hint appends the text before it to the history; a prefill, a token and a poll do not, so their texts
+        # accumulate.
         if not segments or segments[-1].method not in GOES_ON:
             return segments[-1].text if segments else ""
         first = len(segments) - 1

@@ -1,8 +1,8 @@
 """Runs a batch of calls: in order, with bounded results, and stopped when the user writes.
 
-Only the released calls of the effect are run; the others bring their answers. A tool that fails answers with an error,
-a skipped call with a result that says so, and a result that would fill the context is cut and says so too (seed 002,
-appendix: order, steering, result truncation, context guard).
+Only the released calls of the effect are run; the other calls have ready-made answers. If a tool fails, its result is
+an error; a call that is skipped gets a result that says so; a result that would fill the context is cut, with a note
+(seed 002, appendix: order, steering, result truncation, context guard).
 """
 
 from __future__ import annotations
@@ -52,8 +52,11 @@ class Toolbox:
         """Runs the released calls in order; every call of the batch gets a result."""
         results: list[ToolResultPart] = []
         said: tuple[Message, ...] = ()
+        # The ready-made answers count towards the context guard too; they are sent like any other result.
         used = turn.spend.result_chars + sum(answer.result.size for answer in effect.answers)
         for verdict in effect.released:
+            # Later calls were planned before the user spoke, and may be the very thing that the user objects to. Each
+            # still needs a result: a provider refuses a history with a call that has none.
             if said:
                 results.append(tool_result(verdict.call, "Skipped: the user said something first.", is_error=True))
                 continue
@@ -131,6 +134,7 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
     from pydantic import TypeAdapter
     from pydantic.errors import PydanticUserError
 
+    # Its call returns a coroutine that nobody awaits: the tool would seem to succeed and do nothing.
     if inspect.iscoroutinefunction(function):
         raise CallerError(f"{name}: a tool is a plain function, and this is a coroutine function")
     try:
@@ -138,6 +142,7 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
         schema: Mapping[str, Any] = adapter.json_schema()
     except (PydanticUserError, TypeError, ValueError, NameError) as why:
         raise CallerError(f"{name}: {str(why).splitlines()[0]}") from None
+    # pydantic gives a list schema to positional-only parameters, and providers accept an object alone.
     if schema.get("type") != "object":
         raise CallerError(f"{name}: its parameters have to be named")
     return Tool(name, schema, inspect.getdoc(function) or ""), _run(adapter)

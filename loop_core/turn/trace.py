@@ -1,7 +1,7 @@
 """The trace of a run: its steps, the structured records of each step, and metrics over many turns.
 
-An event is a flat record (a dict of plain values) that any logger takes. Records come out of moves of the machine;
-nothing here has a clock: where times are not given, latency is absent and reported as not recorded.
+A record is a flat dict of plain values, which any logger takes. Records are derived from moves of the machine. This
+module has no clock: if the caller passes no times, latency is absent and reported as not recorded.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -44,6 +44,7 @@ def move_records(before: Turn, event: Event, after: Turn, effects: Sequence[Effe
     records: list[Record] = []
     if isinstance(event, ProviderResponse):
         records.append(_stop_reason_observed(after, event))
+    # `repairing` is also set by a pause that held a call back; no repair was requested then, so none is recorded.
     asked = before.repairing and before.spend.repairs > 0
     if before.state is State.EVALUATE_STOP and asked and after.state is not State.RESUME:
         records.append(_repair(before, attempted=True, success=after.state is State.EXECUTE_TOOLS))
@@ -154,10 +155,13 @@ def fold_metrics(records: Iterable[Record], latencies: Mapping[str, float] | Non
     latency: dict[Labels, list[float]] = {}
     missing = 0
     for record in records:
+        # Without the turn id, which would make a time series for each turn.
         labels = (record["provider"], record["model"])
         if record["event"] == "continuation_attempt":
             continuations[labels] += 1
         elif record["event"] == "continuation_terminated":
+            # The record is written for every turn that was cut at some point; one that recovered and completed is no
+            # exit.
             exits[labels] += record["terminal_reason"] in GUARDED_EXITS
             attempts.setdefault(labels, []).append(record["attempts"])
             took = (latencies or {}).get(record["turn_id"])
@@ -294,15 +298,15 @@ class StepIdentity(NamedTuple):
     runs: tuple[tuple[Any, ...], ...]
     ends: tuple[str, ...]
     live_answer: tuple[Any, ...] | None
-    """What a server that was asked live said."""
+    """The parts and the raw stop word of a live answer; None for any other."""
     model_input: tuple[Any, ...] | None
-    """What the model is given: the history a turn begins with, or the results of tools."""
+    """The input of the model that this step adds: the history at the beginning of a turn, or the results of tools."""
 
 
 def step_key(step_: Step) -> StepIdentity:
     """The identity of a step when two runs are compared: state, signal, response, spend, effects and the model's input.
 
-    Two servers that were asked live have each its own answers, whatever number those have in their runs.
+    Live answers are compared by their content, because equal indices in two runs do not mean the same answer.
     """
     turn, event = step_.turn, step_.event
     heard = (event.response.parts,
@@ -319,6 +323,7 @@ def step_key(step_: Step) -> StepIdentity:
 def first_difference(left: Trace, right: Trace) -> int | None:
     """The index of the first step at which two runs differ; None if they are the same to the end."""
     for index, (one, other) in enumerate(zip(left.steps, right.steps, strict=False)):
+        # A what-if shares the steps before its first change, so most pairs are the same object.
         if one is not other and step_key(one) != step_key(other):
             return index
     if len(left.steps) == len(right.steps):
