@@ -75,41 +75,42 @@ def current_refusal(turn: Turn) -> RefusalRow | None:
     """The field of our request that the server has just refused; None where its answer is no such refusal."""
     # Providers refuse a field with 400, servers built on FastAPI by default with 422. Policies of other loops
     # (`settles` is False) add no fields of ours.
-    seen, sent = turn.evaluation, turn.last_send
-    if seen is None or sent is None or seen.response.http_status not in REFUSED_STATUS or not turn.policy.settles:
+    evaluation, send = turn.evaluation, turn.last_send
+    if (evaluation is None or send is None or evaluation.response.http_status not in REFUSED_STATUS
+            or not turn.policy.settles):
         return None
-    error = seen.response.error
+    error = evaluation.response.error
     # The first request is the caller's own: if that is refused, no field of ours can be the reason.
-    if error is None or sent.place not in (RequestPlace.CONTINUATION, RequestPlace.REPAIR):
+    if error is None or send.place not in (RequestPlace.CONTINUATION, RequestPlace.REPAIR):
         return None
     # Servers name the field in different members: OpenAI in `code`, Anthropic in `message` alone.
-    said = " ".join(word for word in (error.code, error.type, error.message) if word)
+    message = " ".join(word for word in (error.code, error.type, error.message) if word)
     return next((row for row in REFUSALS
-                 if row.name not in turn.refusals and row.applies(turn, sent) and row.words.search(said)), None)
+                 if row.name not in turn.refusals and row.applies(turn, send) and row.words.search(message)), None)
 
 
-def next_cap(turn: Turn, wanted: bool) -> tuple[int | None, int | None]:
+def next_cap(turn: Turn, raise_cap: bool) -> tuple[int | None, int | None]:
     """The cap of the next request, doubled if the last one was too small; and the cap to return to."""
-    sent = turn.last_send
-    if sent is None or sent.max_tokens is None:
+    send = turn.last_send
+    if send is None or send.max_tokens is None:
         return cap_within_bound(turn, None), None
     if is_refused(turn):
         # The cap returns to what the server took before; the same cap is sent with another field left out.
-        if "cap" in turn.refusals and sent.lower_cap is not None:
-            return cap_within_bound(turn, sent.lower_cap), None
-        return cap_within_bound(turn, sent.max_tokens), sent.lower_cap
+        if "cap" in turn.refusals and send.lower_cap is not None:
+            return cap_within_bound(turn, send.lower_cap), None
+        return cap_within_bound(turn, send.max_tokens), send.lower_cap
     # Never less than was sent: a budget that shrinks cuts the rest as well (hermes-agent #26427).
-    if not wanted or "cap" in turn.refusals:
-        return cap_within_bound(turn, sent.max_tokens), None
+    if not raise_cap or "cap" in turn.refusals:
+        return cap_within_bound(turn, send.max_tokens), None
     # Under the same cap the same oversized call would be cut at the same place again (pi#8227).
-    more = cap_within_bound(turn, sent.max_tokens * 2)
-    return more, sent.max_tokens if more is not None and more > sent.max_tokens else None
+    more = cap_within_bound(turn, send.max_tokens * 2)
+    return more, send.max_tokens if more is not None and more > send.max_tokens else None
 
 
 def is_refused(turn: Turn) -> bool:
     """Whether the response refuses a field that the engine added; the next request leaves it out."""
-    seen = turn.evaluation
-    return bool(turn.refusals) and seen is not None and seen.response.http_status in REFUSED_STATUS
+    evaluation = turn.evaluation
+    return bool(turn.refusals) and evaluation is not None and evaluation.response.http_status in REFUSED_STATUS
 
 
 # -- What an event costs a turn: tokens, attempts and characters, counted in the step that takes it in ---------------
@@ -136,35 +137,35 @@ def _received(turn: Turn, event: ProviderResponse) -> Change:
     if verdicts is None:
         verdicts = admit_all(response.tool_calls, judged, turn.request.tools)
     word = word_of(turn.policy, response, judged, turn.provider)
-    sent = turn.last_send
-    method = event.method or (sent.method if sent else Method.FIRST)
+    send = turn.last_send
+    method = event.method or (send.method if send else Method.FIRST)
     recorded = event.method is not None
     # A recorded answer was given to the recorded agent's prompt, not to ours: its own anchor and white space decide the
     # seam. Only an answer to our request has been asked for in our way.
-    asked = None if recorded else sent
+    own_send = None if recorded else send
     segment = Segment(
         response.text or "",
         method,
-        event.anchor if asked is None else asked.anchor,
-        event.stripped if asked is None else asked.stripped,
+        event.anchor if own_send is None else own_send.anchor,
+        event.stripped if own_send is None else own_send.stripped,
         event.echoes if recorded else turn.ability.echoes,
         event.index,
-        event.mark if asked is None else asked.mark,
+        event.mark if own_send is None else own_send.mark,
     )
     answers = (*turn.answers[:-1], (*turn.answers[-1], segment))
-    told = turn.history
+    messages = turn.history
     # A prefill is no message of its own: the answer continues it, and both enter the history as one message later.
-    if sent is not None and method is not Method.PREFILL:
-        told = (*told, *sent.new_messages)  # what was sent stays sent: the history only grows
-    seen = Evaluation(response, judged, verdicts, event.index, word)
-    return {"evaluation": seen, "answers": answers, "history": told, "spend": spend_after(turn, seen)}
+    if send is not None and method is not Method.PREFILL:
+        messages = (*messages, *send.new_messages)  # what was sent stays sent: the history only grows
+    evaluation = Evaluation(response, judged, verdicts, event.index, word)
+    return {"evaluation": evaluation, "answers": answers, "history": messages, "spend": spend_after(turn, evaluation)}
 
 
 def spend_after(turn: Turn, evaluation: Evaluation) -> Spend:
     """The spend of a turn after it has received this answer."""
-    spent, sent = turn.spend, turn.last_send
+    spent, send = turn.spend, turn.last_send
     truncated = is_budget_cut(evaluation, turn.policy)
-    tokens, assumed = _tokens(evaluation, sent, truncated)
+    tokens, assumed = _tokens(evaluation, send, truncated)
     chars = len(evaluation.response.text or "")
     counts: Change = {"output_tokens": spent.output_tokens + (tokens or 0), "output_chars": spent.output_chars + chars}
     # An answer without any part may well have cost nothing; one with parts did, and nobody said how much.
@@ -172,7 +173,7 @@ def spend_after(turn: Turn, evaluation: Evaluation) -> Spend:
         counts["uncounted"] = spent.uncounted + 1
     # The truncated answer counts as well as its continuations: seed 000 bounds their total. An answer that is whole and
     # continues nothing leaves the budget as it was.
-    if truncated or (sent is not None and sent.place is RequestPlace.CONTINUATION):
+    if truncated or (send is not None and send.place is RequestPlace.CONTINUATION):
         counts["continuation_tokens"] = spent.continuation_tokens + (tokens or 0)
         counts["tokens_assumed"] = spent.tokens_assumed + assumed
         counts["continuation_chars"] = spent.continuation_chars + chars
@@ -180,23 +181,23 @@ def spend_after(turn: Turn, evaluation: Evaluation) -> Spend:
 
 
 def _spent_on_response(turn: Turn, signal: Signal) -> Change:
-    seen = turn.evaluation
-    if seen is None:
+    evaluation = turn.evaluation
+    if evaluation is None:
         return {}
-    spent, sent = turn.spend, turn.last_send
+    spent, send = turn.spend, turn.last_send
     counts: Change = {}
     change: Change = {}
     if signal in (Signal.CONTINUATION_REFUSED, Signal.REPAIR_REFUSED):
-        refused = current_refusal(turn)
+        refusal = current_refusal(turn)
         if signal is Signal.REPAIR_REFUSED:
             counts["repairs_refused"] = spent.repairs_refused + 1
         else:
             counts["attempts"] = spent.attempts - 1  # the server made no continuation, so the attempt is given back
-        names = turn.refusals | ({refused.name} if refused else frozenset())
+        names = turn.refusals | ({refusal.name} if refusal else frozenset())
         return {"refusals": names, "spend": spent._replace(**counts)}
     if signal is Signal.MAX_TOKENS:
-        continuing = sent is not None and sent.place is RequestPlace.CONTINUATION
-        empty = not seen.response.text
+        continuing = send is not None and send.place is RequestPlace.CONTINUATION
+        empty = not evaluation.response.text
         stalled = continuing and not empty and _added(turn) < turn.limits.min_progress_chars
         # What did not begin with the words is asked for once more and replaced: that it added nothing says nothing.
         stalled = stalled and not misses_anchor(turn)
@@ -207,7 +208,7 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
     if signal is Signal.TOOL_CALL:
         # Compared by raw text, without ids: a provider makes a new id for each call, and parsing could call two texts
         # equal.
-        calls = tuple([(v.call.name, v.call.arguments) for v in seen.verdicts])
+        calls = tuple([(v.call.name, v.call.arguments) for v in evaluation.verdicts])
         counts["identical"] = spent.identical + 1 if calls == turn.last_calls else 1
         change["last_calls"] = calls
     return {**change, "spend": spent._replace(**counts)} if counts else change
@@ -273,22 +274,24 @@ def _tokens(evaluation: Evaluation, send: Send | None, truncated: bool) -> tuple
 
 
 def _spent_on_tools(turn: Turn, event: ToolResults) -> Change:
-    seen = turn.evaluation
-    if seen is None:
+    evaluation = turn.evaluation
+    if evaluation is None:
         raise TransitionError("tool results without a response")
     results = batch_of(turn).all_results(event.results)
     chars = sum(each.size for each in results)
     # Another loop's history is kept as that loop keeps it, held calls included: a what-if has to show what its model
     # would have been sent. Ours leaves every held call out.
     if turn.policy.dispatch is not Dispatch.READY:
-        said: Message | None = _as_received(turn, seen)
+        reply: Message | None = _as_received(turn, evaluation)
     else:
-        said = history.assistant_message(seen.response, seen.verdicts, turn.tail, seen.judgement.stop.normalized)
-        results = history.results_for(said.tool_calls, results) if said is not None else ()
-    told = history.nameless_note(seen.verdicts,
+        reply = history.assistant_message(evaluation.response, evaluation.verdicts, turn.tail,
+                                          evaluation.judgement.stop.normalized)
+        results = history.results_for(reply.tool_calls, results) if reply is not None else ()
+    nameless = history.nameless_note(evaluation.verdicts,
                                  turn.ability.system_hint) if turn.policy.dispatch is Dispatch.READY else None
     messages = (
-        *((said,) if said else ()), *((history.tool_message(results),) if results else ()), *((told,) if told else ()))
+        *((reply,) if reply else ()), *((history.tool_message(results),) if results else ()),
+        *((nameless,) if nameless else ()))
     if turn.unrepaired and turn.last_send is not None and turn.last_send.place is RequestPlace.REPAIR:
         # What was asked for again and has not come: the model is told.
         note = history.not_run_note(turn.unrepaired, turn.ability.system_hint, turn.repaired_siblings)

@@ -59,23 +59,23 @@ def assistant_message(
     """
     # A call without a name cannot be sent back: every format requires the name of the function.
     stay = [v for v in verdicts if v.admission is not Admission.HELD and v.call.name] if word is Stop.TOOL_CALL else []
-    kept = {id(v.call) for v in stay}
+    kept_ids = {id(v.call) for v in stay}
     real = [call for call in response.tool_calls if not is_phantom(call)]
     # An opaque block (encrypted reasoning, a server's tool run) may contain or sign a call that was cut, and nobody can
     # look into it. It goes back only if nothing of the response was left out.
-    whole = word in (Stop.END_TURN, Stop.TOOL_CALL) and all(id(call) in kept for call in real)
+    whole = word in (Stop.END_TURN, Stop.TOOL_CALL) and all(id(call) in kept_ids for call in real)
     parts: list[MessagePart] = []
     for part in response.parts:
         if type(part) is ToolCall and part.kind is not CallKind.SERVER:
-            if id(part) in kept:
+            if id(part) in kept_ids:
                 parts.append(_with_arguments(part))
         # Readable thinking goes back even from a cut response: Anthropic requires it before a call, and a prefill has
         # to begin with it.
         elif type(part) is TextPart or whole or (type(part) is ReasoningPart and part.text):
             parts.append(part)
-    said = text if text is not None else response.text or ""
-    if said != (response.text or ""):
-        parts = _saying(parts, said)
+    visible = text if text is not None else response.text or ""
+    if visible != (response.text or ""):
+        parts = _saying(parts, visible)
     return _message(parts)
 
 
@@ -143,10 +143,10 @@ def anchor_of_hint(message: Message) -> str:
 def mark_of_hint(message: Message) -> str:
     """The name of the tags around the words that our hint asks for; empty if it asks for none."""
     # A user may quote our hint: only a message that begins with it is ours.
-    said = message.text
-    if not said.startswith((HINT_POINTS[0], EMPTY)):
+    content = message.text
+    if not content.startswith((HINT_POINTS[0], EMPTY)):
         return ""
-    return next((mark for mark in QUOTE_MARKS if quote_request(mark) in said and said.endswith(f"</{mark}>")), "")
+    return next((mark for mark in QUOTE_MARKS if quote_request(mark) in content and content.endswith(f"</{mark}>")), "")
 
 
 def is_hint(message: Message) -> bool:
@@ -241,10 +241,10 @@ def not_run_note(
 
 def nameless_note(verdicts: Sequence[Verdict], system: bool = True) -> Message | None:
     """The note to the model about calls without a name, which a history cannot hold; None if there are none."""
-    found = [v.call for v in verdicts if v.rule == NAMELESS]
-    if not found:
+    calls = [v.call for v in verdicts if v.rule == NAMELESS]
+    if not calls:
         return None
-    sent = "; ".join((call.arguments or "").strip()[:_SHOWN] for call in found)
+    sent = "; ".join((call.arguments or "").strip()[:_SHOWN] for call in calls)
     text = f"Not run, since it names no tool: a call with the arguments {sent}. Make it again with the name of a tool."
     return Message(Role.SYSTEM if system else Role.USER, (TextPart(text),))
 
@@ -263,22 +263,22 @@ def results_for(calls: Sequence[ToolCall], results: Sequence[ToolResultPart]) ->
 
     A result whose id no call has answers by its name: ids that came twice are not sent as they came.
     """
-    left = list(results)  # each result answers one call
-    known = {call.id for call in calls}
-    found: list[ToolResultPart] = []
+    remaining = list(results)  # each result answers one call
+    ids = {call.id for call in calls}
+    ordered: list[ToolResultPart] = []
     # Ids first, names second: some servers give every call an empty or a repeated id (LM Studio #830, TGI), and then
     # only the name and the order are left.
     for call in calls:
-        fits = next((r for r in left if call.id is not None and r.call_id == call.id), None)
-        fits = fits or next((r for r in left if (call.id is None or r.call_id not in known or r.call_id is None)
+        match = next((r for r in remaining if call.id is not None and r.call_id == call.id), None)
+        match = match or next((r for r in remaining if (call.id is None or r.call_id not in ids or r.call_id is None)
                              and r.name in (call.name, None)), None)
-        if fits is None:
+        if match is None:
             # A call without a result makes the whole history invalid: OpenAI and Anthropic refuse it with a 400.
-            fits = tool_result(call, "No result came.", is_error=True)
+            match = tool_result(call, "No result came.", is_error=True)
         else:
-            left.remove(fits)
-        found.append(fits)
-    return tuple(found)
+            remaining.remove(match)
+        ordered.append(match)
+    return tuple(ordered)
 
 
 def tool_message(results: Sequence[ToolResultPart]) -> Message:

@@ -2,8 +2,8 @@
 
 This module has two sources, a recording and a list made by hand; the live one is in `loop_core.client.transport`.
 
-`RecordedSource` answers by place in the turn (first request, k-th continuation, repair, tool result, resumption), never
-by comparing texts: our hint is never the recorded agent's.
+`RecordedSource` finds an answer by its place in the turn (first request, k-th continuation, repair, tool result,
+resumption), never by comparing texts, because our hint differs from the recorded agent's.
 """
 
 from __future__ import annotations
@@ -170,20 +170,20 @@ def run(turn_id: str, request: Request, source: TurnSource, plan: Plan | None = 
 
 def steps(turn_id: str, request: Request, source: TurnSource, plan: Plan) -> Iterator[Step]:
     """The steps of a run, one at a time; the next answer is requested only when the next step is."""
-    asked = request
-    plan = complete_plan(plan, asked, source)
+    current = request
+    plan = complete_plan(plan, current, source)
     for follow in range(plan.limits.max_follow_ups + 1):
         last: Step | None = None
-        for last in turn_steps(follow_up_id(turn_id, follow), asked, source, plan):
+        for last in turn_steps(follow_up_id(turn_id, follow), current, source, plan):
             yield last
         # A follow-up after a failed turn would hide the failure under an answer to something else.
         if last is None or last.turn.terminal != "completed" or follow == plan.limits.max_follow_ups:
             return
-        said = source.follow_up(last.turn)
-        if not said:
+        messages = source.follow_up(last.turn)
+        if not messages:
             return
         # From the first request: its cap and its tools hold for follow-ups too.
-        asked = next_turn_request(request, last.turn, said)
+        current = next_turn_request(request, last.turn, messages)
 
 
 async def arun(turn_id: str, request: Request, source: AsyncTurnSource, plan: Plan | None = None) -> Trace:
@@ -193,20 +193,20 @@ async def arun(turn_id: str, request: Request, source: AsyncTurnSource, plan: Pl
 
 async def asteps(turn_id: str, request: Request, source: AsyncTurnSource, plan: Plan) -> AsyncIterator[Step]:
     """The steps of a run on an event loop."""
-    asked = request
-    plan = complete_plan(plan, asked, source)
+    current = request
+    plan = complete_plan(plan, current, source)
     for follow in range(plan.limits.max_follow_ups + 1):
-        step_ = opening_step(follow_up_id(turn_id, follow), asked, plan)
+        step_ = opening_step(follow_up_id(turn_id, follow), current, plan)
         yield step_
         async for after in asteps_from(step_, source):
             step_ = after
             yield step_
         if step_.turn.terminal != "completed" or follow == plan.limits.max_follow_ups:
             return
-        said = await source.follow_up(step_.turn)
-        if not said:
+        messages = await source.follow_up(step_.turn)
+        if not messages:
             return
-        asked = next_turn_request(request, step_.turn, said)
+        current = next_turn_request(request, step_.turn, messages)
 
 
 def turn_steps(turn_id: str, request: Request, source: TurnSource, plan: Plan) -> Iterator[Step]:

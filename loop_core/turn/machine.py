@@ -154,8 +154,8 @@ def step(turn: Turn, event: Event = _TICK) -> tuple[Turn, tuple[Effect, ...]]:
     change = costs.cost(turn, event, signal)
     change["state"], change["signal"] = row.to, signal
     if row.terminal is not None:
-        told = event.why if isinstance(event, NotRecorded) and event.why else moves.notice(turn, signal, row.terminal)
-        change |= {"outcome": row.to, "terminal": row.terminal, "notice": told}
+        notice = event.why if isinstance(event, NotRecorded) and event.why else moves.notice(turn, signal, row.terminal)
+        change |= {"outcome": row.to, "terminal": row.terminal, "notice": notice}
     return moves.enter(turn._replace(**change))
 
 
@@ -173,21 +173,21 @@ _ANSWERS = frozenset({Signal.PROVIDER_RESPONSE, Signal.TOOL_RESULTS})
 
 
 def _signal(turn: Turn, event: Event) -> Signal:
-    told = _EVENT_SIGNALS.get(type(event))
-    if told is not None:
+    signal = _EVENT_SIGNALS.get(type(event))
+    if signal is not None:
         # A driver that sends an answer twice must fail here: the second one would be counted and appended to the
         # history.
-        if told in _ANSWERS and not _waits(turn):
+        if signal in _ANSWERS and not _waits(turn):
             raise TransitionError(f"nothing was asked for in {turn.state}")
-        return told
+        return signal
     if turn.state is State.EVALUATE_STOP:
         return signal_of(turn)
     if turn.state is State.ABORT_PARTIAL:
         return Signal.RETURN_PARTIAL
-    stopped = moves.guard_signal(turn)
-    if stopped is not None and turn.signal is Signal.ANCHOR_MISSING:
+    guard_signal = moves.guard_signal(turn)
+    if guard_signal is not None and turn.signal is Signal.ANCHOR_MISSING:
         return Signal.END_TURN  # no budget to ask once more: the answer had ended, and stands as it was sent
-    return stopped or Signal.UNDER_LIMITS
+    return guard_signal or Signal.UNDER_LIMITS
 
 
 def _waits(turn: Turn) -> bool:
@@ -203,8 +203,8 @@ def signal_of(turn: Turn) -> Signal:
     Raises:
         TransitionError: there is none.
     """
-    seen = turn.evaluation
-    if seen is None:
+    evaluation = turn.evaluation
+    if evaluation is None:
         raise TransitionError("EvaluateStop without a response")
     policy = turn.policy
     # First: a refusal of a field that we added is no answer of the model, so no word of it counts.
@@ -213,17 +213,17 @@ def signal_of(turn: Turn) -> Signal:
         return Signal.REPAIR_REFUSED if repair else Signal.CONTINUATION_REFUSED
     # A cut overrides the provider's word here, before any column is chosen: routers say `tool_calls` over a call that
     # the budget cut (vLLM #58228).
-    plain, held, released = policy.signals[Stop.MAX_TOKENS if costs.is_cut(turn) else seen.word]
+    plain, held, released = policy.signals[Stop.MAX_TOKENS if costs.is_cut(turn) else evaluation.word]
     if not _counted(turn):
         signal = plain
     else:
         # Many words lead to the same place whether or not the calls may run: then that is not computed.
-        signal = held if held is released or not is_runnable(policy, seen.verdicts) else released
+        signal = held if held is released or not is_runnable(policy, evaluation.verdicts) else released
     # Only a peaceful end is questioned. A cut or blocked answer may be empty as well, and is already no success.
-    ending = policy_ending(policy, seen.judgement) if signal is Signal.END_TURN else None
+    ending = policy_ending(policy, evaluation.judgement) if signal is Signal.END_TURN else None
     if ending is not None:
         signal = ENDING_SIGNALS[ending]
-        if signal is Signal.EMPTY and not seen.judgement.ending_sure:
+        if signal is Signal.EMPTY and not evaluation.judgement.ending_sure:
             signal = Signal.NO_ANSWER  # it may have been meant so: nothing is asked again
         # Asked to go on, the model had nothing to add: the text before it was whole.
         elif signal is Signal.EMPTY and costs.is_text_whole(turn):
@@ -244,5 +244,5 @@ _PEACEFUL = frozenset({Signal.END_TURN, Signal.EMPTY, Signal.NO_ANSWER})
 
 def _counted(turn: Turn) -> bool:
     """Whether the response holds calls, phantoms left out."""
-    seen = turn.evaluation
-    return seen is not None and bool(seen.verdicts) and any(v.rule != "gate.phantom" for v in seen.verdicts)
+    evaluation = turn.evaluation
+    return evaluation is not None and any(verdict.rule != "gate.phantom" for verdict in evaluation.verdicts)

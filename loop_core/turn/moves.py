@@ -82,10 +82,10 @@ def enter(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 
 def _enter_request(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     spent = turn.spend._replace(requests=turn.spend.requests + 1)
-    asked = turn.request
-    cap = costs.cap_within_bound(turn, asked.max_tokens)
+    request = turn.request
+    cap = costs.cap_within_bound(turn, request.max_tokens)
     # No new messages: the results of the tools are already in the history that this request sends.
-    send = Send(RequestPlace.REQUEST, spent.tool_steps, Method.FIRST, (), cap, asked.tool_choice)
+    send = Send(RequestPlace.REQUEST, spent.tool_steps, Method.FIRST, (), cap, request.tool_choice)
     return turn._replace(spend=spent, last_send=send, answers=(*turn.answers, ())), (send,)
 
 
@@ -93,8 +93,8 @@ def _enter_end(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     silent = None
     # A cut answer may begin with such a word by chance, so only a finished one is silent.
     if turn.terminal == "completed":
-        said = turn.joined_answer().text.strip()
-        silent = said if said in turn.policy.silent_endings else None
+        text = turn.joined_answer().text.strip()
+        silent = text if text in turn.policy.silent_endings else None
     return turn, (Finish(turn.terminal or "completed", turn.notice, silent),)
 
 
@@ -103,13 +103,13 @@ def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         return turn, ()  # the next tick leaves by the guard
     effect = batch_of(turn)
     if turn.repairing or turn.unrepaired:
-        came = (verdict.call for verdict in effect.batch if verdict.admission is not Admission.HELD)
+        received = (verdict.call for verdict in effect.batch if verdict.admission is not Admission.HELD)
         # A repair may bring some calls of the batch only. They run; the others stay owed, so that the turn cannot end
         # as if nothing were missing.
-        left = gate.missing_calls(turn.unrepaired, came, turn.repaired_siblings) if turn.policy.settles else ()
-        beside = (*turn.repaired_siblings,
-                  *(verdict for verdict in turn.unrepaired if verdict not in left)) if left else ()
-        turn = turn._replace(repairing=False, unrepaired=left, repaired_siblings=beside)
+        missing = gate.missing_calls(turn.unrepaired, received, turn.repaired_siblings) if turn.policy.settles else ()
+        siblings = (*turn.repaired_siblings,
+                  *(verdict for verdict in turn.unrepaired if verdict not in missing)) if missing else ()
+        turn = turn._replace(repairing=False, unrepaired=missing, repaired_siblings=siblings)
     return turn, (effect,)
 
 
@@ -120,7 +120,7 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         continuations=turn.spend.continuations + 1,
     )
     # A token may end inside a surrogate pair, and JSON with half of one is refused by servers.
-    text, sent = history.whole_characters(turn.tail), turn.last_send
+    text, previous = history.whole_characters(turn.tail), turn.last_send
     choice = turn.request.tool_choice
     blank = turn.evaluation is not None and not turn.evaluation.response.text
     cap, lower = costs.next_cap(turn, blank)  # nothing visible came: a retry needs more room (hermes-agent #96973)
@@ -130,7 +130,7 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     method = Method.AGAIN if again else history.method_for(turn.policy.methods, text, _ability(turn))
     if not text.strip() or method is None:
         # The same request again, its anchor still asked for: an empty message is refused (hermes-agent #99622).
-        anchor, mark = (sent.anchor, sent.mark) if sent else ("", QUOTE_MARKS[0])
+        anchor, mark = (previous.anchor, previous.mark) if previous else ("", QUOTE_MARKS[0])
         send = Send(RequestPlace.CONTINUATION, ordinal, Method.BOOST, (), cap, choice, anchor=anchor, mark=mark,
                     lower_cap=lower)
     elif method is Method.PREFILL:
@@ -146,10 +146,10 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
             # The tags must be new to the whole conversation, or the model could close those of somebody else.
             mark = mark_for([text, *(message.text for message in turn.history)])
         # Only text goes back: the cut response may have held calls and opaque blocks that must not be repeated.
-        said = Message(Role.ASSISTANT, (TextPart(text),))
+        partial = Message(Role.ASSISTANT, (TextPart(text),))
         system = turn.ability.system_hint and turn.policy.system_hint
-        asked = history.hint_message(anchor, system, mark, again)
-        send = Send(RequestPlace.CONTINUATION, ordinal, method, (said, asked), cap, choice, anchor=anchor, mark=mark,
+        hint = history.hint_message(anchor, system, mark, again)
+        send = Send(RequestPlace.CONTINUATION, ordinal, method, (partial, hint), cap, choice, anchor=anchor, mark=mark,
                     lower_cap=lower)
     return turn._replace(spend=spent, last_send=send), (send,)
 
@@ -162,20 +162,20 @@ def unsettled_calls(turn: Turn) -> tuple[Verdict, ...]:
 
 
 def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    seen = turn.evaluation
+    evaluation = turn.evaluation
     # `unsettled_calls` gives up calls without a name, which no answer can match. If only such calls are owed, the
     # message still asks for "the tool call".
     verdicts = unsettled_calls(turn) or turn.unrepaired
     spent = turn.spend._replace(requests=turn.spend.requests + 1, repairs=turn.spend.repairs + 1)
-    said = history.assistant_message(seen.response, (), turn.tail) if seen else None
-    added = (*((said,) if said else ()),
+    reply = history.assistant_message(evaluation.response, (), turn.tail) if evaluation else None
+    messages = (*((reply,) if reply else ()),
              history.repair_message(verdicts, turn.ability.system_hint, turn.repaired_siblings))
     if costs.is_refused(turn):
-        added = ()  # the message stands in the request that was refused, and so in the history
+        messages = ()  # the message stands in the request that was refused, and so in the history
     # Doubled only if the budget cut the call. A malformed call would be as malformed with more room.
     cap, lower = costs.next_cap(turn, turn.policy.settles and is_cut(turn))
     choice = turn.request.tool_choice if "choice" in turn.refusals else _choice(turn, verdicts)
-    send = Send(RequestPlace.REPAIR, spent.repairs, Method.REPAIR, added, cap, tool_choice=choice, lower_cap=lower)
+    send = Send(RequestPlace.REPAIR, spent.repairs, Method.REPAIR, messages, cap, tool_choice=choice, lower_cap=lower)
     return turn._replace(spend=spent, last_send=send, repairing=True, unrepaired=verdicts), (send,)
 
 
@@ -191,36 +191,37 @@ def _choice(turn: Turn, verdicts: Sequence[Verdict]) -> str | None:
 def _enter_nudge(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     """The same request once more, and a message that its answer was empty; an answer that was begun goes on."""
     spent = turn.spend._replace(requests=turn.spend.requests + 1, empty_retries=turn.spend.empty_retries + 1)
-    begun, sent, system = turn.joined_answer().text, turn.last_send, turn.ability.system_hint
+    begun, previous, system = turn.joined_answer().text, turn.last_send, turn.ability.system_hint
     anchor = history.anchor_of(begun) if begun.strip() else ""
     mark = mark_for([begun, *(message.text for message in turn.history)]) if anchor else QUOTE_MARKS[0]
     unsaid = history.whole_characters(turn.tail)  # what no request has as the assistant's yet
-    said = (Message(Role.ASSISTANT, (TextPart(unsaid),)),) if anchor and unsaid.strip() else ()
+    partial = (Message(Role.ASSISTANT, (TextPart(unsaid),)),) if anchor and unsaid.strip() else ()
     send = Send(
         RequestPlace.NUDGE, spent.empty_retries, Method.ANCHOR if anchor else Method.NUDGE,
-        (*said, history.nudge_message(anchor, system, mark)),
-        costs.cap_within_bound(turn, sent.max_tokens if sent else None),
-        sent.tool_choice if sent else None, anchor=anchor, mark=mark,
+        (*partial, history.nudge_message(anchor, system, mark)),
+        costs.cap_within_bound(turn, previous.max_tokens if previous else None),
+        previous.tool_choice if previous else None, anchor=anchor, mark=mark,
     )
     return turn._replace(spend=spent, last_send=send), (send,)
 
 
 def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    seen = turn.evaluation
-    if seen is None or exceeded_guard("resume", turn.limits, turn.spend, turn.token_stop, turn.policy.lacks & {"room"}):
+    evaluation = turn.evaluation
+    lacks = turn.policy.lacks & {"room"}
+    if evaluation is None or exceeded_guard("resume", turn.limits, turn.spend, turn.token_stop, lacks):
         return turn._replace(last_send=None), ()  # the next tick leaves by the guard
     # `server`: the provider makes the successor itself, so there is nothing to send but the question for it. The
     # format's table says in the detail how a pause is resumed: `token` for Gemini's CONTINUATION, `poll` for a
     # background response, `echo` for Anthropic's pause_turn.
     methods = {"token": Method.TOKEN, "poll": Method.POLL, "server": Method.POLL}
-    method = methods.get(seen.judgement.stop.detail or "", Method.ECHO)
-    said = history.echo_message(seen.response, turn.tail) if method is Method.ECHO else None
+    method = methods.get(evaluation.judgement.stop.detail or "", Method.ECHO)
+    echo = history.echo_message(evaluation.response, turn.tail) if method is Method.ECHO else None
     spent = turn.spend._replace(requests=turn.spend.requests + 1, resumes=turn.spend.resumes + 1)
     cap, choice = (turn.last_send.max_tokens, turn.last_send.tool_choice) if turn.last_send else (None, None)
-    send = Send(RequestPlace.RESUME, spent.resumes, method, (said,) if said else (), costs.cap_within_bound(turn, cap),
+    send = Send(RequestPlace.RESUME, spent.resumes, method, (echo,) if echo else (), costs.cap_within_bound(turn, cap),
                 choice)
     turn = turn._replace(spend=spent, last_send=send)
-    if turn.policy.settles and method is not Method.POLL and gate.held_calls(seen.verdicts):
+    if turn.policy.settles and method is not Method.POLL and gate.held_calls(evaluation.verdicts):
         turn = turn._replace(repairing=True, unrepaired=unsettled_calls(turn))  # it does not go back with the pause
     return turn, (send,)
 
@@ -239,15 +240,15 @@ _ENTER: Mapping[State, Callable[[Turn], tuple[Turn, tuple[Effect, ...]]]] = {
 
 def final_history(turn: Turn) -> tuple[Message, ...]:
     """The history after the turn: its last answer without its calls, and a note to the model if a call did not run."""
-    seen = turn.evaluation
-    if seen is None or not turn.answers[-1]:
+    evaluation = turn.evaluation
+    if evaluation is None or not turn.answers[-1]:
         return turn.history  # the last response is in it, with its results
     # Loops that keep such calls send a call without a result next time; the what-if shows that they do.
-    if not turn.policy.strips and seen.response.tool_calls:
-        return (*turn.history, Message(Role.ASSISTANT, seen.response.parts))
-    said = history.assistant_message(seen.response, (), turn.tail, seen.judgement.stop.normalized)
-    note = history.not_run_note(turn.unrepaired or seen.verdicts, turn.ability.system_hint)
-    return (*turn.history, *((said,) if said else ()), *((note,) if note else ()))
+    if not turn.policy.strips and evaluation.response.tool_calls:
+        return (*turn.history, Message(Role.ASSISTANT, evaluation.response.parts))
+    reply = history.assistant_message(evaluation.response, (), turn.tail, evaluation.judgement.stop.normalized)
+    note = history.not_run_note(turn.unrepaired or evaluation.verdicts, turn.ability.system_hint)
+    return (*turn.history, *((reply,) if reply else ()), *((note,) if note else ()))
 
 
 # -- notices ---------------------------------------------------------------------------------------------------------
@@ -287,12 +288,12 @@ ENDING_NOTICES: Mapping[Ending, str] = {
 
 def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     """The notice for the operator at the end of a turn; None if all is well."""
-    told = _of_end(turn, signal, terminal)
+    text = _of_end(turn, signal, terminal)
     doubts = turn.doubtful_seams
     if not doubts:
-        return told
+        return text
     doubt = NOTICES["seam_unverified"].format(segment=doubts[0].index + 1, at=doubts[0].at, why=doubts[0].why)
-    return f"{told} {doubt}" if told else doubt
+    return f"{text} {doubt}" if text else doubt
 
 
 def _again(continuations: int) -> str:
@@ -305,13 +306,13 @@ def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
     text = NOTICES.get("not_continued" if stopped else terminal)
     if text is None or "{" not in text:
         return text
-    seen = turn.evaluation
+    evaluation = turn.evaluation
     problem = "the provider reported an error"
-    if seen is not None and seen.response.error is not None and seen.response.error.message:
+    if evaluation is not None and evaluation.response.error is not None and evaluation.response.error.message:
         # Error pages of gateways run to kilobytes of HTML; a notice is one line.
-        problem = f"the provider reported: {seen.response.error.message[:200].rstrip().removesuffix('.')}"
-    elif signal is Signal.UNKNOWN and seen is not None:
-        raw = seen.response.stop_reason.raw
+        problem = f"the provider reported: {evaluation.response.error.message[:200].rstrip().removesuffix('.')}"
+    elif signal is Signal.UNKNOWN and evaluation is not None:
+        raw = evaluation.response.stop_reason.raw
         problem = "its stop reason is not known" if raw is None else f"the stop reason {raw!r} is unknown"
     return text.format(
         again=_again(turn.spend.continuations),
@@ -321,6 +322,6 @@ def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
         tool_steps=turn.spend.tool_steps,
         repair=history.repair_notice(unsettled_calls(turn), turn.repaired_siblings),
         problem=problem,
-        ending=ENDING_NOTICES.get(seen.judgement.ending, "nothing came") if seen and seen.judgement.ending
-        else "nothing came",
+        ending=ENDING_NOTICES.get(evaluation.judgement.ending, "nothing came")
+        if evaluation and evaluation.judgement.ending else "nothing came",
     )

@@ -191,8 +191,8 @@ def word_of(policy: Policy, response: ChatResponse, judgement: Judgement, provid
     """The stop word that a policy follows; `provider` is the profile's name."""
     # Promotions are skipped: the judge has already promoted complete calls and demoted cut ones.
     if policy.reads is ReasonSource.EFFECTIVE:
-        read = judgement.stop.normalized
-        return policy.reason_map.get(read, read)
+        effective = judgement.stop.normalized
+        return policy.reason_map.get(effective, effective)
     word = _own_word(policy, response, judgement)
     for row in policy.promotions:
         if row.word is word and row.api in ("*", response.api) and row.but != provider and _fits(row, response):

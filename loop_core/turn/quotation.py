@@ -161,7 +161,7 @@ def _around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
 
     `lead` is the white space that the words begin with: it tells tags on lines of their own from others.
     """
-    found: list[Wrapper] = []
+    wrappers: list[Wrapper] = []
     while True:
         bare = before.rstrip()
         fence, tag = re.search(_FENCE, before), re.search(_TAG, before)
@@ -177,10 +177,10 @@ def _around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
             # What opens stands right before the words: with a blank between, it closes what stood before.
             blank = before[len(bare) :].removesuffix(lead)
             # The bound is for hostile text: each character of a line of asterisks would be a wrapper.
-            if pair is None or len(found) > 8 or (blank and pair[1]):
-                return found, bare.strip()
+            if pair is None or len(wrappers) > 8 or (blank and pair[1]):
+                return wrappers, bare.strip()
             wrapper, at = Wrapper("pair", pair[0], re.escape(pair[1])), len(bare) - len(pair[0])
-        found.append(wrapper)
+        wrappers.append(wrapper)
         before, lead = before[:at], ""
 
 
@@ -269,7 +269,7 @@ def _marks(text: str, segment: str, start: int, mark: str) -> tuple[tuple[int, i
     """
     if has_tags(text, mark) or f"{mark}>" not in segment:
         return ()
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     depth = 0
     for place in re.finditer(rf"<(/?){mark}>", segment[start:]):
         span = (start + place.start(), start + place.end())
@@ -277,19 +277,19 @@ def _marks(text: str, segment: str, start: int, mark: str) -> tuple[tuple[int, i
             if segment[start : span[0]].strip():
                 depth += 1
             else:
-                found.append(span)
+                spans.append(span)
         elif depth:
             depth -= 1
         else:
-            found.append(span)
-    return tuple(found)
+            spans.append(span)
+    return tuple(spans)
 
 
 def _apart(stretches: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """The stretches, each character in one of them at most."""
-    found: list[tuple[int, int]] = []
+    disjoint: list[tuple[int, int]] = []
     for begin, end in stretches:
-        begin = max(begin, found[-1][1]) if found else begin
+        begin = max(begin, disjoint[-1][1]) if disjoint else begin
         if begin < end:
-            found.append((begin, end))
-    return tuple(found)
+            disjoint.append((begin, end))
+    return tuple(disjoint)

@@ -3,7 +3,7 @@
 An overlap is never dropped merely because two ends match: `10` + `000` is `10000`, `book` + `keeper` has both
 its k's. What is cut is a quoted anchor that was asked for, a prefill that the server echoed, or an
 overlap too long to be chance. Segments and decisions are kept; the text is derived, so another rule can be tried.
-A seam is sure where what was asked back came, where the provider goes on by itself, or where nothing was asked.
+A seam is sure if the requested quotation came, if the provider goes on by itself, or if no quotation was requested.
 """
 
 from __future__ import annotations
@@ -170,20 +170,20 @@ def _careful(text: str, segment: Segment) -> _Cut:
 
 def _quoted(text: str, segment: Segment) -> _Cut:
     """A segment that was to begin with the last words of the text."""
-    said = segment.text
-    if not said:
+    following = segment.text
+    if not following:
         return _Cut(SeamDecision.AS_SENT, len(text), 0, "nothing came")
-    found = find_quotation(text, said, segment.anchor, segment.mark)
-    if found.present:
-        more = "" if found.closed else "; what wraps it is not closed"
-        why = f"quoted anchor, {found.cut} characters cut{more}"
-        return _Cut(SeamDecision.ANCHOR, len(text), found.cut, why, found.closed, found.removals)
-    made = _restart(text, said) or _overlapping(text, said)
-    if made is not None:
-        return made
-    like = find_opening(said)
+    quotation = find_quotation(text, following, segment.anchor, segment.mark)
+    if quotation.present:
+        more = "" if quotation.closed else "; what wraps it is not closed"
+        why = f"quoted anchor, {quotation.cut} characters cut{more}"
+        return _Cut(SeamDecision.ANCHOR, len(text), quotation.cut, why, quotation.closed, quotation.removals)
+    repetition = _restart(text, following) or _overlapping(text, following)
+    if repetition is not None:
+        return repetition
+    like = find_opening(following)
     why = "the words that were to be repeated did not come" + (f"; it begins like a {like.kind.value}" if like else "")
-    return _Cut(SeamDecision.UNVERIFIED, len(text), found.cut, why, False, found.removals)
+    return _Cut(SeamDecision.UNVERIFIED, len(text), quotation.cut, why, False, quotation.removals)
 
 
 def _again(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment) -> tuple[_Cut, Seam]:

@@ -97,11 +97,11 @@ class RunTools(NamedTuple):
     @property
     def batch(self) -> tuple[Verdict, ...]:
         """Every call of the batch in order, for display: those in `answers` must not run."""
-        found = list(self.released)
+        verdicts = list(self.released)
         for answer in self.answers:
             # Answers are in ascending order of their place, so each insertion finds those before it in position.
-            found.insert(answer.place, answer.verdict)
-        return tuple(found)
+            verdicts.insert(answer.place, answer.verdict)
+        return tuple(verdicts)
 
     def all_results(self, results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
         """The results of the whole batch: those of the released calls, in their order, with the answers between them.
@@ -111,10 +111,10 @@ class RunTools(NamedTuple):
         # A recorded agent answered every call, also those that this policy would not run.
         if len(results) > len(self.released):
             return tuple(results)
-        found = list(results)
+        merged = list(results)
         for answer in self.answers:
-            found.insert(answer.place, answer.result)
-        return tuple(found)
+            merged.insert(answer.place, answer.result)
+        return tuple(merged)
 
 
 class Finish(NamedTuple):

@@ -51,20 +51,20 @@ class Toolbox:
     def run(self, effect: RunTools, turn: Turn) -> ToolResults:
         """Runs the released calls in order; every call of the batch gets a result."""
         results: list[ToolResultPart] = []
-        said: tuple[Message, ...] = ()
+        steering: tuple[Message, ...] = ()
         # The ready-made answers count towards the context guard too; they are sent like any other result.
         used = turn.spend.result_chars + sum(answer.result.size for answer in effect.answers)
         for verdict in effect.released:
             # Later calls were planned before the user spoke, and may be the very thing that the user objects to. Each
             # still needs a result: a provider refuses a history with a call that has none.
-            if said:
+            if steering:
                 results.append(tool_result(verdict.call, "Skipped: the user said something first.", is_error=True))
                 continue
             part = bound_result(self.run_call(verdict), turn.limits, used)
             used += part.size
             results.append(part)
-            said = tuple(self.steering())
-        return ToolResults(effect.all_results(results), said)
+            steering = tuple(self.steering())
+        return ToolResults(effect.all_results(results), steering)
 
     def run_call(self, verdict: Verdict) -> ToolResultPart:
         """The unbounded result of one released call; an error if its tool fails or does not exist."""
@@ -156,7 +156,7 @@ def _run(adapter: Any) -> ToolFunction:
         try:
             return adapter.validate_python(ArgsKwargs((), arguments))
         except ValidationError as why:
-            said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in why.errors())
-            raise ToolError(said) from None
+            problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in why.errors())
+            raise ToolError(problems) from None
 
     return run

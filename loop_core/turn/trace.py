@@ -112,11 +112,11 @@ def _repair(turn: Turn, attempted: bool, success: bool) -> Record:
 
 def unknown_words(records: Iterable[Record]) -> list[Record]:
     """The unknown stop words, one for each provider, model and word, as a caller logs them once."""
-    seen: dict[tuple[str, str, str], Record] = {}
+    first: dict[tuple[str, str, str], Record] = {}
     for record in records:
         if record["event"] == "stop_reason_observed" and record["normalized_reason"] == Stop.UNKNOWN.value:
-            seen.setdefault((record["provider"], record["model"], str(record["raw_reason"])), record)
-    return list(seen.values())
+            first.setdefault((record["provider"], record["model"], str(record["raw_reason"])), record)
+    return list(first.values())
 
 
 Labels = tuple[str, str]
@@ -309,15 +309,15 @@ def step_key(step_: Step) -> StepIdentity:
     Live answers are compared by their content, because equal indices in two runs do not mean the same answer.
     """
     turn, event = step_.turn, step_.event
-    heard = (event.response.parts,
+    live_answer = (event.response.parts,
              event.response.raw_stop_reason) if type(event) is ProviderResponse and event.live else None
     sends = tuple((e.place, e.ordinal, e.method, e.max_tokens) for e in step_.effects if isinstance(e, Send))
     runs = tuple(tuple((v.call.name, v.call.arguments, v.admission) for v in e.batch)
                  for e in step_.effects if isinstance(e, RunTools))
     ends = tuple(e.terminal for e in step_.effects if isinstance(e, Finish))
-    given = turn.history if event is None else event.results if type(event) is ToolResults else None
+    model_input = turn.history if event is None else event.results if type(event) is ToolResults else None
     return StepIdentity(turn.id, step_.run, turn.state, turn.signal, step_.response, turn.spend, turn.terminal, sends,
-                        runs, ends, heard, given)
+                        runs, ends, live_answer, model_input)
 
 
 def first_difference(left: Trace, right: Trace) -> int | None:
