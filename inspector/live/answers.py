@@ -1,9 +1,10 @@
 """Where the results of a live turn's calls come from: a recording, a tool, the operator, or nowhere.
 
-`TurnResults` answers a turn that is asked live again: each call gets the result that was recorded for it in the same
-turn, with equal arguments and as often as it was recorded. Where there is none the turn stops and says so; nothing is
-invented. `Answers` holds what an operator decides of each call; what is not decided is done as it would be without one:
-from the recording where one is given (`RecordedResults`), else by the tool. Only released calls can be answered.
+`TurnResults` answers the calls of a turn that is run live again: each call gets the result that was recorded in the
+same turn for equal arguments, as often as it was recorded. If there is none, the turn stops and says so; nothing is
+invented. `Answers` holds the operator's decision about each call; a call without a decision gets its recorded result,
+or its tool runs. from the recording where one is given (`RecordedResults`), else by the tool. Only released calls can
+be answered.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class TurnResults:
     toolbox: Toolbox | None = None
     """Tools that the operator gave: a call of one of them is run."""
     first_messages: int = 0
-    """Messages that the turn began with: what was answered before them was answered in earlier turns."""
+    """The number of messages with which the turn began. Calls answered in them belong to earlier turns."""
 
     @property
     def any(self) -> bool:
@@ -54,6 +55,7 @@ class TurnResults:
 
     def run(self, effect: RunTools, turn: Turn) -> Event:
         """A result for every released call; ends the turn if a call has none."""
+        # The history shows how often each call was answered already, so the source itself has no state to lose.
         used = Counter(asked for asked, _ in _answers(turn.history[self.first_messages :]))
         before = turn.spend.result_chars
         found: list[ToolResultPart] = []
@@ -93,6 +95,7 @@ def recorded_results(exchanges: Iterable[Exchange], message_count: int) -> dict[
             one: dict[CallKey, list[ToolResultPart]] = {}
             for asked, part in _answers(exchange.request.messages[message_count:]):
                 one.setdefault(asked, []).append(part)
+            # Each request repeats the results of the turn so far: the request with the most of them has them all.
             for asked, parts in one.items():
                 if len(parts) > len(found.get(asked, ())):
                     found[asked] = parts
@@ -117,6 +120,7 @@ def _answers(messages: Sequence[Message]) -> Iterable[tuple[CallKey, ToolResultP
 def _asked(call: ToolCall) -> CallKey:
     try:
         value: Any = json.loads(call.arguments or "{}")
+        # Models spell the same arguments with other white space and another order of keys.
         return call.name, json.dumps(value, sort_keys=True)
     except ValueError:
         return call.name, call.arguments or ""
@@ -146,6 +150,7 @@ class RecordedResults:
         same = [result for each, result in own if _value(each) == _value(call)]
         if same:
             used = self._asked[_key(call)] + sum(_key(each) == _key(call) for each in before)
+            # A call that is repeated more often than recorded gets the last result again: the arguments are the same.
             return same[min(used, len(same) - 1)], "the same arguments"
         if place >= len(own):
             return None
@@ -225,7 +230,7 @@ ABOUT: Mapping[How, str] = {
 
 @dataclass(frozen=True, slots=True)
 class CallDecision:
-    """The decision how one call is answered."""
+    """The operator's decision about how one call is answered."""
 
     how: How
     text: str = ""
@@ -242,7 +247,7 @@ class Answers:
     decisions: dict[int, CallDecision] = field(default_factory=dict)
     """By the place of the call in its batch."""
     last_batch: list[tuple[Verdict, str]] = field(default_factory=list)
-    """The calls of the last batch, each with where its result came from."""
+    """The calls of the last batch, each with the source of its result in words."""
 
     def run(self, effect: RunTools, turn: Turn) -> ToolResults:
         """Answers the batch in order; every call gets a result."""

@@ -1,6 +1,6 @@
 """AWS Signature Version 4 for Bedrock, with botocore's signer and its search for credentials.
 
-The one module that imports botocore (the extra `bedrock`), and only where requests are to be signed.
+This is the only module that imports botocore (the extra `bedrock`); it is imported only if requests have to be signed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ SERVICE = "bedrock"
 _REGION = re.compile(
     r"^https?://(?:[^/?#]*@)?(?:[^/?#]+\.)?bedrock-runtime(?:-fips)?\.([a-z]{2}(?:-[a-z]+)+-\d+)\.", re.IGNORECASE)
 _SIGNED = frozenset({"content-type"})
-"""What is signed beside the host, the date and the token: whatever a proxy may change on the way is not."""
+"""Headers that are signed beside the host, the date and the token. Others may be changed by a proxy on the way, which
+would make the signature wrong."""
 
 
 class AwsSigner:
@@ -39,6 +40,7 @@ class AwsSigner:
             self.region: str | None = region or session.get_config_variable("region")
             self._credentials = session.get_credentials()
             if self._credentials is not None:
+                # Temporary credentials are renewed here, so an expired SSO session is reported before anything is sent.
                 self._frozen()
         except BotoCoreError as why:
             raise CallerError(f"AWS credentials: {_said(why)}") from None
@@ -68,6 +70,7 @@ class AwsSigner:
             raise CallerError(f"AWS credentials: {_said(why)}") from None
         made = tuple((name, value) for name, value in request.headers.items() if name.lower() not in _SIGNED)
         signature = dict(made)["Authorization"].rpartition("Signature=")[2]
+        # A signature is a secret for as long as it is valid, so it is masked in what is recorded.
         self._words[signature] = None
         return made
 

@@ -1,6 +1,6 @@
 """The request that asks a recorded turn again live from one of its steps: address, key and cost.
 
-Nothing is sent here. The lines that are shown before a request is asked are sober and inert.
+Nothing is sent here. The text that announces the request contains no control characters and no markup.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class BranchRequest:
     """Whether the input of the first request was counted when it was recorded; else it is estimated."""
     results: TurnResults
     first: Step
-    """The step that the run goes on from."""
+    """The step from which the run continues."""
     ability: Ability
     spelling: Callable[[LiveRequest], LiveRequest]
     under: str
-    """What is set otherwise than in the run that it is asked from; `unchanged` where nothing is."""
+    """The settings that differ from those of the parent run, in words; `unchanged` if none does."""
     stand_in: ScriptedServer | None = None
     """The server of this program that answers in the provider's place; None: the provider is asked."""
 
@@ -76,7 +76,7 @@ def branch_request(
     edits = pending_edits(parent.case, start.turn.record, settings)
     spelled = _spelling(opening, target, [each for each in edits if each[0].exchange == start.opening.index])
     request = outgoing(ahead.turn, send) if send is not None else ahead.turn.request
-    body = body_of(request, target.profile)  # what cannot be sent is told before anything is
+    body = body_of(request, target.profile)  # raises before anything is sent, if it cannot be sent in this format
     refuse_secrets(body, target.server)
     record = start.turn.record
     exchanges = (parent.case.recording.exchanges[link.index] for link in (*record.links, *record.remainder))
@@ -96,7 +96,7 @@ def branch_request(
 
 
 def _ahead(step: Step) -> Step:
-    """The step at which a request leaves, or tools are wanted, or the turn ends: nobody is needed up to there."""
+    """The first step from `step` on with an effect: a request, calls to run, or the end of the turn."""
     while not step.effects and not step.turn.ended:
         step = next_step(step, Tick())
     return step
@@ -125,6 +125,8 @@ def _spelling(
     before, known = body_of(request, target.profile), recorded
 
     def spelled(ask: LiveRequest) -> LiveRequest:
+        # Only the difference between our two encodings is written into the recorded body, whose spelling the server
+        # accepted.
         return ask if ask.body is None else replace(ask, body=graft_changes(known, before, ask.body))
 
     return spelled

@@ -1,7 +1,7 @@
 """Runs a recorded turn again live from one of its steps, records it, and reads the recording.
 
-`run_branch` and `BranchRun` send: each request and every byte of its answers is in a session file of its own before the
-machine sees it. `recall` reads such a file, so that the branch can be made again without asking anybody.
+`run_branch` and `BranchRun` send requests. Each request and every byte of its answers is in a session file of its own
+before the machine sees it. `recall` reads such a file, so that the branch can be made again without a server.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ if TYPE_CHECKING:
     from loop_core.client.exchange import Connection
 
 FOLDER = "live"
-"""Within the data folder."""
+"""The folder of the recordings within the data folder."""
 
 
 def new_name(made_up: bool = False) -> str:
     """A name for a live run that starts now; `made_up`: a stand-in answers it."""
+    # Microseconds, because two runs may start within a second; the name is part of a branch's settings.
     return f"{datetime.now():%Y%m%d-%H%M%S-%f}{STAND_IN if made_up else ''}"
 
 
@@ -56,7 +57,7 @@ class BranchRecorder(RunMemory, Recorder):
     """Records a live run, and keeps what its branch needs."""
 
     def __init__(self, path: Path, request: BranchRequest) -> None:
-        with suppress(OSError):  # it is told where the file cannot be begun
+        with suppress(OSError):  # `Recorder` reports it when it cannot begin the file
             private_folder(path.parent)
         self.made_up = request.stand_in is not None
         how = "answered by a stand-in" if self.made_up else "asked live again"
@@ -134,12 +135,14 @@ def silent_of(exchanges: Sequence[Exchange], again: set[int], end: str) -> froze
     """The exchanges without an answer: repeated, or given up when the run was cancelled or killed."""
     last = len(exchanges) - 1
     broken = (TransportEnd.ABORTED, TransportEnd.CUT)
+    # A broken answer is an answer if the run went on after it; only the last one can have been given up.
     given_up = end in ("cancelled", "") and last >= 0 and exchanges[last].response.transport_end in broken
     return frozenset({*again, *([last] if given_up else [])})
 
 
 def after_of(end: str, text: str) -> Event:
-    """The event after the last answer, from the recorded end; None if the recording was cut."""
+    """The event after the last answer. `end` is the recorded terminal reason, empty if the recording was cut; `text`
+    the last remark."""
     if end == "cancelled":
         return Cancel(live=True)
     if end == "unrecorded":
@@ -261,7 +264,7 @@ def recall(name: str, folder: Path) -> BranchAnswers:
 def _exchanges(reading: FileReading, path: str) -> list[Exchange]:
     made: list[Exchange] = []
     for raw in reading.raws:
-        if not raw.recorded:  # nothing of an answer, nor of its end: the program ended while it waited
+        if not raw.recorded:  # neither an answer nor an end: the program was killed while it waited
             raw.recorded, raw.end = True, TransportEnd.ABORTED
         found = build(raw, path, Options())
         if isinstance(found, Exchange):
@@ -270,7 +273,7 @@ def _exchanges(reading: FileReading, path: str) -> list[Exchange]:
         body, raw.body = raw.body, b""
         empty = build(raw, path, Options())
         if not isinstance(empty, Exchange):
-            break  # of no format that is known here: what follows it cannot be placed
+            break  # an unknown format: the place of what follows is not known either
         error = ProviderError(found.why, "decode")
         response = ChatResponse(empty.api, stop_reason=StopReason(Stop.ERROR, None, "fatal"), http_status=raw.status,
                                 error=error, transport_end=raw.end, size=len(body))
@@ -279,7 +282,7 @@ def _exchanges(reading: FileReading, path: str) -> list[Exchange]:
 
 
 def _places(data: bytes, count: int) -> tuple[tuple[RequestPlace, int], ...]:
-    """Why each request was sent, as its record says; where one does not, it was the first."""
+    """The place and number of each request, from its record; a record without them is the first request of the turn."""
     found: list[tuple[RequestPlace, int]] = []
     for line in data.split(b"\n"):
         record = _record(line)
@@ -304,7 +307,7 @@ def _results(reading: FileReading, last: int) -> tuple[ToolResultPart, ...] | No
 
 
 def _asked(exchange: Exchange) -> tuple[Ability, str]:
-    """What the server allowed that was asked, as it was known before it answered; and its name."""
+    """The abilities and the profile of the server, as they were known before it answered."""
     request = exchange.request or Request(exchange.api)
     by_name = any(seen.rule == "profile.named" for seen in exchange.profile_evidence)
     chosen = _by_address(exchange, request)

@@ -1,8 +1,8 @@
 """Runs the effects of a live turn one by one, as its operator decides, and records the traffic and the decisions.
 
-Owns the connection, the recording and what is under way; `stepper` owns where the turn stands. Knows no screen: it
-tells whoever watches that something has changed. httpx is imported when the first request leaves. What the operator
-does is in the recording too, beside what is sent and received.
+The driver owns the connection, the recording and the effect under way; `stepper` owns the state of the turn. It knows
+no screen: it calls a function when something has changed. httpx is imported when the first request is sent. The
+recording also contains what the operator does, beside what is sent and received.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Driver(Observer):
         self._sent = 0
         self._moved = asyncio.Event()
         self._edited: tuple[str, ...] = ()
-        """What was changed of the request that leaves."""
+        """The parts of the request under way that the operator edited."""
 
     @property
     def path(self) -> str | None:
@@ -113,7 +113,7 @@ class Driver(Observer):
         self._changed()
 
     async def _one(self) -> None:
-        """One effect; an answer that was none is taken in as it is."""
+        """Carries out one effect. A failed answer that waits is passed to the machine as it is."""
         live = self.live
         live.problem = ""
         if live.failed is not None:
@@ -150,7 +150,7 @@ class Driver(Observer):
         """Adds a message of the user after the end: the next turn begins with it.
 
         Raises:
-            CallerError: the turn has not ended, or it cannot be said.
+            CallerError: the turn has not ended, the text is empty, or `max_follow_ups` is reached.
         """
         live = self.live
         if live.phase is not Phase.WAITING or not isinstance(live.pending, Finish):
@@ -163,7 +163,7 @@ class Driver(Observer):
         """Sets other limits, and another budget for the request that waits.
 
         Raises:
-            LoopError: one of them cannot be; then nothing is changed.
+            LoopError: a value is not possible at this point; then nothing is changed.
         """
         stepper = self.stepper
         if names:
@@ -211,7 +211,7 @@ class Driver(Observer):
                 raise CallerError(live.stepper.unsendable)
             refuse_secrets(request.body, self.start.server)
             source, heard = self._connected(), live.responses[-1]
-            self._recording()  # begins when nothing is in the way
+            self._recording()  # only now: a request that cannot be sent leaves no empty file behind
             count, self._edited = len(heard), live.stepper.edits
             self._to(Phase.ASKING)
             event = await source.respond(send, live.stepper.last.turn, request)
@@ -227,7 +227,8 @@ class Driver(Observer):
                 self._gave_up(heard[-1])
             else:
                 self._to(Phase.WAITING, live.stepper.cancelled(self._sent))
-        elif (heard[-1].status is None or heard[-1].status >= 400) and not live.running:  # no answer, or a refusal
+        # No answer or an error status: the operator may send it again.
+        elif (heard[-1].status is None or heard[-1].status >= 400) and not live.running:
             live.failed = heard[-1]
             self._to(Phase.WAITING)
         else:
@@ -274,7 +275,7 @@ class Driver(Observer):
         return self._source
 
     async def _disconnected(self) -> None:
-        """A cancelled source stays cancelled: what follows gets another."""
+        """Closes the source. A cancelled source stays cancelled, so a further request needs a new one."""
         source, self._source = self._source, None
         if source is not None:
             await source.aclose()

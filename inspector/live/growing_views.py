@@ -1,8 +1,7 @@
-"""The sheets of an answer that is still arriving: its text after the coming seam, parsed, and its bytes.
+"""The sheets of an answer that is still arriving: merged with the text before it, decoded, and as bytes.
 
-Each is made when it is first looked at and grows from then on; a frame costs what has come since the last one.
-
-`Growing` is a sheet whose text grows at its end.
+A sheet is made when it is first shown and grows from then on, so a frame costs only what has arrived since the last
+one. `Growing` is a sheet whose text grows at its end.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from loop_core.turn.seam import join
 from loop_core.turn.state import Send
 
 # -- A sheet whose text grows at its end -----------------------------------------------------------------------------
-# What was laid out stays, and only the last line is made anew.
-# `stable` says how many lines can no longer change, so that a view lays out what follows them and nothing else.
+# Lines that were laid out stay; only the last one is made again. `stable` is the number of lines that can no longer
+# change, so a view lays out only those behind them.
 
 GUTTER = "┃ "
 
@@ -43,7 +42,7 @@ class Growing(Listed):
         self._begun = False
         self._settled = len(head)
         self.stable = 0
-        """Lines that are as they were when the sheet was last laid out."""
+        """The number of lines that have not changed since the sheet was last laid out."""
         self.text = ""
 
     def grow(self, added: str, foot: Sequence[Line] = ()) -> None:
@@ -94,7 +93,7 @@ class Streams:
         self._joining = PendingSeam(self._segments, self._coming, self._rule)
         self._seam: Seam | None = None
         self._shown: dict[str, int] = {}
-        """How much of each kind of output a sheet shows, by tab and kind."""
+        """The number of characters (or pieces) of each kind of output that its sheet already shows."""
         self._kind = ""
         self._text = getincrementaldecoder("utf-8")("replace")
         self.sheets: dict[str, Growing] = {}
@@ -109,7 +108,7 @@ class Streams:
         return self.sheets[tab]
 
     def _take(self, name: str, whole: str) -> str:
-        """What a sheet does not show yet of a text that only grows."""
+        """The end of a growing text that its sheet does not show yet."""
         fresh = whole[self._shown.get(name, 0) :]
         self._shown[name] = len(whole)
         return fresh
@@ -125,7 +124,7 @@ class Streams:
     def _grow_merged(self) -> None:
         whole, added = self._joining.at(self.flow.text)
         seam = whole.seams[-1] if self._segments and whole.seams else None
-        if seam != self._seam:  # what was taken for text was a quotation, an echo or a repetition
+        if seam != self._seam:  # text that was already shown turned out to be a quotation, an echo or a repetition
             self.sheets["merged"] = self._merged()
         self.sheets["merged"].grow(self._take("merged", added), under_way(self.flow))
 
@@ -190,4 +189,4 @@ _SHEETS: Mapping[str, tuple[Callable[[Streams], Growing], Callable[[Streams], No
     "wire": (Streams._wire, Streams._grow_wire),
 }
 FLOWING = tuple(_SHEETS)
-"""The tabs that show an answer while it comes."""
+"""The tabs that show an answer while it arrives."""

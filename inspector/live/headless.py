@@ -1,7 +1,7 @@
-"""`inspector run`: builds a live turn from command line options, runs and records it. The defaults are here: which key,
-which file.
+"""`inspector run`: builds a live turn from command line options, runs and records it.
 
-`run_live` runs a live turn from its first request to its end state, without a person.
+This module chooses the defaults, such as the key and the file of the recording. `run_live` runs a turn from its first
+request to its end without an operator.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class LiveResult:
     replay: Replay
     terminal: str
     failure: str | None = None
-    """Why the recording stopped, where it did."""
+    """Why the recording stopped; None if it did not."""
     notice: str | None = None
-    """What the turn has to say of its end; None if all is well."""
+    """The notice of the turn's end for the operator; None if the turn ended well."""
 
     @property
     def exit(self) -> int:
@@ -70,7 +70,7 @@ class LiveResult:
 
 
 class _Observer(RunMemory, Recorder):
-    """Both."""
+    """Records the run and keeps it in memory."""
 
     def __init__(self, path: str, title: str) -> None:
         super().__init__(path, title=title, provenance=f"recorded {BY_US}")
@@ -85,7 +85,8 @@ def plan_turn(request: Request, server: Server, settings: Settings) -> tuple[Req
     if settings.max_tokens is not None:
         request = replace(request, max_tokens=settings.max_tokens)
     chosen = expected_speaker(server, request.model)
-    refuse_secrets(body_of(request, chosen.profile), server)  # what cannot be sent is told before anything is
+    # Raises before anything is sent, if it cannot be sent in this format.
+    refuse_secrets(body_of(request, chosen.profile), server)
     return request, Plan(settings.limits, settings.belief, ability(chosen.profile, server.api), chosen.profile.name)
 
 
@@ -102,7 +103,8 @@ def run_live(
 
     with ExitStack() as stack:
         source = stack.enter_context(Live(server, None, toolbox, line, redact.body))
-        source.observer = observer = _Observer(path, f"{request.model}, live")  # begun when nothing is in the way
+        # Only now: a turn that cannot be sent leaves no empty file.
+        source.observer = observer = _Observer(path, f"{request.model}, live")
         stack.callback(observer.close)
         observer.settings(settings)
         steps: list[Step] = []
@@ -172,7 +174,7 @@ class LiveStart:
     settings: Settings
     answers: Answers
     path: str
-    """Of the recording."""
+    """The path of the recording."""
 
 
 def start(options: LiveOptions, settings: Settings) -> LiveStart:
@@ -215,6 +217,7 @@ def server_of(
         base = form.home.base.replace(form.region, region)
     server = Server(api, base, profile=profile, hidden_words=secrets_of(os.environ), insecure_http=tuple(insecure_http))
     owner = expected_speaker(replace(server, profile=None), model)
+    # A profile that the operator names says how the server speaks, not who it is: it must not choose the key.
     by_address = bool(owner.evidence) and owner.evidence[0].rule in ("profile.host", "profile.url")
     address = owner.profile.name if by_address else ""
     if sign is None:
@@ -233,6 +236,7 @@ def _aws(region: str | None) -> AwsSigner:
     try:
         from inspector.live.aws import AwsSigner
     except ModuleNotFoundError as why:
+        # A module that botocore itself lacks is a broken installation, not a missing extra.
         if (why.name or "").partition(".")[0] != "botocore":
             raise
         raise CallerError("no key for Bedrock: set AWS_BEARER_TOKEN_BEDROCK, or for AWS credentials install the extra "

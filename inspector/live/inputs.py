@@ -1,7 +1,7 @@
 """The inputs of a live turn: a prompt, a file of messages or a request body, the key, and the tools.
 
-A key goes to the server that it belongs to, and to no other. Tools are declarations from a file, which may hold the
-`result` of every call, or Python callables by the name of their module, which are run.
+A key is sent only to the server that it belongs to. Tools are declarations in a file, each with an optional `result`
+for every call, or Python callables named by their module, which are run.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def _history(api: str, messages: Any) -> Request:
     """A list of messages, in the API's own form or as chat messages."""
     if not isinstance(messages, list) or not messages:
         raise CallerError("--messages: expected a JSON list of messages, or a request body")
+    # The API's own form is tried first; the form of chat messages is accepted for every API.
     own = wire(api).read_request({wire(api).history: messages})
     if own.messages and all(message.parts for message in own.messages):
         return own
@@ -75,7 +76,7 @@ def json_file(path: str, option: str) -> Any:
 # -- Keys from the environment ---------------------------------------------------------------------------------------
 
 ANY = "LOOP_INSPECTOR_API_KEY"
-"""Goes to whatever server is asked."""
+"""The variable whose key is sent to any server."""
 VARIABLES: Mapping[str, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),
@@ -94,7 +95,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
     "openrouter": ("OPENROUTER_API_KEY",),
     "hf_router": ("HF_TOKEN",),
 }
-"""Who is at the address -> the variables that its own SDK reads, first one first."""
+"""Profile of the address -> the variables that the provider's own SDK or documentation names, in order."""
 
 
 def key_for(address: str, environment: Mapping[str, str], variable: str | None = None) -> str:
@@ -141,6 +142,7 @@ def secrets_of(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 def _secret(value: str) -> bool:
     """Whether a value is more than a word, a number or the name of a file."""
+    # Variables such as TOKENIZER_PATH or KEYBOARD match by name; hiding their values would mask ordinary words.
     return len(value) >= SHORTEST and not value.isalpha() and not value.isdigit() and value[0] not in "/~."
 
 
@@ -186,6 +188,7 @@ def _declared(spec: str, item: Any) -> tuple[Tool, ToolFunction | None]:
         raise CallerError(f"--tools {spec}: a tool without a name")
     schema = next((inner[key] for key in ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
                    if isinstance(inner.get(key), Mapping)), None)
+    # Bedrock wraps a schema once more: `inputSchema.json`.
     if schema is not None and isinstance(schema.get("json"), Mapping):
         schema = schema["json"]
     described, result = inner.get("description"), item.get("result")
@@ -195,7 +198,7 @@ def _declared(spec: str, item: Any) -> tuple[Tool, ToolFunction | None]:
 
 def _callables(spec: str, module: str, name: str) -> Made:
     files.check_tools(spec)
-    sys.path.insert(0, "")  # as `python -m` finds modules beside the work at hand
+    sys.path.insert(0, "")  # like `python -m`: modules of the current folder are found
     try:
         found = importlib.import_module(module)
     except ImportError as why:

@@ -1,7 +1,7 @@
 """Records a live run in a session file as it happens, and builds its replay.
 
-Each record is flushed as it is written. A recording that cannot go on (a full disk) ends with one line about it, and
-the turn goes on.
+Each record is flushed when it is written. If a recording cannot continue (a full disk), one line reports it and the
+turn goes on.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RequestClock(Observer):
 
     def __init__(self) -> None:
         self.started: dict[int, str] = {}
-        """When each request left, by its number; as a recording writes it."""
+        """Number of a request -> when it was sent, as an ISO 8601 time in UTC."""
 
     def on_request(self, ask: LiveRequest) -> None:
         """Notes the time."""
@@ -65,7 +65,7 @@ class Recorder(RequestClock):
         """Begins the file.
 
         Raises:
-            CallerError: it is there already, or cannot be written.
+            CallerError: the file exists and is not empty, or cannot be written.
         """
         super().__init__()
         self.path = str(path)
@@ -136,6 +136,8 @@ class Recorder(RequestClock):
     def limits(self, settings: Settings) -> None:
         """Records limits that were set or that differ from a replay's; no record without any."""
         names = set(settings.explicit)
+        # A live run asks again after an empty answer and a replay does not, so the limit is recorded even if nobody set
+        # it.
         if settings.limits.max_empty_retries != REPLAYED.max_empty_retries:
             names.add("max_empty_retries")
         if names:
@@ -189,7 +191,7 @@ class RunMemory(RequestClock):
     """Keeps the events of a live source in memory, and passes them to the next observer class it inherits from."""
 
     def __init__(self, *beside: Any, **named: Any) -> None:
-        super().__init__(*beside, **named)  # what the observer beside it takes
+        super().__init__(*beside, **named)  # the arguments of the next class in the order of inheritance
         self.heard: list[LiveResponse] = []
         self.notices: list[str] = []
         self.answers: list[ToolAnswer] = []
@@ -212,7 +214,7 @@ class RunMemory(RequestClock):
         self.answers += [ToolAnswer(number, part, at) for part in results]
 
 NAME = "c1"
-"""The conversation of a live run, as it is called when its recording is read."""
+"""The id of a live run's conversation: the one that reading its recording gives it."""
 
 
 class LiveTurn(NamedTuple):
@@ -235,7 +237,7 @@ def replay_of_turns(
 ) -> Replay:
     """Live turns as a replay; turns without any response are left out.
 
-    `memory` tells when requests left and what the tools said.
+    `memory` has the times of the requests and the results of the tools.
     """
     started, answers = (memory.started, tuple(memory.answers)) if memory is not None else ({}, ())
     turns = [told for told in turns if told.responses]
@@ -269,7 +271,9 @@ def exchange_of(answer: LiveResponse, path: str, start: str | None = None) -> Ex
         chunks=tuple(Chunk(end, ms) for end, ms in answer.chunks),
         again=bool(ask.attempt),
     )
-    # The source has masked what stands whole in the bytes; here what is whole only in the texts.
+    # The source masks secrets that are whole in the bytes. A stream may split one over events, so that it is whole only
+    # in
+# the decoded text: those are masked here.
     return with_body(made, without_pieces(made.body, made.api, made.response))
 
 

@@ -1,7 +1,7 @@
 """A live turn against the scripted provider: its server uses a free local port and lives as long as the turn.
 
-No key is needed and nothing leaves the machine. What is played is a scenario, or a row of the table of dialects, whose
-bytes are the first answer as they stand in the table.
+No key is needed and nothing leaves the machine. The provider plays a scenario, or a row of the table of dialects; the
+bytes of such a row are the first answer, unchanged.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 PLENTY = 1_024
-"""The max_tokens of a scenario that names none: some formats take no request without."""
+"""The max_tokens for a scenario that names none: some formats (Anthropic Messages) refuse a request without it."""
 PACE = 0.1
-"""Waits of a scenario are a tenth as long: nobody watches a server be silent for a minute."""
+"""The factor for the waits of a scenario: an operator should not have to watch a server be silent for a minute."""
 
 
 class ScriptedServer:
@@ -69,10 +69,10 @@ def formats_of(story: Story) -> tuple[str, ...]:
 
 
 def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> ScriptedTurn:
-    """A turn that plays a scenario; `typed.profile` says which server it behaves as.
+    """A turn that plays a scenario; `options.profile` names the server that the provider imitates.
 
     Raises:
-        LoopError: something that was typed cannot be used; no server runs then.
+        LoopError: an option cannot be used; then no server is left running.
     """
     from inspector.provider.dialects import DIALECTS
 
@@ -80,7 +80,8 @@ def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> Scr
         raise CallerError(f"{options.api} cannot say what happens in {story.name}; {', '.join(formats_of(story))} can")
     own = parse_assignments(options.assignments)
     cap = [] if "max_tokens" in own else [f"max_tokens={story.max_tokens or PLENTY}"]
-    known = any(dialect.profile == options.profile for dialect in DIALECTS)  # others speak as their format says
+    # Another profile has no dialect: the format's own behaviour is played.
+    known = any(dialect.profile == options.profile for dialect in DIALECTS)
     server = ScriptedServer(story, options.profile if known else story.profile)
     try:
         asked = replace(options, model=story.name, base=server.bases[options.api],
@@ -100,7 +101,7 @@ def row_turn(row: DialectRow, settings: Settings) -> ScriptedTurn:
     """A turn that begins with a row's request and gets the row as its first answer.
 
     Raises:
-        LoopError: it cannot be begun; no server runs then.
+        LoopError: the turn cannot be begun; then no server is left running.
     """
     from inspector.provider.dialect_rows import story_of_row
 

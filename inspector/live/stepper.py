@@ -1,8 +1,8 @@
 """A live turn as a value that waits before each effect, and the operator's changes to that effect.
 
-Pure: it opens no connection and knows no screen. A driver carries the effect out and reports what came; the machine
-decides. A change is refused where the turn as it went would have gone another way, so that the recording read again is
-this turn.
+The module is pure: it opens no connection and knows no screen. A driver carries out the effect and reports the result;
+the machine decides. A change is refused if the past steps would have gone another way under it, since the recording
+must give this very turn when it is read again.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from loop_core.wire import wire
 class Flow:
     """One answer while it streams: `came` appends a piece, and `read` decodes the new pieces.
 
-    A screen that draws twelve times a second pays twelve times a second and not for each event.
+A screen calls `read` when it draws, twelve times a second, so the cost does not depend on the number of events.
     """
 
     def __init__(self, api: str, number: int, secrets: Sequence[str] = ()) -> None:
         """`secrets` are masked also where a server sends them in pieces."""
         self.number = number
         self.status: int | None = None
-        """None until its head is there."""
+        """The HTTP status; None until the head of the answer has arrived."""
         self.headers: Sequence[tuple[str, str]] = ()
         self.size = 0
         self.ms = 0.0
@@ -71,7 +71,7 @@ class Flow:
             try:
                 self._decoder.feed(b"".join(fresh))
             except DecodeError:
-                self._broken = True  # the judge will say so when the answer is over
+                self._broken = True  # the judge reports it at the end of the answer
         return bool(fresh)
 
     @property
@@ -93,7 +93,7 @@ class Flow:
 # -- The turn --------------------------------------------------------------------------------------------------------
 
 ALONE = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
-"""Methods whose request adds nothing to the history: an edit of its messages is for this request alone."""
+"""Methods whose requests add nothing to the history: an edit of their messages concerns that request alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +103,15 @@ class Stepper:
     server: Server
     plan: Plan
     opening: Request
-    """What the turn began with, as it was edited."""
+    """The first request of the turn, with the operator's edits."""
     steps: tuple[Step, ...]
-    """Of this turn."""
+    """The steps of this turn."""
     past: tuple[tuple[Step, ...], ...] = ()
-    """The steps of the turns before."""
+    """The steps of each earlier turn."""
     request: LiveRequest | None = None
     """The request that waits to be sent; None if none does."""
     edits: tuple[str, ...] = ()
-    """What the operator changed of it."""
+    """The parts of it that the operator changed."""
     unsendable: str = ""
     """Why the request that waits cannot be sent in this format; empty if it can."""
 
@@ -173,7 +173,7 @@ class Stepper:
         """
         plan = self.plan._replace(limits=limits)
         at = self._parting(plan)
-        again = self.last.state is State.EXECUTE_TOOLS  # it is entered again, and asks its guards then
+        again = self.last.state is State.EXECUTE_TOOLS  # this state is entered again, and checks its guards then
         if at is not None and at < len(self.steps) - again:
             raise CallerError(f"step {at + 1} ({self.steps[at].state.value}) depends on the limits as they were: "
                               "the turn cannot be changed before this step")
@@ -181,7 +181,8 @@ class Stepper:
         return _settled(replace(self, plan=plan, steps=(*self.steps[:-1], last)), None, self.request)
 
     def _parting(self, plan: Plan) -> int | None:
-        """The first step that another plan would have made otherwise: each is made under both, and compared."""
+        """The index of the first step that another plan would change; None if there is none. Each step is made under
+        both."""
         for index, step in enumerate(self.steps):
             one, other = (_made_under(each, step, self.opening) for each in (self.plan, plan))
             if (step_key(one), one.turn.notice) != (step_key(other), other.turn.notice):
@@ -233,7 +234,7 @@ class Stepper:
     def _changed(
         self, send: Send, live_request: LiveRequest, request: Request, body: Mapping[str, Any], what: str
     ) -> Stepper:
-        """The turn with another request; what it adds to the history is what it says."""
+        """The turn with another request; the messages that this request adds become part of the history."""
         edited = tuple(dict.fromkeys((*self.edits, what)))
         step, opening, turn = self.last, self.opening, self.last.turn
         if len(self.steps) == 1:
@@ -323,13 +324,13 @@ class RunState:
     flow: Flow | None = None
     """The answer under way."""
     failed: LiveResponse | None = None
-    """An answer that was none: it can be asked for again before the machine is told."""
+    """A failed answer that the machine has not got yet: its request can be sent again first."""
     until: float = 0.0
     """When a request is sent again, by the monotonic clock."""
     running: bool = False
     """Whether effects are carried out without waiting."""
     problem: str = ""
-    """Why the last thing that was asked for was not done."""
+    """Why the last act of the operator failed; empty if it did not."""
 
     @property
     def pending(self) -> Send | RunTools | Finish:

@@ -1,10 +1,10 @@
 """The target of a recorded request when it is sent again: the address, the server's profile, the key.
 
-A recording's own credentials are masked in it and are sent nowhere; a key comes from the environment. A recording is
-no operator: an address that stands in one gets a provider's key by its host alone, never by what its path looks like.
+A recording's own credentials are masked and never sent; the key comes from the environment. A recording is not an
+operator: a recorded address gets a provider's key only because of its host, never because of its path.
 
-Further down: the greatest possible cost of a live run in tokens, before it is asked for; the body of a request that
-was recorded, with nothing changed in it but what was altered.
+The module also computes the greatest possible cost of a live run in tokens, and writes the changes of a request into
+its recorded body without touching the rest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from loop_core.wire import FORMATS, wire
 from loop_core.wire.format import Profile
 
 KEPT_HEADERS = frozenset({"anthropic-version", "anthropic-beta", "openai-beta"})
-"""Recorded headers that say how the body is to be read: they go with it."""
+"""Recorded headers that are sent again, since they decide how the server reads the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Target:
     profile: Profile
     model: str | None
     url: str
-    """As it is shown."""
+    """The address for display, without credentials."""
     variable: str | None
     """The environment variable that the key comes from; None if there is none."""
     looked_at: tuple[str, ...]
-    """The variables that were looked at."""
+    """The environment variables that were searched, in order."""
 
     @property
     def host(self) -> str:
@@ -97,11 +97,13 @@ def target_of(
     owner = expected_speaker(server, request.model)
     by = owner.evidence[0].rule if owner.evidence else ""
     named = exchange.profile_evidence[0].rule == "profile.named" if exchange.profile_evidence else False
+    # At another address another server may speak, so a profile that was only guessed from the recording is dropped.
     elsewhere = bool(base.strip()) and not named
     if not elsewhere and exchange.profile.name not in ("generic", owner.profile.name) and by != "profile.host":
         server = replace(server, profile=exchange.profile.name)
     if profile is not None:
         server = replace(server, profile=profile)
+    # An address that the operator typed may be recognised by its path as well.
     trusted = by == "profile.host" or (by == "profile.url" and bool(base.strip()))
     address = owner.profile.name if trusted else ""
     found = variable_for(address, environment, variable)
@@ -150,9 +152,9 @@ def base_of(url: str, api: str, request: Request) -> str:
 # what the first request has, in each, and what was answered before. What a server refuses costs no output.
 
 CHARS_A_TOKEN = 3
-"""Characters of a request's JSON that are taken for a token where nothing was counted: few, so that it is enough."""
+"""Characters per token of a request's JSON, if nothing was counted; low, so that the estimate is an upper bound."""
 ASKED_TOKENS = 120
-"""Tokens of what a continuation or a repair adds to the history, beside the answer so far."""
+"""Tokens that the message of a continuation or a repair adds to the history, beside the answer so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +215,7 @@ def left_of(turn: Turn, pending: bool, answered: bool) -> RequestsLeft:
 
 
 def _due(turn: Turn) -> bool:
-    """Whether an answer that was all thinking is counted already, and its retry not asked for yet."""
+    """Whether an answer of thinking alone is already counted in the spend while its retry is still to be sent."""
     seen = turn.evaluation
     return turn.state is State.CONTINUE_PENDING and seen is not None and not seen.response.text
 
@@ -247,7 +249,7 @@ def cost_of(remaining: RequestsLeft, first_input: int, results: int = 0) -> Cost
     requests = own + rounds + attempts + others
     chain = own * remaining.cap + attempts * most
     if remaining.tokens is not None:
-        beyond = 0 if remaining.doubles else most - 1  # else it is looked at between requests only
+        beyond = 0 if remaining.doubles else most - 1  # without it the bound is checked between requests only
         chain = max(own * remaining.cap, min(chain, remaining.tokens + beyond if attempts else 0))
     output = rounds * remaining.cap + chain + others * most
     before = sum(min(number * most, output) for number in range(requests))
@@ -263,8 +265,8 @@ def estimate(chars: int) -> int:
 
 # -- The body of a request that was recorded, with nothing changed in it but what was altered ------------------------
 # Pure.
-# A format's reader and writer lose little, but a recorded body was taken by its server as it stood: what both of them
-# make of it unchanged is left as it was recorded, whatever its spelling.
+# A format's reader and writer lose little, but the server accepted the recorded body as it was. So every field that the
+# change does not concern keeps its recorded spelling.
 
 SPELLINGS: tuple[tuple[str, ...], ...] = (
     ("max_tokens", "max_completion_tokens", "max_output_tokens"),
@@ -272,7 +274,7 @@ SPELLINGS: tuple[tuple[str, ...], ...] = (
     ("generationConfig", "generation_config"),
     ("toolConfig", "tool_config"),
 )
-"""Names under which servers take the same field; a changed one is written where it was recorded."""
+"""Names of the same field on different servers; a changed value is written under the recorded name."""
 
 
 def graft_changes(original: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A live turn as lines: its current activity, and the effect that waits, in full.
 
-`live_view` is a live run as the screens' view model, while it goes on.
+`live_view` makes the screens' view model of a live run that is not over.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from loop_core.values import Severity
 from loop_core.wire.body import dump
 
 # -- A live run as the screens' view model, while it goes on ---------------------------------------------------------
-# What was heard, the steps so far, and no verdict yet.
+# It has the responses and the steps so far, and no verdict.
 
 LIVE = "LIVE"
 GLYPH, ASCII = "●", "*"
@@ -42,7 +42,8 @@ GLYPH, ASCII = "●", "*"
 def live_view(driver: Driver) -> View:
     """The current view of a live run."""
     live, stepper = driver.live, driver.stepper
-    # The belief is held as the policy itself: every step then has the very limits and policy that are in force.
+    # The effective policy replaces the chosen one with its overrides, so that each step shows the limits and policy in
+    # force.
     given = driver.start.settings
     settings = replace(given, limits=stepper.plan.limits, policy=stepper.plan.policy, seam=None, method=None)
     turns = [LiveTurn(heard, steps) for heard, steps in zip(live.responses, stepper.turns, strict=True)]
@@ -68,7 +69,7 @@ def recorded_case(path: str, server: Server) -> Case:
 
 
 def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:
-    """The view with a turn in which nothing was heard yet."""
+    """The view with a turn that has no response yet."""
     old, steps = view.replay, tuple(live_turn.steps)
     turn, first = steps[-1].turn, len(old.trace.steps)
     record = TurnRecord(turn.id, NAME, (), turn.request.messages[-1].text if turn.request.messages else "")
@@ -82,7 +83,7 @@ def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:
 SHOWN = 4_000
 """Characters of a recorded or typed result that are shown beside its call."""
 Keys = Callable[[str], str]
-"""The key of a binding, by its id."""
+"""Id of a binding -> the name of its key."""
 
 
 def now(driver: Driver, key: Keys) -> Line:
@@ -130,7 +131,7 @@ def _asking(driver: Driver, key: Keys) -> Line:
 
 def _streaming(driver: Driver, key: Keys) -> Line:
     flow = driver.live.flow
-    assert flow is not None  # noqa: S101 - the phase begins with it
+    assert flow is not None  # noqa: S101 - `Driver.on_request` sets it before this phase begins
     return (Span(f"{GLYPH} STREAMING", Tone.WARN), Span("  "),
             Span(f"the answer to request {flow.number}, HTTP {flow.status}, its tokens not reported yet"),
             *_meanwhile(driver, key))
@@ -279,7 +280,7 @@ def end_lines(effect: Finish) -> list[Line]:
 
 
 def _none(answer: LiveResponse) -> list[Line]:
-    """An answer that was none, as it came."""
+    """A failed answer as it was received."""
     lines: list[Line] = [(Span("NO ANSWER", Tone.TITLE),), field("why", safe(why_none(answer), Tone.ERROR))]
     lines += [field("" if place else "headers", safe(f"{name}: {value}", Tone.DIM))
               for place, (name, value) in enumerate(answer.headers)]

@@ -1,8 +1,8 @@
 """Replays a recording under the engine's state machine: a case and settings give one `Trace`.
 
 Judging (`case`) depends on the bytes alone and is done once; replaying depends on limits and policy, costs far less,
-and is done again for every what-if. Where our machine ends and the recorded agent went on, a further run of the same
-turn begins at the exchange that it had not reached, so that every response is examined.
+and is done again for every what-if. If our machine ends a turn and the recorded agent went on, a further run of the
+same turn begins at the first exchange that was not reached, so that every response is examined.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class TurnRun:
     first: int
     end: int
     runs: int
-    """How many runs it took to look at every response; more than one means that the recorded agent went another way."""
+    """The number of runs that examined its responses; more than 1 means that the recorded agent went another way."""
     decided: int
     """The step that ends the first run: what our machine decided about this turn."""
     steps: tuple[Step, ...]
-    """The steps themselves; a what-if that leaves a turn alone has the very same."""
+    """The steps themselves. A what-if that does not change the turn shares these objects."""
 
 
 class Stretch(NamedTuple):
@@ -67,15 +67,15 @@ class Replay:
 
     case: Case
     settings: Settings
-    """Those that held last."""
+    """The settings of the last steps."""
     trace: Trace
     turns: tuple[TurnRun, ...]
     since: int = 0
-    """The step from which they held."""
+    """The step, from 0, at which `settings` begin to hold."""
     earlier: tuple[Stretch, ...] = ()
-    """What held for the steps before, in order; empty where `since` is 0."""
+    """The settings of the steps before `since`, in order; empty if `since` is 0."""
     ends: tuple[int, ...] = ()
-    """Where each turn ends, to be searched."""
+    """The step after the last one of each turn, ascending, for binary search."""
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -89,10 +89,10 @@ class Replay:
         return next(each.settings for each in reversed(self.earlier) if each.since <= step)
 
     def effective_step(self, index: int) -> Step:
-        """A step with the limits and the policy in force at it; a shared step still holds those under which it was
-        made.
+        """A step with the limits and the policy that are in force at it.
 
-        They decided the same, or it would not be shared; whatever shows a limit beside a step asks for it here.
+A shared step still holds those under which it was made. They decided the same, or it would not be shared, but whatever
+shows a limit beside a step has to take it from here.
         """
         step = self.trace.steps[index]
         settings = self.settings_at(index)
@@ -124,6 +124,7 @@ def replay(case: Case, settings: Settings | None = None, before: Replay | None =
     turns: list[TurnRun] = []
     first = 0
     if before is not None and before.settings == settings:
+        # A file that is followed grows at its end, so the turns at the beginning are replayed once only.
         turns += before.turns[: _same_turns(before, case)]
         first = turns[-1].end if turns else 0
     for record in case.recording.turns[len(turns) :]:
@@ -139,6 +140,7 @@ def _same_turns(before: Replay, case: Case) -> int:
     old = before.case
     exchanges = case.recording.exchanges
     same = common_beginning(old.recording.exchanges, exchanges)
+    # A late `limits` record of a session file holds for all of its turns, earlier ones included.
     if (old.limits_by_path, old.end_causes) != (case.limits_by_path, case.end_causes):
         return 0
     cancels = {place for place, _ in old.cancels.items() ^ case.cancels.items()}
@@ -169,13 +171,13 @@ def place_steps(record: TurnRecord, steps: tuple[Step, ...], first: int) -> Turn
 
 
 def play_runs(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int = 0) -> list[Step]:
-    """The runs that are needed to look at every response from `links` on; `number` is the first one's."""
+    """The steps of all runs that are needed to examine every response of `links`; `number` is that of the first run."""
     made: list[Step] = []
     while links:
         ran = run(case, record, links, settings, number)
         made.extend(ran)
         if len(links) == 1 or stops_at_edit(ran):
-            break  # a run looks at one answer at least; what answered other requests is not part of an edited turn
+            break  # a run uses at least one answer; answers to other requests do not belong to an edited turn
         links, number = links[count_used(case, record, links, settings, ran) :], number + 1
     return made
 
@@ -207,7 +209,7 @@ def plan_of(
     request = opening.request or Request(opening.api, model=opening.response.model)
     wanted, bound_by = settings.max_tokens, None
     live = live or record.live_run is not None
-    if wanted is not None and (settings.simulate or live):  # a recording was made at its own
+    if wanted is not None and (settings.simulate or live):  # else the recorded answers keep their own cap
         bound_by = None if live else bounded_by(request.max_tokens, wanted)
         request = replace(request, max_tokens=wanted)
     if settings.edits:
@@ -232,6 +234,7 @@ def bounded_by(recorded: int | None, cap: int) -> int:
 
     The bound stays as it was recorded; a larger max_tokens takes it along, since it would end the first answer else.
     """
+    # 0, not None: a recording without a cap had no token bound, and None would derive one from the new cap.
     return 0 if recorded is None else max(recorded, cap)
 
 
@@ -240,7 +243,7 @@ def run(
 ) -> list[Step]:
     """One run of a turn over the answers of `links`; only the steps after `after`, if it is given."""
     request, plan = plan_of(case, record, links[0], settings, number)
-    left = after is not None and _recuts(after)  # and it does not come back
+    left = after is not None and _recuts(after)  # a run that has left the recording does not return to it
     recorded = source_of(case, record, links)
     simulate = (settings.simulate or left) and recorded.answers
     source: TurnSource = _simulated(case, record, links, settings) if simulate else recorded
@@ -266,6 +269,8 @@ def resume_step(step: Step, request: Request, plan: Plan) -> Step:
                          provider=plan.provider, bound_by=plan.bound_by)
     seen = turn.evaluation
     if turn.state is State.EVALUATE_STOP and seen is not None:
+        # The spend is computed again from before the answer: whether it counts as truncated depends on the policy's
+        # word.
         again = replace(seen, word=word_of(plan.policy, seen.response, seen.judgement, plan.provider))
         spent = costs.spend_after(turn._replace(spend=step.before.spend),
                                   again) if step.before is not None else turn.spend

@@ -1,8 +1,8 @@
 """A recording with each response judged; all replays of it share this value.
 
-Judging depends on the bytes alone and is done once; whatever depends on limits and policy is in `replay`.
+Judging depends on the bytes alone and is done once; whatever depends on limits and policy is in `inspector.replay`.
 
-The second half makes of a recorded turn the source that answers a run.
+The second half of the module turns a recorded turn into the source that answers a run.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ class BranchAnswers(NamedTuple):
     """The responses of a live run that asked a recorded turn again from one of its steps."""
 
     name: str
-    """Unique; the recording is called by it."""
+    """A unique name; the recording's file has it too."""
     exchanges: tuple[Exchange, ...]
     places: tuple[tuple[RequestPlace, int], ...]
-    """Of each exchange: why it was sent, and its number among the requests of that place."""
+    """For each exchange: its place in the turn, and its number among the requests of that place."""
     results: tuple[ToolResultPart, ...] | None = None
-    """What tools answered after the last exchange, where no further request carried it."""
+    """Tool results after the last exchange, if no further request contained them; else None."""
     silent: frozenset[int] = frozenset()
     """Positions of exchanges that are not answers: sent again, or given up."""
     after: Event = NotRecorded()
-    """How the run ended where no answer ended it."""
+    """The event that ended the run, if no answer ended it."""
     ability: Ability = Ability()
-    """What the server allows that was asked."""
+    """The methods of continuation that the server supports."""
     provider: str = ""
-    """Who was asked."""
+    """The profile of the server."""
     problem: str = ""
-    """What is missing of its recording, in words; empty if it is whole."""
+    """What its recording lacks, in words; empty if the recording is complete."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -66,20 +66,20 @@ class Case:
     measures: dict[int, TokenMeasure] = field(default_factory=dict)
     """The tokens of responses that a simulation had to cut, by index: they are the same for every budget."""
     root: Case | None = None
-    """The case as it was read, where this one is read as if another profile spoke."""
+    """The case as it was read, if this one is decoded with another profile; else None."""
     by_profile: dict[str, Case] = field(default_factory=dict)
-    """The same recording as other profiles speak, by their names: each is judged when it is first asked for."""
+    """Profile name -> the same recording decoded with that profile; each is made at its first use."""
     live_runs: dict[str, BranchAnswers] = field(default_factory=dict)
-    """What live runs from steps of this recording heard, by their names; all cases of one recording share it."""
+    """Name -> the responses of a live run from a step of this recording; all cases of one recording share the dict."""
     silent: frozenset[int] = frozenset()
     """Exchanges of live runs that are not answers: they were sent again, or given up when the run was cancelled."""
     sources: dict[tuple[str | None, int, int], RecordedSource] = field(default_factory=dict)
-    """What answers a run, by the live run that it belongs to, its first exchange and how many there are: the same under
-    every setting."""
+    """The sources of runs, by live run, first exchange and number of exchanges. They are the same under every
+    setting."""
     end_causes: Mapping[str, str] = field(default_factory=dict)
-    """Path -> why its recorder asked nothing more, where the turn went on and could not."""
+    """Path -> why its recorder sent no further request although the turn was not over."""
     cancels: Mapping[tuple[str, int | None], bool] = field(default_factory=dict)
-    """Where operators cancelled: file and exchange -> whether its answer had been taken in, or was given up."""
+    """File and exchange at which an operator cancelled -> True if its answer was used, False if it was given up."""
 
 
 def open_case(recording: Loaded, before: Case | None = None) -> Case:
@@ -91,6 +91,7 @@ def open_case(recording: Loaded, before: Case | None = None) -> Case:
     }
     cancels = {(given.path, act.entry): act.value
                for given in recording.inputs for act in given.acts if act.kind == "cancel"}
+    # A cancellation changes the judgement of an answer that is already read, so nothing is reused then.
     known = before if before is not None and _given_up(before.cancels) == _given_up(cancels) else None
     same = common_beginning(known.recording.exchanges, recording.exchanges) if known else 0
     judged = (*(known.judgements[:same] if known else ()),
@@ -110,6 +111,7 @@ def _unasked(file: Input) -> str:
     """What the last remark on a run says that ended because nothing more could be asked; empty for any other end."""
     if file.about is None or file.about.end_state != "unrecorded":
         return ""
+    # The recorder of a live turn writes its reason as a note right before the end (`Recorder.note`).
     return next((str(act.value) for act in reversed(file.acts) if act.kind == "note" and act.entry is None), "")
 
 
@@ -120,7 +122,7 @@ def _judged(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) 
 
 
 def cancelled_answer(judgement: Judgement) -> Judgement:
-    """The reading of an answer that the operator gave up: none of its calls runs, and the turn ends."""
+    """The judgement of an answer that the operator gave up: CANCELLED, so none of its calls runs and the turn ends."""
     seen = (*judgement.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
     return judgement._replace(stop=StopReason(Stop.CANCELLED, judgement.stop.raw, None, seen), promoted=False)
 
@@ -154,10 +156,11 @@ def gate_exchange(exchange: Exchange, reading: Judgement) -> tuple[Verdict, ...]
 
 
 REFUSED = "recorder.refused"
-"""The rule of a verdict on a call that was complete, and that the recorded agent did not run."""
+"""The rule of a verdict on a complete call that the recorded agent refused to run."""
 
 
 def _refused(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
+    # Only READY becomes REJECTED: a held call stays held, whatever the recorded agent said of it.
     why = refused.get(verdict.call.id or "") if verdict.admission is Admission.READY else None
     return verdict if why is None else Verdict(verdict.call, Admission.REJECTED, REFUSED, why, problems=(why,))
 
@@ -176,7 +179,7 @@ def case_as_profile(case: Case, profile: str | None) -> Case:
         exchanges = tuple(spoken_by(exchange, profile) for exchange in root.recording.exchanges)
         judged, verdicts = list(root.judgements), list(root.verdicts)
         for index, (old, new) in enumerate(zip(root.recording.exchanges, exchanges, strict=True)):
-            if old is not new:  # else it is not judged again
+            if old is not new:  # the same object: its profile is already this one
                 judged[index] = _judged(new, root.cancels)
                 verdicts[index] = gate_exchange(new, judged[index])
         made = root.by_profile[profile] = case_beside(root, exchanges, tuple(judged), tuple(verdicts))
@@ -203,9 +206,9 @@ REQUEST_PLACES: Mapping[TurnPlace, RequestPlace] = {
     TurnPlace.NUDGE: RequestPlace.NUDGE,
     TurnPlace.TOOL_RESULT: RequestPlace.REQUEST,
 }
-"""What the recorded agent did -> the place in the turn. A request or a retry is not a place: it begins a run."""
+"""The recorded agent's act -> its place in the turn. A request or a retry has no place here: it begins a run."""
 TURN_PLACES: Mapping[RequestPlace, TurnPlace] = {place: act for act, place in REQUEST_PLACES.items()}
-"""Why a request was sent -> what it did; the first of a turn is a request of its own."""
+"""The reverse of `REQUEST_PLACES`; the first request of a turn is a TurnPlace.REQUEST instead."""
 
 
 def seen_by_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
@@ -213,6 +216,7 @@ def seen_by_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
     exchanges = case.recording.exchanges
     found: list[Link] = []
     for link in record.links:
+        # A retry replaces the failed attempt before it: the loop itself saw one answer, that of the last attempt.
         if found and exchanges[link.index].again:
             found[-1] = replace(found[-1], index=link.index)
         else:
@@ -225,6 +229,7 @@ def reach(case: Case, links: Sequence[Link], answers: int) -> int:
     if not case.silent:
         return answers
     for position, link in enumerate(links):
+        # Silent exchanges answered nothing, but they belong to the run that sent them.
         answers -= link.index not in case.silent
         if answers == 0 and any(after.index not in case.silent for after in links[position + 1 :]):
             return position + 1
@@ -242,7 +247,8 @@ def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
 
 def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
     if len(links) == 1 and record.live_run is None and not case.cancels and not case.end_causes:
-        return RecordedSource(((RequestPlace.REQUEST, 0, _answer(case, links[0], 0)),))  # as most turns are
+        # Most turns have one answer, which needs none of the counting below.
+        return RecordedSource(((RequestPlace.REQUEST, 0, _answer(case, links[0], 0)),))
     answers: list[tuple[RequestPlace, int, ProviderResponse]] = []
     results: dict[int, tuple[ToolResultPart, ...]] = {}
     counts = dict.fromkeys(RequestPlace, 0)
@@ -269,11 +275,11 @@ def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
 
 
 LIVE = "asked live"
-"""Why an exchange of a live run stands where it stands."""
+"""The `why` of a link whose exchange belongs to a live run."""
 
 
 def _after(case: Case, record: TurnRecord, link: Link) -> NotRecorded:
-    """What follows the last exchange of a run: nothing, as the agent went on otherwise, or as its recorder says."""
+    """The event after the last exchange of a run, with the reason why the recording has no further answer."""
     if link.index < record.links[-1].index:
         return NotRecorded(WENT_ON)
     last = case.recording.exchanges[link.index]
@@ -291,6 +297,7 @@ def _answer(case: Case, link: Link, position: int) -> ProviderResponse:
         return replace(answer, live=True)
     if position == 0 or link.place not in _ASKED_ON:
         return replace(answer, method=Method.FIRST)
+    # The recorded agent's own request decides how its segment is joined: the machine's request was never sent.
     method, stripped = asked_by(case, link)
     answer = replace(answer, method=method, stripped=stripped)
     if exchange.request is None or method not in (Method.ANCHOR, Method.AGAIN):
@@ -310,6 +317,7 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
         return Method.REPAIR, ""
     exchange = case.recording.exchanges[link.index]
     if link.place is TurnPlace.RESUME:
+        # A poll is a GET without a body; an echo sends the paused response back in one.
         fetched = exchange.request_json is None and wire(exchange.api).polls
         return Method.POLL if fetched else Method.ECHO, ""
     last = _last_message(case, link)
@@ -317,6 +325,7 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
         return Method.AGAIN if repeats_request(last.text) else Method.ANCHOR, ""
     if link.place is TurnPlace.NUDGE:
         return Method.NUDGE, ""
+    # A request that ends with the assistant's own text is a prefill; any other last message is a hint.
     if last.role is not Role.ASSISTANT or link.parent is None:
         return Method.HINT, ""
     before = case.recording.exchanges[link.parent].response.text or ""
@@ -326,7 +335,8 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
 
 
 def _last_message(case: Case, link: Link) -> Message:
-    """The message that ends a request; of a prompt what stands behind the answer before, or that answer itself."""
+    """The last message of a request. In a prompt (legacy completions) it is the text behind the last answer, or that
+    answer."""
     exchange = case.recording.exchanges[link.index]
     messages = exchange.request.messages if exchange.request else ()
     last = messages[-1] if messages else Message(Role.USER, ())
@@ -355,7 +365,7 @@ def has_unrecorded_answer(turn: Turn) -> bool:
 
 
 EDITED = "What the model is given was edited: no recorded answer is an answer to it."
-"""Why the recording answers no further."""
+"""The reason why a recording has no further answers for an edited turn."""
 
 
 def stops_at_edit(steps: Sequence[Step]) -> bool:

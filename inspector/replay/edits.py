@@ -1,7 +1,7 @@
 """The inputs of a turn (messages and tool results), and replays in which some are replaced by other texts.
 
-Nothing that was recorded answers a request that was changed. A run with an edit takes recorded answers up to the first
-request that holds the edited text, and ends there as Unrecorded; only a live run gets an answer to it.
+No recorded answer is an answer to a changed request. A run with an edit takes recorded answers up to the first request
+that contains the edited text, and ends there as Unrecorded; only a live run gets an answer to that request.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class TurnInput(NamedTuple):
     number: int
     """From 1, within the turn."""
     exchange: int
-    """The exchange whose request first holds it, by its index."""
+    """The index of the first exchange whose request contains it."""
     message: int
-    """Its message, by its index in that request."""
+    """The index of its message in that request."""
     part: TextPart | ToolResultPart
     place: int
-    """The part, by its index in the message."""
+    """The index of the part in that message."""
     what: str
     """What it is, in words: `user message`, `result of read_file`."""
 
@@ -48,6 +48,7 @@ def turn_inputs(case: Case, record: TurnRecord) -> list[TurnInput]:
         if request is None or (position and link.place is not TurnPlace.TOOL_RESULT):
             continue
         names = {call.id: call.name for message in request.messages for call in message.tool_calls}
+        # A later request repeats the whole history: only what follows its last assistant message is new.
         for at in range(_fresh(request.messages) if position else 0, len(request.messages)):
             message = request.messages[at]
             for place, part in enumerate(message.parts):
@@ -101,6 +102,7 @@ def edited_request(request: Request, edits: Sequence[tuple[TurnInput, str]]) -> 
     for given, text in edits:
         if given.message < len(messages) and messages[given.message].parts[given.place : given.place + 1] == (
                 given.part,):
+            # Compared by value, not only by place: an agent that rewrote its history has other parts at this place.
             part, parts = given.part, list(messages[given.message].parts)
             parts[given.place] = TextPart(text) if isinstance(part, TextPart) else part._replace(text=text, json=None)
             messages[given.message] = messages[given.message]._replace(parts=tuple(parts))
@@ -115,7 +117,7 @@ class EditedSource:
     results: Mapping[int, Mapping[int, str]]
     """The new texts of tool results: by the round of tools, and by the place among its results."""
     rounds: int
-    """After how many rounds of tools the first edited request is sent."""
+    """The number of rounds of tools before the first edited request."""
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The answer, if the request contains no edited text."""
@@ -152,6 +154,7 @@ def edited_source(case: Case, links: Sequence[Link], edits: Sequence[tuple[TurnI
 
 def round_of(links: Sequence[Link], exchange: int) -> int | None:
     """The tool round, from 0, whose results the request of an exchange carries, within the run over these links."""
+    # The links begin with the run's own request, which carries no results.
     number = -1
     for link in links[1:]:
         number += link.place is TurnPlace.TOOL_RESULT

@@ -1,11 +1,12 @@
-"""The known output of one answer: its segments merged, token by token, and the part that any budget would allow.
+"""The known output of one answer: its segments merged, token by token, and the part of it that a given budget allows.
 
-An answer begins with a request (or with the resumption of a pause) and goes on as long as a budget cut it. Its whole is
-known where its last segment ended cleanly; where that too was cut, what would follow is not known and never invented.
+An answer begins with a request (or with the resumption of a pause) and continues as long as a budget cut it. It is
+known completely if its last segment ended cleanly. If that was cut as well, what would follow is unknown and is never
+invented.
 
-What is merged: text as the seams join it; calls from the segment that last sent them, so that a repaired batch stands
-for the cut one. Thinking of a continuation is left out, since it is about the interruption; where nothing visible
-came before, a segment stands for all before it. Text beside a repaired call is left out for the same reason.
+Text is merged as the seams join it. Calls are taken from the segment that last sent them, so a repaired batch replaces
+the cut one. The thinking of a continuation is left out, since it is about the interruption, and so is the text beside a
+repaired call. A segment replaces all before it if nothing visible came before.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from loop_core.turn.state import ProviderResponse, RequestPlace
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
 
 KnownAnswer = tuple[RequestPlace, int, ProviderResponse]
-"""A recorded answer: where it was given, its number among the answers given there, and what it was."""
+"""A recorded answer: its place in the turn, its number among the answers at that place, and the response."""
 
 CONTINUING = frozenset({RequestPlace.CONTINUATION, RequestPlace.REPAIR})
 
@@ -38,20 +39,22 @@ class KnownOutput:
     """The position of its first segment among the recorded answers."""
     stretches: tuple[TokenStretch, ...]
     after: tuple[int, ...]
-    """For each of its segments, the characters of `text` that are said when it ends."""
+    """For each of its segments, the number of characters of `text` that are complete when it ends."""
     whole: bool
-    """Whether nothing follows it."""
+    """Whether the answer is complete, so that nothing unknown follows."""
     last: ChatResponse
-    """The segment that it ends with."""
+    """The response of its last segment."""
     end: int
     """Tokens of the end mark."""
     basis: TokenBasis
     """The worst of its segments' bases."""
     note: str
     sure: int = 0
-    """Tokens of it that one recorded answer holds, the first; the rest was written by a model that was interrupted."""
+    """Tokens at its beginning that come from the first recorded answer; the model wrote the rest after an
+    interruption."""
     bounds: Bounds | None = None
-    """Of that answer: how far a count of its tokens may reach; None if there is one reading."""
+    """For the first recorded answer: the range of characters for each number of tokens; None if there is one
+    reading."""
 
     @property
     def text(self) -> str:
@@ -75,11 +78,11 @@ class AnswerShare(NamedTuple):
     parts: tuple[ResponsePart, ...]
     tokens: int
     thinking: int
-    """How many of the tokens are thinking."""
+    """The number of its tokens that are thinking."""
     ended: bool
     """Whether the answer ends here; else the budget cut it."""
     apart: tuple[int, int] | None = None
-    """The least and the most characters of it that may come; None if that is known to be what `parts` hold."""
+    """The least and the most characters that the budget may allow; None if it allows exactly `parts`."""
 
 
 def is_cut(answer: ProviderResponse) -> bool:
@@ -111,6 +114,7 @@ def known_output(answers: Sequence[KnownAnswer], first: int, measure: Callable[[
         place, _, answer = answers[position]
         told = measure(position)
         calls = [stretch for stretch in told.stretches if _is_call(stretch)]
+        # A continuation of a response with calls has to bring the calls again, like a repair.
         if position > first and (place is RequestPlace.REPAIR or any(map(_is_call, stretches))):
             if not calls:
                 broken = True  # the call that was cut never came
@@ -123,6 +127,7 @@ def known_output(answers: Sequence[KnownAnswer], first: int, measure: Callable[[
             segments.append(_segment(answer))
             seam = join(segments).seams[-1]
             fresh = [stretch for stretch in told.stretches if type(stretch.part) is not ReasoningPart and stretch.part]
+            # From the last to the first, so that earlier offsets stay valid.
             for begin, left_out in reversed(seam.removals):
                 fresh = [*_until(fresh, begin), *_from(fresh, begin + len(left_out))]
             stretches = [*_until(stretches, seam.at), *_from(fresh, len(seam.cut))]
@@ -175,6 +180,7 @@ def take(output: KnownOutput, offset: int, budget: int | None, repair: bool = Fa
         elif not _is_call(stretch) and (repair or at < offset or (at == offset > 0 and not _is_thinking(part))):
             continue
         tokens = len(stretch.ends) - skipped
+        # Thinking that the provider does not count under the cap always fits (`Profile.reasoning_under_cap`).
         fits = not stretch.counted or tokens <= left
         taken = tokens if fits else int(left)
         used += taken
@@ -187,6 +193,7 @@ def take(output: KnownOutput, offset: int, budget: int | None, repair: bool = Fa
         parts += _piece(part, begin, None, True)
     if output.whole and left >= output.end:
         return AnswerShare(_joined(parts), used + output.end, thought, True)
+    # The budget reaches beyond what is known: the model would have gone on, and nobody knows how.
     if not output.whole and left:
         return None
     return AnswerShare(_joined(parts), used, thought, False, _apart(output, offset, budget or 0, repair))

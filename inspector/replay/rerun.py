@@ -1,10 +1,10 @@
 """Replays under other settings, from the first step or a later one: only the steps that change are computed again.
 
-Every turn that the settings reach is run again and compared. Steps that came out the same are the very same values in
-both replays: all before the given step, whole turns that nothing changes, and the beginning of a turn that parts later.
+Every turn that the settings affect is run again and compared. Steps that did not change are the same objects in both
+replays: all before the given step, whole turns without a change, and the beginning of a turn that changes later.
 
-A turn may also have been asked live again from one of its steps on. What that live run heard is appended to the
-exchanges of the case, so that every view shows it as it shows the others.
+A turn may also have been run live again from one of its steps. The responses of that live run are appended to the
+exchanges of the case, so that every view shows them like the others.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ from loop_core.values import Request
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BranchStart:
-    """The step of a run at which a turn is asked again."""
+    """The step of a run from which a turn is sent to a server again."""
 
     turn: TurnRun
     before: tuple[Step, ...]
     """The steps of the turn that stay."""
     number: int
-    """Of the run, within its turn."""
+    """The number of the run within its turn, from 0."""
     prefix: tuple[Link, ...]
-    """What was recorded of this run, up to the step."""
+    """The recorded exchanges of this run before the step."""
     rest: tuple[Link, ...]
-    """What was recorded behind it, from the request on that is asked again."""
+    """The recorded exchanges from the step on, beginning with the request that is sent again."""
     earlier: tuple[Link, ...]
-    """What was recorded of the runs before it."""
+    """The recorded exchanges of the runs before it."""
 
     @property
     def opening(self) -> Link:
@@ -83,7 +83,7 @@ def start_of(replay: Replay, since: int) -> BranchStart:
     """The start of a branch at step `since`.
 
     Raises:
-        CallerError: what came before was simulated, so that nobody was ever asked for what follows.
+        CallerError: an answer before the step is simulated; a live run can only follow answers that a server gave.
     """
     turn = replay.turns[replay.turn_at(since)]
     before = turn.steps[: since - turn.first]
@@ -92,6 +92,7 @@ def start_of(replay: Replay, since: int) -> BranchStart:
     if any(answer.recut is not None or answer.synthetic for answer in given):
         raise CallerError(f"step {since + 1}: what came before it is SIMULATED; a live run goes on from what was heard")
     links = turn.record.links
+    # Each run used some answers at the front; what is left begins with those of the run in question.
     for earlier_run in range(number):
         steps = [step for step in turn.steps if step.run == earlier_run]
         links = links[count_used(replay.case, turn.record, links, replay.settings, steps) :]
@@ -122,7 +123,7 @@ class LiveBranch(NamedTuple):
     """A turn continued with the responses of a live run."""
 
     turn: TurnRun
-    """As it was."""
+    """The turn in the parent replay."""
     record: TurnRecord
     case: Case
     steps: tuple[Step, ...]
@@ -133,7 +134,7 @@ def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -
     """The turn at a step, continued with the live run that the settings name; None if they name no new one.
 
     Raises:
-        CallerError: what it heard is not at hand, or it cannot have begun here.
+        CallerError: its recording is missing or empty, or it cannot have begun at this step.
     """
     if settings.live is None or any(turn.record.live_run == settings.live for turn in parent.turns):
         return None
@@ -147,6 +148,7 @@ def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -
     links = (*start.prefix, *_links(heard, offset, start))
     record = start.turn.record
     kept = (*start.earlier, *start.prefix)
+    # The replaced exchanges stay in the record as its remainder: bytes that were recorded never disappear from a view.
     left = tuple(link for link in record.links if link not in kept)
     record = record._replace(links=(*start.earlier, *links), live_run=heard.name, remainder=(*record.remainder, *left))
     case = _with(case, heard, record, settings.profile)
@@ -168,7 +170,7 @@ def _links(answers: BranchAnswers, offset: int, start: BranchStart) -> list[Link
 
 
 def _with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: str | None) -> Case:
-    """The case and, behind its exchanges, what was heard; the turn is the one that is given."""
+    """The case with the responses of a live run behind its exchanges, and with `record` in place of its turn."""
     root = case.root
     exchanges = answers.exchanges if profile is None else tuple(spoken_by(each, profile) for each in answers.exchanges)
     judged = tuple(judge_exchange(each) for each in exchanges)
@@ -302,14 +304,15 @@ def edit_step(replay: Replay, edit: TurnEdit) -> int:
 def _shared(old: tuple[Step, ...], new: tuple[Step, ...]) -> tuple[Step, ...]:
     """The new steps, with the old ones in their place up to the first that differs.
 
-    What is the same value need not be viewed, compared or kept twice: without this a what-if over 1,385 exchanges
-    takes 120 ms instead of 80 ms.
+    A shared step is viewed, compared and stored once: without this a what-if over 1,385 exchanges takes 120 ms instead
+    of 80 ms.
     """
     count = next((index for index, (one, other) in enumerate(zip(old, new, strict=False)) if not _same(one, other)),
                  min(len(old), len(new)))
     return old if count == len(old) == len(new) else (*old[:count], *new[count:])
 
 
+# A step may be shared although it was made under other settings: `Replay.effective_step` shows those in force.
 _MADE_UNDER = ("limits", "policy", "request")
 _OF_TURN = attrgetter(*(name for name in Turn._fields if name not in _MADE_UNDER))
 _OF_STEP = attrgetter(*(name for name in Step._fields if name not in ("turn", "before")))
@@ -317,10 +320,11 @@ _OF_REQUEST = attrgetter(*(each.name for each in fields(Request)))
 
 
 def _same(one: Step, other: Step) -> bool:
-    """Whether two steps hold the same, whatever the settings were that they were made under."""
+    """Whether two steps are equal apart from the settings under which they were made."""
     left, right = one.turn, other.turn
     if one is other:
         return True
+    # The seam rule decides a text only when it is joined, so it shows in no field of the turn.
     if left.policy.seam is not right.policy.seam and any(len(answer) > 1 for answer in right.answers):
         return False
     return _OF_TURN(left) == _OF_TURN(right) and _OF_STEP(one) == _OF_STEP(other) and (

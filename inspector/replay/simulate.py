@@ -1,13 +1,13 @@
 """`SimulatedTurn`: a source of simulated answers, recorded output cut again at another budget.
 
-The known output (`known`) is cut where a token ends (`tokens`), written in the provider's own wire format, and those
-bytes go through the same decoder, judge and gate as any other. It answers by place, as `RecordedSource` does, and gives
-recorded answers as they are wherever the budget does not change them. What the recording does not know it does not
-answer: `NotRecorded`.
+The known output (`inspector.replay.known`) is cut at the end of a token (`inspector.replay.tokens`) and written in the
+provider's own wire format; those bytes pass through the same decoder, judge and gate as any others. The source answers
+by place, like `RecordedSource`, and returns recorded answers unchanged wherever the budget does not affect them. Where
+the recording holds no output it returns `NotRecorded`.
 
-The simulated model obeys. It goes on exactly where its text was cut, quotes an anchor that it was asked for, and sends
-a call that is asked for again whole, its batch with it. What it repeats only because it was asked to (an anchor, white
-space that a prefill lost) is not charged: the budget cuts what is known and nothing else.
+The simulated model obeys. It continues exactly where its text was cut, quotes the anchor that was requested, and sends
+a requested call complete, together with its batch. What it repeats on request (an anchor, white space that a prefill
+lost) costs no tokens: the budget cuts known output alone.
 """
 
 from __future__ import annotations
@@ -62,15 +62,16 @@ class SimulatedTurn:
     measure: Callable[[int], TokenMeasure]
     """The tokens of the recorded answer at a position; asked only for answers that a budget changes."""
     judge: Callable[[ChatResponse, Request], Judgement]
-    """The judge, with what is known of who speaks."""
+    """The judge, which already knows the server's profile."""
     caps: tuple[int | None, ...]
-    """The output cap that each recorded answer was asked for with."""
+    """The output cap of the request of each recorded answer; None if it had none."""
     budget_changed: bool
-    """Whether the initial max_tokens is another than the recorded one; else recorded answers stand as they are."""
+    """Whether the initial max_tokens differs from the recorded one; if not, recorded answers are used unchanged."""
     words: Mapping[str, StopRow] | None = None
     """The stop words of the profile."""
     word_at_cap: str | None = None
-    """The end-of-turn word that the server is known to say over an answer that the cap cut."""
+    """The end-of-turn word with which this server is known to report an answer that the cap cut; None if none is
+    known."""
     thinking_counts: bool = True
     """Whether thinking counts under the cap."""
     _known: dict[int, KnownOutput] = field(default_factory=dict)
@@ -94,6 +95,7 @@ class SimulatedTurn:
         if first is None:
             return answer
         known = self._of(first)
+        # Under the recorded budget an answer that is known in part ends where its recording ends.
         if not known.whole and not self.budget_changed:
             return answer
         return self._simulated(send, turn, known)
@@ -143,6 +145,7 @@ class SimulatedTurn:
         answer = self.source.answers[position][2]
         believed = answer.response.usage if impossible(answer.response) is None else None
         used = under_cap(believed, self.thinking_counts)
+        # A cut answer would be longer under a larger cap and shorter under a smaller one.
         if is_cut(answer) or self._surely_cut(position):
             return cap is not None and cap == (self.caps[position] or used)
         if cap is None or not answer.response.parts:
@@ -182,6 +185,7 @@ class SimulatedTurn:
         stop = response.stop_reason
         seen = Evidence(RULE, None, _note(recut, output, stop.raw if stop.normalized is Stop.END_TURN else None))
         response = replace(response, stop_reason=stop._replace(evidence=(*stop.evidence, seen)))
+        # Judged with the cap of this request: "usage equals the cap" is evidence of a cut.
         judged = self.judge(response, replace(turn.request, max_tokens=send.max_tokens))
         if send.method is Method.PREFILL:
             return ProviderResponse(response, judged, None, send.method, send.stripped, False, None, recut)
@@ -190,10 +194,9 @@ class SimulatedTurn:
     def _encoded(
         self, last: ChatResponse, parts: tuple[ResponsePart, ...], ended: bool, usage: Usage | None
     ) -> tuple[bytes, str] | None:
-        """The bytes that the provider would send, and what they could not carry; None if it can say nothing of it.
+        """The bytes that the provider would send, and what is lost in them; None if the format can express none of it.
 
-        A cut call is tried as the format spells it: closed by the stop reason, or left open; a format that can carry
-        neither drops it.
+        A cut call is tried closed by the stop reason, then left open; a format that can express neither leaves it out.
         """
         stop = last.stop_reason if ended else self._cut(last.api)
         for given, lost in _spellings(parts, ended):
@@ -210,8 +213,8 @@ class SimulatedTurn:
         return None
 
     def _cut(self, api: str) -> StopReason:
-        """How a budget cut is told: as this recording has it, also by no word at all, or by one that says that the
-        answer is finished; as the server is known to tell it; else by the format's first word."""
+        """The stop reason of a budget cut: as this recording reports it, which may be by no word at all or by one that
+says that the answer is finished; else as the server is known to report it; else the format's first word."""
         own = [place for place, answer in enumerate(self.source.answers) if answer[2].response.api == api]
         for place in own:
             answer = self.source.answers[place][2]
@@ -234,7 +237,8 @@ class SimulatedTurn:
         return used is not None and used == self.caps[position]
 
     def _surely_cut(self, position: int) -> bool:
-        """Whether it is known of the server that an answer which ends so was cut."""
+        """Whether an answer was cut although its word denies it: it ends at the cap, with the word that this server
+        uses then."""
         word = self.source.answers[position][2].response.stop_reason.raw
         return self.word_at_cap is not None and word == self.word_at_cap and self._ends_at_cap(position)
 
@@ -273,7 +277,7 @@ def _repeated(text: str, offset: int, segment: Segment) -> str:
 
 
 def _asked(parts: tuple[ResponsePart, ...], prefix: str, quotes: bool) -> tuple[ResponsePart, ...]:
-    """The parts with what was to be repeated before their text; `quotes`: also where nothing is left but the end."""
+    """The parts with `prefix` before their text; with `quotes` the prefix is added even if no text follows."""
     place = next((place for place, part in enumerate(parts) if type(part) is TextPart), None)
     if place is None and quotes and not any(type(part) is ToolCall for part in parts):
         return (*parts, TextPart(prefix))

@@ -1,6 +1,6 @@
 """How many output tokens an answer can have, and whether the provider's count of them is possible.
 
-Knows no tokenizer: a token has one byte of the text at least, and what nothing was sent of has a bound of its own.
+It needs no tokenizer: each token has at least one byte of text, and tokens without any text have a bound of their own.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
 
 HIDDEN = 1 << 18
-"""Tokens that an answer may have without any text of them: twice the largest output cap of any model (128,000)."""
+"""The most tokens without text (hidden reasoning) of an answer: twice the largest output cap of any model (128,000)."""
 UNTOLD = 1 << 15
-"""The same where the answer tells of none: some servers neither send thinking nor count it apart."""
+"""The same bound for an answer that reports no reasoning: some servers neither send thinking nor count it
+separately."""
 
 
 def most_tokens(response: ChatResponse) -> int:
@@ -29,7 +30,8 @@ def ends_whole(response: ChatResponse) -> bool:
 
 
 def _hides(response: ChatResponse) -> bool:
-    """Whether an answer tells of tokens without a text, or was cut, so that thinking may have taken all of them."""
+    """Whether an answer may have tokens without text: it reports some, or it was cut, and thinking may have used
+    all."""
     usage = response.usage
     counted = response.other_choices or (usage is not None and usage.reasoning_tokens)
     return not ends_whole(response) or bool(counted) or any(

@@ -1,10 +1,10 @@
 """How the tokens of a stream may be distributed over its chunks, if the provider counted more tokens than chunks.
 
-A server sends text only up to its last whole character: a token that ends inside one is held back and comes with the
-next chunk. So every token ends where a chunk ends or inside a character of one, and a chunk has at most as many tokens
-more than one as its characters have bytes more than one. What is beyond the chunks may also be the end mark, or the
-frame of a call. Each way to lay out what is beyond is a reading; `TokenMark` says by how many tokens a place is
-reached, in the reading that has it earliest and in the one that has it latest.
+A server sends text only up to its last whole character: a token that ends inside a character is held back and comes
+with the next chunk. So every token ends at the end of a chunk or inside one of its characters, and a chunk with k bytes
+more than characters has at most k tokens beyond the first. Surplus tokens may also be the end mark or the frame of a
+call. Each distribution of the surplus is a reading. `TokenMark` gives the number of tokens at which a position is
+reached, in the earliest and in the latest reading.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ Bounds = tuple[Sequence[int], Sequence[int]]
 """For every count of tokens from 0 on, the least and the most characters that have come by then, all texts together."""
 
 MANGLED = "\ufffd"
-"""What a server sends for bytes that never became a character: up to three, each maybe a token."""
+"""The character that a server sends for bytes that form no character: up to three bytes, each possibly a token."""
 
 
 class Slot(NamedTuple):
     """A position in a stream that may hold tokens."""
 
     chars: int
-    """Characters that have come, all texts together, when it is over."""
+    """The characters of all texts that have arrived at its end."""
     tokens: int
-    """Those that it takes for sure."""
+    """Tokens that it certainly has."""
     spare: int
-    """Those that it may take beyond."""
+    """Further tokens that it may have."""
 
 
 class TokenMark(NamedTuple):
@@ -55,7 +55,7 @@ class TokenLayout(NamedTuple):
     ends: Sequence[Sequence[int]]
     """For each text, where each of its tokens ends."""
     marks: Sequence[Sequence[TokenMark]]
-    """For each text, by how many tokens its places are reached; what stands before it counts too."""
+    """For each text, the numbers of tokens at which its positions are reached, earlier texts included."""
     end: int
     """Tokens of the end mark."""
     note: str = ""

@@ -1,10 +1,10 @@
 """Where the tokens of a response end, as far as known, and the source of that knowledge.
 
-In this order: the stream's own chunks, where it carries one token a chunk; a tokenizer, where the caller has one; an
-estimate. The first two must agree with the output tokens that the provider counted, or they are not used; tokens beyond
-the chunks belong to chunks with multi-byte characters (`readings`), to the end mark and to the frame of calls. Where
-that leaves several readings, `TokenMeasure.bounds` tells how far they lie apart. Knows no wire format: chunks come as
-they were read.
+The sources are tried in this order: the chunks of the stream, if it carries one token per chunk; a tokenizer, if the
+caller has one; an estimate. The first two are used only if they agree with the output tokens that the provider counted.
+Tokens beyond the chunks belong to chunks with multi-byte characters (`inspector.replay.token_readings`), to the end
+mark, or to the frame of calls. If several readings remain, `TokenMeasure.bounds` says how far they differ. The module
+knows no wire format: chunks arrive decoded.
 
 The tokenizers work without a network.
 """
@@ -53,11 +53,11 @@ RANK = {basis: number for number, basis in enumerate(TokenBasis)}
 CHARS_PER_TOKEN = 4
 """An estimate where no tokens were counted: about right for English text."""
 SLACK = 2
-"""Tokens that may be without a chunk and for no reason that is known; they may be anywhere."""
+"""The number of surplus tokens that are accepted without a known reason; they may be anywhere."""
 SLACK_SHARE = 50
-"""The same for long texts: one in so many."""
+"""The same bound for long texts: one surplus token per this many chunks."""
 FRAME = 16
-"""Tokens that the frame of one call (its name, its marks) may take beside the arguments."""
+"""The most tokens that the frame of one call (its name and markup) takes beside the arguments."""
 
 
 class TokenStretch(NamedTuple):
@@ -111,7 +111,7 @@ def measure(
     usage = response.usage if impossible(response) is None else None
     total = usage.output_tokens if usage is not None and usage.output_tokens is not None else total
     if total is not None and (total < 0 or (total > UNTOLD and total > most_tokens(response))):
-        total = None  # a cap that no answer could have used
+        total = None  # larger than any answer of this size: no evidence of its tokens
     thought = usage.reasoning_tokens if usage is not None and usage.visible_tokens is not None else None
     spoken = total - (thought or 0) if total is not None else None
     texts = [(_kind(part), text_of(part)) for part in response.parts]
@@ -192,10 +192,13 @@ def agrees(pieces: int, tokens: int, calls: int = 0, spare: int = 0) -> bool:
 
     The end mark and the frames of calls have no piece; `spare` tokens may have been held back inside characters.
     """
+    # Fewer tokens than chunks never agree: then a chunk is not a token, and servers do send words or lines as one
+    # chunk.
     return 0 <= tokens - pieces <= max(SLACK, pieces // SLACK_SHARE) + _frames(pieces, calls) + spare
 
 
 def _frames(pieces: int, calls: int) -> int:
+    # Never more than half of the chunks, or a call with two chunks could explain any count.
     return min(FRAME * calls, pieces // 2)
 
 
@@ -214,7 +217,7 @@ def _by_chunks(texts: Sequence[tuple[str, str]], chunks: Pieces) -> Ends | None:
         for i, text in own:
             last = bisect_left(ends, before + len(text), first)
             if ends[last] != before + len(text):
-                return None  # one chunk in two parts
+                return None  # a chunk belongs to two parts, so chunks are not tokens
             found[i] = [end - before for end in ends[first : last + 1]] if before else ends[: last + 1]
             before, first = before + len(text), last + 1
     return found
