@@ -1,7 +1,8 @@
 """The readable file formats: one module and one row each, in the order in which they are tried.
 
 A module has `sniff`, and `read` or `reader` (`inspector.sessions.recording.Importer`). It is imported when its format
-is first tried, and only if the file holds a mark of it, so that no file pays for the others.
+is first tried, and only if the file contains one of its marks, so that a file does not load the modules of other
+formats.
 """
 
 import os
@@ -54,28 +55,30 @@ class FileFormat(NamedTuple):
     title: str
     """What people call its files."""
     expects: str
-    """What such a file begins with, to be said of one that no importer takes."""
+    """How such a file begins, in words, for the message about a file that no importer accepts."""
     keeps: Keeps
     marks: tuple[bytes, ...] = ()
-    """One of these is in every head of the format, or in the name of the file: without them its module, and what that
-    imports, is not loaded (6 ms of the start of `explain`). Empty: any head may be of this format."""
+    """Every file of the format has one of these in its head or its name. Without any, its module and what that
+    imports are not loaded (6 ms of the start of `explain`). Empty: the format has no marks."""
     folders: tuple[AgentFolder, ...] = ()
     beside: str = ""
-    """The files that belong to one of it, below a folder of the file's name without its suffix; with `../` before it,
-    beside the file."""
+    """A pattern for the files that belong to one file: below a folder with the file's name without its suffix, or, if
+    it begins with `../`, beside the file."""
     grows: bool = False
-    """Whether a file of it grows line by line: its beginning is a session of its own, and of what is added to it only
-    that is read. Its module has a `reader`."""
+    """Whether such a file grows line by line: its beginning is a session of its own, and rows that are added are read
+    without the earlier ones. Its module has a `reader`."""
     lines: bool = False
     """Whether a file of it may be JSON Lines whose first lines are a session too."""
     members: tuple[frozenset[str], ...] = ()
-    """All names of one of these are in one of the first objects of a text file: where many formats have the marks."""
+    """Sets of member names: one of the first objects of a text file has all of one set. For formats whose marks are
+    common."""
 
 
 _HERE = "inspector.sessions.importers"
 _ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
 SQLITE = b"SQLite format 3\0"
-"""Begins a database. Its importers get the head alone, and read the file by its path (`database.snapshot`)."""
+"""The first bytes of an SQLite file. Its importers get only the head, and read the file by path
+(`database.snapshot`)."""
 _USERS = (*(f"{root}/{editor}/User" for root in (".config", "Library/Application Support")
             for editor in ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")),
           ".vscode-server/data/User", "AppData/Roaming/Code/User")
@@ -92,6 +95,8 @@ _TASKS = (
         ("CLINE_SESSION_DATA_DIR", "/data/sessions", ("*",)),
     )),
 )
+# The order matters where two formats score alike: a specific format precedes a general one, and `known`, `pairs` and
+# `body` accept what is left.
 IMPORTERS: Mapping[str, FileFormat] = {
     "session": FileFormat(
         "inspector.sessions.native", "session file of Loop Inspector", 'a line with "loop_inspector_session"',
@@ -317,10 +322,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
 }
 EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
-"""What is said of a file that is of no format."""
+"""The message about a file in no known format."""
 CERTAIN = 100
 HEAD = 1 << 16
-"""Bytes of a file by which its format is recognised."""
+"""The number of bytes at the beginning of a file by which its format is recognised."""
 
 
 def importer(name: str) -> Importer:
@@ -356,7 +361,7 @@ def choose(head: bytes, path: str) -> str | None:
                 continue
             score = importer(name).sniff(head, path)
         except ODD:
-            continue  # what it cannot examine is none of its files
+            continue  # a head that its `sniff` cannot examine is not of its format
         if score >= CERTAIN:
             return name
         if score > best_score:

@@ -1,8 +1,8 @@
 """Threads of Amp: `~/.local/share/amp/threads/T-*.json`, and what `amp threads export` writes.
 
-The state of a message has a word in Anthropic's vocabulary, whichever model answered: it is taken for Amp's own. The
-usage of an answer stands in its message; `usageLedger` counts the same calls again. Source: exports in
-procrastivity/clast, `internal/source/amp`.
+The state of a message has a stop word of Anthropic's vocabulary whichever model answered, so it counts as Amp's own
+word. The usage of an answer is in its message; `usageLedger` counts the same calls a second time and is not read.
+Source: exports in procrastivity/clast, `internal/source/amp`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _Reader(DialogueReader):
     words = "stop reasons are those that Amp writes down, in Anthropic's words for every model"
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """There is one."""
+        """The session of a file, which is its thread."""
         return self.session or str(value.get("id"))
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -137,7 +137,7 @@ def usage_of(usage: dict[str, Any], api: str) -> Usage:
     """The token counts of an answer."""
     fresh, read, written = (number_of(usage.get(name)) for name in INPUTS)
     total, cache = number_of(usage.get("totalInputTokens")), (read or 0) + (written or 0)
-    if total is not None and total >= cache:  # some threads count all of the input in the total alone
+    if total is not None and total >= cache:  # some threads state the fresh input only as part of the total
         fresh = total - cache
     return Usage(input_count(api, fresh, read, written), number_of(usage.get("outputTokens")), None, read)
 
@@ -163,6 +163,7 @@ def _blocks(content: Any) -> list[tuple[int, dict[str, Any]]]:
 
 def _call(block: dict[str, Any], at: At, slice_at: Any) -> ToolCall:
     key = block.get("id")
+    # Older threads lack the member: only an explicit False marks a call that was still streaming.
     whole = block.get("complete") is not False
     return ToolCall(key if isinstance(key, str) else None, str(block.get("name") or ""),
                     None if block.get("input") is None else slice_at("input"), whole, CallKind.FUNCTION,
@@ -170,7 +171,7 @@ def _call(block: dict[str, Any], at: At, slice_at: Any) -> ToolCall:
 
 
 def _result(block: dict[str, Any]) -> ToolResultPart:
-    """The result of a run; what the user refused is an error. Some exports have Anthropic's own block instead."""
+    """The result of a call; one that the user refused is an error. Some exports have Anthropic's own block instead."""
     key, run = block.get("toolUseID", block.get("tool_use_id")), object_of(block.get("run"))
     result = run.get("result", run.get("error", block.get("content")))
     output = object_of(result).get("message" if "result" not in run and "error" in run else "output")

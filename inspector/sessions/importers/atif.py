@@ -1,9 +1,9 @@
 """Trajectories in ATIF, the Agent Trajectory Interchange Format 1.0 to 1.7 (Harbor, NeMo Relay and others).
 
-One JSON object with steps: what the user said, and what the agent answered with its calls, their results and its
-counts in one step. There is no member for a stop word; some writers put one into `extra`. A step that was copied from
-an earlier trajectory is not a new turn, one that stands for several calls of the model says so. Source: Harbor,
-`docs/trajectory-format`, RFC 0001.
+A file is one JSON object with steps. A step is a message of the user, or an answer of the agent with its calls, their
+results and its token counts. There is no member for a stop word; some writers put one into `extra`. A step that was
+copied from an earlier trajectory is not a new turn, and a step that represents several model calls states their number.
+Source: Harbor, `docs/trajectory-format`, RFC 0001.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Trajectory(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.heads: dict[int, tuple[str | None, str]] = {}
-        """The first step of each trajectory, with the model that it names and the name of its session."""
+        """Number of the first step of each trajectory -> its model and the name of its session."""
         self.session = ""
 
     def pieces(self, data: bytes) -> Iterator[Piece]:
@@ -89,11 +89,13 @@ class _Trajectory(ChatReader):
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A step of the user, of the agent, or of the system around it."""
         value, source = line.value, line.value.get("source")
+        # The steps of all trajectories are numbered in one sequence, so the first of each begins a new conversation.
         if line.number in self.heads:
             (self.model, self.session), place = self.heads[line.number], TreePlace(None)
         if value.get("is_copied_context") is True:
             self.remarks["are copied from an earlier trajectory"] += 1
             return place
+        # 0 marks a step that the agent made without its model (ATIF 1.7).
         if source == "agent" and value.get("llm_call_count") != 0:
             return self._answer(line, place)
         if source == "user":
@@ -132,7 +134,7 @@ class _Trajectory(ChatReader):
 
 
 def take_word(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
-    """Reads the stop word that a writer put into `extra`; it may be anybody's."""
+    """Reads the stop word that a writer put into `extra`, in the words of any provider."""
     answer.word_at = at
     for path in (("extra",), ("metrics", "extra")):
         held: dict[str, Any] = value

@@ -1,6 +1,7 @@
 """One response body in a file of its own: JSON, server-sent events, NDJSON, a JSON array, a binary event stream.
 
-Which API it is comes from its content, or from the caller. Owns the explanations of what a file is when it is none.
+The API is found by the content, or named by the caller. This module also explains what a file is if it is no response
+body.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ def sniff(head: bytes, path: str) -> int:
     text = first_look(head).text
     if text[:1] not in (b"{", b"[") and not text.startswith(_EVENT_STARTS) and not traffic.is_event_stream(head):
         return 0
+    # 5, so that some importer takes any JSON and can say what is wrong with it; every real format scores higher.
     return 50 if traffic.by_content(head) is not None else 5
 
 
@@ -51,7 +53,7 @@ def _explain(data: bytes, path: str) -> str:
 
 
 def _explain_json(value: Any) -> str:
-    """What JSON of no API is; empty if it is nothing that is known."""
+    """A description of JSON that no API sends; empty if it is nothing known either."""
     if isinstance(value, dict):
         if "error" in value or value.get("type") == "error":
             return "an error body, which several APIs share: expected `--api ID` to say whose it is"

@@ -1,9 +1,9 @@
 """Sessions of BotNexus: `sessions.sqlite` (older `sessions.db`), and `<id>.jsonl` of its file store.
 
-Neither stop word, usage, model nor cap is kept. A call is two rows, its start and its result; the text that came with
-calls is written behind them, when they have run. A crash sentinel, written before the model is called, that was never
-taken away says that the agent died in that turn. Source: sytone/botnexus `src/gateway`: `SqliteSessionStore.cs`,
-`FileSessionStore.cs`, `StreamingSessionHelper.cs`.
+No stop word, usage, model or cap is kept. A call is two rows, its start and its result; the text of the same answer is
+written behind them, after they have run. BotNexus writes a crash sentinel before it calls the model and removes it
+after the turn, so a sentinel that is left shows that the agent died in that turn. Source: sytone/botnexus
+`src/gateway`: `SqliteSessionStore.cs`, `FileSessionStore.cs`, `StreamingSessionHelper.cs`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LINES = {"toolName": "tool_name", "toolCallId": "tool_call_id", "toolArgs": "to
           "toolIsError": "tool_is_error", "thinkingContent": "thinking_content", "isHistory": "is_history",
           "isCompactionSummary": "is_compaction_summary", "isCrashSentinel": "is_crash_sentinel",
           "isReplayBanner": "is_replay_banner", "kind": "message_kind"}
-"""The names that the file store has for columns."""
+"""Name in the file store -> name of the column."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -58,6 +58,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 def _rows(path: str) -> Iterator[UnbuiltRecord]:
     """The rows of each session in their order; columns differ by release."""
     with snapshot(path) as database:
+        # By rowid: times have a resolution of seconds and are the same for the rows of a batch.
         rows = database.execute("SELECT * FROM session_history ORDER BY session_id, rowid")
         yield from records_of(rows, COLUMNS)
 
@@ -71,14 +72,14 @@ class _Reader(DialogueReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.calls: dict[tuple[str, str], TranscriptAnswer] = {}
-        """Session and id of a call -> the answer that it stands in."""
+        """Session and id of a call -> the answer that contains it."""
         self.ran: dict[str, TranscriptAnswer] = {}
-        """Session -> the answer whose calls have results in the last row."""
+        """Session -> the answer whose results are in the last row."""
         self.texts: dict[str, TranscriptLine] = {}
-        """Session -> a text right behind those; the next row shows whether it came with them or is the next answer."""
+        """Session -> a text right behind results; the next row shows whether it belongs to their answer or is a new
+        one."""
         self.crashes: dict[str, tuple[int, TranscriptAnswer | None]] = {}
-        """Session -> a crash sentinel of the turn under way, and the answer before it. It is written before the model
-        is called, and taken away when the turn is done."""
+        """Session -> the row of a crash sentinel in the current turn, and the last answer before it."""
 
     def session_of(self, value: dict[str, Any]) -> str:
         """The session of a row."""
@@ -117,7 +118,7 @@ class _Reader(DialogueReader):
         return self.here
 
     def _text(self, line: TranscriptLine, ran: TranscriptAnswer | None) -> None:
-        """A text: of the answer whose calls have run, or an answer of its own."""
+        """Adds a text to `ran`, the answer whose calls have run; without one the text is an answer of its own."""
         thought, text = known_text(line.value.get("thinking_content")), known_text(line.value.get("content"))
         answer = ran or self._answer(line)
         if ran is not None:
@@ -131,9 +132,9 @@ class _Reader(DialogueReader):
         return answer
 
     def _tool(self, line: TranscriptLine, text: str) -> None:
-        """The first row of an id is its start, the second its result; a row without arguments is a result.
+        """The first row of a call's id is its start, the second its result; a row without arguments is a result.
 
-        Newer rows say which they are, and both have the arguments.
+Newer releases state the kind of a row (`message_kind`) and write the arguments in both.
         """
         value = line.value
         key, name = known_text(value.get("tool_call_id")), known_text(value.get("tool_name"))

@@ -1,11 +1,11 @@
 """Claude Code's transcripts: `~/.claude/projects/<folder>/<session>.jsonl`, the subagents' files below it, and what
 `claude -p` writes as stream-json; the same as one list, as the action for GitHub stores it.
 
-Owns the tree of rows (`parentUuid`): an answer of the model is written as one row a content block, all with its message
-id; a row that no request carried (hooks, snapshots, progress) is passed over; a row of the agent about a failure is an
-answer that failed, or says how the answer before it ended. The format is not documented, and its fields drift: what is
-of another shape is counted and reported. A row without a parent's name, as in the stream, follows the row before it.
-What one row says stands in `claude_rows`.
+The rows form a tree (`parentUuid`). Each content block of an answer is a row, with the answer's message id. Rows that
+no request contained (hooks, snapshots, progress) are skipped. A row of the agent about a failure is a failed answer, or
+says how the answer before it ended. The format is undocumented and its fields change, so rows of another shape are
+counted and reported. A row that names no parent, as in the stream, follows the row before it. `claude_rows` reads
+single rows.
 """
 
 from __future__ import annotations
@@ -120,10 +120,10 @@ class _Session(TranscriptReader):
         self.caps: set[int] = set()
         self.titles: dict[str, str] = {}
         self.last: dict[Any, TreePlace] = {}
-        """The place after the last row without a parent's name, by the call whose subagent wrote it."""
+        """Call of a subagent (None: the main agent) -> the place after its last row that names no parent."""
         self.agents: set[str] = set()
         self.session = ""
-        """The session that a subagent's rows name."""
+        """The session that the rows of a subagent belong to."""
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
         """Reads every answer in a file of lines, or in one list of the same rows."""
@@ -137,7 +137,8 @@ class _Session(TranscriptReader):
         return not data[:64].lstrip().startswith(b"[")
 
     def settle(self) -> None:
-        """The provider's word where a row has it, else what other rows show; then the operator's ends of turns."""
+        """Sets the stop reasons: the provider's word if a row has it, else inferred; then the turns that the user
+        ended."""
         caps = frozenset(self.caps)
         for answer in self.answers:
             early_usage(answer)
@@ -146,7 +147,7 @@ class _Session(TranscriptReader):
         self.reading.acts += [end for end in ends if end is not None]
 
     def common(self) -> frozenset[int]:
-        """The caps that the file states: one tells of every answer of so many tokens that it was cut."""
+        """The output caps that the file states: every answer with exactly so many tokens was cut."""
         return frozenset(self.caps)
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -161,9 +162,10 @@ class _Session(TranscriptReader):
         return place
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the row that it names as its parent; of the row before where rows name none."""
+        """The place of the parent row, or of the row before if the row names no parent."""
         if "parentUuid" not in value:
             return self.last.get(_caller(value)) or TreePlace(None)
+        # After a compaction `parentUuid` is null, and `logicalParentUuid` names the row before.
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
         return (self.parent(parent) if isinstance(parent, str) else None) or TreePlace(None)
 
@@ -175,6 +177,7 @@ class _Session(TranscriptReader):
 
     def _user(self, line: TranscriptLine, where: TreePlace) -> TreePlace:
         value = line.value
+        # The summary continues the conversation in the user's name, but nobody typed it: it begins no turn.
         if value.get("isCompactSummary") is True:
             self.remarks["hold the summary of a compacted history"] += 1
             return where
@@ -233,6 +236,8 @@ class _Session(TranscriptReader):
         )
         key = (agent, value.get("isSidechain") is True, name, request)
         found = self.groups.get(key)
+        # One answer is several rows with the same message id, each with the same usage (Claude Code writes a row for
+        # each content block).
         if found is not None and (name is not None or (where.since is None and found is where.answer)):
             return found
         self.groups[key] = answer = self._begin(line, message.get("id"), message.get("model"), where)
@@ -256,7 +261,7 @@ class _Session(TranscriptReader):
                 self.remarks["hold a block that is not an object"] += 1
                 continue
             if block in answer.blocks:
-                continue  # a recorder that writes the answer so far on every row
+                continue  # some recorders repeat the whole answer so far in each row
             answer.blocks.append(block)
             here = At(at.part, at.start, at.end, f"/message/content/{number}")
             answer.parts += read_block(block, True, here, partial(slice_of, line.data, "message", "content", number))
@@ -267,8 +272,10 @@ class _Session(TranscriptReader):
         cap = int(exceeded[1].replace(",", "").replace("_", "")) if exceeded is not None and exceeded[1] else None
         cut = exceeded is not None or line.value.get("apiError") == "max_output_tokens"
         full = CONTEXT_FULL.search(text) is not None
+        # The message states the cap, which holds for the other answers of the file as well.
         self.caps |= set() if cap is None else {cap}
         above = where.answer
+        # Claude Code writes the cut answer first, then this row about it (claude-code #24055): they are one answer.
         if (cut or full) and above is not None and where.since is None and above.open:
             above.take(line)
             above.cap = cap
@@ -293,7 +300,7 @@ class _Session(TranscriptReader):
         return TreePlace(answer)
 
     def summarise(self) -> None:
-        """How many ends are inferred, and the session's title."""
+        """The notice about inferred ends, and what is known of the session."""
         reading = self.reading
         null = sum(answer.word is None and answer.error is None for answer in self.answers)
         if null:

@@ -1,8 +1,8 @@
 """Recordings of claude-tap: its database `traces.sqlite3`, and its exports as lines or as one object.
 
-Long values that repeat stand once and are put back, only where the record says that one was taken out: a message may
-hold anything that looks like a reference. What is left are pairs of request and response. Answers that claude-tap made
-up itself are named and not taken. Source: claude-tap 0.1.146 `trace_store.py`, `compact_trace.py`.
+claude-tap stores long repeated values once. They are put back only where a record says that a value was taken out,
+since a message may contain any text that looks like a reference. The result are pairs of request and response. Answers
+that claude-tap itself made are reported and skipped. Source: claude-tap 0.1.146 `trace_store.py`, `compact_trace.py`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ BUNDLE = "__claude_tap_compact_trace__"
 RECORD = "__claude_tap_compact_record__"
 REFERENCE = "__claude_tap_blob_ref__"
 MADE_UP = "_claude_tap_capture"
-"""Ends the id of an answer that no provider gave."""
+"""The end of the id of an answer that no provider gave."""
 OF_CURSOR = "cursor-transcript"
-"""The transport of a record that claude-tap made of a transcript: its body is no provider's."""
+"""The `transport` of a record that claude-tap derived from a transcript: its body is not a provider's."""
 WHOLE = ("instructions", "tools")
-"""Members of a body that are put aside as they are; of lists of messages the elements are."""
+"""Members of a body that are stored apart as a whole; of the lists in `LISTS` each element is stored apart."""
 LISTS = ("input", "messages")
 _LINE = frozenset({"turn", "duration_ms", "request", "response"})
 IDS = ("request_id", "id")
@@ -99,14 +99,16 @@ def _no_answer(record: dict[str, Any]) -> str | None:
 
 
 def _exchanges(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """A record as exchanges; the events of a stream are its body, since the member `body` was made from them."""
+    """The exchanges of a record. The body of a stream is made from its events, since claude-tap made `body` from them
+    too."""
     response, request = object_of(record.get("response")), object_of(record.get("request"))
     record["response"] = response
     if responses := _of_socket(objects_of(response.get("ws_events"))):
         sent = [event for event in objects_of(request.get("ws_events")) if event.get("type") == "response.create"]
-        if len(sent) != len(responses):  # the record's own body is what was sent last
+        if len(sent) != len(responses):  # the record's own body is the last one that was sent
             sent = [*({} for _ in responses[1:]), object_of(request.get("body"))]
-        once = {"duration_ms": record.get("duration_ms") if len(sent) == 1 else None}  # it is that of the whole socket
+        # The duration is that of the whole socket.
+        once = {"duration_ms": record.get("duration_ms") if len(sent) == 1 else None}
         return [{**record, **once, "request": {**request, "method": "POST", "body": body},
                  "response": {**response, "status": 200, "body": _stream(events)}}  # 101 is the socket's status
                 for body, events in zip(sent, responses, strict=True)]
@@ -117,7 +119,7 @@ def _exchanges(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _of_socket(events: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """The events of each response that came over a WebSocket; what else came is none of a response."""
+    """The events of each response on a WebSocket; other events belong to no response."""
     responses: list[list[dict[str, Any]]] = []
     for event in events:
         kind = str(event.get("type"))
@@ -189,7 +191,7 @@ def _restored(payload: Any, blobs: Blobs, room: Room) -> dict[str, Any]:
 
 
 def _paths(record: dict[str, Any]) -> Iterator[list[str]]:
-    """Where older records, which do not say it, may have a reference."""
+    """The places at which older records, which do not list their references, may have one."""
     for side in ("request", "response"):
         body = object_of(object_of(record.get(side)).get("body"))
         yield from ([side, "body", name] for name in WHOLE)
@@ -208,6 +210,7 @@ def _put_back(record: dict[str, Any], path: list[str], blobs: Blobs, room: Room)
     if not isinstance(reference, dict):
         return
     found = blobs(str(reference["hash"]))
+    # A small file may name one large value many times: the room bounds what unpacking can produce.
     if not room.take(len(json.dumps(found))):
         raise ValueError("no room")
     holder[key] = found

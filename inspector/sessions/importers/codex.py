@@ -1,9 +1,9 @@
 """Rollout files of Codex CLI: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-….jsonl`, also archived and packed with zstd.
 
-A rollout keeps the items of answers and the events of the agent, and no stop reason: `response.incomplete` becomes an
-error, which is tried again and then ends the turn. What an answer is, is inferred: the items up to the next count of
-tokens, or, in files without counts, up to the results of its calls. The same text may stand in an item and in an event;
-the item is read. Sources: codex-rs/rollout and codex-rs/protocol; files of 2025 are flat, without `payload`.
+A rollout keeps the items of answers and the events of the agent, but no stop reason: Codex turns `response.incomplete`
+into an error, retries, and then ends the turn. An answer is inferred: its items end at the next token count or, in
+files without counts, at the results of its calls. A text may be in an item and in an event; then the item is read.
+Sources: codex-rs/rollout and codex-rs/protocol. Files of 2025 are flat, without `payload`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, Text
 from loop_core.wire.failures import classify
 
 API = "openai_responses"
-"""What Codex speaks, whatever model it is pointed at."""
+"""The wire format of Codex, for every model."""
 FIELDS: Fields = {
     "": {"type": (str,), "timestamp": (str,), "payload": (dict,)},
     "payload": {"type": (str,), "role": (str,), "call_id": (str,), "name": (str,), "info": (dict,)},
@@ -76,28 +76,28 @@ class _Rollout(TranscriptReader):
         self.counted = self.uncounted = False
         """Whether the file has counts, and whether a row was read as if it had none."""
         self.early: bool | None = None
-        """Whether a count stands before the items that it counts, as in files of 2025; None before the first count."""
+        """Whether a count precedes its items, as in files of 2025; None before the first count."""
         self.ahead: Usage | None = None
-        """The count of the items that come next."""
+        """The count of the following items."""
         self.texts: set[int] = set()
-        """Hashes of the texts that items hold: an event that repeats one is passed over."""
+        """Hashes of the texts in items: an event that repeats one is skipped."""
         self.alone: set[int] = set()
-        """Those that events alone held, as far as the file was known."""
+        """Hashes of texts that only events contained when they were read."""
         self.voiced: set[str] = set()
         """Texts of the turn that were taken from events."""
         self.awaited: list[tuple[TranscriptLine, str]] = []
-        """Texts of events whose items are to come."""
+        """Texts of events whose items are still to come."""
         self.threads = 0
         self.place = TreePlace(None)
         self.open: TranscriptAnswer | None = None
         """The answer to which the next item belongs."""
         self.starts: list[TreePlace] = []
-        """Where each message of the user was said, for rollbacks."""
+        """The place of each message of the user, for rollbacks."""
         self.model: str | None = None
         self.thread: str | None = None
         self.title = self.parent_id = ""
         self.copied = False
-        """Whether the rows are those of a turn that the thread copied from the one it came from."""
+        """Whether the current rows belong to a turn that was copied from the parent thread."""
         self.compacted: str | None = None
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
@@ -191,8 +191,8 @@ class _Rollout(TranscriptReader):
         return TreePlace(answer)
 
     def _end_answered(self) -> None:
-        """Ends an answer whose calls all have results: what comes next answers those, also where no count stands
-        between. In files of 2025 each call of an answer stands before its own result."""
+        """Ends an answer whose calls all have results: the next item belongs to a new answer, even without a count
+        between. Not in files of 2025, which write each call of an answer before its own result."""
         answer = self.open
         if answer is not None and self.early is not True and answer.calls and all(
             call.id in answer.results for call in answer.calls
@@ -213,7 +213,7 @@ class _Rollout(TranscriptReader):
     def _said(self, line: TranscriptLine, text: str, place: TreePlace, *, own: bool) -> TreePlace:
         """A message to the model: of the user, or of Codex itself."""
         if any(row.text == text for row in place.rows()):
-            return place  # it stands in an item and in an event
+            return place  # the text is in an item and in an event
         own = own or OWN.match(text) is not None
         if not own:
             place = self._overdue(place)
@@ -263,7 +263,7 @@ class _Rollout(TranscriptReader):
         return place
 
     def _voice(self, line: TranscriptLine, text: str, place: TreePlace, *path: str | int) -> TreePlace:
-        """What an event says that the model said, unless an item says it too: some versions write the event alone."""
+        """A text of the model in an event, unless an item has it too: some versions write the event alone."""
         json_text = slice_of(line.data, *path)
         there = place.answer is not None and any(type(part) is TextPart and part.text == text
                                                  for part in place.answer.parts)
@@ -277,7 +277,8 @@ class _Rollout(TranscriptReader):
         return self._take_voice(line, text, place)
 
     def _overdue(self, place: TreePlace) -> TreePlace:
-        """At the end of a turn: texts of events whose items did not come; items of other turns say the same."""
+        """Takes, at the end of a turn, event texts whose items did not come (other turns had items with the same
+        text)."""
         for line, text in self.awaited:
             place = self._take_voice(line, text, place)
         self.awaited = []
@@ -293,7 +294,7 @@ class _Rollout(TranscriptReader):
     def _completed_item(
         self, line: TranscriptLine, item: dict[str, Any], lines: TranscriptRows, place: TreePlace
     ) -> TreePlace:
-        """In a paginated history, such an event stands for what the user or the agent said."""
+        """In a paginated history this event replaces `user_message` and `agent_message`."""
         kind, content = item.get("type"), item.get("content")
         if kind == "UserMessage":
             return self._said(line, text_of(content), place, own=False)
@@ -305,7 +306,7 @@ class _Rollout(TranscriptReader):
         return place
 
     def _count(self, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """The count of the answer before it; in files of 2025 all items of an answer are written behind its count."""
+        """A token count: of the answer before it, or in files of 2025 of the items behind it."""
         usage = usage_of(payload.get("info"))
         if usage is None:
             return place
@@ -319,7 +320,7 @@ class _Rollout(TranscriptReader):
         return place
 
     def _complete(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """The end of a turn: a failure, or the mark that the agent took it for whole."""
+        """The end of a turn: a failure, or the mark that Codex regards the turn as complete."""
         place = self._overdue(place)
         error, said, last = payload.get("error"), payload.get("last_agent_message"), place.answer
         lost = not isinstance(error, dict) and any(row.typed for row in place.rows())
@@ -382,7 +383,7 @@ class _Rollout(TranscriptReader):
     # -- the whole file ----------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """No row has a word of the provider's: what the others show."""
+        """Infers the stop reasons from other rows, since no row has the provider's word."""
         self._overdue(self.place)
         for answer in self.answers:
             answer.stop = answer.stop or infer(answer, frozenset())
@@ -390,7 +391,7 @@ class _Rollout(TranscriptReader):
         self.reading.acts += [end for end in ends if end is not None]
 
     def summarise(self) -> None:
-        """That the format keeps no stop reason, and what the session is called."""
+        """The notice that the format keeps no stop reason, and the session's title and parent."""
         if self.answers:
             self.reading.notices.insert(0, (
                 "Codex keeps no stop reason and no output cap: what is shown of the ends of its answers is inferred, "

@@ -1,7 +1,7 @@
 """The output of `codex exec --json`: events of threads, turns and items, one per line, without the user's messages.
 
-An item of a tool is a call and, when it is completed, its result. What an answer is, is inferred: the items up to a
-result. No stop reason is kept, but the error of a turn that failed is. Source: codex-rs/exec/src/exec_events.rs.
+An item of a tool is a call and, once it is completed, its result. An answer is inferred: its items end at a result. No
+stop reason is kept, only the error of a failed turn. Source: codex-rs/exec/src/exec_events.rs.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ TOOLS: Mapping[str, tuple[str, str]] = {
     "mcp_tool_call": ("arguments", "result"),
     "web_search": ("query", "status"),
 }
-"""Items that are calls -> the members that hold what was asked for, and what came of it."""
+"""Type of an item that is a call -> the members with its arguments and its outcome."""
 CUTS: Mapping[str, StopRow] = {
     "max_output_tokens": StopRow(Stop.MAX_TOKENS, None, "OpenAI Responses, incomplete_details.reason"),
 }
-"""Reasons in the error that Codex makes of an incomplete response; any other is a failure as every error is."""
+"""Reason in the error for an incomplete response -> its meaning; any other reason is an ordinary failure."""
 FIELDS: Fields = {"": {"type": (str,), "item": (dict,), "usage": (dict,), "error": (dict,)}}
 """What is read of an event, and the types that it can have."""
 _FAILED = frozenset({"failed", "declined"})
@@ -76,7 +76,7 @@ class _Stream(ChatReader):
         value, kind = line.value, line.value.get("type")
         item = object_of(value.get("item"))
         if kind == "turn.started":
-            self.calls.clear()  # the ids of items begin anew
+            self.calls.clear()  # item ids (`item_0` …) begin anew in each turn
             return self.say(line, place, "")
         if kind == "turn.failed":
             return self._failure(line, object_of(value.get("error")), place)
@@ -114,7 +114,7 @@ class _Stream(ChatReader):
             find = partial(slice_of, line.data, "item")
             if isinstance(given, dict):
                 call = call_of(key, name, given, find, asked, at)
-            else:  # a command, or a list of changes that Codex made of a patch
+            else:  # a command line, or the list of changes into which Codex parsed a patch
                 call = command_call(given if isinstance(given, str) else find(asked) or "", name, at)
             answer.parts.append(call._replace(id=key))
             place = TreePlace(answer)
@@ -124,6 +124,8 @@ class _Stream(ChatReader):
         error = object_of(item.get("error"))
         text = known_text(error.get("message")) or text_of(item.get(outcome) or "")
         code = item.get("exit_code")
+        # Each kind of item reports a failure in another member: MCP calls in `error`, patches in `status`, commands in
+        # `exit_code`.
         failed = bool(error) or item.get("status") in _FAILED or (type(code) is int and code != 0)
         return self.say(line, place, "", (ToolResultPart(key, None, text, failed),))
 

@@ -22,18 +22,19 @@ ITEMS = frozenset({
     "message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
     "local_shell_call", "local_shell_call_output",
 })
-"""Types of items that stand bare in files of 2025."""
+"""Types of items that files of 2025 hold without an envelope."""
 OWN = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|skill|subagent_notification|"
     r"permissions instructions|user_action|user_shell_command|collaboration_mode)\b|# AGENTS\.md instructions)",
     re.IGNORECASE)
-"""Begins a message of the role `user` that Codex writes itself."""
+"""The beginning of a message of the role `user` that Codex itself wrote."""
 CUT = re.compile(r"\bIncomplete response returned, reason: (?P<why>\w+)", re.IGNORECASE)
-"""What Codex makes of `response.incomplete`."""
+"""The error into which Codex turns `response.incomplete`."""
 ENDED: Mapping[str, str] = {"interrupted": "interrupted", "replaced": "interrupted", "budget_limited": "stopped"}
-"""Why a turn was aborted -> the mark of its row; any other reason ends it as a whole one does."""
+"""Reason of an abort -> the mark of its row; after any other reason the turn counts as ended by itself."""
 TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
 """Events that end a turn."""
+# Possessive quantifiers (Python 3.11): a text without a closing quote is given up at once, without backtracking.
 _OUTPUT = re.compile(rb'"output_text",\s*+"text":\s*+("(?:[^"\\]|\\.)*+")')
 
 
@@ -55,6 +56,7 @@ def item_of(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def texts_of_items(data: bytes) -> frozenset[int]:
     """The texts in the items of answers, each as the hash of its JSON, so that events that repeat them are skipped."""
+    # Hashes of the JSON, not texts: a look-ahead over 100 MB would hold every text of the file in memory.
     return frozenset(hash(found[1]) for found in _OUTPUT.finditer(data))
 
 

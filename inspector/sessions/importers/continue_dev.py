@@ -1,6 +1,6 @@
 """Sessions of Continue: `~/.continue/sessions/<id>.json`, one object whose `history` is the chat.
 
-No stop reason is kept. The log of a prompt may state the options of its request, and with them the output cap.
+No stop reason is kept. Older releases log the options of a request (`promptLogs`), and with them the output cap.
 Source: continuedev/continue `core/index.d.ts` (Session, ChatHistoryItem, ToolCallState, PromptLog).
 """
 
@@ -56,9 +56,9 @@ class _Session(ChatReader):
         self.title = redact.text(known_text(session.get("title")) or "")
         self.model = known_text(session.get("chatModelTitle")) or known_text(session.get("selectedModel"))
         self.thoughts: list[ReasoningPart] = []
-        """Messages of reasoning, which stand before the answer that they belong to."""
+        """Messages of reasoning, which precede their answer."""
         self.results: set[str] = set()
-        """Calls whose result stood in the item of the answer: a message of the tool repeats it."""
+        """Ids of calls whose result was in the item of their answer; a tool message that repeats it is skipped."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """An item of the history."""
@@ -81,6 +81,7 @@ class _Session(ChatReader):
 
     def _answer(self, line: TranscriptLine, message: dict[str, Any], text: str, place: TreePlace) -> TreePlace:
         logs = objects_of(line.value.get("promptLogs"))
+        # The last log is that of the request whose answer stayed: an item that was regenerated has several.
         log = logs[-1] if logs else {}
         asked = object_of(log.get("completionOptions"))
         answer = self.answer(line, place, "", known_text(asked.get("model")) or known_text(log.get("modelTitle")))
@@ -101,7 +102,7 @@ class _Session(ChatReader):
 
 
 def _result(state: dict[str, Any]) -> ToolResultPart:
-    """What came of a call; of one without output its state."""
+    """The result of a call; its state if there is no output."""
     text = "\n".join(each["content"] for each in objects_of(state.get("output"))
                      if isinstance(each.get("content"), str))
     name = known_text(object_of(object_of(state.get("toolCall")).get("function")).get("name"))

@@ -1,10 +1,10 @@
 """Sessions of Copilot CLI: `~/.copilot/session-state/<id>/events.jsonl`, before 0.0.342 `history-session-state/`.
 
-A line is an event; its `parentId` is the event before, so it is not a tree. The stop reason, in OpenAI's words, and the
-cap on output stand in an event that is never written to disk (`assistant.usage` is ephemeral): only what `copilot
---output-format json` prints, or a client of the SDK stores, can have it. What a subagent says stands in the same file,
-marked with the call that began it. The older files are one object each, with the messages that were sent. Source:
-@github/copilot-sdk 1.0.14.
+A line is an event; its `parentId` is the event before, so the events form no tree. The stop reason, in OpenAI's words,
+and the output cap are in an event that is never written to disk (`assistant.usage` is ephemeral): only the output of
+`copilot --output-format json`, or what a client of the SDK stores, can contain it. The events of a subagent are in the
+same file, marked with the call that began it. Older files are one object each, with the messages that were sent.
+Source: @github/copilot-sdk 1.0.14.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from loop_core.wire.failures import classify
 
 BEGINS = ("session.", "assistant.", "tool.", "user.", "system.", "hook.", "subagent.", "skill.", "abort", "permission.",
           "model.", "result")
-"""Begin the types of all events; those that hold no exchange are counted."""
+"""Beginnings of the types of all events. Events without a part of an exchange are only counted."""
 STOPS: Mapping[str, StopRow] = {
     "stop": StopRow(Stop.END_TURN, None, "@github/copilot-sdk 1.0.14 AssistantUsageData.finishReason"),
     "length": StopRow(Stop.MAX_TOKENS, None, "@github/copilot-sdk 1.0.14"),
@@ -115,10 +115,10 @@ class _Session(ChatReader):
         self.open: dict[str, TranscriptAnswer] = {}
         """Answers by the id of their message or request, whose further pieces may follow."""
         self.spent: dict[str, TranscriptLine] = {}
-        """What was noted of a request before its message came."""
+        """Id of a request -> its usage event, if that came before its message."""
         self.compacted: str | None = None
         self.subagents: dict[str, str] = {"": ""}
-        """The names of the sessions of subagents, below the file's, by the call that began each."""
+        """Call that began a subagent -> the name of its session below the file's."""
 
     def lane(self, value: dict[str, Any]) -> str:
         """The agent of an event: the call that began a subagent, or nothing."""
@@ -168,6 +168,7 @@ class _Session(ChatReader):
     def _message(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
         key = known_text(data.get("apiCallId")) or known_text(data.get("messageId")) or f"line {line.number}"
         answer = self.open.get(key)
+        # A message may come in pieces with one `apiCallId`; behind a result the id belongs to a retried request.
         if answer is None or answer is not place.answer or place.since is not None:
             answer = self.open[key] = self.answer(line, place, "event", known_text(data.get("model")))
             answer.session = self._session_of(line)

@@ -1,6 +1,7 @@
 """Sessions of Crush: `<project>/.crush/crush.db`, whose messages are lists of parts.
 
-Its words are its own; a call that was not finished says so, and has the arguments that came. Source:
+The stop words are Crush's own. A call that was not finished is marked (`finished`) and holds the arguments received so
+far. Source:
 charmbracelet/crush `internal/message/content.go`, `internal/db/migrations`.
 """
 
@@ -23,7 +24,7 @@ from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify
 
 REFUSED = "permission_denied"
-"""The word of an answer after which the turn ended, since the user refused a call."""
+"""The word of an answer after which the user refused a call, which ended the turn."""
 STOPS: Mapping[str, StopRow] = {
     "end_turn": StopRow(Stop.END_TURN, None, "content.go; also written over a tool_use that was halted"),
     "max_tokens": StopRow(Stop.MAX_TOKENS, None, "content.go"),
@@ -133,6 +134,7 @@ def _end(answer: TranscriptAnswer, data: dict[str, Any], at: At) -> None:
     if not isinstance(word, str) or not word:
         return
     answer.word_at = at
+    # `end_turn` may replace a `tool_use` whose run was halted: the calls of such an answer have no results.
     row = STOPS.get(word)
     if word == "error":
         told = f"{data.get('message') or ''} {data.get('details') or ''}".strip()

@@ -1,8 +1,8 @@
 """Transcripts of Cursor's agent: `~/.cursor/projects/<id>/agent-transcripts/<uuid>/<uuid>.jsonl`, and its subagents.
 
-Rows of a role and content blocks, without ids and times; results of tools are mostly left out, stop words always, and
-reasoning is left out with a mark. In newer files a row `turn_ended` says how a turn ended; it is the only row of a
-request that was stopped at once. Sources: fixtures of jazzyalex/agent-sessions; transcripts in public repositories.
+A row has a role and content blocks, without id and time. Cursor omits most tool results, all stop words, and reasoning,
+for which a mark stands in the text. In newer files a row `turn_ended` states how a turn ended; a request that was
+stopped at once has no other row. Sources: fixtures of jazzyalex/agent-sessions; transcripts in public repositories.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import ReasoningPart, ResponsePart, TextPart
 
 QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
-"""What the user typed, among what Cursor adds."""
+"""The text that the user typed, within what Cursor adds to it."""
 ENDED = frozenset({"success", "completed"})
 INTERRUPTED = frozenset({"aborted", "cancelled", "canceled", "interrupted"})
 ABORTED = "User aborted"
-"""Begins the error of a turn that the user stopped, whatever its status is."""
+"""The beginning of the error of a turn that the user stopped, with any status."""
 _HIDDEN = re.compile(r"\s*\[REDACTED\]\s*\Z")
-"""Stands at the end of a text, or for it, where reasoning was left out."""
+"""The mark for omitted reasoning, at the end of a text or alone."""
 FIELDS: Fields = {
     "": {"role": (str,), "message": (dict,), "type": (str,), "status": (str,), "error": (str,), "model": (str,)},
     "message": {"content": (list, str)},

@@ -1,9 +1,9 @@
 """SQLite databases in which agents keep their sessions, read while the agent may be writing.
 
-What was written last stands in the log beside the file (`-wal`), or what was there before in a journal (`-journal`),
-and opening a database in place may create files beside it. So all are copied to a temporary folder and opened there:
-nothing of the agent's is ever touched. A write that was not committed is rolled back in the copy.
-Source: sqlite.org/wal.html, sqlite.org/lockingv3.html.
+The newest rows may be only in the log beside the file (`-wal`), and a journal (`-journal`) may hold rows that have to
+be restored. Opening a database in place may create files beside it. So the database and these files are copied to a
+temporary folder and opened there; the agent's own files are never touched. A write that was not committed is rolled
+back in the copy. Source: sqlite.org/wal.html, sqlite.org/lockingv3.html.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from inspector.sessions.transcripts.dialogue import DialogueReader
 from loop_core.json_parser import from_json
 
 _FILES = ("", "-wal", "-journal")
-"""The files that a database consists of while it is written."""
+"""Suffixes of the files of a database that is in use."""
 _TRIES = 3
-"""Copies that are made before a database that changes all the time is taken as it is."""
+"""The number of copies that are tried until one has no change during it; after that the last one is used."""
 Schema = Mapping[str, frozenset[str]]
 """Table -> the names of its columns, all in lower case."""
 
@@ -71,6 +71,7 @@ def _copy(path: str, copy: str) -> None:
             if not os.path.exists(path):
                 raise UnreadableError("no database there")
             before = _state(path)
+            # The sum: a log can be as large as its database.
             if sum(size for size, _ in before) > intake.most():
                 raise UnreadableError(intake.too_large())
             for suffix in _FILES:
@@ -189,6 +190,7 @@ def record_of(
 
 def _verbatim(value: Any) -> bytes:
     """A column that holds JSON; as text where it holds none, so that the row is read as far as it goes."""
+    # Verbatim, not parsed and written anew: arguments of a call must keep their spelling, or a cut could be lost.
     data = str(value).encode("utf-8", "replace")
     try:
         from_json(data)

@@ -1,8 +1,9 @@
 """Sessions of Droid (Factory): `~/.factory/sessions/<folder>/<id>.jsonl`, and what `droid exec` writes as stream-json.
 
-A session is a line about itself and messages of content blocks, with parents in newer versions. The model and the
-counts of the whole session stand in `<id>.settings.json` beside it. The stream has a line for each message, call and
-result; its names drift. Neither keeps a stop word. Sources: fixtures of jazzyalex/agent-sessions; docs.factory.ai.
+A session has a first line about itself, then messages of content blocks, with parents in newer versions. The model and
+the token counts of the whole session are in `<id>.settings.json` beside it. The stream has a line for each message,
+call and result; its member names differ between releases. Neither keeps a stop word. Sources: fixtures of
+jazzyalex/agent-sessions; docs.factory.ai.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from inspector.sessions.transcripts.member_values import known_text, number_of, 
 from loop_core.values import ReasoningPart, TextPart, ToolResultPart, Usage
 
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
-"""What Droid puts before the words of the user."""
+"""The text that Droid puts before a message of the user."""
 PASSED = frozenset({"session_start", "session_end", "todo_state", "compaction_state", "system"})
 """Records that carry nothing of an exchange."""
 FOLDER = ".factory"
 """Droid's own folder."""
 THOUGHT = "chatCompletionReasoningContent"
-"""The member of a message that repeats the reasoning of a model of Chat Completions, or alone holds it."""
+"""The member with the reasoning of a Chat Completions model; it may repeat a block of the content."""
 COUNTS = ("inputTokens", "outputTokens", "thinkingTokens", "cacheReadTokens")
 FIELDS: Fields = {
     "": {
@@ -66,7 +67,7 @@ def sniff(head: bytes, path: str) -> int:
     if any(map(_is_stream, rows)):
         return 90
     if FOLDER in PurePath(path).parts and any(value.get("type") == "message" for value in rows):
-        return 85  # rows with texts alone are the same in pi
+        return 85  # pi's rows look the same if they hold only texts
     return 85 if any(map(_has_blocks, rows)) else 0
 
 
@@ -94,7 +95,7 @@ class _Session(ChatReader):
         self.set_model = self.model = known_text(self._settings().get("model"))
 
     def _settings(self) -> dict[str, Any]:
-        """What stands beside the session: its model, and the counts of all of it."""
+        """The settings file beside the session, with its model and total counts; empty if there is none."""
         data = sibling(self.path, f"{re.sub(r'[.]jsonl$', '', self.path.rsplit('/', 1)[-1])}.settings.json")
         try:
             return object_of(loads(redact.body(data))) if data is not None else {}
@@ -106,7 +107,7 @@ class _Session(ChatReader):
         return known_text(self._settings().get("model")) == self.set_model
 
     def summarise(self) -> None:
-        """Also the counts of the whole session."""
+        """Adds a notice with the counts of the whole session."""
         counts = [number_of(object_of(self._settings().get("tokenUsage")).get(name)) for name in COUNTS]
         if any(counts):
             said, made = counts[0] or 0, counts[1] or 0
@@ -115,7 +116,7 @@ class _Session(ChatReader):
         super().summarise()
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the row that it names as its parent, else of the row before."""
+        """The place of the parent row, or of the row before if it names none."""
         parent = value.get("parentId")
         found = self.places.get(parent) if isinstance(parent, str) else None
         return found or self.last
@@ -172,7 +173,7 @@ class _Session(ChatReader):
         results, said = results_of(content), words_of(content)
         if results:
             place = self.say(line, place, "", results)
-        hidden = message.get("visibility") == "llm_only"  # what the agent tells the model in the user's name
+        hidden = message.get("visibility") == "llm_only"  # a message of the agent to the model, in the role of the user
         typed = "" if hidden else REMINDER.sub("", said).strip()
         if not typed and (results or not said.strip()):
             return place

@@ -1,9 +1,9 @@
 """Chats of Gemini CLI: `~/.gemini/tmp/<project>/chats/session-*.json`, since version 0.40 a `.jsonl` of records.
 
-A line of the newer files is a message, whose last version by its id counts; `$set` changes the header and may replace
-all messages; `$rewindTo` goes back to before a message. The results of the tools stand in the message that called them.
-The stop word is not kept, but what the screen said of it is: a row `info` such as "Response truncated due to token
-limits.", written before the message whose end it tells. Source: gemini-cli 0.61.0 `chatRecordingService.ts`,
+A line of a newer file is a version of a message; the last version of an id counts. `$set` changes the header and may
+replace all messages; `$rewindTo` goes back to before a message. Tool results are in the message that made the calls.
+The stop word is not kept, but the screen's note about it is: a row `info` such as "Response truncated due to token
+limits.", written before the message that it concerns. Source: gemini-cli 0.61.0 `chatRecordingService.ts`,
 `useGeminiStream.ts`, `useHistoryManager.ts`.
 """
 
@@ -45,14 +45,14 @@ STOPS: Mapping[str, StopRow] = {
     "Response stopped due to prohibited image content.": StopRow(Stop.SAFETY_BLOCKED, None, _SCREEN),
     "Response stopped because no image was generated.": StopRow(Stop.UNKNOWN, None, _SCREEN),
 }
-"""What the screen said of every end but STOP: Gemini CLI's words for the provider's."""
+"""Gemini CLI's note on the screen -> its meaning; it writes one for every finish reason except STOP."""
 CANCELLED = "Request cancelled."
 FAILED = "[API Error"
-"""Begins the row of a request that failed."""
+"""The beginning of the row of a failed request."""
 MODEL = frozenset({"gemini", "model", "assistant"})
-"""Types of a message of the model; older files, and drafts of the format, have the others."""
+"""Types of a message of the model; older files use the other two."""
 NOTES = frozenset({"info", "error", "warning"})
-"""Types of the rows that the screen showed, and that no request carried."""
+"""Types of rows that were only shown on the screen."""
 OPEN = frozenset({"validating", "scheduled", "awaiting_approval", "executing"})
 """States of a call that has no result yet."""
 Order = list[tuple[str | None, bytes, bool]]
@@ -76,7 +76,8 @@ def sniff(head: bytes, path: str) -> int:
         rows = objects_of(value.get("history")) or objects_of(value.get("messages"))
         if any(row.get("role") == "gemini" or (row.get("type") == "gemini" and "id" in row) for row in rows):
             return 95
-    lost = (value for value in (seen.first, *seen.lines) if isinstance(value, dict))  # the header's line
+    # For a file whose header line is missing.
+    lost = (value for value in (seen.first, *seen.lines) if isinstance(value, dict))
     return 80 if any(row.get("type") == "gemini" and {"id", "timestamp"} <= row.keys() for row in lost) else 0
 
 
@@ -112,7 +113,7 @@ class _Chat(ChatReader):
         self.before: dict[str, TreePlace] = {}
         """Message -> the place before it."""
         self.told: tuple[TranscriptLine, str] | None = None
-        """A row that tells the end of an answer that is still to come."""
+        """A note about the end of an answer whose message is still to come: its row and text."""
 
     @property
     def api(self) -> str:
@@ -147,7 +148,7 @@ class _Chat(ChatReader):
         return place
 
     def settle(self) -> None:
-        """Also an end that was written last, of an answer that never began."""
+        """Adds the answer of a last note that no message followed."""
         self._flush(self.last)
         super().settle()
 
@@ -180,7 +181,7 @@ class _Chat(ChatReader):
         return self.say(line, after, "", tuple(results)) if results else after
 
     def _begun(self, value: dict[str, Any], place: TreePlace) -> TranscriptAnswer | None:
-        """The answer that calls belong to which were written apart, as a note of the screen stood between them."""
+        """The answer above, if this message holds only its calls: a note on the screen may split an answer in two."""
         apart = bool(value.get("toolCalls")) and not value.get("tokens") and not words_of(value)
         above = place.answer if place.since is None else None
         if not apart or above is None or above.calls or above.stop is not None or self.told is not None:
@@ -198,7 +199,7 @@ class _Chat(ChatReader):
         answer = place.answer
         if told in STOPS:
             if answer is not None and place.since is None and answer.stop is None:
-                self._end(answer, line, told)  # nothing else was asked since
+                self._end(answer, line, told)  # no request since: the note came behind its answer
             else:
                 self.told = (line, told)
             return place
@@ -219,7 +220,7 @@ class _Chat(ChatReader):
         return place
 
     def _flush(self, place: TreePlace) -> TreePlace:
-        """An end that was told, and no answer followed: nothing of it came."""
+        """An empty answer for a note that no message followed."""
         if self.told is None:
             return place
         line, told = self.told
@@ -244,6 +245,7 @@ class _Lines(_Chat):
             changed = object_of(value.get("$set"))
             if "$rewindTo" in value:
                 order.append((None, piece, last))
+                # After a rewind the same id may be written again as another message, on another branch.
                 live.clear()
             elif "$set" in value:
                 self.header(changed)
@@ -257,7 +259,7 @@ class _Lines(_Chat):
             yield number, piece, last
 
     def _replace(self, order: Order, live: dict[str, int], pieces: list[bytes]) -> None:
-        """All messages are written anew: those that stand already are changed, the others follow."""
+        """Applies a `$set` of all messages: known ids get the new version, others are appended."""
         for piece in pieces:
             _place(order, live, _whole(piece).get("id"), piece, False)
 
@@ -296,6 +298,7 @@ def usage_of(tokens: Any) -> Usage | None:
     if not isinstance(tokens, dict):
         return None
     made, thought = number_of(tokens.get("output")), number_of(tokens.get("thoughts"))
+    # Gemini's `candidatesTokenCount` leaves thinking out, though it counts under maxOutputTokens.
     total = None if made is None else made + (thought or 0)
     return Usage(number_of(tokens.get("input")), total, thought, number_of(tokens.get("cached")))
 

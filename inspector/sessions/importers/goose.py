@@ -1,10 +1,9 @@
 """Sessions of Goose: `sessions.db`, and the JSON lines of older releases.
 
-The first of those write no line about the session, and the blocks of a message as Rust's serde does by itself:
-`{"ToolRequest": {"id", "tool_call"}}` (seen in goose #1108).
-
-Goose keeps no stop word. A call whose arguments could not be read stands in the message as an error, which says whether
-they ended too early. Source: block/goose `crates/goose/src/session`, `crates/goose/src/providers/formats/openai.rs`.
+The first releases write no line about the session, and write the blocks of a message in serde's default form:
+`{"ToolRequest": {"id", "tool_call"}}` (seen in goose #1108). Goose keeps no stop word. A call whose arguments could not
+be parsed is an error in the message, which shows whether they ended too early. Source: block/goose
+`crates/goose/src/session`, `crates/goose/src/providers/formats/openai.rs`.
 """
 
 from __future__ import annotations
@@ -43,18 +42,18 @@ from loop_core.values import (
 )
 
 UNREAD = re.compile(r"Could not interpret tool use parameters")
-"""What Goose writes in place of a call whose arguments are not JSON."""
+"""Goose's text in place of a call whose arguments are not JSON."""
 ENDED_EARLY = re.compile(r"EOF while parsing")
-"""What its parser says where they ended in the middle."""
+"""The parser's words (serde_json) if the arguments ended in the middle."""
 EMPTY = re.compile(r"EOF while parsing a value at line 1 column 0\b")
-"""What it says where there were none: many models send no text for a tool without parameters (goose #1068, #1108)."""
+"""Its words if there were no arguments: many models send no text for a tool without parameters (goose #1068, #1108)."""
 _RAW = re.compile(r"Raw (?:JSON|arguments): '?(.*?)'?$", re.DOTALL)
-"""What some releases quote behind it."""
+"""The arguments, which some releases quote behind the error."""
 TAGS: Mapping[str, str] = {
     "Text": "text", "ToolRequest": "toolRequest", "ToolResponse": "toolResponse", "Thinking": "thinking",
     "Image": "image",
 }
-"""The names of blocks in the first releases -> those of the others."""
+"""Name of a block in the first releases -> its name in later ones."""
 BLOCKS = frozenset({*TAGS.values(), "toolConfirmationRequest", "frontendToolRequest", "redactedThinking",
                     "contextLengthExceeded", "summarizationRequested", "systemNotification"})
 """The types of blocks by which messages without a line about their session are known."""
@@ -143,7 +142,7 @@ class _Reader(ChatTableReader):
         return super().take(line, lines, place)
 
     def open_session(self, value: dict[str, Any]) -> None:
-        """Its model, where its messages do not say theirs."""
+        """The model of the session, for messages that name none."""
         model = object_of(value.get("model_config_json") or value.get("model_config")).get("model_name")
         self.model = model if isinstance(model, str) else None
         self.written = None
@@ -189,7 +188,7 @@ class _Reader(ChatTableReader):
                 answer.parts.append(TextPart(block["text"]))
             elif kind == "thinking" and isinstance(block.get("thinking"), str):
                 part = ReasoningPart(block["thinking"], None)
-                answer.parts += [part] if part not in answer.parts else []  # repeated in each row of a split answer
+                answer.parts += [part] if part not in answer.parts else []  # each row of a split answer repeats it
             elif kind == "toolRequest":
                 name = "toolCall" if "toolCall" in block else "tool_call"
                 self._call(answer, block, object_of(block.get(name)), here,
@@ -198,9 +197,10 @@ class _Reader(ChatTableReader):
                 self.remarks["hold a note of Goose's own"] += 1
 
     def _split(self, blocks: Blocks, started: Any) -> TranscriptAnswer | None:
-        """The answer that a row is a further part of: Goose writes what an answer says, then each call and its result.
+        """The answer that a row continues; None if it begins one. Goose writes the text of an answer, then each call
+        with its result.
 
-        A call stands directly behind the row before, or behind results, written in the same second.
+A call continues the answer if it is directly behind the row before, or behind results and written in the same second.
         """
         answer, rows = self.here.answer, self.here.rows()
         kinds = {block.get("type") for _, block in blocks}

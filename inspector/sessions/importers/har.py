@@ -1,7 +1,7 @@
 """HAR 1.2, as browsers, mitmproxy, Proxyman and cassette converters write it, including WebSocket messages.
 
-Owns the file's structure, base64 and compressed bodies, bodies that the recorder left out, and the rescue of a file
-that was cut in the middle. It keeps every entry: which of them are LLM traffic is decided elsewhere.
+This module handles the file's structure, base64 and compressed bodies, bodies that the recorder left out, and a file
+that was cut in the middle. It keeps every entry; `inspector.sessions.build` decides which of them are LLM traffic.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from loop_core.wire.openai_responses.table import TERMINAL_EVENTS
 
 CREATE = "response.create"
 ENDS = frozenset({*TERMINAL_EVENTS, "error"})
-"""The events behind which nothing of the same answer comes but notices."""
+"""The events that end an answer; only notices can follow."""
 _SENT, _RECEIVED = "send", "receive"
 _TEXT, _BYTES = 1, 2
 _SECONDS = 1e11
-"""A larger time counts milliseconds."""
+"""A time above this counts milliseconds, a smaller one seconds."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -50,7 +50,7 @@ class SocketAnswer:
     """One answer while its WebSocket messages are collected."""
 
     request: dict[str, Any] | None
-    """The event that asked for it; None if the server began it by itself."""
+    """The client's event that requested it; None if the server began it by itself."""
     at: float | None
     lane: Any = None
     frames: list[tuple[int, bytes, float | None]] = field(default_factory=list)
@@ -95,7 +95,7 @@ def _received(answers: list[SocketAnswer], index: int, data: bytes, event: dict[
     waiting = [answer for answer in answers if not answer.ended]
     answer = next((each for each in waiting if each.lane == lane), waiting[0] if waiting else None)
     if answer is None and kind == "response.created":
-        answer = SocketAnswer(None, when, lane)  # a successor that the server begins by itself
+        answer = SocketAnswer(None, when, lane)  # a response that the server begins by itself, after `steered`
         answers.append(answer)
     if answer is None:
         answer = next((each for each in reversed(answers) if each.lane == lane), answers[-1] if answers else None)
@@ -183,7 +183,7 @@ _BEGINS = re.compile(rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*"log"\s*:\s*\{')
 _ENTRIES = re.compile(r'"entries"\s*:\s*\[')
 _SPACE = re.compile(r"[\s,]*")
 _SHORTENED = re.compile(r"truncat|shortened|cut off|incomplete", re.IGNORECASE)
-"""How a recorder's comment says that it did not keep all of a body."""
+"""Words in a recorder's comment about a body that was not kept completely."""
 _SCAN = json.JSONDecoder(strict=False).raw_decode
 
 
@@ -249,7 +249,7 @@ def _take_cut(reading: FileReading, number: int, rest: str, room: Room | None) -
         return
     request = entry.get("request") if isinstance(entry, dict) else None
     if not isinstance(request, dict) or not ("response" in entry or "postData" in request):
-        return  # its URL may be cut
+        return  # the URL itself may be cut
     raw = _raw(number, {"response": {}, **entry}, clean=False, room=room)
     if isinstance(raw, str):
         return
