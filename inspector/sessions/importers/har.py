@@ -307,7 +307,7 @@ def _with_body(
 ) -> RawExchange | str:
     text = content.get("text")
     if not isinstance(text, str) or not text:
-        # An error's status says enough; a length of 0 says that there was nothing to record.
+        # An error's status is evidence enough; a length of 0 shows that there was no body.
         raw.recorded = says_enough(raw.status) or _header(raw.headers, "content-length") == "0"
         if failure or raw.status is None:
             raw.recorded, raw.end = True, TransportEnd.ABORTED
@@ -331,7 +331,7 @@ def _with_body(
 
 
 def _kept_less(raw: RawExchange, content: Mapping[str, Any], received: Any) -> bool:
-    """Whether the recorder itself says that more of the body came than it kept."""
+    """Whether the recorder states that it kept less of the body than it received."""
     size, length = content.get("size"), _header(raw.headers, "content-length")
     if isinstance(size, int) and size > len(raw.body):
         return True

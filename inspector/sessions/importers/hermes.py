@@ -1,7 +1,7 @@
 """Sessions of Hermes: its database (`state.db`), exports, snapshots and lines of older releases, failed requests.
 
-Its words are OpenAI's, but Hermes maps the providers' words before it writes them down, and writes words of its own
-over them. Arguments are the strings that the model wrote; what was cut in them is refused, and mostly not saved.
+The stop words are OpenAI's, but Hermes maps the providers' words before it stores them, and replaces some by words of
+its own. Arguments are the strings that the model wrote. A call with cut arguments is refused and mostly not stored.
 Source: PyPI hermes-agent 0.19.0, `hermes_state.py`, `agent/conversation_loop.py`.
 """
 
@@ -45,18 +45,18 @@ FIELDS: Fields = {
 }
 """What is read of a message, and the types that it can have."""
 META = "session_meta"
-"""The role of the line that begins a file of lines: the model, its tools and the platform."""
+"""The role of the first line of a file of lines, which has the model, its tools and the platform."""
 PASSED = frozenset({"system", META, "session"})
 """Roles of messages that carry nothing of an exchange."""
 OBJECTS = (frozenset({"session_id", "platform"}), frozenset({"session_id", "session_start"}),
            frozenset({"id", "source", "user_id", "model_config"}), frozenset({"session_id", "reason", "request"}))
 """The members of a snapshot, of an exported session, and of a request that failed (`request_dump_….json`)."""
 FAILED = "failed request"
-"""The role of the record of one."""
+"""The role that we give to the record of a failed request."""
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """The names of the output cap in a request."""
 _JSON_TEXT = "\0json:"
-"""Begins a content that is a list, where the column holds text."""
+"""The prefix with which Hermes stores a list of blocks in the text column `content`."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -72,7 +72,8 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def _is_row(value: Any) -> bool:
-    """Whether it is one of the messages that older releases wrote a line each, and shows that it is theirs."""
+    """Whether a value is a message of an older release, which wrote one per line, and has members that only Hermes
+    writes."""
     if not isinstance(value, dict) or ("timestamp" not in value and "tools" not in value):
         return False
     return value.get("role") == META or (value.get("role") == "assistant" and "finish_reason" in value)
@@ -91,7 +92,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _messages(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
-    """A session and its messages, as an older release wrote them or as they are exported; or a failed request."""
+    """The records of a stored or exported session with its messages, or of a failed request."""
     names = {"id": value.get("session_id") or value.get("id"),
              **{name: value.get(name) for name in ("title", "model", "parent_session_id")}}
     yield compact_json({TABLE: "sessions", **{name: held for name, held in names.items() if isinstance(held, str)}})
@@ -100,6 +101,7 @@ def _messages(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
         return
     body = object_of(object_of(value["request"]).get("body"))
     asked = objects_of(body.get("messages"))
+    # The dump holds the whole history; only what follows the last answer belongs to the failed request.
     last = max((number for number, each in enumerate(asked, 1) if each.get("role") == "assistant"), default=0)
     yield from map(compact_json, asked[last:])
     yield compact_json({"role": FAILED, "timestamp": value.get("timestamp"), "model": body.get("model"), "error":
@@ -130,17 +132,19 @@ class _Reader(ChatTableReader):
         self.model: str | None = None
 
     def open_session(self, value: dict[str, Any]) -> None:
-        """Its model, which messages do not have."""
+        """Reads the model, which messages do not state."""
         self.model = value["model"] if isinstance(value.get("model"), str) else None
 
     def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
         """A message of the user, of the model, or of a tool."""
         value, role = line.value, line.value.get("role")
+        # A compaction sets `active` to 0 as well; only an undo by the user leaves `compacted` at 0.
         if value.get("active") == 0 and value.get("compacted") != 1:
             self.remarks["the user took back"] += 1
         text = _text(value.get("content"))
         if role == "user":
-            self.user(line.number, text, own=bool(value.get("display_kind")))  # a note of the agent's own
+            # A note that the agent shows in the user's name.
+            self.user(line.number, text, own=bool(value.get("display_kind")))
         elif role == FAILED:
             self._failure(line, object_of(value.get("error")))
         elif role == "assistant":
@@ -156,7 +160,7 @@ class _Reader(ChatTableReader):
             lines.count(role, PASSED)
 
     def _failure(self, line: TranscriptLine, error: dict[str, Any]) -> None:
-        """A request that failed; one without an error was written down before it was sent."""
+        """Adds a failed request. A dump without an error was stored before its request was sent."""
         if not error:
             self.reading.notices.append("a request of Hermes without its answer: it was stored before it was sent")
             return

@@ -1,8 +1,8 @@
 """Logs of Inspect: `.eval`, a ZIP archive with a member for each sample, and `.json` of the same.
 
-Each sample is a session. A model event keeps what the provider returned (`call.response`) unless the log was told not
-to: then the word is the provider's, else Inspect's own. Texts that repeat stand once (`attachments`,
-`events_data`), and are put back where they belong. Source: inspect_ai 0.3.285 `log/_recorders/eval.py`, `log/_log.py`,
+Each sample is a session. A model event contains the provider's response (`call.response`) unless the option
+`log_model_api` is off. With it the stop word is the provider's, else Inspect's own. Repeated texts are stored once
+(`attachments`, `events_data`) and put back. Source: inspect_ai 0.3.285 `log/_recorders/eval.py`, `log/_log.py`,
 `model/_model_output.py`, `event/_model.py`; logs of 2024 to 2025.
 """
 
@@ -49,11 +49,11 @@ STOPS: Mapping[str, StopRow] = {
     "tool_calls": StopRow(Stop.TOOL_CALL, None, _SOURCE),
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, _SOURCE),
 }
-"""Inspect's words; `unknown` says nothing."""
+"""Inspect's words; `unknown` has no meaning."""
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""What a request calls its output cap."""
+"""Names of the output cap in a request."""
 KEPT = ("event", "timestamp", "model", "output", "error", "pending", "config")
-"""What of a model event is shown as its row; its input is what came before it."""
+"""Members of a model event that are shown as its row; its input is shown by the events before it."""
 WITHOUT_ANSWER = frozenset({
     "system", "sample_init", "sample_limit", "sandbox", "state", "store", "approval", "compaction", "input", "score",
     "score_edit", "error", "logger", "info", "span_begin", "span_end", "step", "subtask",
@@ -88,7 +88,7 @@ class _Log(DialogueReader):
         super().__init__(path, options)
         self.room = options.room or Room()
         self.given: set[str] = set()
-        """The calls of the sample whose results were read."""
+        """Ids of the sample's calls whose results were read."""
         self.samples = 0
 
     # -- the file as records ---------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class _Log(DialogueReader):
         return place
 
     def _result(self, number: int, value: dict[str, Any]) -> TreePlace:
-        """A message or an event of a tool: the first of both counts."""
+        """A result is both a message and an event of the tool; the first of the two is read."""
         key = known_text(value.get("tool_call_id")) or known_text(value.get("id"))
         if key in self.given or value.get("pending") is True:
             return self.here
@@ -222,7 +222,7 @@ class _Log(DialogueReader):
 def _take_parts(
     answer: TranscriptAnswer, message: dict[str, Any], line: TranscriptLine, at: At, path: tuple[str | int, ...]
 ) -> None:
-    """Reasoning, text and calls. Arguments are as Inspect parsed them; where it could not, it says so."""
+    """Reads reasoning, text and calls. Arguments are those that Inspect parsed, or its error (`parse_error`)."""
     blocks = message.get("content")
     for block in objects_of(blocks):
         if block.get("type") == "reasoning":
@@ -255,7 +255,7 @@ def usage_of(usage: Any) -> Usage | None:
 
 
 def _records(sample: dict[str, Any], room: Room) -> Iterator[dict[str, Any]]:
-    """The answers of a sample with what was said between them; each names its session."""
+    """The records of a sample: its answers and the messages between them, each with its session."""
     session = f"sample {sample.get('id')} epoch {sample.get('epoch')}"
     attached = object_of(sample.get("attachments"))
     events = _flat(sample.get("events") or object_of(sample.get("transcript")).get("events"))
@@ -285,7 +285,7 @@ def _flat(events: Any) -> list[dict[str, Any]]:
 
 
 def _of_events(events: list[dict[str, Any]], pool: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Model events, each behind what is new in its input, and the events of tools."""
+    """Model events, each behind the messages that are new in its input, and the events of tools."""
     before: list[dict[str, Any]] = []
     for event in events:
         kind = event.get("event")
@@ -329,7 +329,7 @@ def _of_messages(sample: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _resolved(value: Any, attached: dict[str, Any], room: Room) -> Any:
-    """The same with the texts that were put aside, as far as there is room for them."""
+    """The value with its attachments put back, as long as the room for unpacked text lasts."""
     if isinstance(value, str) and value.startswith(_ATTACHED):
         text = attached.get(value.removeprefix(_ATTACHED))
         return text if isinstance(text, str) and room.take(len(text)) else value
@@ -341,8 +341,8 @@ def _resolved(value: Any, attached: dict[str, Any], room: Room) -> Any:
 
 
 # -- The provider's stop word, from the provider's answer as the log stores it, of any API ---------------------------
-# The answer is a dump of what a client library returned: members may be named with underscores, words may be the names
-# of an enumeration (`FinishReason.STOP`).
+# The answer is a dump of an object of a client library: member names may have underscores, and words may be
+# members of an enumeration (`FinishReason.STOP`).
 
 def at_path(value: Any, path: tuple[str | int, ...]) -> Any:
     """The value at a path; None if there is none."""
@@ -385,4 +385,4 @@ def _take(answer: TranscriptAnswer, api: str, word: str, at: At, words: Mapping[
 
 
 CALLING = frozenset({"STOP", "completed"})
-"""Words for a finished answer of APIs that have none for one that calls tools."""
+"""End words of APIs without a word for calls: Gemini's STOP and the `completed` of Responses."""

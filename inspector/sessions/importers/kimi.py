@@ -1,9 +1,8 @@
 """Sessions of Kimi Code (`agents/<id>/wire.jsonl`, protocol 1.4) and of the older Kimi CLI in Python (`wire.jsonl`).
 
-Kimi Code keeps more than any other agent: for each step the provider's own word (`rawFinishReason`, in newer files),
-what it makes of it (`providerFinishReason`, `finishReason`), and for each request the output cap that was sent
-(`maxTokens`). The Python client keeps neither word nor cap. Sources: @moonshot-ai/kimi-code 2.1.0; kimi-cli's
-`src/kimi_cli/wire`.
+Kimi Code keeps more than any other agent: for each step the provider's own word (`rawFinishReason`, in newer files) and
+its mappings (`providerFinishReason`, `finishReason`), and for each request the output cap that was sent (`maxTokens`).
+The Python client keeps neither. Sources: @moonshot-ai/kimi-code 2.1.0; kimi-cli's `src/kimi_cli/wire`.
 """
 
 from __future__ import annotations
@@ -64,9 +63,9 @@ APIS: Mapping[str, str] = {
     "google-genai": "gemini_generate", "google_genai": "gemini_generate", "gemini": "gemini_generate",
     "vertexai": "gemini_generate",
 }
-"""Kimi Code's names of providers that are not spoken to as OpenAI's chat -> the wire format of each."""
+"""Kimi Code's name of a provider -> its wire format. Others are addressed in OpenAI's Chat Completions."""
 STATES = (frozenset({"agents", "workDir", "createdAt"}), frozenset({"version", "cwd", "title", "lastPrompt"}))
-"""The members of the state of a session, of versions 1 and 2."""
+"""Members of a session's state file, versions 1 and 2."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -159,9 +158,10 @@ class _Session(KimiReader):
         self.raw = 0
         """Steps with the provider's own word."""
         self.begun: tuple[TranscriptLine, str, TreePlace] | None = None
-        """The last step that was begun, as long as nothing came of it."""
+        """The last step that began, as long as it has no output."""
         self.looped = False
-        """Whether there are events of the loop; the engine writes the same messages again at the end of a turn."""
+        """Whether the file has events of the loop; from protocol 1.5 on its messages are repeated at the end of a
+        turn."""
         self.typed = ""
         """The last message of the user."""
 
@@ -177,7 +177,8 @@ class _Session(KimiReader):
         if kind == "context.append_message" and isinstance(value.get("message"), dict):
             return self._message(line, value["message"], place)
         if kind == "llm.request":
-            if self.asked.get("turnStep") == value.get("turnStep") is not None:  # the same step, and it is named
+            # The same step again; older files do not name the step.
+            if self.asked.get("turnStep") == value.get("turnStep") is not None:
                 self.remarks["ask for a step once more, whose request before got no answer"] += 1
             self.asked = value
         elif kind == "turn.cancel":
@@ -202,12 +203,12 @@ class _Session(KimiReader):
             self.remarks["hold a message that is not a user's"] += 1
             return place
         origin = message.get("origin")
-        self.prompt, self.typed = None, text_of(message.get("content"))  # the message says it
+        self.prompt, self.typed = None, text_of(message.get("content"))  # the message repeats the prompt
         own = isinstance(origin, dict) and origin.get("kind") not in (None, "user", "system_trigger")
         return place.after(InterimRow(line.number, self.typed, own=own))
 
     def _entry(self, line: TranscriptLine, entry: dict[str, Any], place: TreePlace) -> TreePlace:
-        """A message of the engine's journal, in a file that has no events of the loop."""
+        """Reads a journal message (`agent.message.appended`) of a file without events of the loop."""
         message, meta = object_of(entry.get("message")), object_of(entry.get("meta"))
         role, content = message.get("role"), message.get("content")
         if role == "tool":
@@ -257,7 +258,7 @@ class _Session(KimiReader):
         return place if place.answer is answer else TreePlace(answer)
 
     def _empty_step(self, place: TreePlace) -> TreePlace:
-        """A step that began and got no answer is an empty answer."""
+        """Adds an empty answer for a step that began and has no output."""
         begun, self.begun = self.begun, None
         if begun is None or begun[1] in self.steps:
             return place
@@ -267,7 +268,7 @@ class _Session(KimiReader):
         return TreePlace(answer, place.since) if place.answer is before.answer else place
 
     def settle(self) -> None:
-        """The last step may have been begun in vain, too."""
+        """The last step may have no output either."""
         self._empty_step(self.place)
         super().settle()
 
@@ -282,6 +283,7 @@ class _Session(KimiReader):
         api = APIS.get(str(asked.get("provider")), self.options.api or ASSUMED)
         answer = self.begin(f"step:{line.number}", api, asked.get("model"), place, line)
         answer.started = moment_text(asked.get("time"))
+        # The cap varies by request: Kimi Code mostly sends what is left of the context window.
         answer.cap = asked["maxTokens"] if type(asked.get("maxTokens")) is int else None
         self.note_compaction(answer)
         self.steps[key] = self.add(answer)
@@ -303,12 +305,13 @@ class _Session(KimiReader):
 
     def _end(self, answer: TranscriptAnswer, event: dict[str, Any], at: At) -> None:
         """The three words for the end of a step: the provider's, and the two that Kimi Code makes of it."""
-        names = ("rawFinishReason", "providerFinishReason", "finishReason")  # the nearest to the provider's word first
+        # From the provider's own word to the most derived one.
+        names = ("rawFinishReason", "providerFinishReason", "finishReason")
         self._take_end(answer, event, at, *((event.get(name), f"/event/{name}") for name in names))
 
     def _take_end(self, answer: TranscriptAnswer, spent: dict[str, Any], at: At, raw: tuple[Any, str],
                   *own: tuple[Any, str]) -> None:
-        """The counts, and the first word that there is; each is given with its place."""
+        """Reads the token counts and the first word that is present; each word comes with its JSON pointer."""
         answer.usage = usage_of(spent.get("usage"))
         answer.id = known_text(spent.get("messageId")) or answer.id
         answer.word_at = At(at.part, at.start, at.end, own[-1][1])
@@ -328,7 +331,7 @@ class _Session(KimiReader):
             return
 
     def summarise(self) -> None:
-        """How many ends are the provider's own words, and what the session is called."""
+        """The notice about steps without the provider's word, and the session's title and parent."""
         title = title_of(self.path)
         session, _, agent = os.path.dirname(self.path).rpartition("/agents/")
         self.reading.about = SessionAbout(title, id=os.path.dirname(self.path),

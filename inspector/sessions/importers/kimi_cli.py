@@ -1,8 +1,9 @@
 """Sessions of the Kimi CLI in Python (`~/.kimi/sessions/*/*/wire.jsonl`), and the common reader of both Kimi clients.
 
-They are events of the CLI's wire, without stop words and output caps. The events of a subagent are wrapped in further
-ones; they form a session below that of the file. The history that the model is given (`context.jsonl`, in releases of
-2025 `<session>.jsonl`) is a file of messages. Sources: kimi-cli's `src/kimi_cli/wire`, `src/kimi_cli/soul/context.py`.
+The files hold events between the CLI's engine and its screen, without stop words and output caps. The events of a
+subagent are wrapped in events of its parent and form a session below that of the file. The history for the model
+(`context.jsonl`, in releases of 2025 `<session>.jsonl`) is a file of messages. Sources: kimi-cli's `src/kimi_cli/wire`,
+`src/kimi_cli/soul/context.py`.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class KimiReader(TranscriptReader):
 
 
 _NAME = re.compile(r"[\w-]{1,80}")
-"""What the id of a subagent is made of, which is the name of its folder."""
+"""The characters of a subagent's id. It names a folder, so it must not lead out of the session's own."""
 
 
 class WireEvent(NamedTuple):
@@ -129,7 +130,7 @@ class WireEvent(NamedTuple):
 
 
 def event_of(value: dict[str, Any]) -> WireEvent:
-    """The event in a row, without what a subagent's is wrapped in."""
+    """The innermost event of a row; events of subagents are unwrapped."""
     event, agent, title = object_of(value.get("message", value.get("params"))), "", ""
     while event.get("type") == "SubagentEvent":
         payload = object_of(event.get("payload"))
@@ -149,13 +150,13 @@ class KimiCliSession(KimiReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.lane = ""
-        """The agent whose event is read: the id of a subagent; empty for the agent itself."""
+        """The id of the subagent whose event is read; empty for the main agent."""
         self.lanes: dict[str, TreePlace] = {}
-        """The last place of each agent."""
+        """Agent -> its last place."""
         self.open: dict[str, TranscriptAnswer] = {}
-        """The answer that each agent's step is giving."""
+        """Agent -> the answer of its current step."""
         self.compactions: dict[str, str] = {}
-        """What is said of the next answer of each agent whose history was compacted."""
+        """Agent -> the finding about a compaction, for its next answer."""
         self.sessions: dict[str, str] = {"": ""}
         """The session of each agent."""
         self.elsewhere: set[str] = set()
@@ -224,7 +225,7 @@ class KimiCliSession(KimiReader):
             return False
 
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
-        """The answer of the step, which begins with what comes first of it."""
+        """The answer of the current step; it begins with the first event of its output."""
         if self.lane not in self.open:
             answer = self.begin(f"line:{line.number}", self.options.api or ASSUMED, None, place, line)
             answer.started = moment_text(line.value.get("timestamp"))
@@ -236,7 +237,7 @@ class KimiCliSession(KimiReader):
         return self.open[self.lane]
 
     def _more(self, answer: TranscriptAnswer, line: TranscriptLine, text: str) -> None:
-        """The rest of the arguments of the last call, where they are written down as they came."""
+        """Appends a piece of arguments to the last call; `--print` mode writes them as they stream."""
         last = answer.parts[-1] if answer.parts else None
         if type(last) is ToolCall:
             answer.take(line)
@@ -277,7 +278,7 @@ class KimiCliSession(KimiReader):
 
 
     def _title(self) -> str:
-        """What a subagent was begun for, as the file beside its own says."""
+        """The task of a subagent, from the file `meta.json` beside its own."""
         data = sibling(self.path, "meta.json")
         try:
             return known_text(object_of(loads(redact.body(data))).get("description")) or "" if data is not None else ""
@@ -286,7 +287,7 @@ class KimiCliSession(KimiReader):
 
 
 MARKS = frozenset({"_checkpoint", "_usage", "_system_prompt"})
-"""Roles of the rows of a history that are no messages; the count in `_usage` is that of the whole context."""
+"""Roles of rows that are not messages. `_usage` counts the whole context, so it gives no count of an answer."""
 
 
 class KimiHistory(MessageReader):

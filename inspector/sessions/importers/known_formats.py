@@ -1,6 +1,6 @@
 """The list of readable formats, and the names of known formats that cannot be read.
 
-Further down: what is said of a file that no importer takes; the list that `inspector formats` shows.
+The module also writes the message about a file that no importer accepts, and the list for `inspector formats`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ JSON: tuple[KnownFormat, ...] = (
     KnownFormat("LangSmith runs", _has("run_type", "inputs")),
     KnownFormat("OpenTelemetry logs (OTLP)", _has("resourceLogs")),
 )
-"""Adding the reader of one removes its row."""
+"""A row is removed when a reader of its format is added."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -72,15 +72,15 @@ def _by_bytes(head: bytes) -> str | None:
     return None
 
 
-# -- What is said of a file that no importer takes ------------------------------------------------------------------
-# What it is, which formats were tried, and what each expected.
+# -- The message about a file that no importer accepts --------------------------------------------------------------
+# It describes the file, the formats that were tried, and what each expects.
 
 _KEYS = 6
-"""Of more keys or tables only so many are named."""
+"""The most keys or tables that a message names."""
 _TRIED = 5
-"""Of more formats that were tried only so many are named."""
+"""The most formats that a message names."""
 _LAST = ("known", "pairs", "body")
-"""Importers that take what no other does: they are not formats that a file could be meant to have."""
+"""The last importers, which accept what no other does; a message does not name them as candidates."""
 
 
 def refusal(head: bytes, path: str) -> str:
@@ -146,7 +146,8 @@ def _no_format(data: bytes) -> str:
     try:
         head.decode("utf-8")
     except UnicodeDecodeError as why:
-        if why.start < len(head) - 4 or len(data) == len(head):  # else the head itself may end inside a character
+        # The last bytes of a head may be the beginning of a character.
+        if why.start < len(head) - 4 or len(data) == len(head):
             kind = "binary data" if b"\0" in head or _rare(head) else "invalid UTF-8"
             return f"{kind} at byte {why.start}: {EXPECTED}"
     if b"\0" in head:
@@ -158,7 +159,7 @@ def _no_format(data: bytes) -> str:
 
 
 def _rare(head: bytes) -> bool:
-    """Whether much of it is control characters or no ASCII, as in no text."""
+    """Whether more than a quarter of the first bytes are control characters or not ASCII."""
     odd = sum(1 for byte in head[:1024] if byte < 9 or 13 < byte < 32 or byte > 126)
     return odd * 4 > len(head[:1024])
 

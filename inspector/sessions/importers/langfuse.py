@@ -1,8 +1,8 @@
 """Exports of Langfuse: a trace with its observations, or the observations alone as a list or as lines.
 
-A generation is an answer. Langfuse has no member for a stop word: where there is one, it stands in what instrumentation
-wrote down as `output` (the provider's own object, dumped) or among the attributes of a span (its own word). What was
-asked before an answer is the messages of its input that no earlier input held. Source: langfuse.com/docs, data model.
+A generation is an answer. Langfuse has no member for a stop word. A word may be in `output`, if the instrumentation
+dumped the provider's object there, or among the attributes of the span, as the instrumentation's own word. The messages
+before an answer are those of its input that no earlier input had. Source: langfuse.com/docs, data model.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FIELDS: Fields = {
 }
 """What is read of an observation, and the types that it can have."""
 _DEEP = 4
-"""How many times a text may be JSON inside JSON."""
+"""The most levels of JSON texts within JSON texts that are parsed."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -94,7 +94,7 @@ def _began(piece: Piece) -> tuple[str, int]:
 
 
 def _inner(pieces: list[Piece]) -> frozenset[str]:
-    """The generations that stand inside another generation: two instrumentations told of one answer."""
+    """The generations inside another generation: two instrumentations recorded the same answer."""
     kinds = {value["id"]: value for value in map(_value, (piece for _, piece, _ in pieces))
              if isinstance(value.get("id"), str)}
     return frozenset(key for key, value in kinds.items() if value.get("type") == "GENERATION"
@@ -155,7 +155,7 @@ class _Trace(ChatReader):
         return TreePlace(answer)
 
     def _input(self, line: TranscriptLine, value: Any, place: TreePlace) -> TreePlace:
-        """What was said before an answer, and no earlier one was asked with."""
+        """Reads the messages of an input that earlier inputs did not have."""
         asked = object_of(value)
         listed = value if isinstance(value, list) else asked.get("messages", asked.get("contents", asked.get("prompt")))
         if not isinstance(listed, list):
@@ -165,7 +165,7 @@ class _Trace(ChatReader):
         self.seen = len(listed)
         for message in map(message_of, objects_of(new)):
             if message.role == "tool" and message.calls:
-                continue  # some write the call itself under this role
+                continue  # some instrumentations write the call itself with this role
             for part in message.results:
                 key = part.call_id or _waiting(place)
                 place = self.say(line, place, "", (part._replace(call_id=key),))
@@ -174,7 +174,7 @@ class _Trace(ChatReader):
         return place
 
     def _output(self, answer: TranscriptAnswer, shown_value: Any, value: dict[str, Any], at: At) -> None:
-        """The parts and the word of an answer, in the shape of whatever was dumped."""
+        """Reads the parts and the stop word of an answer, which may be the dump of any provider's object."""
         found = objects_of(shown_value) if isinstance(shown_value, list) else []
         body = object_of(found[0] if found else shown_value)
         choice = next(iter(objects_of(body.get("choices"))), {})
@@ -190,7 +190,7 @@ class _Trace(ChatReader):
         dumped = choice or candidate or items or "stop_reason" in body
         if not dumped or not take_provider_word(answer, body, at, *path):
             self._attributes(answer, body, value, at)
-        elif isinstance(value.get("output"), str):  # no pointer leads into JSON that is the text of a member
+        elif isinstance(value.get("output"), str):  # a JSON pointer cannot lead into JSON inside a string
             evidence = tuple(each._replace(at=at) for each in answer.stop.evidence) if answer.stop else ()
             answer.word_at, answer.stop = at, answer.stop and answer.stop._replace(evidence=evidence)
 
@@ -209,7 +209,7 @@ class _Trace(ChatReader):
         answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
 
     def summarise(self) -> None:
-        """As for other lists; what keeps no word is the instrumentation."""
+        """Adds the title of the trace."""
         super().summarise()
         if self.title:
             self.reading.about = SessionAbout(title=self.title)

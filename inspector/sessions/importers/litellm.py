@@ -1,9 +1,9 @@
 """Logs of LiteLLM: its standard logging payload, one per call, as lines, a list or one object.
 
-The answer is LiteLLM's, in the shape of Chat Completions whatever the provider: its word is the provider's only where
-the provider has the same words. An answer of the Responses API is the provider's own object. What was said between two
-calls of a trace is what the later one's messages add. Rows of the proxy's table of spend have the same members, the
-large ones as JSON in a string. Sources: docs.litellm.ai/docs/proxy/logging_spec; payloads of litellm 1.106.2.
+LiteLLM writes each answer in the form of Chat Completions, so its stop word is the provider's only if the provider uses
+the same words. An answer of the Responses API is the provider's own object. The messages between two calls of a trace
+are those that the later call adds. Rows of the proxy's spend table have the same members, the large ones as JSON in a
+string. Sources: docs.litellm.ai/docs/proxy/logging_spec; payloads of litellm 1.106.2.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from loop_core.values import TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import classify
 
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""What the parameters call the output cap."""
+"""Names of the output cap among the parameters."""
 PACKED = ("messages", "response", "proxy_server_request")
-"""Members that a row of the table of spend holds as JSON in a string; `{}` where the proxy does not keep them."""
+"""Members that a row of the spend table has as JSON in a string; `{}` unless `store_prompts_in_spend_logs` is set."""
 _ANSWERS = re.compile("^$|completion|responses|messages|generate_content|pass_?through|interaction")
-"""Is in the kinds of calls in which a model answers; others embed, rerank, transcribe or list things. Empty: it failed
-before its kind was known."""
+"""Occurs in the `call_type` of calls that a model answers; others embed, rerank, transcribe or list. An empty type: the
+call failed before its type was known."""
 FIELDS: Fields = {"": {"response": (dict, str), "model_parameters": (dict,)}}
 
 
@@ -55,7 +55,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _pieces(data: bytes) -> Iterator[Piece]:
-    """The payloads without what the call before had said; a cut or odd one as it is."""
+    """The payloads without the messages of the call before; a cut or unusual payload stays as it is."""
     text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     whole = list_pieces(data) if text[:1] == b"[" else _objects(text)
     before: dict[str, list[dict[str, Any]]] = {}
@@ -82,7 +82,7 @@ def _pieces(data: bytes) -> Iterator[Piece]:
 
 
 def _objects(text: bytes) -> Iterator[Piece]:
-    """The lines, or the one object that stands over many of them."""
+    """The lines of a file, or its one object that extends over many lines."""
     try:
         loads(text)
     except ValueError:

@@ -1,8 +1,8 @@
 """Trajectories of mini-swe-agent (`.traj.json`): an object with `messages`, or in older versions a list of messages.
 
-An answer of the model carries what LiteLLM returned for it (`extra.response`), with the stop word and the counts; an
-answer that could not be used stands there too, in the message that complains of it. Older files keep text alone, with
-the command in a code block. Source: mini-swe-agent 2.4.6 `models/litellm_model.py`, `models/utils/actions_*.py`.
+An answer has LiteLLM's response (`extra.response`), with the stop word and the token counts. An answer that could not
+be used is in the `extra.response` of the message that complains about it. Older files have only text, with the command
+in a code block. Source: mini-swe-agent 2.4.6 `models/litellm_model.py`, `models/utils/actions_*.py`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
 """The command of an answer whose model calls no tools; there must be exactly one."""
 NAMES = (b"mswea", b"COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", b"MICRO_SWE_AGENT_FINAL_OUTPUT")
-"""What the first messages of the agent always name."""
+"""Names of which the first messages of the agent always contain one."""
 BY_USER = re.compile(r"(?:Commands? not executed|Interrupted by user)\b")
-"""Begins what older versions say of a command that the user rejected, or of an interruption."""
+"""The beginning of an older version's message about a rejected command or an interruption."""
 NEW_TASK = "UserNewTask"
 """The kind of a message by which the user goes on after the agent has submitted its work (`agents/interactive.py`)."""
 SUBMITTED = "Submitted"
@@ -85,7 +85,7 @@ class _Trajectory(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.requests = 0
-        """How many the run says that it made."""
+        """The number of requests that the run states."""
 
     def about(self, data: bytes) -> None:
         """What the file says of the whole run: the model, the cap, the outcome."""
@@ -146,7 +146,7 @@ class _Trajectory(ChatReader):
         return TreePlace(answer)
 
     def _command(self, answer: TranscriptAnswer, extra: dict[str, Any], at: At) -> None:
-        """The command of an answer without calls: as the agent noted it, else as its rule finds it in the text."""
+        """Adds the command of an answer without calls: the recorded one, else the one code block of its text."""
         if answer.calls:
             return
         noted = [known_text(action.get("command")) for action in objects_of(extra.get("actions"))]
@@ -155,7 +155,7 @@ class _Trajectory(ChatReader):
             answer.parts.append(command_call(found[0], "bash", pointer_at(at, "content")))
 
     def _user(self, line: TranscriptLine, place: TreePlace, extra: dict[str, Any]) -> TreePlace:
-        """The task, what came of a command, or a complaint, perhaps with the answer that is complained of."""
+        """Reads the task, the output of a command, or a complaint, which may contain the rejected answer."""
         said, kind, given = text_of(line.value.get("content")), extra.get("interrupt_type"), extra.get("response")
         if isinstance(given, dict) and given.get("choices"):
             answer = self.answer(line, place, str(given.get("id") or ""))

@@ -1,8 +1,8 @@
 """Flows that mitmproxy saved (`.mitm`), read without mitmproxy: HTTP exchanges and the messages of WebSockets.
 
-A file is a row of tnetstrings: a length, `:`, that many bytes, and a letter for their type. Reading is bounded by the
-file itself: a value lies within the one that holds it, and values nest only so deep. Sources: mitmproxy 11.0.2
-`io/tnetstring.py`, `io/compat.py` (versions below 4 are lists), and files of versions 0.18 to 21.
+A file is a sequence of tnetstrings: a length, `:`, that many bytes, and a letter for their type. A length can never
+lead out of the file, since a value must lie within the one that contains it, and the nesting is bounded. Sources:
+mitmproxy 11.0.2 `io/tnetstring.py`, `io/compat.py` (versions below 4 are lists), and files of versions 0.18 to 21.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _FIRST = re.compile(
     rb"\d{2,}:\d{1,3}:(?:websocket|response|request|version|type|id|error|intercepted|is_replay|"
     rb"marked|metadata|comment|backup|timestamp_created|client_conn|server_conn)[;,]"
 )
-"""The length of a flow, and the first of its members."""
+"""The length of a flow and the name of its first member."""
 _DEPTH = 40
-"""Values nest five deep in a flow."""
+"""The bound on nesting; a real flow nests five deep."""
 _DIGITS = 12
 
 
@@ -86,12 +86,13 @@ def _flows(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _bounds(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Where the bytes of a value begin, and where its letter stands."""
+    """The offsets of the first byte of a value and of its type letter."""
     colon = data.find(b":", at, min(end, at + _DIGITS + 1))
     digits = data[at : colon if colon >= 0 else min(end, at + _DIGITS)]
     if not digits.isdigit() or (colon < 0 and at + len(digits) < end):
         raise ValueError(f"byte {at}: expected a length")
     stop = colon + 1 + int(digits)
+    # `>=`: the type letter must be within the bounds as well.
     if colon < 0 or stop >= end:
         raise _CutError(f"from byte {at}")
     return colon + 1, stop
@@ -193,13 +194,13 @@ def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | 
     if isinstance(body, str):
         return body
     raw.body = body or b""
-    # A body that mitmproxy streamed through is null: it kept nothing of it.
+    # With `stream_large_bodies` mitmproxy passes a body through and stores null.
     raw.recorded = bool(raw.body) or says_enough(raw.status) or (body is not None and isinstance(failure, dict))
     return raw
 
 
 def _url(request: dict[str, Any], headers: Headers) -> str:
-    """Where it went; a transparent proxy has only an address, and the header the name."""
+    """The URL. Behind a transparent proxy `host` is an address, so the name is taken from the header."""
     scheme = _text(request.get("scheme") or "https")
     name = next((value for key, value in headers if key.lower() == "host"), "")
     port = request.get("port")
@@ -211,7 +212,7 @@ def _url(request: dict[str, Any], headers: Headers) -> str:
 
 
 def _body(content: Any, headers: Headers, room: Room | None) -> bytes | str | None:
-    """A body as it was meant; None if it is not in the file, a text where it cannot be had."""
+    """A decompressed body; None if the file has none, a text that says why if it cannot be decompressed."""
     if not isinstance(content, (bytes, str)):
         return None
     coding = next((value.strip().lower() for key, value in headers if key.lower() == "content-encoding"), "")

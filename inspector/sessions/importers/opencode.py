@@ -1,6 +1,6 @@
 """Sessions of opencode and Kilo CLI: their database, the older folder of files, exports, and the events of a run.
 
-Owns the order of messages and parts, where an answer is the parts between `step-start` and `step-finish`. Source:
+This module orders messages and parts; an answer consists of the parts between `step-start` and `step-finish`. Source:
 `@opencode-ai/sdk` 1.19.3, opencode `packages/schema/src/session-message.ts`.
 """
 
@@ -29,16 +29,16 @@ APIS: Mapping[str, str] = {
     "google": "gemini_generate",
     "amazon-bedrock": "bedrock_converse",
 }
-"""How the names of its providers begin -> the wire format that the AI SDK uses for them."""
+"""Beginning of a provider's name -> the wire format that the AI SDK uses for it."""
 PASSED = frozenset({
     "session", "step-start", "snapshot", "patch", "file", "agent", "agent-switched", "model-switched",
     "location-switched",
 })
 """Records that carry nothing of an exchange."""
 PARTS = frozenset({"text", "reasoning", "tool"})
-"""Types of parts that are known without the ids of what they belong to, which only their folders have."""
+"""Types of parts that are recognised without ids; in the folder store only the folder names the message."""
 OWN = frozenset({"synthetic", "system", "skill", "shell"})
-"""Records of the second version that the agent itself put into the history."""
+"""Records of `session_message` that the agent itself put into the history."""
 FIELDS: Fields = {
     "": {"id": (str,), "sessionID": (str,), "messageID": (str,), "role": (str,), "type": (str,), "error": (dict,),
          "finish": (str,), "tokens": (dict,), "time": (dict,), "state": (dict,), "reason": (str,)},
@@ -96,25 +96,25 @@ class _Reader(DialogueReader):
         super().__init__(path, options)
         self.unit = unit
         self.message: TranscriptLine | None = None
-        """The message whose parts are read."""
+        """The message whose parts are being read."""
         self.owner = ""
-        """Its id."""
+        """The id of that message."""
         self.made: list[TranscriptAnswer] = []
-        """Its answers so far."""
+        """The answers of that message so far."""
         self.open: TranscriptAnswer | None = None
-        """The one that its parts are added to."""
+        """The answer to which parts are added."""
         self.done: list[ToolResultPart] = []
-        """Results of the open one."""
+        """The results of the open answer."""
         self.compacted = ""
         self.reverts: dict[str, str] = {}
         self.hidden = False
         self.alone: list[str] = []
-        """What the records say that no model answered here."""
+        """Descriptions of records that no model's answer belongs to."""
 
     # -- records -----------------------------------------------------------------------------------------------------
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The session of a record; older ones name their message alone, or nothing."""
+        """The session of a record; older records name only their message, or nothing."""
         key = value.get("sessionID") or ("" if "messageID" in value or "role" in value else value.get("id"))
         return key if isinstance(key, str) and key else self.session
 
@@ -163,8 +163,8 @@ class _Reader(DialogueReader):
     def _part(self, line: TranscriptLine, lines: TranscriptRows) -> None:
         kind = line.value.get("type")
         if self.message is None and self.unit == "record" and kind not in ("reasoning", "tool", "compaction"):
-            # Whether the user or a model said it is in the message; only a model reasons and calls tools. The events
-            # of a run, which are lines, are the model's.
+            # Only the message says whether its author is the user or a model. Reasoning and calls are always a model's,
+            # and so are the events of a run (unit `line`).
             said = line.value.get("text")
             self.alone.append(f"a part of a message that is not read with it, {kind}"
                               + (f": {said[:200]}" if isinstance(said, str) else ""))
@@ -211,7 +211,7 @@ class _Reader(DialogueReader):
 
     def _block(self, answer: TranscriptAnswer, block: dict[str, Any], at: At, path: str,
                slice_at: Callable[..., str | None]) -> None:
-        """What an answer consists of: text, reasoning, or a call with its result."""
+        """Adds a block to an answer: text, reasoning, or a call with its result."""
         here = At(at.part, at.start, at.end, path)
         kind, text = block.get("type"), block.get("text")
         if kind == "text" and isinstance(text, str):
@@ -257,14 +257,14 @@ class _Reader(DialogueReader):
         return answer
 
     def _end_step(self) -> None:
-        """The open answer is whole; the results of its calls follow it."""
+        """Ends the open answer; the results of its calls follow it."""
         answer, self.open = self.open, None
         if answer is not None and self.done:
             self.results(answer.line, *self.done)
         self.done = []
 
     def _end_message(self) -> None:
-        """The message is whole: what it says of its end holds for its last answer."""
+        """Ends the message; its stop word or error concerns its last answer."""
         message, self.message = self.message, None
         made = self.made
         if message is not None and message.value.get("role") == "assistant":

@@ -1,6 +1,6 @@
 """The parts of opencode's messages: calls and their results, token counts, stop words and errors.
 
-The words are those of Vercel's AI SDK and no provider's; the newest records hold the provider's as well.
+The stop words are those of Vercel's AI SDK; the newest records have the provider's word as well (`rawFinish`).
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ STOPS: Mapping[str, StopRow] = {
     "tool-calls": StopRow(Stop.TOOL_CALL, None, "AI SDK: the model asked for tools"),
     "error": StopRow(Stop.ERROR, "fatal", "AI SDK: an error; opencode v2 writes it at each failure"),
 }
-"""The AI SDK's words (`LanguageModelV2FinishReason`); `other` and `unknown` say nothing of the end."""
+"""The AI SDK's words (`LanguageModelV2FinishReason`); `other` and `unknown` stay unknown."""
 ERRORS: Mapping[str, StopRow] = {
     "MessageOutputLengthError": StopRow(Stop.MAX_TOKENS, None, "opencode message-v2.ts"),
     "MessageAbortedError": StopRow(Stop.CANCELLED, None, "opencode message-v2.ts"),
     "ContextOverflowError": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "opencode message-v2.ts"),
     "ContentFilterError": StopRow(Stop.SAFETY_BLOCKED, None, "@opencode-ai/sdk 1.19.3"),
 }
-"""Names of errors that say how an answer ended; any other is read by its message."""
+"""Name of an error -> the end of the answer; other errors are classified by their message."""
 _BAD_JSON = re.compile(r"JSON parsing failed: Text: (.*)\.\nError message: ", re.DOTALL)
-"""How the AI SDK's `JSONParseError` quotes the arguments that it could not read."""
+"""The AI SDK's `JSONParseError`, which quotes the arguments that could not be parsed."""
 _TOOL = "invalid"
-"""The tool that stands in for a call that could not be read, or that names no tool."""
+"""The tool that opencode substitutes for a call with unreadable arguments or an unknown tool."""
 
 
 def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) -> ToolCall:
-    """A call. Arguments are the JSON of the record: what came was parsed, and is lost where it could not be."""
+    """A call. Its arguments are the JSON of the record; the received text is lost, unless an error quotes it."""
     state = object_of(block.get("state"))
     key = block.get("callID") or block.get("id")
     call_id = key if isinstance(key, str) else None

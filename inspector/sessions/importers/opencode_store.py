@@ -1,7 +1,8 @@
 """The storage of opencode and Kilo CLI records: a database, a folder of files, an export, or the events of a run.
 
-Each record is a session, a message or a part, as JSON with its ids: the database keeps those in columns of their own,
-which are put before what its `data` holds. Source: opencode `packages/opencode/src/storage` and `session.sql.ts`.
+Each record is a session, a message or a part, as JSON with its ids. The database has the ids in columns of their own;
+they are inserted before the members of its column `data`. Source: opencode `packages/opencode/src/storage` and
+`session.sql.ts`.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _messages(database: sqlite3.Connection, session: str, schema: Schema) -> Ite
         return
     of_message: dict[Any, list[tuple[str, Any]]] = {}
     parts = database.cursor()
-    parts.row_factory = None  # plain tuples, as there are many; a sort by SQLite would copy all their data
+    parts.row_factory = None  # plain tuples are cheaper; a sort by SQLite would copy all the data
     for message, key, data in parts.execute("SELECT message_id, id, data FROM part WHERE message_id IN "
                                             "(SELECT id FROM message WHERE session_id = ?)", (session,)):
         of_message.setdefault(message, []).append((str(key), data))
@@ -77,7 +78,7 @@ def _messages(database: sqlite3.Connection, session: str, schema: Schema) -> Ite
 
 
 def _second(database: sqlite3.Connection, session: str, schema: Schema) -> Iterator[bytes]:
-    """The records of the second version, which are read where the first has none: both were written for a while."""
+    """The records of `session_message`, for sessions without rows in `message`: for a while opencode wrote both."""
     if not has(schema, "session_message", "session_id", "type", "data"):
         return
     rows = database.execute("SELECT * FROM session_message WHERE session_id = ?", (session,))
@@ -89,7 +90,7 @@ def _second(database: sqlite3.Connection, session: str, schema: Schema) -> Itera
 
 MESSAGES, PARTS = os.path.join("..", "..", "message"), os.path.join("..", "..", "part")
 MOST = 50_000
-"""Files of one session at most."""
+"""The most files of one session that are read."""
 
 
 def tree(data: bytes, path: str) -> Iterator[bytes]:
@@ -99,7 +100,8 @@ def tree(data: bytes, path: str) -> Iterator[bytes]:
     """
     value = _object(data)
     if "type" in value and not {"messageID", "sessionID"} & value.keys():
-        yield with_ids(data, messageID=os.path.basename(os.path.dirname(path)))  # only its folder names it
+        # Only the folder has the id of its message.
+        yield with_ids(data, messageID=os.path.basename(os.path.dirname(path)))
         return
     yield data
     key = os.path.splitext(os.path.basename(path))[0] if "id" not in value else value["id"]
@@ -111,7 +113,7 @@ def tree(data: bytes, path: str) -> Iterator[bytes]:
     flat = _flat(path)
     yield from _of_session(path, key, flat)
     begun, left = {key}, [piece for piece in _files(path, "") if piece != data]
-    while True:  # sessions that it began, and those that these began
+    while True:  # child sessions, then their children
         more = [(piece, value) for piece in left if (value := _object(piece)).get("parentID") in begun]
         left = [piece for piece in left if all(piece is not other for other, _ in more)]
         if not more:
@@ -125,7 +127,7 @@ def tree(data: bytes, path: str) -> Iterator[bytes]:
 
 
 def _flat(path: str) -> dict[str, list[bytes]]:
-    """Message -> its parts, of the first releases, which kept all parts in one folder."""
+    """Message -> its parts, for the first releases, which had all parts in one folder."""
     found: dict[str, list[bytes]] = {}
     for piece in _files(path, PARTS):
         found.setdefault(str(_object(piece).get("messageID")), []).append(piece)
@@ -165,7 +167,7 @@ def _files(path: str, folder: str, **ids: str) -> Iterator[bytes]:
 
 
 def _plain(key: str) -> bool:
-    """Whether an id can be the name of a folder: it never leads out of the store."""
+    """Whether an id is a plain folder name, so that it cannot lead out of the store."""
     return bool(key) and not key.startswith(".") and "/" not in key and "\\" not in key
 
 

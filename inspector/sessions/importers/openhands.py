@@ -1,11 +1,11 @@
 """Events of OpenHands: the lists of version 0, and the conversations of the SDK of version 1.
 
-Version 0 writes one list of actions and observations. An action of a model that calls tools carries the whole answer of
-LiteLLM (`tool_call_metadata.model_response`), the same one on each of its actions; an answer of text alone lacks it.
-Evaluations of 2024 store pairs of an action and its observation, and OpenHands' resolver bare events: without source or
-id, and with the arguments beside the action. Version 1 writes `base_state.json` and a file for each event below
-`events/`: the calls as they came, the answer that they belong to by `llm_response_id`, its counts in the state, and no
-stop word. Sources: OpenHands `events/serialization`, software-agent-sdk `event/llm_convertible`.
+Version 0 writes one list of actions and observations. Each action of an answer with calls contains LiteLLM's whole
+answer (`tool_call_metadata.model_response`); an answer of text alone does not. Evaluations of 2024 store pairs of an
+action and its observation. OpenHands' resolver stores bare events, without source or id, and with the arguments beside
+the action. Version 1 writes `base_state.json` and a file for each event below `events/`: calls as received, with the id
+of their answer (`llm_response_id`); token counts are in the state, and there is no stop word. Sources: OpenHands
+`events/serialization`, software-agent-sdk `event/llm_convertible`.
 """
 
 from __future__ import annotations
@@ -162,17 +162,17 @@ class _Events(ChatReader):
         self.open: dict[str, TranscriptAnswer] = {}
         """Answers by the id of their response."""
         self.calls: dict[int, str] = {}
-        """Version 0: event -> the call that its action carries out."""
+        """In version 0: event id -> the call of its action."""
         self.usages: dict[str, dict[str, Any]] = {}
         self.errors: list[str] = []
-        """The errors by which runs of an evaluation ended that are still to come; empty for one that ended without."""
+        """The errors of the runs of an evaluation that are still to be read; empty for a run without one."""
         self.error = self.failure = ""
-        """That of the run at hand; a failure that is the last that it says."""
+        """The error of the current run, and a failure that no later action of the agent has superseded."""
         self.at = 0
         """The number of the last event."""
 
     def run_of(self, line: bytes, number: int) -> str:
-        """What the run in a line of an evaluation is called: the task, else its line."""
+        """The name of an evaluation's run: its task, else its line."""
         return _text_at(line, "instance_id") or f"line {number}"
 
     def runs_of(self, lines: list[bytes], name: str) -> Iterator[tuple[str, Iterator[Piece]]]:
@@ -184,7 +184,7 @@ class _Events(ChatReader):
             yield self.run_of(line, number), iter(pieces)
 
     def close_run(self) -> None:
-        """Where a run ended with a failure, its last answer is not the end of a turn that was done."""
+        """Marks the last answer of a run that failed: it is not the end of a finished turn."""
         why = f"the run ended with an error: {self.error[:200]}" if self.error else self.failure
         if why and self.last.answer is not None:
             self.last.answer.follow(InterimRow(self.at, redact.text(why), mark="stopped", unit=self.unit))
@@ -221,7 +221,7 @@ class _Events(ChatReader):
         if is_sdk_event(value):
             return self._sdk(line, lines, place)
         kind, source = value.get("action"), value.get("source")
-        if is_bare(value):  # who speaks is not stored: only the agent waits for what is said to it
+        if is_bare(value):  # the author is not stored, but only an agent's message waits for an answer
             source = "agent" if kind != "message" or value.get("wait_for_response") is True else "user"
         meta = object_of(value.get("tool_call_metadata"))
         if isinstance(value.get("observation"), str):
@@ -242,7 +242,7 @@ class _Events(ChatReader):
     # -- version 0 ---------------------------------------------------------------------------------------------------
 
     def _acted(self, line: TranscriptLine, place: TreePlace, meta: dict[str, Any], kind: str) -> TreePlace:
-        """An action of the agent: a call of the answer that it carries, or an answer of its own."""
+        """Reads an action of the agent: a call of the answer that it contains, or an answer of its own."""
         value, key = line.value, known_text(meta.get("tool_call_id"))
         given = object_of(meta.get("model_response"))
         if type(value.get("id")) is int:
@@ -284,7 +284,7 @@ class _Events(ChatReader):
     def _observed(
         self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace, meta: dict[str, Any]
     ) -> TreePlace:
-        """What came of an action, or a state of the loop."""
+        """Reads the result of an action, or a state of the loop."""
         value, kind = line.value, line.value["observation"]
         if kind == "agent_state_changed":
             extras = object_of(value.get("extras"))

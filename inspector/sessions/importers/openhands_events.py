@@ -1,4 +1,4 @@
-"""Events of OpenHands as data: which values are events, of either version, what they are called, and their texts."""
+"""The events of OpenHands 0 and 1: tests of values, names of events, and their texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PASSED = frozenset({
 ENDED = frozenset({"awaiting_user_input", "finished"})
 """States of version 0 that say that the agent's loop has ended by itself."""
 COMMANDS = ("command", "code", "browser_actions", "url", "path")
-"""Arguments of actions that say what is done; the first that an event without `args` has is shown."""
+"""Arguments that contain the command of an action; of an event without `args` the first one is shown."""
 
 
 def is_event(value: Any) -> bool:
@@ -49,7 +49,8 @@ def is_sdk_event(value: dict[str, Any]) -> bool:
     """Whether an object is an event of version 1."""
     if "timestamp" not in value:
         return False
-    prompt = "system_prompt" in value and "source" in value  # it may be longer than a head, and its kind stands last
+    # It may be longer than a head, and `kind` is its last member.
+    prompt = "system_prompt" in value and "source" in value
     return prompt or str(value.get("kind", "")).endswith(
         ("Event", "Observation", "Condensation", "CondensationRequest"))
 
@@ -61,7 +62,7 @@ def is_state(value: Any) -> bool:
 
 
 def last_words(value: dict[str, Any]) -> str:
-    """What the model says as the agent ends its loop; `message` holds OpenHands' own words."""
+    """The model's last text in the action `finish`; `message` has OpenHands' own words."""
     args = object_of(value if is_bare(value) else value.get("args"))
     outputs = object_of(args.get("outputs"))
     found = (args.get("final_thought"), args.get("thought"), outputs.get("content"))

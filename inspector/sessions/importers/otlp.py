@@ -1,8 +1,8 @@
 """OpenTelemetry traces in OTLP: JSON, lines of JSON, protobuf, and the collector's length-prefixed files.
 
-A span of a model is one answer; a conversation id, else the trace, holds turns. What a span says stands in
-`span_names`. The words for an end are those of the instrumentation. What came of a call stands in the input of the next
-answer, or in the span of the tool. Protobuf needs the extra `traces`; its spans are shown as OTLP's JSON of them.
+A span of a model is one answer. Answers with the same conversation id, else in the same trace, form turns. `span_names`
+has the names of a span's attributes. Stop words are the instrumentation's. The result of a call is in the input of the
+next answer, or in the span of the tool. Protobuf needs the extra `traces`; its spans are shown as their OTLP JSON.
 Sources: opentelemetry-proto 1.9; the collector's file exporter.
 """
 
@@ -58,11 +58,11 @@ OWN_WORDS = {
     "tool-calls": StopRow(Stop.TOOL_CALL, None, "AI SDK 5, FinishReason"),
     "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK 5, FinishReason"),
 }
-"""Words that only the conventions and the AI SDK have."""
+"""Words that only the semantic conventions and the AI SDK have."""
 RESOURCES = ("resourceSpans", "resource_spans")
 SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 NAMES = (b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b"service.name")
-"""One of these is in every such trace, as text also in protobuf."""
+"""Every such trace contains one of these; in protobuf, too, names are plain text."""
 FIELDS: Fields = {"": {"name": (str,), "attributes": (list, dict), "events": (list,), "status": (dict,)}}
 _MISSING = "OTLP traces in protobuf need the extra traces: pip install 'loop-inspector[traces]'"
 
@@ -128,7 +128,8 @@ def _proto_spans(data: bytes, notices: list[str]) -> Iterator[bytes]:
 
 
 def _messages(data: bytes) -> Iterator[bytes]:
-    """The messages of the collector's file, each after its length; or the one that the file is."""
+    """The messages of a collector's file, each after its length as 4 bytes, big-endian; or the one message of another
+    file."""
     if int.from_bytes(data[:4], "big") > len(data) and data[:1] == b"\n":
         yield data
         return
@@ -261,6 +262,7 @@ class _Traces(ChatReader):
         """The conversation, or the trace, and the agent within it."""
         here: TraceSpan | None = span
         conversation, agent = fact(span.attributes, "conversation"), fact(span.attributes, "agent")
+        # A bound, since damaged ids may form a ring of parents.
         for _ in range(64):
             here = self.by_id.get(here.parent) if here is not None and here.parent else None
             if here is None:
@@ -305,7 +307,8 @@ class _Traces(ChatReader):
         failed = status.get("code") in (2, "2", "STATUS_CODE_ERROR", "ERROR")
         answer.word_at = at
         if word is not None:
-            take_word(answer, word, at, "otlp.finish_reasons", empty=not answer.parts)  # contents are opt-in
+            # Instrumentations leave contents out by default.
+            take_word(answer, word, at, "otlp.finish_reasons", empty=not answer.parts)
         elif failed:
             kind = known_text(self.spans[line.number].attributes.get("error.type"))
             answer.error = error_in_text(known_text(status.get("message")) or kind or "", None, kind)

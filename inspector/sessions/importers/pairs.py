@@ -1,9 +1,9 @@
 """Requests with their responses in JSON or JSON Lines, in the forms that loggers, proxies and batch files use.
 
-The response may be the provider's object, a string of its stream, a list of its events, or an HTTP answer with status,
-headers and body. Objects are taken as the file's own bytes, so that arguments stay exactly as they were written.
+The response may be the provider's object, its stream as a string, a list of its events, or an HTTP answer with status,
+headers and body. Objects are taken as bytes of the file, so that arguments keep their exact spelling.
 
-The first half are the spellings: tables of the names that such files use.
+The first half of the module has tables of the member names in such files.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from loop_core.wire.framing import Whole
 from loop_core.wire.json_values import char_span
 
 # -- The spellings of request/response pairs -------------------------------------------------------------------------
-# How loggers, proxies, cassettes and batch files name the same things.
-# Tables of names, and the small functions that read one of them. Knows nothing of files.
+# Loggers, proxies, cassettes and batch files name the same members differently. These tables, and the functions that
+# read them, know nothing of files.
 
 REQUESTS = ("request", "req", "request_body", "requestBody", "input", "kwargs")
 RESPONSES = (
@@ -109,7 +109,7 @@ def headers(value: Any) -> Headers:
 
 
 def moment(value: dict[str, Any]) -> str | None:
-    """The recorded start of an exchange; None if that is not said."""
+    """The recorded start of an exchange; None if there is none."""
     for name in STARTED:
         found = value.get(name)
         if isinstance(found, str) and found:
@@ -120,7 +120,7 @@ def moment(value: dict[str, Any]) -> str | None:
 
 
 def duration(value: dict[str, Any]) -> float | None:
-    """The duration of an exchange in milliseconds; None if that is not said."""
+    """The duration of an exchange in milliseconds; None if it is not recorded."""
     return next((found for name in DURATIONS if (found := traffic.number(value.get(name))) is not None), None)
 
 _LAST = ", the last"
@@ -171,13 +171,13 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _cut_pair(entry: int, piece: str, options: Options, reading: FileReading) -> RawExchange | None:
-    """What was written of the pair that a cut file ends in, where its answer was begun."""
+    """The last pair of a cut file, as far as it was written; None if its answer has not begun."""
     try:
         value = traffic.parse_beginning(piece)
     except ValueError:
         return None
     if not isinstance(value, dict) or pick(value, REQUESTS) is None or pick(value, RESPONSES) is None:
-        return None  # nothing of an answer, or nothing that says to whom it belongs
+        return None  # no answer yet, or no request that it could belong to
     raw = _pair(entry, value, piece, options, reading)
     if isinstance(raw, str):
         return None
