@@ -1,8 +1,8 @@
 """Session files of pi and of what was made from it (OpenClaw): `~/.pi/agent/sessions/…`, versions 1 to 3.
 
-Owns their tree (`id`, `parentId`; version 1 has none and is a line) and their words for the end of an answer, which are
-pi's and no provider's. A label, a change of model or of thinking, a compaction are entries of the tree that no request
-carried. Source: pi's `docs/session-format.md`; the words are those of seed 002.
+Entries form a tree (`id`, `parentId`); in version 1 they form a line. The stop words are pi's own, not the provider's.
+Labels, changes of the model or of thinking, and compactions are entries that no request contained. Source: pi's
+`docs/session-format.md`; the words are those of seed 002.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ STOPS: Mapping[str, StopRow] = {
     "error": StopRow(Stop.ERROR, "fatal", "seed 002: refusal, sensitive, and failures of its own"),
     "aborted": StopRow(Stop.CANCELLED, None, "pi docs/session-format.md"),
 }
-"""pi's words; it maps the providers' before it writes them down."""
+"""pi's words, to which it maps the providers' before it stores them."""
 
 
 def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, at: At) -> None:
-    """Reads the parts of an answer. Arguments are the JSON of the row: pi has parsed, and perhaps mended, what came."""
+    """Reads the parts of an answer. Arguments are the JSON of the row, which pi has parsed and perhaps repaired."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     path = ("message", "content") if "message" in line.value else ("content",)
     for number, block in enumerate(blocks if isinstance(blocks, list) else ()):
@@ -90,7 +90,7 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
     place = At(at.part, at.start, at.end, "/message/stopReason")
     answer.word_at = place
     if not isinstance(word, str) or not word:
-        return  # inferred when what follows is known
+        return  # inferred later, from the rows that follow
     row = STOPS.get(word)
     if row.stop is Stop.ERROR if row else isinstance(message.get("errorMessage"), str):
         answer.error = _error(known_text(message.get("errorMessage")) or "")
@@ -103,7 +103,7 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
 
 
 def _error(message: str) -> ProviderError:
-    """What pi wrote down of a failure: a message that may begin with the HTTP status."""
+    """The error in pi's message about a failure, which may begin with the HTTP status."""
     words = message.replace(":", " ").replace('"', " ").lower().split()
     status = int(words[0]) if words and words[0].isdigit() and len(words[0]) == 3 else None
     retryable = status in RETRYABLE_STATUS or not RETRYABLE_WORDS.isdisjoint(words) or connection_lost(message)
@@ -116,6 +116,7 @@ def usage_of(usage: Any, api: str) -> Usage | None:
         return None
     given, made, cached, written, total = (count if type(count) is int else None for count in map(
         usage.get, ("input", "output", "cacheRead", "cacheWrite", "totalTokens")))
+    # A total that equals input plus output shows that cached tokens are part of the input already.
     if total is None or total != (given or 0) + (made or 0):
         given = input_count(api, given, cached, written)
     return Usage(given, made, None, cached)
@@ -158,7 +159,7 @@ APIS: Mapping[str, str] = {
 }
 """pi's names of wire formats."""
 ASSUMED = "openai_chat"
-"""Taken where a message does not say what it was spoken in; nothing of the transcript depends on it."""
+"""The wire format of a message that names none; no fact of the transcript depends on it."""
 PASSED = frozenset({
     "session", "model_change", "thinking_level_change", "label", "session_info", "custom", "compaction",
     "branch_summary",
@@ -195,7 +196,7 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
 
 
 OPENCLAW_FOLDER = ".openclaw"
-"""The folder of OpenClaw, which writes the files of pi; of the sessions in another folder their entries tell."""
+"""The folder of OpenClaw, which writes pi's format; in other folders the entries show which agent wrote them."""
 
 
 class _Session(TranscriptReader):
@@ -214,7 +215,7 @@ class _Session(TranscriptReader):
         self.header: object = None
         """The id of the first row."""
         self.fork: object = None
-        """The file of the session that this one goes on from."""
+        """The file of the session that this one continues."""
         if OPENCLAW_FOLDER in os.path.normpath(path).split(os.sep):
             self.writer = "openclaw"
 
@@ -235,7 +236,7 @@ class _Session(TranscriptReader):
             self.last = place
 
     def settle(self) -> None:
-        """Where an entry has no word, what the others show."""
+        """Infers the stop reasons of entries without a word."""
         for answer in self.answers:
             answer.stop = answer.stop or infer(answer, frozenset())
 

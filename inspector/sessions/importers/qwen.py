@@ -1,7 +1,8 @@
 """Transcripts of Qwen Code: `~/.qwen/projects/<cwd>/chats/<id>.jsonl`, a tree of rows whose parts are Gemini's.
 
-No stop reason is kept. A failed request stands in a row of telemetry alone. Rows of one `uuid` are pieces of one
-message, and two records may be glued together on a line. Source: qwen-code 0.15.10; `chatRecordingService.ts`.
+No stop reason is kept. A failed request is only in a row of telemetry. Rows with the same `uuid` are pieces of one
+message, and a line may hold two records without a break between them. Source: qwen-code 0.15.10;
+`chatRecordingService.ts`.
 """
 
 from __future__ import annotations
@@ -68,14 +69,14 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
 
 
 class _Records(TranscriptLines):
-    """The records of the lines; of a line with several, each."""
+    """The records of a file, also several on one line."""
 
     def _lines(self, file: IO[bytes], number: int = 0) -> Iterator[Piece]:
         for at_line, piece, last in super()._lines(file, number):
             if b"}{" not in piece:
                 yield at_line, piece, last
                 continue
-            # Bytes that are not UTF-8 leave as they came: the place of a record is counted in them.
+            # Invalid UTF-8 is kept byte for byte, since offsets of records count these bytes.
             text, at = piece.decode("utf-8", "surrogateescape").strip(), 0
             while at < len(text):
                 try:
@@ -101,12 +102,12 @@ class _Transcript(ChatReader):
     def lines(self, data: bytes | IO[bytes]) -> TranscriptLines:
         """The records of a file."""
         lines = _Records(data, self.fields)
-        lines.path = None  # a record may begin within its line
+        lines.path = None  # a record may begin within a line, so rows cannot be read again by line
         return lines
 
     @property
     def api(self) -> str:
-        """Its parts are Gemini's, whatever it is spoken to in."""
+        """Gemini's format: the parts are Gemini's for every model."""
         return self.options.api or API
 
     def above(self, value: dict[str, Any]) -> TreePlace:
@@ -141,7 +142,7 @@ class _Transcript(ChatReader):
         return self._system(line, lines, place)
 
     def _assistant(self, line: TranscriptLine, parts: list[dict[str, Any]], place: TreePlace) -> TreePlace:
-        """A message of the model; pieces of one, and pieces right behind each other, are one answer."""
+        """Reads a message of the model; consecutive messages, and those with the same `uuid`, are one answer."""
         key = known_text(line.value.get("uuid")) or f"line {line.number}"
         answer = self.by_row.get(key)
         if answer is None and place.answer is not None and place.since is None and place.answer.error is None:
@@ -193,7 +194,7 @@ class _Transcript(ChatReader):
         return place
 
     def _failure(self, line: TranscriptLine, event: dict[str, Any], place: TreePlace) -> TreePlace:
-        """A request that failed, as telemetry tells of it."""
+        """Adds a failed request from its row of telemetry."""
         answer = self.answer(line, place, "failure", event.get("model"))
         at = answer.take(line)
         status = number_of(event.get("status_code"))
@@ -232,5 +233,5 @@ def usage_of(counts: Any) -> Usage | None:
     given, made, thought, cached = (number_of(counts.get(name)) for name in names)
     if made is not None and thought:
         beside = number_of(counts.get("totalTokenCount")) == (given or 0) + made + thought
-        made += thought if beside or thought > made else 0  # a part is never more than the whole
+        made += thought if beside or thought > made else 0  # more thinking than output cannot be part of the output
     return Usage(given, made, thought, cached)

@@ -27,7 +27,7 @@ class FileHead(NamedTuple):
     """The parsed beginning of a file."""
 
     first: Any
-    """Its first JSON value, as far as it goes; None if it begins with none."""
+    """Its first JSON value, perhaps cut; None if it does not begin with one."""
     lines: tuple[Any, ...]
     """The JSON values of its first lines, the last of them perhaps cut; empty unless there are several."""
     text: bytes
@@ -45,6 +45,7 @@ def first_look(head: bytes) -> FileHead:
     seen = _look(text)
     if seen.first is None:
         _, _, rest = text.partition(b"\n")
+        # A file that is followed, or one that was cut at its front, may begin within a row.
         if rest.startswith(b'{"') and complete(rest.partition(b"\n")[0]):
             return _look(rest)
     return seen
@@ -85,7 +86,7 @@ def complete(text: bytes) -> bool:
 # -- Records that are not lines --------------------------------------------------------------------------------------
 
 Piece = tuple[int, bytes, bool]
-"""The number of a record, its JSON, and whether a file that is cut may end in it."""
+"""The number of a record, its JSON, and whether it may be the last record of a cut file."""
 
 
 _Record = TypeVar("_Record", bound=bytes | UnbuiltRecord)
@@ -112,6 +113,7 @@ def in_tree(rows: list[dict[str, Any]], parent: str) -> Iterator[dict[str, Any]]
         below.setdefault(above if above in known and above != row.get("id") else None, []).append(row)
     done: set[Any] = set()
     stack = list(reversed(below.get(None, [])))
+    # Damaged parents may form a ring, whose sessions are reached from no root.
     while stack or len(done) < len(known):
         row = stack.pop() if stack else next(row for row in rows if row.get("id") not in done)
         if row.get("id") in done:
@@ -192,9 +194,9 @@ def whole_object(data: bytes) -> dict[str, Any]:
 
 
 # -- The members of a ZIP archive in memory --------------------------------------------------------------------------
-# They are stored, deflated, or packed with zstd, which `zipfile` of Python 3.11 lacks. Nothing is unpacked beyond a
-# bound. An archive without its directory, as a writer leaves it that was killed, is read by the headers before its
-# members.
+# Members are stored, deflated, or compressed with zstd (method 93), which `zipfile` reads only from Python 3.14 on.
+# Nothing is unpacked beyond a bound. If a writer was killed, its archive has no directory at the end; it is read by the
+# local headers before each member.
 
 _LOCAL = b"PK\x03\x04"
 _HEADER = 30
@@ -208,7 +210,7 @@ class ZipMember(NamedTuple):
     method: int
     start: int
     size: int
-    """Packed."""
+    """The compressed size in bytes."""
 
 
 def zip_members(data: bytes) -> list[ZipMember]:
@@ -228,6 +230,7 @@ def _by_headers(data: bytes) -> Iterator[ZipMember]:
     while data.startswith(_LOCAL, at) and at + _HEADER <= len(data):
         method, size = (int.from_bytes(data[at + first : at + last], "little") for first, last in ((8, 10), (18, 22)))
         body = _body_at(data, at)
+        # A size of 0 means that the size follows the member (a data descriptor), so the next header cannot be found.
         if body + size > len(data) or not size:
             return
         name = data[at + _HEADER : at + _HEADER + int.from_bytes(data[at + 26 : at + 28], "little")]

@@ -1,8 +1,9 @@
 """Tasks of Roo Code, Cline, Zoo Code and Kilo Code: `api_conversation_history.json` and the files beside it.
 
-No stop word is kept. The history has the messages; `ui_messages.json` has one `api_req_started` row for each request,
-with the only usage and with why a stream ended early. Opening either file reads both; a screen file alone is read as
-text. Source: RooCodeInc/Roo-Code `src/core/task/Task.ts`, `src/core/assistant-message/presentAssistantMessage.ts`.
+No stop word is kept. The history has the messages. `ui_messages.json` has a row `api_req_started` for each request,
+with the only token counts and the reason if a stream ended early. Opening either file reads both; a screen file alone
+is read as text. Source: RooCodeInc/Roo-Code `src/core/task/Task.ts`,
+`src/core/assistant-message/presentAssistantMessage.ts`.
 """
 
 from __future__ import annotations
@@ -39,37 +40,39 @@ from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify
 
 HISTORIES = ("api_conversation_history.json", "claude_messages.json")
-"""What the history is called, the newer name first."""
+"""Names of the history file, the newer one first."""
 SCREEN = "ui_messages.json"
 STORE = ".messages.json"
-"""Ends the name of a session of Cline's SDK: an object with the messages; counts stand on the last of a turn."""
+"""The end of the name of a session of Cline's SDK, an object with messages. Only the last one of a turn has counts."""
 APIS: Mapping[str, str] = {"anthropic": "anthropic_messages"}
-"""`apiProtocol` of a request -> the wire format, where that is not the one assumed (`openai`)."""
+"""`apiProtocol` of a request -> its wire format, if that is not the default (`openai`)."""
 CANCELS: Mapping[str, StopRow] = {
     "user_cancelled": StopRow(Stop.CANCELLED, None, "Roo-Code Task.ts"),
     "streaming_failed": StopRow(Stop.INTERRUPTED, None, "Roo-Code Task.ts"),
 }
-"""`cancelReason` of a request."""
+"""`cancelReason` of a request -> the end of its answer."""
 NOTES: Mapping[str, Stop] = {
     "[Response interrupted by user]": Stop.CANCELLED,
     "[Response interrupted by API Error]": Stop.INTERRUPTED,
     "[Response interrupted by a tool use result.": Stop.UNKNOWN,
     "Failure: I did not provide a response.": Stop.UNKNOWN,
 }
-"""What the agent writes itself at the end of a model's text -> how the answer ended; unknown: nothing is said of it."""
+"""The agent's own words at the end of a model's text -> the end of the answer; UNKNOWN if they do not say it."""
 REJECTED = re.compile(r"Invalid tool call for '[^']*': missing nativeArgs")
-"""Begins the result of a call whose arguments could not be parsed: it did not run, and is kept as `{}` or a stub."""
+"""The beginning of the result of a call with unparsable arguments, which did not run and is stored as `{}` or a
+stub."""
 TYPED = re.compile(r"<(?:task|feedback|user_message|answer)>")
-"""What the user wrote stands in one of these, whatever is before it."""
+"""The tags around a text of the user, wherever they occur in a message."""
 COMPLETION = "attempt_completion"
-"""The tool by which a model says that the task is done; its result is written down only if the task goes on."""
+"""The tool by which a model ends the task; its result is stored only if the task goes on."""
 OWN = re.compile(r"\s*[\[#]")
-"""Begins what the agent itself says as the user: `[ERROR]`, `[TASK RESUMPTION]`, `[read_file for 'a'] Result:`."""
+"""The beginning of the agent's own messages as the user: `[ERROR]`, `[TASK RESUMPTION]`, `[read_file for 'a']
+Result:`."""
 RESULT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
-"""Begins a result that is text: of a call in the text of an answer (XML), and in some releases of a native call."""
+"""The beginning of a result as text: of an XML call within an answer, and in some releases of a native call."""
 DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", re.DOTALL)
 MODEL = re.compile(r"<model>([^<\s]{1,200})</model>")
-"""Where Roo tells the model which one it is."""
+"""The model in Roo's prompt, which names it."""
 FIELDS: Fields = {"": {"role": (str,), "content": (list, str), "ts": (int, float), "reasoning_content": (str,)}}
 """What is read of a message, and the types that it can have."""
 _UI_TEXT = frozenset({"text", "reasoning", "completion_result"})
@@ -119,15 +122,15 @@ class _Reader(DialogueReader):
         super().__init__(path, options)
         self.session = os.path.basename(os.path.dirname(os.path.abspath(path)))
         self.request: TaskRequest | None = None
-        """The request that no answer has been seen of."""
+        """The last request, until its answer is read."""
         self.number = 0
-        """Of the last record."""
+        """The number of the last record."""
         self.model: str | None = None
         self.sent_back = False
         """Whether the last message of the user holds the result of a tool as text."""
         self.models: list[tuple[float, str]] = []
         self.completed: list[TranscriptAnswer] = []
-        """Answers after which the agent asked if the task is done."""
+        """Answers after which the agent asked whether the task is done."""
 
     def read_task(self, history: bytes, screen: bytes | None) -> FileReading:
         """The messages, each answer with its request where the screen's rows have it."""
@@ -150,7 +153,7 @@ class _Reader(DialogueReader):
         return self.read_records(number_records(_spoken(screen), cut=True))
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """There is one."""
+        """The session of a file, which is its task."""
         return self.session
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -224,7 +227,7 @@ class _Reader(DialogueReader):
             _take_note(answer, note, at)
 
     def _ended(self, answer: TranscriptAnswer, request: TaskRequest, at: At) -> StopReason | None:
-        """How its request ended early, by the agent's own word."""
+        """The stop reason by the agent's word for an early end of the request; None if there is none."""
         row = CANCELS.get(request.cancel or "")
         if request.failure:
             answer.findings.append(Finding("transcript.stream_failed", Severity.INFO,
@@ -239,7 +242,8 @@ class _Reader(DialogueReader):
         return None
 
     def _unanswered(self, number: int) -> None:
-        """A request that no message answers: it failed, was cancelled, or was under way when the agent ended."""
+        """Adds the answer of a request without a message: it failed, was cancelled, or was interrupted by the agent's
+        end."""
         request, self.request = self.request, None
         if request is None:
             return
@@ -276,7 +280,7 @@ def _usage(metrics: dict[str, Any]) -> Usage | None:
 
 
 def _take_note(answer: TranscriptAnswer, note: str, at: At) -> None:
-    """The agent's own words in a model's text: how it ended, and no words of the model."""
+    """Removes the agent's own words from a model's text and takes the end of the answer from them."""
     answer.findings.append(Finding("transcript.own_words", Severity.INFO, f"the agent wrote {note!r} into it", at))
     answer.parts = [part._replace(text=part.text.split(note)[0].rstrip()) if type(part) is TextPart else part
                     for part in answer.parts]
@@ -287,7 +291,7 @@ def _take_note(answer: TranscriptAnswer, note: str, at: At) -> None:
 
 
 def _reject(answer: TranscriptAnswer) -> None:
-    """Takes a call whose result says that its arguments could not be parsed for malformed."""
+    """Marks calls as malformed whose result says that their arguments could not be parsed."""
     refused = {key: part for key, part in answer.results.items() if REJECTED.search(part.text)}
     if not refused:
         return
@@ -301,7 +305,7 @@ def _reject(answer: TranscriptAnswer) -> None:
 
 
 def _complete(answer: TranscriptAnswer) -> None:
-    """Takes the only call of an answer for whole, if it is the one by which the model ends the task and it ran."""
+    """Marks an answer as complete if its only call is `attempt_completion`, which ran."""
     if answer.stop is None and not answer.results and [call.name for call in answer.calls] == [COMPLETION]:
         answer.stop = inferred_reason(
             Stop.TOOL_CALL, None, answer.word_at, "completion", At(),

@@ -1,7 +1,7 @@
 """The requests of a task of Roo Code or Cline: the `api_req_started` rows of its `ui_messages.json`.
 
-The history holds no request and no usage. An answer belongs to the last request that began before it was written; where
-messages have no times, requests and answers are assigned by their order, and only if there are as many of each.
+The history has no requests and no token counts. An answer belongs to the last request that began before the answer was
+stored. If messages have no times, requests and answers are matched by order, and only if their numbers are equal.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class TaskRequest(NamedTuple):
     failure: str | None = None
     """The error of its stream, or of the request."""
     done: bool = False
-    """Whether its cost is known: Roo writes that when the stream has ended."""
+    """Whether its cost is known, which Roo stores when the stream has ended (`Task.ts`)."""
     partial: bool = False
     """Whether a row of it was still growing when the file was last written."""
     completed: bool = False
-    """Whether the agent asked after it if the task is done: it does that when it has run `attempt_completion`."""
+    """Whether the agent then asked if the task is done, which it does after `attempt_completion` has run."""
 
     def record(self) -> dict[str, Any]:
         """The request as a record among the messages."""
@@ -68,7 +68,7 @@ def requests_of(screen: bytes | None) -> list[TaskRequest]:
 
 
 def _asks_if_done(row: dict[str, Any]) -> bool:
-    """Whether the agent asks the user, or for the task that it is a part of, if the task is done."""
+    """Whether a row asks if the task is done: the user, or for a subtask its parent (`finishTask`)."""
     kind, text = row.get("ask"), row.get("text")
     if kind != "tool" or not isinstance(text, str):
         return kind == "completion_result"

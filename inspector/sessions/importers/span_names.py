@@ -1,9 +1,9 @@
 """The span attributes that describe an answer: the GenAI conventions of all versions, and OpenInference.
 
-The same facts stand under the names of the OpenTelemetry conventions (`gen_ai.…`, the older ones included), of
-OpenLLMetry (`gen_ai.prompt.N.…`), of OpenInference (`llm.…`, flattened), and of the AI SDK (`ai.…`). Messages are
-brought into one shape.
-Sources: opentelemetry-semantic-conventions 0.66b2, openinference-semantic-conventions 0.1.42, OpenLLMetry.
+The same fact has different names in the OpenTelemetry conventions (`gen_ai.…`, with older versions), OpenLLMetry
+(`gen_ai.prompt.N.…`), OpenInference (`llm.…`, flattened), and the AI SDK (`ai.…`). Messages of all of them are
+converted to one form. Sources: opentelemetry-semantic-conventions 0.66b2, openinference-semantic-conventions 0.1.42,
+OpenLLMetry.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "call": ("gen_ai.tool.call.id", "tool_call.id", "tool.id"),
     "result": ("gen_ai.tool.call.result", "gen_ai.tool.message", "output.value"),
 }
-"""Fact -> the names that it has, the newest first."""
+"""Fact -> its attribute names, the newest first."""
 ANSWERING = frozenset({"chat", "text_completion", "generate_content", "completion", "responses", "message", "messages"})
 """Operations of a span that is one answer of a model."""
 SYSTEMS = frozenset({"gen_ai.provider.name", "gen_ai.system"})
@@ -48,7 +48,7 @@ OUTPUTS = ("gen_ai.output.messages", "gen_ai.completion", "gen_ai.content.comple
 """Attributes that hold messages as JSON, or as values."""
 FLAT_INPUTS = ("llm.input_messages", "gen_ai.prompt")
 FLAT_OUTPUTS = ("llm.output_messages", "gen_ai.completion")
-"""Beginnings of names that hold one message each, by its number."""
+"""Beginnings of flattened names; the number of the message follows."""
 
 
 class SpanMessage(NamedTuple):

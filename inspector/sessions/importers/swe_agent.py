@@ -1,9 +1,9 @@
 """Trajectories of SWE-agent (`.traj`), and the files of its demonstrations: one JSON object with `history`.
 
-The history is a list of messages; an assistant's has the command that SWE-agent took out of its text (`action`) or the
-model's own calls (`tool_calls`), and the next message is what came of it. A file without a history holds the same in
-the steps of its `trajectory`. No stop word is kept anywhere: `info.exit_status` is the outcome of the whole run.
-Source: SWE-agent `sweagent/agent/agents.py`.
+The history is a list of messages. An assistant message has the command that SWE-agent extracted from its text
+(`action`) or the model's calls (`tool_calls`); the next message is the result. In a file without a history the steps of
+`trajectory` hold the same. No stop word is kept: `info.exit_status` is the outcome of the whole run. Source: SWE-agent
+`sweagent/agent/agents.py`.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from loop_core.values import Stop, TextPart, ToolResultPart
 from loop_core.wire.base import StopRow
 
 LISTS = ("history", "trajectory")
-"""The members that hold messages or steps; the first that does is read."""
+"""Members with messages or steps; the first that is not empty is read."""
 EXIT = re.compile(r"Exit(?:ing)? due to (.*)", re.DOTALL)
-"""Begins what SWE-agent writes in place of an answer where it gives up the run (`handle_error_with_autosubmission`)."""
+"""SWE-agent's text in place of an answer when it gives up the run (`handle_error_with_autosubmission`)."""
 REFUSED: Mapping[str, StopRow] = {
     "context window": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "SWE-agent agents.py, exit_context"),
     "retry error": StopRow(Stop.ERROR, "fatal", "SWE-agent agents.py, exit_api"),
 }
-"""The reasons that are about a request, which failed; at any other, no request was sent."""
+"""Reasons that concern a failed request; for any other reason no request was sent."""
 FIELDS: Fields = {
     "": {
         "role": (str,), "content": (str, list), "thought": (str,), "action": (str,), "tool_calls": (list,),
@@ -62,7 +62,7 @@ def sniff(head: bytes, path: str) -> int:
     if "trajectory" in first and ("environment" in first or "history" in first or "info" in first):
         return 100
     if steps and "observation" in steps[0] and ("action" in steps[0] or "response" in steps[0]):
-        return 95  # of a long file the head holds no more
+        return 95  # the head of a long file ends before the other members
     if "attempts" in first and "info" in first:
         return 90
     history = first.get("history")
@@ -106,9 +106,9 @@ class _Trajectory(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.outcome = ("", "")
-        """The last command of the steps, and what came of it."""
+        """The last command of the steps and its output."""
         self.requests = 0
-        """How many the run says that it made."""
+        """The number of requests that the run states."""
 
     def about(self, data: bytes) -> None:
         """What the file says of the whole run: the model, the cap, the outcome."""
@@ -136,7 +136,7 @@ class _Trajectory(ChatReader):
             self.outcome = (steps[-1]["action"], redact.text(steps[-1]["observation"]))
 
     def settle(self) -> None:
-        """What came of the last command stands in the steps alone."""
+        """Adds the result of the last command, which only the steps contain."""
         last = self.last.answer
         call = unanswered_call(self.last)
         if last is not None and call is not None and self.outcome[0] and self.outcome[0] == last_action(last):
@@ -145,7 +145,7 @@ class _Trajectory(ChatReader):
         super().settle()
 
     def summarise(self) -> None:
-        """Adds how many answers the file lacks: one without a usable command stands in the steps alone."""
+        """Reports how many answers the history lacks: one without a usable command is only in the steps."""
         super().summarise()
         lacking = self.requests > len(self.answers) and not self.runs
         if lacking:
@@ -183,7 +183,7 @@ class _Trajectory(ChatReader):
         return TreePlace(answer)
 
     def _exit(self, line: TranscriptLine, place: TreePlace, said: re.Match[str]) -> TreePlace:
-        """What SWE-agent says as it gives up: a request that failed, or the end of its loop."""
+        """Reads the text with which SWE-agent gives up: a failed request, or the end of its loop."""
         row = next((row for words, row in REFUSED.items() if said[1].startswith(words)), None)
         if row is None:
             return self.say(line, place, redact.text(said[0])[:200], mark="stopped")
@@ -194,7 +194,7 @@ class _Trajectory(ChatReader):
         return TreePlace(answer)
 
     def _said(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """What came of a command, or the task."""
+        """Reads the output of a command, or the task."""
         value = line.value
         said, ids = text_of(value.get("content")), value.get("tool_call_ids")
         key = known_text(ids[0]) if isinstance(ids, list) and ids else None
@@ -203,7 +203,7 @@ class _Trajectory(ChatReader):
         return self.say(line, place, said, own=place.answer is not None)
 
     def _step(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """An answer and what came of it, in one record."""
+        """Reads a step: an answer and its output in one record."""
         value = line.value
         exited = given_up(value, value.get("response"))
         if exited is not None:

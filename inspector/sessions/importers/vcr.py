@@ -1,9 +1,9 @@
 """YAML cassettes of vcrpy (`interactions`) and of Ruby's VCR (`http_interactions`, or in old versions a list).
 
-Only texts, lists and mappings are made of them: a tag such as `!ruby/struct:VCR::Request` is not a class here, keys are
-not merged, and what an anchor repeats is bounded. Cassettes in JSON are read as pairs. Where a body is stored as the
-values of its JSON (`parsed_body`), that is written anew, and a notice says so. Sources: vcrpy 9.4.2
-`serializers/yamlserializer.py`, VCR's `docs/configuration`, and cassettes of its versions 1 to 6 and of pydantic-ai.
+A cassette becomes texts, lists and mappings only: a tag such as `!ruby/struct:VCR::Request` creates no object, keys are
+not merged, and repetition by anchors is bounded. Cassettes in JSON are read as pairs. If a body is stored as JSON
+values (`parsed_body`), its JSON is written again, with a notice. Sources: vcrpy 9.4.2 `serializers/yamlserializer.py`,
+VCR's `docs/configuration`, and cassettes of its versions 1 to 6 and of pydantic-ai.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _LISTS = ("interactions", "http_interactions")
 _BEGINS = re.compile(rb"(?:\A|\n)(?:http_)?interactions:[ \t]*\r?\n|\A---[ \t]*\r?\n- !ruby/struct:VCR::")
 _SIDES = ("request", "response")
 _NULL = frozenset({"", "~", "null"})
-"""What a scalar without quotes says of nothing."""
+"""Unquoted scalars that mean null."""
 _BINARY = ("tag:yaml.org,2002:binary", "!binary")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,300})(?P<rest>\.[0-9]+)?(?P<power>[eE][+-]?[0-9]{1,3})?")
-"""A number as JSON has it, and as YAML writes those of JSON."""
+"""A JSON number, also as YAML writers spell it."""
 _PARSED = "parsed_body"
 _ANEW = "bodies were stored as values (parsed_body): their JSON was written anew, with other bytes"
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -92,7 +92,7 @@ def _interactions(data: bytes, reading: FileReading) -> list[Any]:
 def parse_document(text: str) -> tuple[Any, int | None]:
     """The value of a document up to its first YAML error, and the line of that error, from 1.
 
-    Built of the parser's events: the parser's own loaders nest calls of C as deep as the file nests its values.
+    It is built from parser events, because PyYAML's loaders recurse as deep as the file nests its values.
     """
     import yaml  # takes 20 ms to load
 
@@ -124,23 +124,23 @@ def _scalar(value: str, tag: str | None, plain: bool) -> Any:
 
 
 class Plain(str):
-    """A scalar without quotes: where the values of a body are stored, it may be a number, true or false."""
+    """An unquoted scalar; within a `parsed_body` it may be a number, true or false."""
 
     __slots__ = ()
 
 
 class _Document:
-    """A document while its events come."""
+    """A document that is built from parser events."""
 
     def __init__(self) -> None:
         self.root: Any = None
         self.anchors: dict[str, Any] = {}
         self.line = 0
         self._open: list[tuple[Any, list[str]]] = []
-        """The lists and mappings that are not at their end, each mapping with the key whose value comes next."""
+        """The open lists and mappings, each mapping with the key that waits for its value."""
 
     def add(self, value: Any, anchor: str | None) -> None:
-        """A value, or a key."""
+        """Adds a value, or a key of a mapping."""
         if anchor is not None:
             self.anchors[anchor] = value
         if not self._open:
@@ -155,7 +155,7 @@ class _Document:
             key.append(value if isinstance(value, str) else "")
 
     def open(self, value: Any, anchor: str | None, line: int) -> None:
-        """The beginning of a list or a mapping."""
+        """Opens a list or a mapping."""
         self.line = line
         if len(self._open) >= _DEPTH:
             raise ValueError("nested too deep")
@@ -163,7 +163,7 @@ class _Document:
         self._open.append((value, []))
 
     def close(self) -> None:
-        """Its end."""
+        """Closes the innermost list or mapping."""
         self._open.pop()
 
 
@@ -189,14 +189,14 @@ def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange |
     raw.body = body or b""
     raw.recorded = bool(raw.body) or says_enough(raw.status)
     if raw.status is None and raw.body:
-        raw.end = TransportEnd.CUT  # the status stands behind the body
+        raw.end = TransportEnd.CUT  # keys are sorted, so a cut after the body loses the status
     return raw
 
 
 def _stored(
     side: dict[str, Any], name: str, headers: list[tuple[str, str]], room: Room, visited: set[int]
 ) -> bytes | str | None:
-    """The body of a request or a response: as it was meant, or written anew from its values."""
+    """The body of a request or a response, decompressed, or written again from its values."""
     if name in side or _PARSED not in side:
         return _body(side.get(name), headers, room, visited)
     value = side[_PARSED]
@@ -206,7 +206,7 @@ def _stored(
 
 
 def _size(value: Any, known: dict[int, int]) -> int:
-    """About how long the JSON of a value is, with what anchors repeat in it."""
+    """The approximate length of a value's JSON, counting each repetition by an anchor."""
     if not isinstance(value, (dict, list)):
         return len(value) + 8 if value is not None else 8
     if id(value) not in known:
@@ -233,7 +233,7 @@ def _typed(value: Any) -> Any:
 
 
 def _body(value: Any, headers: list[tuple[str, str]], room: Room, visited: set[int]) -> bytes | str | None:
-    """A body as it was meant; None if there is none, a text where it cannot be had."""
+    """A decompressed body; None if there is none, a text that says why if it cannot be decompressed."""
     if isinstance(value, dict):
         packed = value.get("base64_string")
         value = binascii.a2b_base64(packed) if isinstance(packed, str) else value.get("string")

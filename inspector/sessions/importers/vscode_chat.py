@@ -1,7 +1,7 @@
 """Chats of VS Code (Copilot Chat): `chatSessions/<id>.json`, or `.jsonl` of operations on such an object.
 
 A request of the user is one record; its rounds (`toolCallRounds`) are the answers. No stop reason, cap or provider's id
-is kept; a request that failed has the code of Copilot Chat. Source: microsoft/vscode `objectMutationLog.ts`,
+is kept. A failed request has an error code of Copilot Chat. Source: microsoft/vscode `objectMutationLog.ts`,
 `chatModel.ts`; vscode-copilot-chat `commonTypes.ts` (ChatFetchResponseType).
 """
 
@@ -31,7 +31,7 @@ CODES: Mapping[str, StopRow] = {
     "promptFiltered": StopRow(Stop.SAFETY_BLOCKED, "content_filter", "ChatFetchResponseType.PromptFiltered"),
     "canceled": StopRow(Stop.CANCELLED, None, "ChatFetchResponseType.Canceled"),
 }
-"""Codes of Copilot Chat for a request that failed -> what they mean; all others are failures."""
+"""Error code of Copilot Chat -> the end of the answer; any other code is a failure."""
 FIELDS: Fields = {
     "": {"message": (dict, str), "response": (list, str), "result": (dict,), "modelId": (str,), "isCanceled": (bool,),
          "modelState": (dict,)},
@@ -41,8 +41,8 @@ FIELDS: Fields = {
 _SESSION = ("requesterUsername", "responderUsername", "sessionId", "version", "creationDate", "initialLocation")
 _SET, _PUSH, _DELETE = 1, 2, 3
 _LIMIT = "maxToolCallsExceeded"
-"""The mark of a request that Copilot Chat stopped at its own limit of rounds (`chat.agent.maxRequests`): the calls of
-its last round are carried out in the next request, where the user lets it continue (`toolCallingLoop.ts`)."""
+"""The mark of a request that Copilot Chat stopped at its own limit of rounds (`chat.agent.maxRequests`). If the user
+lets it continue, the next request runs the calls of the last round (`toolCallingLoop.ts`)."""
 _COMPLETE, _CANCELLED = 1, 2
 """States of a request, in newer files (ResponseModelState of `chatService.ts`)."""
 _NOTICE = "what is shown is the chat after {count:,} operations on it; those were folded"
@@ -64,7 +64,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def _is_chat(value: Any) -> bool:
-    """A list of requests, or nearly all that a chat without one has."""
+    """Whether a value has a list of requests, or most members of a chat without any."""
     if not isinstance(value, dict):
         return False
     names, requests = sum(name in value for name in _SESSION), value.get("requests")
@@ -163,7 +163,8 @@ class _Chat(ChatReader):
         failure = object_of(result.get("errorDetails"))
         if not rounds:
             place = self._response(line, place, bool(failure))
-        elif failure and place.answer is not None and place.answer.parts:  # else the last round is that of the failure
+        # An empty last round is itself the failed one.
+        elif failure and place.answer is not None and place.answer.parts:
             place = TreePlace(self._begin(line, place, "failure"))
         if place.answer is None:
             return place
@@ -214,7 +215,7 @@ class _Chat(ChatReader):
         return self.say(line, TreePlace(answer), "", tuple(parts)) if parts else TreePlace(answer)
 
     def _response(self, line: TranscriptLine, place: TreePlace, failed: bool) -> TreePlace:
-        """The answer as it was shown: of a request without rounds."""
+        """Reads the displayed answer of a request without rounds."""
         given = line.value.get("response")
         shown = [{"value": given}] if isinstance(given, str) else objects_of(given)
         if not shown and not failed:
@@ -235,7 +236,7 @@ class _Chat(ChatReader):
 
 
 def _fail(answer: TranscriptAnswer, failure: dict[str, Any]) -> None:
-    """How a request that failed ended: by its code, else by the flag for a filter, else as an error."""
+    """Sets the end of a failed request: by the flag for a filter, else by its code, else as an error."""
     text, code = known_text(failure.get("message")) or "no message", known_text(failure.get("code"))
     at = pointer_at(answer.word_at, "result", "errorDetails")
     if failure.get("responseIsFiltered") is True:
@@ -257,7 +258,7 @@ def _result(key: str | None, name: str | None, results: dict[str, Any]) -> ToolR
 
 
 def _written(value: Any) -> Any:
-    """Writes the arguments of a call, where they are not a string."""
+    """Writes arguments that are not a string as JSON."""
     return lambda member: compact_json(value).decode()
 
 

@@ -1,7 +1,7 @@
 """Sessions of ZeroClaw: `sessions/sessions.db`, and the JSON lines of older releases.
 
-ZeroClaw keeps no stop word. A turn with native calls is JSON in the content, with the arguments as the string that
-came: a cut call is visible. A request that got no answer is closed with a text of ZeroClaw's own, in the model's place.
+ZeroClaw keeps no stop word. A turn with native calls is JSON in the content, with the arguments as the received string,
+so a cut call is visible. If a request got no answer, ZeroClaw writes a text of its own in the model's name.
 Source: zeroclaw-labs/zeroclaw `session_sqlite.rs`, `session_store.rs`, `orchestrator/mod.rs`.
 """
 
@@ -35,7 +35,7 @@ CLOSURES: Mapping[str, StopRow] = {
     "[Session interrupted — not continuing this request]": StopRow(
         Stop.INTERRUPTED, None, "orchestrator/mod.rs: ZeroClaw was started anew, and the last message is the user's"),
 }
-"""What ZeroClaw writes in place of an answer that never came."""
+"""ZeroClaw's text in place of a missing answer -> the end of the answer."""
 MARKS: Mapping[str, Stop] = {
     "[interrupted by user]": Stop.CANCELLED, "[interrumpido por el usuario]": Stop.CANCELLED,
     "[interrompu par l'utilisateur]": Stop.CANCELLED, "[ユーザーによって中断されました]": Stop.CANCELLED,
@@ -44,9 +44,9 @@ MARKS: Mapping[str, Stop] = {
     "[flux interrompu]": Stop.INTERRUPTED, "[ストリームが中断されました]": Stop.INTERRUPTED,
     "[流已中断]": Stop.INTERRUPTED,
 }
-"""What ZeroClaw writes behind the part of an answer that came, or alone (`locales/*/cli.ftl`) -> how it ended."""
+"""ZeroClaw's text behind a partial answer, or alone (`locales/*/cli.ftl`) -> the end of the answer."""
 RESULTS = "[Tool results]\n"
-"""Begins a message in which ZeroClaw tells a model the results of calls that stand in its text."""
+"""The beginning of a message with the results of calls that the model wrote as text."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -70,7 +70,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _rows(path: str) -> Iterator[UnbuiltRecord]:
-    """The messages, each session's in their order, and before them how its state was left."""
+    """The state of each session, then the messages of each session in order."""
     with snapshot(path) as database:
         if has(schema(path), "session_metadata", "session_key", "state"):
             rows = database.execute("SELECT state, session_key FROM session_metadata ORDER BY rowid")
@@ -88,7 +88,7 @@ class _Reader(DialogueReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.told: dict[str, bool] = {}
-        """Session -> whether its last message of the user holds results."""
+        """Session -> whether its last user message contains tool results."""
 
     def session_of(self, value: dict[str, Any]) -> str:
         """The session of a row."""
@@ -146,12 +146,12 @@ class _Reader(DialogueReader):
 
 
 def _written(value: Any, *path: str | int) -> str | None:
-    """Arguments that are not a string stand inside a text: their JSON is written again."""
+    """Arguments that are not a string as JSON: they are inside a text, so their bytes cannot be quoted."""
     return None if value is None else compact_json(value).decode()
 
 
 def _object(text: str) -> dict[str, Any]:
-    """The object that a content is; an empty one where it is a text."""
+    """The object in a content; an empty one if the content is plain text."""
     if not text.startswith("{"):
         return {}
     try:

@@ -1,8 +1,8 @@
 """The runtime trace of ZeroClaw: `state/runtime-trace.jsonl`, one event a line, of all its sessions.
 
 An event of the first version has `event_type` and `payload`; one of the second has `message` and `attributes`. The text
-of an answer is scrubbed of credentials and its native calls are a count: what is known of a call stands in the events
-of the tools. No stop reason is kept. Source: zeroclaw-labs/zeroclaw `agent/turn/*.rs`, `zeroclaw-log/src/migrate.rs`.
+of an answer is scrubbed of credentials, and its native calls are only counted, so calls are taken from the events of
+the tools. No stop reason is kept. Source: zeroclaw-labs/zeroclaw `agent/turn/*.rs`, `zeroclaw-log/src/migrate.rs`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FIELDS: Fields = {
 }
 """What is read of an event, and the types that it can have."""
 CHANNEL = frozenset({"channel_message_inbound", "channel_message_outbound", "channel_message_error"})
-"""Events of what comes and goes over a channel: they name no turn, and hold the beginning of a text."""
+"""Events of messages on a channel. They name no turn and contain only the beginning of a text."""
 _EVENTS = ("llm_request", "llm_response", "tool_call_start", "tool_call_result", "turn_final_response")
 
 
@@ -67,7 +67,7 @@ class _Trace(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.turns: set[str] = set()
-        """Turns that have begun."""
+        """Ids of the turns that have begun."""
 
     def lane(self, value: dict[str, Any]) -> str:
         """The session of an event, else its turn."""
@@ -96,7 +96,7 @@ class _Trace(ChatReader):
         return place
 
     def _turn(self, line: TranscriptLine, facts: dict[str, Any], place: TreePlace) -> TreePlace:
-        """Begins the turn of an event, with the user's words where the request was logged."""
+        """Begins the turn of an event, with the user's message if the request was logged."""
         turn = _turn_id(line.value, facts)
         if turn in self.turns:
             return place
@@ -137,7 +137,7 @@ def _add_call(answer: TranscriptAnswer, facts: dict[str, Any], line: TranscriptL
 
 
 def _event(value: dict[str, Any]) -> str | None:
-    """What an event is: by its type, its message, or (of one that was migrated) its action."""
+    """The type of an event: by `event_type`, its message, or (after a migration) its action."""
     names = (value.get("event_type"), value.get("message"), object_of(value.get("event")).get("action"))
     return next((name for name in names if isinstance(name, str) and name in _EVENTS), known_text(names[0]))
 
@@ -147,7 +147,7 @@ def _facts(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _messages(value: Any) -> list[dict[str, Any]]:
-    """The messages of a request: JSON in a text, which ZeroClaw cuts where it is long."""
+    """The messages of a request: JSON in a string, which ZeroClaw truncates if it is long."""
     try:
         return objects_of(traffic.loads(value.encode()) if isinstance(value, str) else value)
     except (ValueError, RecursionError):
