@@ -18,13 +18,13 @@ T = TypeVar("T")
 def without_collector(build: Callable[P, T]) -> Callable[P, T]:
     """Wraps `build` so that the cyclic garbage collector pauses while it runs, for the functions that read a recording.
 
-    What is read and replayed holds no cycles, but every few thousand new objects Python looks through all of them for
-    some. Afterwards the collector passes over what is there by then.
+    Reading and replaying create no reference cycles, but Python searches all objects for cycles after every few
+thousand new ones. Afterwards the collector ignores the objects that exist by then (`gc.freeze`).
     """
 
     @wraps(build)
     def paused(*args: P.args, **kwargs: P.kwargs) -> T:
-        running = gc.isenabled()  # reading builds no reference cycles, so there is nothing to collect (docs/design.md)
+        running = gc.isenabled()  # the caller may have disabled it itself
         gc.disable()
         try:
             return build(*args, **kwargs)
@@ -44,6 +44,6 @@ def open_paths(
     Raises:
         CallerError: there is no such API or profile.
     """
-    from inspector.sessions.open import open_paths as read  # what lists the samples needs no importer
+    from inspector.sessions.open import open_paths as read  # listing the samples needs no importer
 
     return read(paths, api=api, profile=profile, stdin=stdin)

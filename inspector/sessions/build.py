@@ -1,11 +1,11 @@
 """Decodes raw exchanges: finds the API, decodes the request and the response, and masks credentials.
 
-Knows no file format and nothing of threading. What is not LLM traffic, or is traffic that is not read, is named in its
-report.
+The module knows neither file formats nor threading. If an exchange is not LLM traffic, or of a kind that is not read,
+the result says so.
 
-The first half masks credentials that no single run of bytes holds: a server spelled them over several events, or an
-answer over segments. They are found in the text that the pieces make, and each piece is masked where it stands in the
-body, so that neither a view nor a session that is exported and read again can put them together.
+The first half masks credentials that are spread over several places: a server sent one in several events, or an answer
+continues one from the answer before. They are found in the joined text, and each piece is masked at its place in the
+body, so that neither a view nor an exported session shows them.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 EDGE = 400
 """Bytes on each side of a seam between two answers in which a credential is looked for."""
 HALF = 8
-"""A shorter piece of a credential is a word that may stand anywhere: it is masked where it was found, and nowhere
-else."""
+"""A shorter piece of a credential may be an ordinary word, so it is masked only at the place where it was found."""
 
 
 class SpelledPiece(NamedTuple):
@@ -51,14 +50,14 @@ class SpelledPiece(NamedTuple):
     first: int
     plain: bytes
     places: list[int]
-    """For each byte of `plain`, and its end, its place in the body."""
+    """The offset in the body of each byte of `plain`, and of its end."""
 
 
 def without_pieces(body: bytes, api: str, response: ChatResponse, counts: redact.Counts | None = None) -> bytes:
     """The body, of the same length, with credentials masked that are complete only in the joined texts of the answer.
 
-    The body has been through `redact.body`; where the texts hold nothing more, which is nearly always, it comes back as
-    it is.
+    The body has been through `redact.body`. If the joined texts hold no further credential, as nearly always, the body
+is returned unchanged.
     """
     said = _raw("\n".join(answer_texts(response)))
     if not said or not detection.spans(said):
@@ -114,8 +113,8 @@ def mask_seams(
 ) -> list[Exchange]:
     """The exchanges, with credentials masked that span the end of one answer and the beginning of the next.
 
-    A piece of such a credential is also masked in the requests, which repeat the answer so far. `counts` learns what
-    was masked, by the file that the exchange came from.
+    A piece of such a credential is also masked in the requests, which repeat the answer so far. `counts` receives the
+    number of masked credentials, by the path of the exchange's file.
     """
     made, said = list(exchanges), dict[str, str]()
     for turn in turns:
@@ -128,7 +127,7 @@ def mask_seams(
 
 
 def _mend(exchanges: list[Exchange], before: int, after: int, counts: redact.Counts | None) -> dict[str, str]:
-    """Masks what lies across one seam; the pieces, and what stands in their place."""
+    """Masks credentials across one seam; returns each piece with its mask."""
     said: dict[str, str] = {}
     first, second = _raw(exchanges[before].response.text or ""), _raw(exchanges[after].response.text or "")
     if not first or not second:
@@ -136,16 +135,16 @@ def _mend(exchanges: list[Exchange], before: int, after: int, counts: redact.Cou
     tail, head = first[-EDGE:], second[:EDGE]
     for start, end, name in detection.spans(tail + head):
         if end <= len(tail):
-            continue  # it stands in the first answer alone, and was looked for there
+            continue  # it is entirely in the first answer, which was searched already
         redact.count(counts, name)
-        # Where the seam lies between a name and its value, all of the credential is in the second answer.
+        # If the seam is between a name and its value, the whole credential is in the second answer.
         since, until = max(start - len(tail), 0), end - len(tail)
         halves = (tail[start:], head[since:until])
         if halves[0]:
             seam = detection.CredentialSpan(len(first) - len(halves[0]), len(first), name)
             exchanges[before] = _without(exchanges[before], seam)
         exchanges[after] = _without(exchanges[after], detection.CredentialSpan(since, until, name))
-        # The requests repeat the answer so far: they get the very masks that stand in it, or no turn could be followed.
+        # Requests repeat the answer so far. They get exactly the same masks, or threading could not match them.
         shown = (_raw(exchanges[before].response.text or "")[len(first) - len(halves[0]) :],
                  _raw(exchanges[after].response.text or "")[since:until])
         said |= {half.decode("utf-8", "replace"): mask.decode("utf-8", "replace")
@@ -186,7 +185,7 @@ def with_body(exchange: Exchange, body: bytes) -> Exchange:
 
 def _resealed(body: bytes, received: bytes) -> bytes:
     if body == received:
-        return body  # nothing was masked, as nearly always: a start without `struct` and `binascii` is 1 ms shorter
+        return body  # as nearly always; not importing `struct` and `binascii` saves 1 ms of the start
     from loop_core.wire.eventstream import reseal
 
     return reseal(body, received)
@@ -197,7 +196,7 @@ def redecode(exchange: Exchange, body: bytes, profile: Profile) -> ChatResponse:
     before = exchange.response
     end, status = before.transport_end, before.http_status
     response = _decoded(exchange.api, body, status, exchange.headers, exchange.request, profile, end)
-    # What the recorder says of the connection is in no byte of the body.
+    # The recorder's findings about the connection are not in the body, so decoding cannot give them again.
     told = [found for found in before.findings if found.rule.startswith("transport.")]
     lost = [found for found in told if found not in response.findings]
     return replace(response, findings=(*response.findings, *lost))
@@ -211,7 +210,7 @@ def _raw(text: str) -> bytes:
 
 NOT_RECORDED = "not_recorded"
 _NO_ANSWER = frozenset({"OPTIONS", "HEAD", "CONNECT", "TRACE", "DELETE"})
-"""Methods that ask no model: a stored response that is deleted is confirmed by an object that looks like one."""
+"""Methods that never ask a model. The answer to a DELETE of a stored response looks like a response."""
 
 
 class UnbuiltExchange(NamedTuple):
@@ -243,7 +242,7 @@ def build(
         except DecodeError as why:
             if raw.end is not TransportEnd.CUT:
                 return UnbuiltExchange(f"not a response of {api}: {why}", undecodable=True)
-            raw.recorded, body = False, b""  # too little of it was recorded to tell what it is
+            raw.recorded, body = False, b""  # too little was recorded to decode anything
             response = _not_recorded(raw, api, headers, request)
         silent = raw.recorded and _says_nothing(response, request) and _may_be_other(raw, response, options)
         if silent and not traffic.by_content(body):
@@ -259,7 +258,7 @@ def build(
         again=raw.again, recorded_place=raw.recorded_place, messages=raw.messages, cut_after=raw.cut_after,
         simulated=raw.simulated,
     )
-    # Last, since only the decoded answer shows a credential that came in pieces.
+    # Last, since a credential in pieces is visible only in the decoded answer.
     return with_body(made, without_pieces(body, api, response, counts)) if raw.recorded else made
 
 
@@ -274,7 +273,7 @@ def _decoded(
 def spoken_by(exchange: Exchange, profile: str) -> Exchange:
     """The exchange as if this profile had answered: its bytes are decoded again if the profile has words of its own.
 
-    A transcript holds no bytes of a provider: its responses stay as they are, and are only judged anew.
+    A transcript has no bytes of a provider, so its responses stay as they are and are only judged again.
 
     Raises:
         CallerError: there is no such profile.
@@ -295,6 +294,7 @@ def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
     found = raw.api or (traffic.by_path(url) if url else None)
     if raw.api is None and url and traffic.EMBEDDINGS.match(raw.body):
         return UnbuiltExchange(f"embeddings{NOT_READ}")
+    # The path (Cohere's) is common on other servers too, so the content decides if it can.
     if found is not None and raw.api is None and FORMATS[found].common_path:
         found = traffic.by_content(raw.body) or found
     if found is None and url and (name := traffic.unread(url)) is not None:
@@ -351,7 +351,7 @@ def _profile(
             return profile_named(name, api, model)
         except CallerError:
             if options.profile is not None:
-                raise  # a recorded one that is unknown here was written by a program that knows more
+                raise  # a recorded name that is unknown here comes from a newer version of this program
     return choose(api, url, headers, body, model)
 
 
@@ -372,7 +372,7 @@ def _not_recorded(
 
 
 def _may_be_other(raw: RawExchange, response: ChatResponse, options: Options) -> bool:
-    """Whether only a path, or a caller's word for a whole JSON body alone, says which API this is."""
+    """Whether the API is uncertain: known only by the path, or by `--api` for a lone whole JSON body."""
     if raw.url:
         return raw.api is None and options.api is None
     alone = options.api is not None and raw.request_text is None and not response.streaming

@@ -10,7 +10,7 @@ from itertools import pairwise
 from inspector.sessions.credentials import PASSWORDS
 
 REDACTED = "REDACTED"
-"""The mask of a whole value whose name stands beside it and says what it was: a header, a parameter, a JSON member."""
+"""The mask of a whole value that has a name beside it: of a header, a parameter or a JSON member."""
 
 
 def any_of(names: Iterable[str]) -> str:
@@ -20,7 +20,7 @@ def any_of(names: Iterable[str]) -> str:
 
 NO_VARIABLES: tuple[str, ...] = ("CACHE_KEY", "PRIMARY_KEY", "FOREIGN_KEY", "SORT_KEY", "PARTITION_KEY",
     "PUBLIC_KEY", "NEXT_TOKEN", "PAGE_TOKEN")
-"""Ends of such names that hold no credential."""
+"""Ends of names of variables that match the patterns but hold no credential."""
 
 _WORDS = frozenset({
     "string", "str", "text", "bytes", "integer", "int", "number", "bool", "boolean", "object", "array", "none",
@@ -30,10 +30,10 @@ _WORDS = frozenset({
     "this", "xxx", "xxxx", "xxxxx", "invalid", "wrong", "incorrect", "missing", "empty", "expired", "reset",
     "protected", "manager", "policy", "hash", "hashed", "authentication",
 })
-"""Values of a password that are not a password: types, prose, placeholders."""
+"""Values after a password's name that are no password: types, prose, placeholders."""
 
 _MARKS = ".,:;!?*`'\""
-"""What stands around a word in prose and in Markdown: the value in `password=None` is no password."""
+"""Characters around a word in prose and Markdown, which are removed before a value is compared with `_WORDS`."""
 
 # Patterns that few files need are compiled by `re` when they are first used: together they are 1 ms of every start.
 _IDENTIFIER = r"[$@%&*!]?[A-Za-z_][\w]*(?:(?:\.|->|::)[A-Za-z_]\w*)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
@@ -46,7 +46,7 @@ def random_looking(value: str) -> bool:
     written = value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "*"))
     if len(value) < 12 or written or re.fullmatch(_IDENTIFIER, value):
         return False
-    # Only values under the name of a credential are asked for, and keys of some services are UUIDs (fal).
+    # Only values under a credential's name reach this test, and the keys of some services are UUIDs (fal).
     if re.fullmatch(_UUID, value):
         return True
     words = re.split(r"[-_.:/@ ]", value)
@@ -72,12 +72,12 @@ def _drawn(word: str) -> bool:
 
 
 def _turns(word: str) -> int:
-    """How often capitals and others follow each other."""
+    """The number of changes between capitals and other characters."""
     return sum(a.isupper() != b.isupper() for a, b in pairwise(word))
 
 
 _STRUCTURE = r"\s*[,:\]}](?:[\s,:\[\]{}0-9.eE+-]|true|false|null|\\[nrt])*"
-"""What follows a string of JSON that ends in `password=`: masked, the JSON would be none."""
+"""JSON structure after a string that ends in `password=`; if it were masked, the JSON would be invalid."""
 
 NUMERAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
@@ -115,13 +115,13 @@ def _parameter_value(name: str, value: str) -> bool:
 
 
 _OF_FLAGS = frozenset({"flag", "option", "argument", "parameter", "file", "stdin", "prompt", "with", "in", "of", "as"})
-"""What follows the name of a flag in prose."""
+"""Words that follow the name of a flag in prose."""
 
 _PASSWORD = rf"(?i)(?:{any_of((*PASSWORDS, 'pass'))})$"
 
 
 def _under(name: str, value: str, quoted: bool, after: int) -> bool:
-    """Whether a value is a credential by the name that stands before it."""
+    """Whether a value is a credential, judged by the name before it."""
     return is_password(value, quoted, after) if re.search(_PASSWORD, name) else random_looking(value)
 
 
@@ -147,6 +147,5 @@ TESTS: Mapping[str, tuple[str, _Test]] = {
     "user": ("token", lambda name, quote, value, after: random_looking(value)),
     "parameter": ("", lambda name, quote, value, after: _parameter_value(name, value)),
 }
-"""Kind of `inspector.sessions.detection.CONTEXTS` -> what its mask says, and whether the value is a credential.
-
-A mask that says nothing takes the name that stands before the value."""
+"""Kind of `inspector.sessions.detection.CONTEXTS` -> the text of its mask, and a test of the value. An empty text
+stands for the name before the value."""

@@ -1,8 +1,8 @@
 """Known credentials: a table of their forms, and the names whose values are credentials. Data only.
 
-A form is written as a template: literal characters, and in braces an alphabet with how many of it. `{a20}` are 20
-letters or digits, `{a20+}` 20 or more, `{a20-40}` from 20 to 40. The pattern that finds a form and the examples that
-tests plant are both made from its template, so that neither can differ from the other.
+A form is written as a template: literal characters, and in braces an alphabet with the number of its characters.
+`{a20}` means 20 letters or digits, `{a20+}` 20 or more, `{a20-40}` from 20 to 40. Both the search pattern of a form and
+the examples in tests are made from its template, so the two cannot differ.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Secret(NamedTuple):
     """One kind of credential."""
 
     name: str
-    """What a mask says that it hides."""
+    """The name of what is hidden, for the mask."""
     template: str
     source: str
-    """Who documents the form, or where it is seen."""
+    """The product or document that defines the form."""
     kind: str = "model"
-    """What it opens: model, cloud, code host, chat, payment, registry, database, service, protocol."""
+    """The kind of service: model, cloud, code host, chat, payment, registry, database, service, protocol."""
 
 
 FORMS: tuple[Secret, ...] = (
@@ -385,15 +385,15 @@ NAMES: tuple[str, ...] = (
     "telegram_token", "token_secret", "user_token", "vault_token", "verification_token", "webhook_secret",
     "x_api_key", "x_auth_token", "xsrf_token",
 )
-"""Names of headers, JSON members, arguments and variables whose value is a credential, where it looks random.
+"""Names of headers, JSON members, arguments and variables whose value is a credential if it looks random.
 
 Words are joined by `_`, `-`, nothing or a capital letter: `api_key` is also `api-key`, `apiKey` and `APIKEY`. A name
-may have words before it (`OPENAI_API_KEY`). Not `token`, `token_type`, `credentialType`, `prompt_cache_key`, `key`:
-they name other things.
+may have words before it (`OPENAI_API_KEY`). The table has no `token`, `token_type`, `credentialType`,
+`prompt_cache_key` or `key`, which name other things.
 """
 
 PASSWORDS: tuple[str, ...] = (
     "password", "passwd", "passphrase", "pwd", "pgpassword", "mysql_pwd", "userpassword", "db_pass", "mysql_pass",
     "root_pass", "smtp_pass", "user_pass", "admin_pass", "ssh_pass", "become_pass", "sudo_pass",
 )
-"""Names whose value is a credential however short it is."""
+"""Names whose value is a credential, whatever its length."""

@@ -16,10 +16,10 @@ from inspector.sessions.credentials import ALPHABETS, FORMS, NAMES, PASSWORDS
 from loop_core.client.mask import SHORTEST
 
 SHORT = b"[masked]"
-"""The mask in a text where one that says more does not fit."""
+"""The mask for a credential that is too short for a mask with its name."""
 
 NUMBER = "a number as a password"
-"""It is masked with nines: with asterisks the text around it would no longer be JSON."""
+"""The name of a numeric password. It is masked with nines, since asterisks would make the JSON around it invalid."""
 
 
 class CredentialSpan(NamedTuple):
@@ -33,7 +33,7 @@ class CredentialSpan(NamedTuple):
 _PIECE = re.compile(r"\{([A-Za-z])(\d+)(?:(\+)|-(\d+))?\}")
 
 _BEFORE = r"(?:^|[^A-Za-z0-9]|\\[bfnrt]|\\u[0-9A-Fa-f]{4})"
-"""What stands before a credential: no letter or digit, but for those of an escape in JSON."""
+"""The text before a credential: not a letter or digit, except the last one of a JSON escape."""
 
 _QUOTE = r"\\*[\"']?"
 
@@ -50,7 +50,7 @@ def pattern_of(template: str) -> str:
 
 
 def _fixed(template: str) -> bool:
-    """Whether the last piece of a template has an exact length: then a longer word is something else."""
+    """Whether the last piece of a template has an exact length, so that a longer word is something else."""
     last = list(_PIECE.finditer(template))[-1]
     return last.end() == len(template) and last[3] is None
 
@@ -64,12 +64,12 @@ OWN_SHAPES: tuple[tuple[str, str], ...] = (
     ("private key", r"Private-Lines: [0-9]{1,3}(?:\\+r)?(?:\\+n|\s)(?:[A-Za-z0-9+/=\s]|\\+[nr/])*"),
     ("API key", r"sk-[A-Za-z0-9_-]*[A-Za-z0-9]{20}[A-Za-z0-9_-]*"),
 )
-"""Name -> pattern of forms that need more than a template. A line end may be escaped more than once: JSON in JSON."""
+"""Name and pattern of forms that need more than a template. Line ends may be escaped repeatedly: JSON in JSON."""
 
 _PREFIX = r"(?:[A-Za-z0-9]+[_.-]){0,6}"
 
 _JOINT = rf"{_QUOTE}\s{{0,8}}(?:(?::|=>?)\s{{0,8}}|,\s{{0,8}}{_QUOTE}value{_QUOTE}\s{{0,8}}:\s{{0,8}})"
-"""Between a name and its value: `: `, `=`, or a header as a name beside a value."""
+"""The text between a name and its value: `: `, `=`, or `", "value": "` of a header as an object."""
 
 _BETWEEN = rf"{_JOINT}({_QUOTE})"
 
@@ -78,7 +78,7 @@ _LOOSE = r"([^\s\"'\\,;<>(){}\[\]&]+)"
 _QUOTED = r"([^\"'\\\r\n]+)"
 
 VARIABLES: tuple[str, ...] = ("token", "key", "pat")
-"""Last words of an environment variable in capitals (`SLACK_TOKEN=…`) whose value is a credential, where it looks
+"""Last words of an environment variable in capitals (`SLACK_TOKEN=…`) whose value is a credential if it looks
 random."""
 
 
@@ -112,12 +112,12 @@ CONTEXTS: tuple[tuple[str, str], ...] = (
     ("parameter", r"(?i)[?&;]([\w.-]*(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt))"
                   r"()=([^&\s\"'\\#<>;]+)"),
 )
-"""Kind -> name, quote and value of credentials that are known by the text before them."""
+"""Kind, and a pattern with the groups name, quote and value, of credentials that the text before them reveals."""
 
 
 def _compiled(pattern: str, captures: bool = True) -> Any:
     options = re2.Options()
-    options.max_mem = 256 << 20  # else the many counted repetitions fall back to the slow automaton
+    options.max_mem = 256 << 20  # with RE2's default of 8 MB these counted repetitions fall back to its slow automaton
     options.never_capture = not captures
     return re2.compile(pattern.encode(), options)
 
@@ -137,8 +137,8 @@ def _context() -> tuple[Any, tuple[str, ...]]:
 
 @cache
 def _either() -> Any:
-    """Hints of both patterns in one search, for the many texts that hold neither: those are then never made."""
-    tails: dict[str, list[str]] = {}  # forms that go on in one way are written together: 4 ms less to compile
+    """One search for hints of both patterns. Most texts contain none, so the full patterns are then never compiled."""
+    tails: dict[str, list[str]] = {}  # forms with the same continuation share it: 4 ms less to compile
     for form in FORMS:
         if _PIECE.match(form.template) is None:
             head, tail = _hint(form.template)
@@ -159,13 +159,13 @@ def _either() -> Any:
 _INNER_HINTS = (r"[0-9a-f]{24}\.[A-Za-z0-9]{16}", r"8Q~[A-Za-z0-9_~.-]{20}", r"\.atlasv1\.[A-Za-z0-9_-]{20}",
                 r":AA[A-Za-z0-9_-]{20}", r"[0-9a-f]{24}-us[0-9]", r":[0-9a-f]{32}", r"[0-9a-f]{24}-[0-9a-f]{8}-",
                 "JQQJ9", "AZDO[A-Za-z0-9]{4}", "FFFFNRAL", "_mmk", r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
-"""What stands inside the forms that no literal begins."""
+"""Literal parts inside of forms that do not begin with a literal."""
 
 
 def _hint(template: str) -> tuple[str, str]:
-    """The beginning of a form, up to some 10 characters of its alphabets: 9 are also met in harmless texts.
+    """The beginning of a form with about 10 characters of its alphabets, since 9 also occur in harmless texts.
 
-    The last of these characters stand apart.
+The last run of these characters is returned separately.
     """
     head, tail, at, drawn = "", "", 0, 0
     for piece in _PIECE.finditer(template):
@@ -185,7 +185,7 @@ def suspicious(data: str | bytes) -> bool:
 
 
 ESCAPES = re.compile(rb"\\/|\\u00[2-7]")
-"""Escapes of plain characters in JSON: a credential that holds one is found in the string that it spells."""
+"""JSON escapes of plain characters. A credential with one is visible only in the unescaped string."""
 
 
 def spans(data: bytes) -> list[CredentialSpan]:
@@ -230,18 +230,19 @@ def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
         start, end = match.span(last)
         groups = (match.group(number) or b"" for number in (last - 2, last - 1, last))
         name, quote, value = (group.decode("utf-8", "replace") for group in groups)
-        # What a sentence puts behind a value is none of it.
+        # Punctuation after a value belongs to the sentence.
         stripped = value.rstrip(".,:;!?")
         end -= len(value.encode()) - len(stripped.encode())
         after = data[end] if end < len(data) else 32
         if said == "password" and random_looking(name):
-            yield CredentialSpan(match.start(last - 2), match.end(last - 2), "user")  # of an address: it may be a key
+            # The user name of an address may be a key too.
+            yield CredentialSpan(match.start(last - 2), match.end(last - 2), "user")
         if stripped and test(name, quote, stripped, after):
             bare = not quote and data[match.end(last - 2)] in b"\"\\" and NUMERAL.fullmatch(stripped)
             yield CredentialSpan(start, end, NUMBER if bare else said or name.lower())
             at = end
         else:
-            # On from behind the name: what follows it may be a credential of another kind.
+            # Continue behind the name, since a credential of another kind may follow it.
             at = max(match.end(last - 2), match.start() + 1) if name else max(start, match.start() + 1)
 
 

@@ -1,8 +1,7 @@
-"""Where the evidence of a stop reason stands: a place for every rule, also for those that judge without bytes.
+"""The places of evidence in the bytes, also for rules that judge values.
 
-The judge sees values, not bytes. Where a rule of it goes by a value that the response holds (a router's word, a
-token count), the place is found by reading the body once more with its places (`inspector.sessions.provenance`), for
-the responses that such a rule spoke of.
+The judge sees values, not bytes. If one of its rules uses a value of the response (a router's word, a token count), the
+body is decoded a second time with places (`inspector.sessions.provenance`), only for the responses concerned.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
     from inspector.sessions.provenance import Provenance
 
 NATIVE = "native.*"
-"""The words of a router that its profile names."""
+"""The fact name for a router's own words (`Profile.native_fields`)."""
 IMPOSSIBLE = "usage.impossible"
-"""The rule that a count of tokens is beyond whatever the answer can hold."""
+"""The rule about a token count that is larger than the answer can have."""
 FACTS: Mapping[str, tuple[str, ...]] = {
     "judge.native_word": (NATIVE,),
     "judge.usage_at_cap": ("usage.output_tokens",),
@@ -31,12 +30,12 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "judge.context_full": ("native.truncated", "usage.input_tokens"),
     "usage.reasoning": ("usage.reasoning_tokens",),
 }
-"""Rule of our own -> the facts that it goes by, as provenance names them; a format says so of its decoder's rules."""
+"""Rule of the judge -> the facts that it uses, in the names of provenance. Formats list those of their decoders."""
 
 
-@lru_cache(maxsize=8)  # several rules may speak of one response, one after the other
+@lru_cache(maxsize=8)  # several rules in a row may concern one response
 def _readings(exchange: Exchange) -> Provenance | None:
-    from inspector.sessions.provenance import readings  # most decoders give every place themselves
+    from inspector.sessions.provenance import readings  # most evidence comes with its place
 
     return readings(exchange)
 
@@ -71,10 +70,10 @@ def _place(exchange: Exchange, rule: str, quote: FactQuote | None) -> At | None:
 
 
 def _word(exchange: Exchange) -> At | None:
-    """Where a router's own word stands: the last member of that name with that value.
+    """The place of a router's own word: the last member with that name and value.
 
-    A second decode would cost as much as the first, and every answer of a router has such a word. Inside a JSON string
-    the quotes of a name are escaped, so no text of an answer is taken for the member.
+It is searched as text, because every answer of a router has such a word and a second decoding would double the cost.
+Inside a JSON string quotes are escaped, so text of an answer cannot be mistaken for the member.
     """
     for name in exchange.profile.native_fields:
         said = exchange.response.native.get(name)
@@ -85,7 +84,7 @@ def _word(exchange: Exchange) -> At | None:
 
 
 def _beside(exchange: Exchange, name: str) -> str | None:
-    """The pointer of a member that stands beside the stop word, as a router's own word does."""
+    """The pointer of a member in the same object as the stop word, where routers put their own word."""
     word = next((seen.at.pointer for seen in exchange.response.stop_reason.evidence if seen.at is not None), None)
     return None if word is None else f"{word.rpartition('/')[0]}/{name}"
 
@@ -104,7 +103,7 @@ def _value(raw: bytes) -> str | None:
 
 
 def _quoted(exchange: Exchange, quote: FactQuote) -> At | None:
-    """The bytes that hold the characters: of the pieces that make the text, the part that says them."""
+    """The bytes of quoted characters, found in the pieces that form the text."""
     read, at = _readings(exchange), 0
     found: list[tuple[int, int, str]] = []
     for piece in read.of(quote.fact) if read is not None else ():

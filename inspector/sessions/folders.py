@@ -1,6 +1,6 @@
 """The files of folders: those that a path names, the newest transcripts of agents, and the sample sessions.
 
-Looks at names, times and the beginnings of files; reads no session and writes nothing.
+It looks at names, times and the beginnings of files, reads no whole session, and writes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def expand(path: str, shut: list[Skipped]) -> Iterator[tuple[str, bool]]:
         yield path, False
         return
     found = [(name, True) for name in files_below(path, shut)]
-    yield from found or [(path, False)]  # an empty folder says so itself
+    yield from found or [(path, False)]  # an empty folder is reported when it is opened
 
 
 def files_of(paths: Sequence[str]) -> tuple[list[tuple[str, bool]], list[str]]:
@@ -79,12 +79,12 @@ def plain_head(head: bytes) -> bytes:
 
 
 # -- The default folders of agents' transcripts, and the newest transcripts in them ----------------------------------
-# Looks at names and times alone. The folders stand in the rows of `inspector.sessions.importers`.
+# Only names and times are read. The folders are those of the rows in `inspector.sessions.importers`.
 
 NEWEST = 10_000
-"""Of more transcripts the older ones are not listed."""
+"""The most transcripts that are listed; older ones are left out."""
 LOOKED_AT = 20_000
-"""Names that are looked at before a large folder is left."""
+"""The most names that are examined in one default folder."""
 
 
 class Transcript(NamedTuple):
@@ -101,7 +101,7 @@ def transcripts(environment: Mapping[str, str], most: int = NEWEST) -> list[Tran
     """The newest transcripts of all agents; `environment` says where home is."""
     within = files.bounds_of(environment)
     found = {each.path: each for each in _all(environment) if within.holds(each.path)}  # two rows may name one place
-    # Codex packs old sessions, and may leave the plain file beside the packed one.
+    # Codex CLI packs old sessions with zstd and may leave the plain file beside the packed one; the plain one wins.
     plain = (each for path, each in found.items() if path.removesuffix(".zst") == path or path[:-4] not in found)
     return nlargest(most, plain)
 
@@ -120,7 +120,7 @@ def _all(environment: Mapping[str, str]) -> Iterator[Transcript]:
 
 
 def _log_time(path: str) -> float:
-    """When the log of a database was written, which has what is newest in it; 0 if there is none."""
+    """The time of a database's log, which has the newest rows; 0 if there is none."""
     if not path.endswith((".db", ".sqlite", ".sqlite3")):
         return 0.0
     try:

@@ -1,9 +1,9 @@
 """Follows growing files: detects changes, and reads only what was added.
 
-Of a transcript that grows line by line only the rows that were added are read. A file that shrank, was replaced, or
-whose earlier bytes changed is read whole. What is read is what a reading of the whole file gives; of a large file a
-change far from its ends is seen after some looks. Of a database, or one document with a list, all records are looked
-up, but only new ones are read. Of the provider's bytes the exchanges that stand there as before are not decoded again.
+Of a transcript that grows line by line only new rows are read. A file that shrank, was replaced, or whose earlier bytes
+changed is read again. The result equals that of reading the whole file; in a large file a change far from both ends is
+noticed only after some polls. Of a database, or a document with a list, all records are looked up, but only new ones
+are read. Exchanges with the provider's bytes are decoded again only if they changed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from inspector.sessions.transcripts import TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer
 
 _BLOCK = 4 << 20
-"""Bytes of a file that are compared at once with what was read: 5 ms, where all of 100 MB takes 100."""
+"""Bytes of a block that is compared with its digest at once: this takes 5 ms, all of 100 MB takes 100 ms."""
 
 _RAW = attrgetter(*(field.name for field in fields(RawExchange)))
 
@@ -81,11 +81,11 @@ class FollowedFile:
         self._size = 0
         self._inode = 0
         self._digests: list[Any] = []
-        """Of each block of what was read."""
+        """The digest of each block that was read."""
         self._looks = 0
         self._records = RecordGrowth()
         self._built: dict[int, tuple[object, Exchange | UnbuiltExchange, redact.Counts]] = {}
-        """By entry of an exchange whose bytes the file holds: its values, what was made of them, what was masked."""
+        """Entry -> the raw values of an exchange, the exchange made from them, and the counts of masks."""
 
     def read(self, room: intake.Room | None = None) -> OpenedFile:
         """The content of the whole file, as `open_paths` reads it."""
@@ -101,7 +101,7 @@ class FollowedFile:
     def _build(
         self, raw: RawExchange, path: str, options: Options, counts: redact.Counts | None = None
     ) -> Exchange | UnbuiltExchange:
-        """Builds an exchange; one that stands there as before is what it was then."""
+        """Builds an exchange; an unchanged one is the same object as before."""
         values, before = _RAW(raw), self._built.get(raw.entry)
         if before is None or before[0] != values:
             masked: redact.Counts = Counter()
@@ -111,7 +111,7 @@ class FollowedFile:
         return before[1]
 
     def _further(self, file: IO[bytes]) -> OpenedFile | None:
-        """What was read with what was added; None if that takes a reading of the whole file."""
+        """The earlier rows together with the new ones; None if the whole file has to be read."""
         now, growth = os.fstat(file.fileno()), self._growth
         if growth is None or now.st_ino != self._inode or now.st_size < self._size or not intake.streams(now.st_size):
             return None
@@ -125,7 +125,7 @@ class FollowedFile:
         return self._taken(file, growth)
 
     def _unchanged(self, file: IO[bytes]) -> bool:
-        """Whether what was read still stands there: its first block, its last one, and one of the others in turn."""
+        """Whether earlier bytes are unchanged: checks the first block, the last one, and one of the others in turn."""
         self._looks += 1
         count = len(self._digests)
         for block in {0, self._looks % count, count - 1} if count else ():
@@ -136,7 +136,7 @@ class FollowedFile:
         return True
 
     def _anew(self, file: IO[bytes]) -> OpenedFile | None:
-        """The whole file, so that it can be read on; None for a format that does not grow line by line."""
+        """Reads the whole file so that it can be continued; None for a format that does not grow line by line."""
         self._growth, self._size, self._digests = None, 0, []
         file.seek(0)
         now, head = os.fstat(file.fileno()), file.read(HEAD)
@@ -152,7 +152,7 @@ class FollowedFile:
         return self._taken(file, TranscriptGrowth(reader))
 
     def _taken(self, file: IO[bytes], growth: TranscriptGrowth) -> OpenedFile | None:
-        self._growth = None  # what fails half way cannot be read on
+        self._growth = None  # after a failure half way this state cannot be continued
         try:
             while piece := file.read(_BLOCK - self._size % _BLOCK):
                 growth.take(piece)
@@ -180,9 +180,9 @@ class FollowedSession:
         self._read: Sequence[Exchange] = ()
         self._settled: Sequence[Exchange] = ()
         self._turns: list[tuple[TurnRecord, redact.Counts]] = []
-        """Turns, and what was masked at their seams."""
+        """Turns, each with the counts of masks at its seams."""
         self._same = 0
-        """The first exchanges, which are those of the reading before."""
+        """The number of first exchanges that equal those of the reading before."""
 
     def read(self) -> Loaded:
         """The content of the files, as `open_paths` reads it."""
@@ -204,7 +204,7 @@ class FollowedSession:
         return self._files[path].read(self._options.room)
 
     def _threaded(self, before: Sequence[Exchange], exchanges: list[Exchange]) -> tuple[Conversation, ...]:
-        """Answers whose end another row shows are taken as they were made before, where that shows the same end."""
+        """Conversations. An answer whose inferred end is unchanged keeps its earlier object."""
         settled = self._settled if before else ()
         for number, (old, new, earlier, now) in enumerate(zip(before, self._read, settled, exchanges, strict=False)):
             if now is not new and old is new and earlier.response.stop_reason == now.response.stop_reason:
@@ -216,7 +216,7 @@ class FollowedSession:
     def _masked(
         self, exchanges: list[Exchange], turns: Sequence[TurnRecord], counts: Mapping[str, redact.Counts]
     ) -> list[Exchange]:
-        """Counts what lies across the seams of new turns; the rows of an agent stay as they are."""
+        """Counts the credentials across the seams of new turns; rows of an agent stay as they are."""
         same = 0
         for (record, _), turn in zip(self._turns, turns, strict=False):
             if record != turn or turn.links[-1].index >= self._same:
@@ -233,21 +233,21 @@ class FollowedSession:
 
 
 # -- A growing transcript: only new rows are read --------------------------------------------------------------------
-# A further row changes answers near the end: the last of them are made anew each time, those before are closed. Where
-# it also tells what the last rows mean, those are read again, too. A row that touches a closed answer, or changes
-# what all answers depend on, cannot be read on: the file is then read whole.
+# A new row may change answers near the end, so the last ones are built again each time and those before are closed. If
+# it also changes the meaning of the last rows, those are read again. If a row concerns a closed answer, or a fact that
+# all answers depend on, the whole file is read again.
 
 OPEN = 24
-"""Answers at the end that a further row may still change: more than a batch of calls, 2 ms to make anew."""
+"""The number of open answers at the end: more than a batch of calls, and 2 ms to build again."""
 REACH = 1 << 18
-"""Bytes of rows that are read again at most, 3 ms: one behind more than that means a reading of the whole file."""
+"""The most bytes of rows that are read again (3 ms); if more would be needed, the whole file is read."""
 LAST = 64
-"""Records at the end of a database or a list that may still be written anew: 2 ms to read again."""
+"""Records at the end of a database or list that may still be rewritten; 2 ms to read again."""
 LOOKS = 4
-"""A session of a database grows before those that follow it: what these looks found changed is read again each time."""
+"""The number of polls whose changed records are read again each time, since a session may grow amid the others."""
 _SLOTS = tuple(field.name for field in fields(TranscriptAnswer))
 _ROWS = attrgetter("lines", "parts", "after", "next")
-"""What grows with every row that says something of an answer."""
+"""The fields of an answer that grow with every row about it."""
 
 
 class TranscriptGrowth:
@@ -257,15 +257,15 @@ class TranscriptGrowth:
         self.reader = reader
         self._lines = rows or reader.lines(b"")
         self.number = 0
-        """How many lines, or records, are read for good."""
+        """The number of lines or records that are read for good."""
         self._rest: Any = b""
-        """What stands behind the last that is read for good."""
+        """The lines or records behind those that are read for good."""
         self._whole = False
-        """Whether what was read for good means something else by now."""
+        """Whether new rows changed the meaning of rows that were read for good."""
         self._closed = FileReading()
-        """What was made of the closed answers, which are the first of the reader's."""
+        """The results of the closed answers, which are the first ones of the reader."""
         self._marks: list[tuple[int, ...]] = []
-        """What would be changed by a row that touches one of them."""
+        """For each closed answer the values that a row about it would change."""
         self._common: object = None
 
     def take(self, added: bytes) -> None:
@@ -316,7 +316,7 @@ class TranscriptGrowth:
         return reading
 
     def _restore(self, before: tuple[dict[str, Any], dict[str, Any], list[list[Any]]]) -> None:
-        """Takes back what the end of the file, which is none yet, has done to the answers and their reader."""
+        """Undoes the effect of ending the file early on the answers and their reader."""
         vars(self.reader).update(before[0])
         vars(self._lines).update(before[1])
         for answer, values in zip(self.reader.answers[len(self._marks) :], before[2], strict=True):
@@ -324,7 +324,7 @@ class TranscriptGrowth:
                 setattr(answer, name, value)
 
     def _close(self, reading: FileReading) -> None:
-        """Closes the first of the open answers, as they were made just now."""
+        """Closes the first open answers, with the results that were just made."""
         closed, until = len(self._marks), len(self.reader.answers) - OPEN
         if until <= closed:
             return
@@ -347,17 +347,17 @@ class RecordGrowth:
     def __init__(self) -> None:
         self._growth: TranscriptGrowth | None = None
         self._begun: object = None
-        """The reader before its first record: what the file says beside its records."""
+        """The state of the reader before its first record, which comes from the rest of the file."""
         self._hashes: list[int] = []
-        """Of each record."""
+        """The hash of each record."""
         self._same: deque[int] = deque(maxlen=LOOKS)
-        """How many of the first records were those of the look before, in the last looks."""
+        """For the last polls: the number of first records that had not changed since the poll before."""
 
     def read(self, reader: TranscriptReader, rows: TranscriptRows) -> FileReading:
         """Reads every answer in records that are not lines, for `TranscriptReader.read_records`."""
         pieces = rows.pieces()
         begun, hashes = _begun(reader), [*map(hash, pieces)]
-        growth, self._growth = self._growth, None  # what fails half way cannot be read on
+        growth, self._growth = self._growth, None  # as in `FollowedFile`: a failure leaves no state
         known = 0 if growth is None or begun != self._begun else growth.number
         changed = (at for at, (old, new) in enumerate(zip(self._hashes or hashes, hashes, strict=False)) if old != new)
         self._same.append(next(changed, min(len(self._hashes or hashes), len(hashes))))
@@ -376,7 +376,7 @@ def _begun(reader: TranscriptReader) -> dict[str, Any]:
 
 
 def _end_of_lines(data: bytes, but: int) -> int:
-    """Where the whole lines end, without the last few, as far as those are no more than can be read again each time."""
+    """The end of the complete lines without the last `but` ones (at most `REACH` bytes), which are read again."""
     end = data.rfind(b"\n") + 1
     least = end - REACH
     for _ in range(but if end else 0):

@@ -1,8 +1,8 @@
 """Request histories as comparable items: harmless differences are removed, and each distinct item gets a small number.
 
-Folded: white space, text as a string or as parts, cache marks, reasoning, how several assistant messages or results are
-grouped, the order of keys in arguments. A history is then a path in a tree (`HistoryTree`), and two histories share a
-prefix exactly where their paths do; no digest is needed, and nothing can collide.
+Ignored differences are: white space, text as a string or as parts, cache marks, reasoning, the grouping of several
+assistant messages or results, and the order of keys in arguments. A history is a path in a tree (`HistoryTree`). Two
+histories share a prefix exactly if their paths do, so no digest is needed and nothing can collide.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class HistoryTree:
 
     def __init__(self, exact: bool = False) -> None:
         self._exact = exact
-        """Whether nothing is folded: an agent's own rows come back as they were, and copies of all texts cost much."""
+        """Whether differences count: an agent's own rows are always equal, and folded copies of all texts cost much."""
         self._keys: dict[Hashable, int] = {}
         self._seen: dict[tuple[Message, ...], int] = {}
         self._edges: dict[tuple[int, int], int] = {}
@@ -147,7 +147,7 @@ class HistoryTree:
         found = self._parsed.get(raw)
         if found is None:
             try:
-                # Clients parse arguments and write them anew, with other white space or order.
+                # Clients parse arguments and write them again, with other white space and order of keys.
                 found = json.dumps(from_json(raw.encode()), sort_keys=True) if raw.strip() else "{}"
             except (ValueError, TypeError):  # a lone surrogate is not text to the parser
                 found = raw.strip()
@@ -240,17 +240,17 @@ class SeatedExchange:
     text: str
     calls: tuple[ToolCall, ...]
     cut: bool
-    """It did not end cleanly, a call in it is not a complete JSON, or its budget was spent."""
+    """Whether it did not end cleanly, a call in it is not complete JSON, or its budget was spent."""
     failed: bool
     chain_text: str = ""
-    """The text of the chain of continuations that it ends."""
+    """The joined text of the chain of continuations that ends with it."""
     base: int = 0
     """The node before that chain."""
     turn: int = -1
     next_index: int | None = None
-    """The exchange that goes on from this one in the same turn."""
+    """The exchange that continues this one in the same turn."""
     identity: tuple[object, ...] = ()
-    """What must be equal in a request that is sent again, beside its history."""
+    """Wire format, host, model and system text: they must be equal in a repeated request, beside its history."""
 
     @property
     def paused(self) -> bool:

@@ -1,7 +1,6 @@
 """Bounds on reading: files, streams and unpacked bodies are read up to a maximum size, and devices not at all.
 
-The bound is the process's own, set by `--max-bytes`: what is read lies below every command and screen, and each would
-otherwise hand it on.
+The bound belongs to the process and is set by `--max-bytes`, so that commands and screens need not pass it on.
 
 A regular file that an importer reads in pieces may be larger, unless the bound was set (`streams`).
 
@@ -22,10 +21,10 @@ from typing import IO
 STDIN = "-"
 """The path that means standard input."""
 MOST = 256 << 20
-"""Bytes, unless it is said otherwise: a thousand times a long session of an agent."""
+"""The default maximum in bytes: a thousand times a long session of an agent."""
 PIECE = 1 << 20
 WAIT = 3.0
-"""Seconds for which a FIFO may have nobody who writes to it."""
+"""Seconds to wait for a writer of a FIFO."""
 
 _REFUSED = ((stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"), (stat.S_ISSOCK, "a socket"))
 _most = MOST
@@ -59,7 +58,7 @@ _stopped: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda:
 
 @contextmanager
 def stopped_by(asked: Callable[[], bool]) -> Iterator[None]:
-    """A block in which reading ends with a `StoppedError` as soon as `asked` says so, even in the middle of a file."""
+    """A block in which reading raises `StoppedError` as soon as `asked()` is true, even in the middle of a file."""
     token = _stopped.set(asked)
     try:
         yield
@@ -150,13 +149,14 @@ def _drained(file: IO[bytes], start: bytes = b"") -> bytes:
     while piece := file.read(PIECE):
         pieces.append(piece)
         size += len(piece)
-        if size > most():  # it may have grown since, and a file of /proc has no size
+        if size > most():  # the file may have grown, and files of /proc report the size 0
             raise BoundError(too_large())
     return b"".join(pieces)
 
 
 def _fifo(path: str) -> bytes:
-    """Opened without waiting for a writer, as the system would without end; one that writes slowly is waited for."""
+    """Reads a FIFO. It is opened non-blocking, since `open` waits for a writer without end; a slow writer is waited
+    for."""
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(number, "rb", buffering=0) as file:
         start, ends = b"", time.monotonic() + WAIT
@@ -164,8 +164,8 @@ def _fifo(path: str) -> bytes:
             try:
                 start = os.read(number, PIECE)
             except BlockingIOError:
-                break  # somebody has it open to write, and has written nothing yet
-            if not start:  # nobody has it open to write
+                break  # a writer exists and has written nothing yet
+            if not start:  # there is no writer
                 if time.monotonic() > ends:
                     raise BoundError(f"a FIFO that nobody writes to (waited {WAIT:g} s)")
                 time.sleep(0.02)
@@ -174,30 +174,30 @@ def _fifo(path: str) -> bytes:
 
 
 # -- Compressed bytes -> plain bytes, in pieces and bounded ----------------------------------------------------------
-# For bodies kept as they came, and for packed files.
+# For recorded bodies in their content encoding, and for packed files.
 
 _FED = 1 << 16
-"""Compressed bytes that are given to the decompressor at once: what it leaves is copied."""
+"""Compressed bytes for each call of the decompressor, which copies those that it does not consume."""
 _ZSTD = b"\x28\xb5\x2f\xfd"
 PACKED = (b"\x1f\x8b", _ZSTD)
-"""Begin what can be unpacked whatever it is called: gzip and zstd."""
+"""The first bytes of gzip and zstd, which are unpacked whatever the file's name."""
 _PLAIN = (b"{", b"[", b"d", b"e", b"")
-"""Begin a body that is plain, whatever its header says: JSON, or a line of an event stream."""
+"""The first bytes of a plain body, whatever its header says: JSON, or a line of an event stream."""
 _WINDOW = 1 << 27
-"""Bytes of history that a zstd stream may ask for: what its `--long` writes by default."""
+"""The window in bytes that a zstd stream may need: the default of `zstd --long`."""
 
 
 def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | str:
-    """The unpacked bytes, or why they cannot be unpacked. What `coding` says counts only where the bytes agree.
+    """The unpacked bytes, or why they cannot be unpacked. `coding` counts only if the bytes agree with it.
 
-    `room` is what may be unpacked of all bodies together; nothing is kept of one that does not fit.
+`room` bounds what is unpacked of all bodies together; a body that does not fit is dropped.
     """
     if data[:2] == b"\x1f\x8b":
         pieces = _inflate(data, 31)  # 15 bits of history in gzip's wrapper (zlib.h, inflateInit2)
     elif data[:4] == _ZSTD:
         pieces = _zstd(data)
     elif data[:1] in _PLAIN:
-        return data  # the recorder has unpacked it and left the header
+        return data  # the recorder unpacked the body and kept the header
     elif coding == "deflate":
         # HTTP means zlib's wrapper, but some servers send the bare stream (RFC 9110, 8.4.1.2).
         pieces = _inflate(data, 15 if data[:1] == b"\x78" else -15)
@@ -300,7 +300,7 @@ def _brotli(data: bytes) -> Iterator[bytes]:
 # -- How much there is to read, before anything is read --------------------------------------------------------------
 
 HEAVY = 4_000_000
-"""Bytes from which reading is done behind a screen that says so."""
+"""The size in bytes from which the app shows its progress while it reads."""
 
 
 def heavy(paths: Sequence[str]) -> bool:

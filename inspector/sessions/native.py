@@ -1,7 +1,7 @@
 """The native session file: append-only JSON Lines of inputs, from which everything else is computed.
 
-Reading checks by hand and cheaply; the pydantic models (`native_models`) are imported only to write, for the schema,
-and to say what is wrong with a bad record. A file cut at any byte keeps all records before it (docs/session-format.md).
+Reading uses cheap checks of its own. The pydantic models (`native_models`) are imported only for writing, for the
+schema, and to explain a bad record. A file cut at any byte keeps all records before it (docs/session-format.md).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ VERSION = 1
 MARK = "loop_inspector_session"
 PRODUCER = "loop-inspector"
 BY_US = f"live by {PRODUCER}"
-"""What the provenance of a recording of ours says: without the record of its end it was stopped, as by a full disk."""
+"""The provenance of our own recordings. One without a final record was stopped, for example by a full disk."""
 NOT_RECORDED = "not_recorded"
-"""The word of an `end` record where the response body was not recorded."""
+"""The word of an `end` record whose response body was not recorded."""
 
 FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "about": {},
@@ -58,15 +58,15 @@ FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "note": {"text": (str,)},
     "cancel": {},
 }
-"""What a reader needs of each record type; the models say the rest."""
+"""Record type -> the members that a reader needs, with their types; the models define the rest."""
 _ABOUT = ("title", "story", "provenance", "end_state")
 
 _SAID = {place.value: place for place in (TurnPlace.CONTINUATION, TurnPlace.REPAIR, TurnPlace.RESUME, TurnPlace.NUDGE)}
-"""What a live run says of its requests, beside those that carry results; of any other its history tells."""
+"""Places that a live run records for its requests. Others are found by their history."""
 AGAIN = "sent again after"
-"""How the note begins on an exchange whose request was sent once more."""
+"""The beginning of the note on an exchange whose request was sent again."""
 STRICT = "strict"
-"""The policy that a recording is shown under, unless it is asked for under another."""
+"""The policy under which a recording is shown by default."""
 
 
 class SessionWriter:
@@ -80,9 +80,9 @@ class SessionWriter:
             if self._file.tell() == 0:
                 self.append({MARK: VERSION, **about})
             elif not _ends_with_newline(path):
-                self._file.write(b"\n")  # what was cut stays as it is, and the next record begins a line of its own
+                self._file.write(b"\n")  # a cut record stays, and the next one begins a new line
         except OSError:
-            with suppress(OSError):  # else Python 3.13 prints what its buffer could not write when it is collected
+            with suppress(OSError):  # else Python 3.13 reports the unwritten buffer when the file is collected
                 self._file.close()
             raise
 
@@ -104,7 +104,7 @@ class SessionWriter:
         except UnicodeDecodeError:
             kind, piece = "base64", binascii.b2a_base64(redact.body(data), newline=False).decode("ascii")
         when = "" if ms is None else f', "ms": {float(ms)!r}'
-        # Made here and of these fields alone, so it needs no check: while a stream comes this is most of the work.
+        # Written without the models: only these fields occur, and during a stream this is most of the work.
         record = f'{{"type": "bytes", "request": {spelled(request)}, "{kind}": {spelled(piece)}{when}}}\n'
         self._file.write(record.encode())
         self._file.flush()
@@ -191,10 +191,10 @@ class _Reader:
         self.ended: set[str] = set()
         self.unknown: Counter[str] = Counter()
         self.given_up: set[int | None] = set()
-        """The exchanges that an operator gave up: their answers were not cut by the recording."""
+        """The exchanges that an operator gave up; the recording did not cut their answers."""
         self.cut = False
         self.live = header.get("producer") == PRODUCER and BY_US in self.about.get("provenance", "")
-        """Whether it is a recording of a live run of ours, whose last record says how the turn ended."""
+        """Whether it is a recording of our own live run, whose last record states the end of the turn."""
 
     def read(self, lines: list[bytes]) -> FileReading:
         last = max((n for n, line in enumerate(lines) if line.strip()), default=0)
@@ -272,7 +272,7 @@ class _Reader:
         raw.simulated = record.get("simulated") is True
         raw.headers = [(str(name), str(value)) for name, value in record.get("headers") or ()]
         if status is not None and raw.status is None:
-            raise ValueError("status")  # said; the rest of the record has been taken
+            raise ValueError("status")  # for the notice; the rest of the record is already used
 
     def _bytes(self, record: Mapping[str, Any], line: bytes) -> None:
         key = record["request"]
@@ -342,14 +342,14 @@ class _Reader:
     def _finish(self, key: str, raw: RawExchange) -> None:
         raw.body = b"".join(self.bodies.get(key, ()))
         chunks = self.times.get(key, [])
-        # A piece without a time would be counted to the one before it.
+        # All or none: a piece without a time would count as part of the one before it.
         if len(chunks) == len(self.bodies.get(key, ())):
             raw.chunks = tuple(chunks)
         if raw.duration_ms is None and chunks:
             raw.duration_ms = chunks[-1].ms
         raw.clean = not self.suspicious
         if key not in self.ended and (raw.recorded or raw.url or raw.request_text):
-            # The recorder was killed while this response came in: what is there is not the end of it.
+            # The recorder was killed while this response arrived, so its last bytes are not its end.
             raw.end = TransportEnd.ABORTED if raw.entry in self.given_up else TransportEnd.CUT
             self.reading.notices.append(f"exchange {raw.entry} has no `end`: the recording stopped while it ran")
         self.reading.raws.append(raw)
@@ -358,7 +358,7 @@ class _Reader:
 def _said(record: Mapping[str, Any]) -> TurnPlace | None:
     place, ordinal = _optional_text(record, "place") or "", record.get("ordinal")
     if place == "request" and isinstance(ordinal, int) and ordinal > 0:
-        return TurnPlace.TOOL_RESULT  # the ids of its calls may have been made unique: no history would be found
+        return TurnPlace.TOOL_RESULT  # ids of calls may have been made unique, so its history would match no answer
     return _SAID.get(place)
 
 
@@ -376,10 +376,10 @@ def _optional_text(record: Mapping[str, Any], name: str) -> str | None:
 
 
 def _time(record: Mapping[str, Any]) -> float | None:
-    """Milliseconds since the request was sent; a time before that is none, and said to be so.
+    """Milliseconds since the request was sent.
 
     Raises:
-        ValueError: it is not a time; what else the record holds has been taken.
+        ValueError: it is not a number, or negative.
     """
     ms = record.get("ms")
     found = traffic.number(ms)

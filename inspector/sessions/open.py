@@ -36,9 +36,9 @@ from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 
 _LONG = 24
-"""Of a longer file name, which is mostly a number, the beginning is shown."""
+"""Longer file names, which are mostly ids, are shown by their beginning."""
 OpenedFile = tuple[Input, list[Exchange]]
-"""A file that was asked for, and what was read of it."""
+"""A requested file and the exchanges that were read from it."""
 
 
 class FileGroup(NamedTuple):
@@ -47,7 +47,7 @@ class FileGroup(NamedTuple):
     paths: tuple[str, ...]
     recording: Loaded
     done: int
-    """How many files were looked at so far, of `total`."""
+    """The number of files that were examined so far, of `total`."""
     total: int
 
 
@@ -94,7 +94,7 @@ def open_each(
     Raises:
         CallerError: there is no such API or profile.
     """
-    from inspector.sessions.folders import expand  # with the samples and the folders of agents: 2 ms of the start
+    from inspector.sessions.folders import expand  # this import costs 2 ms of the start
 
     options = options_of(api, profile)
     shut: list[Skipped] = []
@@ -137,7 +137,7 @@ def options_of(api: str | None, profile: str | None) -> Options:
 
 
 def _spread(one: OpenedFile) -> bool:
-    """Whether a logger wrote this pair alone, so that a conversation lies over the files of its folder."""
+    """Whether a logger wrote one pair per file, so that a conversation extends over the files of its folder."""
     source, found = one
     return source.format == "pairs" and len(found) == 1
 
@@ -161,7 +161,7 @@ def join_files(
             group = f"folder {os.path.dirname(source.path)}" if spread else f"file {len(inputs)}"
             groups.setdefault(group, []).extend(range(start, len(exchanges)))
     if any(exchange.recorder is not None for exchange in exchanges):
-        # Only for the transcript of an agent: with it comes a wire format, 2.4 ms of the start.
+        # Only for transcripts: this import loads a wire format and costs 2.4 ms of the start.
         from inspector.sessions.transcripts.ending_rules import settle
 
         settle(exchanges, inputs)
@@ -173,7 +173,7 @@ def join_files(
 
 
 def _inherit(exchanges: list[Exchange], conversations: Sequence[Conversation]) -> None:
-    """Gives a response that was fetched again the request that it answers: its tools and its cap hold for it too."""
+    """Gives a polled response the request that it answers, whose tools and cap hold for it too."""
     for link in (link for each in conversations for turn in each.turns for link in turn.links):
         one = exchanges[link.index]
         if one.request is None and link.place is TurnPlace.RESUME and link.parent is not None:
@@ -223,7 +223,7 @@ def files_beside(
 
 
 def _name(source: Input) -> str:
-    """What a session is called in the name of another: its title, else the beginning of its file's name."""
+    """The name of a session within the name of its child: its title, else the beginning of its file name."""
     title = source.about.title if source.about is not None else ""
     stem = os.path.basename(source.path).split(".")[0]
     return title or (stem[:8] if len(stem) > _LONG else stem)
@@ -237,7 +237,7 @@ def read_file(path: str, options: Options, head: bytes = b"", build_one: Build |
 
     Raises:
         OSError: it cannot be read.
-        BoundError: it is not read for what it is or how large it is.
+        BoundError: it is a device, or larger than the bound.
     """
     found = os.stat(path)
     if stat.S_ISREG(found.st_mode) and found.st_size > intake.HEAVY and intake.streams(found.st_size):
@@ -250,7 +250,7 @@ def read_file(path: str, options: Options, head: bytes = b"", build_one: Build |
 
 
 def _bytes_of(path: str, head: bytes = b"") -> bytes:
-    """A file, but of a database its head alone: its importer reads it by its path, with what is not yet in the file."""
+    """The bytes of a file; of a database only its head, since its importer reads it by path together with its log."""
     if not head and os.path.isfile(path):
         with open(path, "rb") as file:
             head = file.read(HEAD)
@@ -297,7 +297,7 @@ def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
 
 
 def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, list[OpenedFile]]:
-    """A file of a folder: why it is none of a session, or what was read of it, and of those beside it."""
+    """Why a file of a folder is no session; or its exchanges, and those of the files beside it."""
     from inspector.sessions.folders import plain_head
 
     try:
@@ -366,7 +366,7 @@ def decode_reading(
         error, notice = _nothing(format_name, refused, skipped, options)
         notices.extend(notice)
     if format_name == "pairs" and not exchanges and error is None and not skipped and reading.notices:
-        error = reading.notices[0]  # what is there is damaged, and nothing else is
+        error = reading.notices[0]  # the only content is damaged
         notices.remove(error)
     name = "standard input" if path == STDIN else path
     source = Input(
@@ -374,7 +374,7 @@ def decode_reading(
         format_name,
         len(exchanges),
         tuple(skipped),
-        # Importers quote words of the file: no credential goes into a notice.
+        # Importers quote the file, so credentials are masked in notices too.
         tuple(f"{name}: {redact.text(notice)}" for notice in notices),
         f"{name}: {redact.text(error)}" if error else None,
         reading.about,
@@ -388,7 +388,7 @@ def decode_reading(
 def _nothing(
     format_name: str, refused: list[tuple[RawExchange, UnbuiltExchange]], skips: list[Skipped], options: Options
 ) -> tuple[str | None, list[str]]:
-    """The error of a file that gave no exchange, or the notice where it was readable and simply holds none."""
+    """The error of a file without exchanges, or a notice if the file is readable and has none."""
     for raw, why in refused:
         if why.other is not None:
             return f"entry {raw.entry} is {why.other}, not {options.api}: expected `--api {why.other}`, or none", []

@@ -1,9 +1,8 @@
 """Finds which recorded exchange another one follows, and its place in the turn.
 
-An answer is searched where its own request ended: the same history up to there, then what was answered. Evidence is
-taken strongest first (the answer word for word, without the ids of calls, its calls alone, its text alone, the same
-text continued). Nothing here decides between several that fit. The place is read from what the history adds after the
-answer that it follows.
+A later history is searched for an earlier request followed by its answer. Evidence is tried from the strongest to the
+weakest: the answer word for word, without the ids of calls, its calls alone, its text alone, the same text continued.
+This module does not choose between several matches. The place is derived from what the history adds behind the answer.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _LETTERS = re.compile(r"[A-Za-z]+")
 _TURN = re.compile(r"[a-z][A-Z]")
 _TELLING_TEXT = 16
 _END = 128
-"""Characters, white space left out, by which both ends of a long text are compared when its middle is not there."""
+"""Characters without white space that are compared at both ends of a long text whose middle was left out."""
 
 
 class ParentMatch(NamedTuple):
@@ -36,7 +35,7 @@ class ParentMatch(NamedTuple):
 
 
 def _tokens(parts: Iterable[object]) -> set[str]:
-    """What a provider gives with one answer and with no other: signatures, encrypted reasoning, ids of items."""
+    """Values that a provider gives to one answer only: signatures, encrypted reasoning, ids of items."""
     found: set[str] = set()
     for part in parts:
         if type(part) is ToolCall or type(part) is ReasoningPart:
@@ -47,11 +46,11 @@ def _tokens(parts: Iterable[object]) -> set[str]:
 
 _URL_SAFE = str.maketrans("-_", "+/")
 _MARK = 48
-"""Characters of a signature that tell it from all others; a recorder may have left out the rest."""
+"""Characters that identify a signature; a recorder may have left out the rest."""
 
 
 def _mark(token: str) -> str:
-    """The beginning of a token in the common alphabet of base64: Google's client sends the other one back."""
+    """The beginning of a token in standard base64; Google's client sends it back in the URL-safe alphabet."""
     return token[:_MARK].translate(_URL_SAFE)
 
 
@@ -83,10 +82,10 @@ class Index:
         if one.text or one.calls or one.paused:
             self._answers[history.node].append((one.text, one))
             if history.items and history.items[-1].kind is ItemKind.ASSISTANT:
-                # A prefill and what followed it are one message in later histories.
+                # A prefill and its answer are one message in later histories.
                 self._answers[history.nodes[-2]].append((history.items[-1].text + one.text, one))
             if one.chain_text != one.text:
-                # So are the segments of a continued answer, if the client joins them.
+                # A client may also join the segments of a continued answer into one message.
                 self._answers[one.base].append((one.chain_text, one))
                 self._chains[one.base].append(one)
         if one.calls:
@@ -123,7 +122,7 @@ class Index:
         return self._tokens.get((node, token, *identity), ())
 
     def _at(self, node: int) -> dict[int, list[SeatedExchange]]:
-        """The answers that followed the history of a node, by their keys; made when they are first looked for."""
+        """Key -> the answers that followed the history of a node; built at its first use."""
         answers = self._answers[node]
         done, keyed = self._keyed[node]
         for text, one in answers[done:]:
@@ -236,7 +235,8 @@ class Index:
 
 
 def _same_ids(calls: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bool:
-    """Whether the ids of equal calls may be the same, dropped or wrapped by the client: two that tell must agree."""
+    """Whether the ids of equal calls are compatible: a client may drop or wrap ids, but two distinctive ones must
+    agree."""
     return all(
         not _telling((one.id,))
         or not _telling((other.id,))
@@ -251,9 +251,9 @@ def _telling(names: tuple[str | None, ...]) -> bool:
 
 
 def _drawn(name: str) -> bool:
-    """Whether an id has a run of 8 with a digit in it, or of letters that turn to capitals three times.
+    """Whether an id is distinctive: a run of 8 characters with a digit, or letters with three changes to capitals.
 
-    One without (`0`, `call_1`, `functions.read:0`) does not name a call among several conversations.
+Others (`0`, `call_1`, `functions.read:0`) do not identify a call among several conversations.
     """
     return any(any(char.isdigit() for char in run) for run in _RUN.findall(name)) or any(
         len(_TURN.findall(letters)) >= 3 for letters in _LETTERS.findall(name))
@@ -275,7 +275,7 @@ def narrow(match: ParentMatch, child: SeatedExchange, ordered: bool) -> list[Sea
     if ordered:
         tests.append(lambda one: one.when < child.when)
     for test in tests:
-        # A test that no candidate passes decides nothing: not every client sends such data back.
+        # A test that no candidate passes is ignored, since not every client sends such data back.
         left = [one for one in left if test(one)] or left
     return left
 
@@ -357,7 +357,7 @@ def _prefill(parent: SeatedExchange | None) -> PlaceEvidence:
 
 
 def _at_once(parent: SeatedExchange) -> PlaceEvidence:
-    """An answer right after an answer: what a transcript leaves out can only be told by the first."""
+    """The place of an answer directly behind another one of a transcript, judged by the first."""
     if parent.paused:
         return PlaceEvidence(TurnPlace.RESUME, "the answer after a pause")
     if parent.failed:

@@ -1,7 +1,7 @@
 """The stop reason of an answer in a transcript, and its source: provider, recorder, or inference.
 
-It is the provider's own word, a word of the recorder's own table, or an inference of ours; the evidence of every stop
-reason of a transcript begins with one of these. Nothing is invented: what no row shows stays `unknown`, with the detail
+A stop reason is the provider's own word, a word of the recorder, or our inference from other rows; its evidence begins
+with the rule that says which. Nothing is invented: an end that no row shows stays `unknown`, with the detail
 `not_recorded`.
 """
 
@@ -23,16 +23,16 @@ from loop_core.wire.base import StopRow
 PROVIDER = "transcript.provider"
 """The provider's own word, copied into the row."""
 RECORDER = "transcript.recorder"
-"""The recorder's word; what the provider said is not in the file."""
+"""The recorder's word; the provider's word is not in the file."""
 ABSENT = "transcript.absent"
-"""The row has a place for the word, and none in it."""
+"""The row has no stop word."""
 NO_ROW = "transcript.no_row"
-"""The row has the word, and the file lacks the row of the call that the word speaks of."""
+"""The row has a word for calls, but the row of the call is missing from the file."""
 INFERRED = "transcript.inferred."
-"""Begins the rules that read the end from other rows."""
+"""The prefix of rules that infer the end from other rows."""
 NOT_RECORDED = "not_recorded"
 _WORD = 40
-"""A recorder's word is short; what is longer is a message."""
+"""The most characters of a recorder's word; a longer text is a message."""
 
 
 def provider_reason(word: str, at: At, table: Mapping[str, StopRow], name: str) -> StopReason:
@@ -51,7 +51,8 @@ def recorder_reason(stop: Stop, detail: str | None, at: At, word: str, rule: str
 
 def inferred_reason(stop: Stop, detail: str | None, at: At, rule: str, shown_at: At | None, note: str) -> StopReason:
     """A stop reason inferred from other rows."""
-    seen = Evidence(intern(f"{INFERRED}{rule}"), shown_at, intern(note))  # the same for most answers: kept once
+    # The same for most answers, so one copy is kept.
+    seen = Evidence(intern(f"{INFERRED}{rule}"), shown_at, intern(note))
     return StopReason(stop, None, detail, (Evidence(ABSENT, at), seen))
 
 

@@ -1,9 +1,9 @@
 """The content of recordings: exchanges, their conversations and turns, and the parts that could not be read.
 
-These values say nothing about what our machine would decide: a `TurnPlace` is what the recorded agent did next. Nothing
-here opens a file or knows an importer.
+These values do not depend on our machine: a `TurnPlace` is what the recorded agent did. The module opens no file and
+knows no importer.
 
-The second half is what an importer gives: exchanges as bytes and text, before anything is decoded.
+The second half defines the result of an importer: exchanges as bytes and text, before anything is decoded.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -54,7 +54,7 @@ class Exchange:
 
     path: str
     entry: int
-    """Counts from 0 over all entries of the file, skipped ones included."""
+    """Its number among all entries of the file, from 0, skipped ones included."""
     api: str
     url: str
     profile: Profile
@@ -64,7 +64,7 @@ class Exchange:
     request_json: Any | None
     response: ChatResponse
     content: "bytes | StoredBody"
-    """What `body` is, or where it stands in a large file."""
+    """The bytes of `body`, or their place in a large file."""
     headers: tuple[tuple[str, str], ...] = ()
     request_headers: tuple[tuple[str, str], ...] = ()
     recorded: bool = True
@@ -74,32 +74,33 @@ class Exchange:
     chunks: tuple[Chunk, ...] = ()
     """When the pieces of the body arrived; empty if that is not recorded."""
     first_byte_ms: float | None = None
-    """When the first byte of the body arrived, where the recorder says that and not when each piece did."""
+    """Milliseconds until the first byte of the body, if the recorder states only that and not the time of each
+    piece."""
     recorder: str | None = None
-    """The agent whose rows `body` holds; None if it holds the provider's bytes."""
+    """The agent whose rows `body` consists of; None if `body` is the provider's bytes."""
     lines: tuple[int, ...] = ()
-    """The lines of the file that those rows are, from 1."""
+    """The line numbers of those rows, from 1."""
     again: bool = False
-    """Whether its recorder says that it repeats the request before, which got no answer: the loop saw one request."""
+    """Whether the recorder says that it repeats the failed request before; the loop saw one request."""
     messages: tuple[int, ...] = ()
-    """The messages of a WebSocket that `body` is, by their index in the recording; empty if it came by HTTP."""
+    """The indices of the WebSocket messages in `body`; empty for HTTP."""
     cut_after: bool = False
-    """Whether the recording is cut right behind it: what the loop did then is not known."""
+    """Whether the recording is cut right behind it, so that the loop's next act is unknown."""
     recorded_place: TurnPlace | None = None
-    """What its recorder says that the request did; None if it does not say, or says nothing of its own."""
+    """The place that the recorder states for the request; None if it states none."""
     simulated: bool = False
-    """Whether nobody was asked: the answer was made from a table of dialects."""
+    """Whether the answer was made from a table of dialects and no provider was asked."""
     refusals: Mapping[str, str] = field(default_factory=dict)
-    """The calls that did not run by the recorder's word: id -> why."""
+    """Id of a call that the recorder says did not run -> why."""
     session: str = ""
-    """What its session is called, where the file holds several."""
+    """The name of its session, if the file has several."""
 
     @property
     def body(self) -> bytes:
         """The decoded response body, with credentials masked byte for byte.
 
         Raises:
-            FileChangedError: it stays in its file, and does not stand there any more.
+            FileChangedError: the body is read from its file, which has changed.
         """
         return self.content if isinstance(self.content, bytes) else self.content.read()
 
@@ -115,7 +116,7 @@ class Exchange:
 
 
 NOT_READ = ": not read yet"
-"""Ends what is said of an exchange with a model in a format that is known and not read."""
+"""The end of the text about an exchange in a format that is known but not read."""
 
 
 class Skipped(NamedTuple):
@@ -131,7 +132,7 @@ class Skipped(NamedTuple):
 
 
 BELOW = " › "
-"""Between the name of a session and that of one that it began."""
+"""The separator between the names of a session and of its child."""
 
 
 def below_file(name: str) -> str:
@@ -152,9 +153,9 @@ class SessionAbout(NamedTuple):
     provenance: str = ""
     end_state: str = ""
     id: str = ""
-    """By which the files of other sessions name it."""
+    """The id by which the files of other sessions refer to it."""
     parent: str = ""
-    """The id of the session that began it, or that it is a fork of."""
+    """The id of the session that began it or of which it is a fork."""
 
 
 class Act(NamedTuple):
@@ -185,12 +186,12 @@ class Input:
     skipped: tuple[Skipped, ...] = ()
     notices: tuple[str, ...] = ()
     error: str | None = None
-    """One clear line where the input is unreadable or damaged; what was read before the damage is kept."""
+    """One line about an unreadable or damaged input, else None. What was read before the damage is kept."""
     about: SessionAbout | None = None
     acts: tuple[Act, ...] = ()
     answers: tuple[ToolAnswer, ...] = ()
     masked: Counter[str] = field(default_factory=Counter)
-    """How many credentials of each kind were masked."""
+    """Kind of credential -> how many were masked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,17 +199,17 @@ class Link:
     """An exchange's place in its turn, and the evidence for it."""
 
     index: int
-    """Of the exchange in `Loaded.exchanges`."""
+    """The index of the exchange in `Loaded.exchanges`."""
     place: TurnPlace
     ordinal: int
     """Its number among the links of that place in the turn, from 1."""
     why: str
     ambiguous: tuple[int, ...] = ()
-    """Exchanges that could each be its parent; it then opens a turn of its own, and nothing was guessed."""
+    """Indices of exchanges that could each be its parent. It then opens a turn of its own; nothing is guessed."""
     parent: int | None = None
     """The exchange that it follows; None if it follows none that was recorded."""
     gap: bool = False
-    """Exchanges between its parent and it were not recorded."""
+    """Whether exchanges between its parent and itself were not recorded."""
 
 
 class TurnRecord(NamedTuple):
@@ -219,9 +220,9 @@ class TurnRecord(NamedTuple):
     links: tuple[Link, ...]
     user_text: str
     live_run: str | None = None
-    """The live run whose answers end it, by its name; None if it stands as it was recorded."""
+    """The name of the live run whose answers end it; None if all of it was recorded."""
     remainder: tuple[Link, ...] = ()
-    """What was recorded of the turn and lies behind the point where that live run began."""
+    """The recorded exchanges of the turn behind the point at which that live run began."""
 
 
 class Conversation(NamedTuple):
@@ -252,7 +253,7 @@ def common_beginning(before: Sequence[Exchange], after: Sequence[Exchange]) -> i
     return min(len(before), len(after)) if changed is None else changed
 
 
-# -- What an importer gives ------------------------------------------------------------------------------------------
+# -- The result of an importer ---------------------------------------------------------------------------------------
 # Exchanges as bytes and text, before anything is decoded, and the interface itself.
 # An importer knows one file format and no wire format. What it cannot read is a `Skipped`, a notice, or the one
 # `error`.
