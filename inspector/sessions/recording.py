@@ -260,8 +260,8 @@ def common_beginning(before: Sequence[Exchange], after: Sequence[Exchange]) -> i
 
 Headers = list[tuple[str, str]]
 ODD = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
-"""What a value of an unexpected kind can raise where it is used. One row or entry is lost with it, and told: importers
-catch these around each, so that a kind that nobody thought of never hides the rest of a file."""
+"""The errors that a value of an unexpected type can raise. Importers catch them around each row or entry, so that only
+this one is lost, with a notice."""
 
 
 def unusable(why: Exception) -> str:
@@ -275,9 +275,10 @@ class Options(NamedTuple):
     api: str | None = None
     profile: str | None = None
     room: Room | None = None
-    """What may still be unpacked; None: as much as the bound allows for one body."""
+    """How much may still be unpacked; None: as much as the bound allows for one body."""
     growth: "Callable[[Any, Any], FileReading] | None" = None
-    """What reads the records of a followed transcript (`following.RecordGrowth`); None: its reader."""
+    """Reads the records of a followed transcript in place of its reader (`following.RecordGrowth`); None: not
+    followed."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -299,24 +300,24 @@ class RawExchange:
     duration_ms: float | None = None
     first_byte_ms: float | None = None
     api: str | None = None
-    """Where the file itself says it."""
+    """The API, if the file itself names it."""
     profile: str | None = None
     end: TransportEnd = TransportEnd.EOF
     problem: str = ""
-    """What went wrong on the way, in the recorder's words."""
+    """The problem of the connection, in the recorder's words; empty if there was none."""
     chunks: tuple[Chunk, ...] = ()
     again: bool = False
-    """Whether the recorder itself sent the request before once more, which got no answer."""
+    """Whether the recorder says that it repeats the request before, which got no answer."""
     recorded_place: TurnPlace | None = None
-    """What the recorder itself says that the request did, where that is not a new message and no tool result."""
+    """The place that the recorder states for the request; None if it states none."""
     simulated: bool = False
-    """Nobody was asked: the answer was made from a table of dialects."""
+    """Whether the answer was made from a table of dialects and no provider was asked."""
     messages: tuple[int, ...] = ()
-    """The messages of a WebSocket that the body is, by their index in the recording."""
+    """The indices of the WebSocket messages in the body."""
     cut_after: bool = False
-    """Whether the recording is cut right behind this exchange: what followed it is not known."""
+    """Whether the recording is cut right behind this exchange, so that the next act is unknown."""
     clean: bool = False
-    """The importer has made sure that the texts hold no key that `redact` would mask."""
+    """Whether the importer has checked that the texts contain nothing that `redact` would mask."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -325,16 +326,16 @@ class FileReading:
 
     raws: list[RawExchange] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
-    """Those of a transcript, which holds no bytes that a wire format could decode."""
+    """The exchanges of a transcript, whose rows no wire format can decode."""
     skipped: list[Skipped] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     error: str | None = None
-    """Without the file's name: where, and what was expected."""
+    """The error, without the file's name: its place, and what was expected; None if there is none."""
     about: SessionAbout | None = None
     acts: list[Act] = field(default_factory=list)
     answers: list[ToolAnswer] = field(default_factory=list)
     masked: Counter[str] = field(default_factory=Counter)
-    """What the importer itself masked, by the kind of credential."""
+    """Kind of credential -> how many the importer itself masked."""
 
 
 def says_enough(status: int | None) -> bool:

@@ -2,11 +2,10 @@
 
     bytes ─▶ spans of credentials ─▶ the same bytes, as many, with a mark such as [masked: GitHub token] in their place
 
-Where they stand is found in `inspector.sessions.detection`. Masking is applied while exchanges are built and while
-sessions are written, so that no view and no file can show one. Everything that leaves the program as text (files,
-downloads, standard output and error, the clipboard, what is kept of a session) passes `text` once more. A mask has the
-length of what it hides: offsets in a body stay true. Searches run in time linear in the input: the patterns are RE2's,
-which has no backtracking.
+`inspector.sessions.detection` finds the spans. Credentials are masked when exchanges are built and when sessions are
+written, so that no view and no file can show one. All text that leaves the program (files, downloads, standard output
+and error, the clipboard, stored sessions) passes `text` once more. A mask is as long as what it hides, so that offsets
+in a body stay valid. Searches take time linear in the input, because RE2 does not backtrack.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from inspector.sessions.credentials import NAMES, PASSWORDS
 from inspector.sessions.detection import ESCAPES, NUMBER, SHORT, CredentialSpan, spans
 
 Counts = MutableMapping[str, int]
-"""What was masked, by the names of the forms."""
+"""Name of a form -> how many were masked."""
 
 
 # -- masks -----------------------------------------------------------------------------------------------------------
@@ -82,10 +81,10 @@ _SECRET = re.compile(
     r"(?:^|[-_.])(?:jwt|sig|sso|pat)(?:$|[-_.])"
 )
 _HARMLESS = re.compile(r"rate-?limit|tokens(?:$|[-_.])|token-count|idempotency|expose-headers|allow-headers")
-"""Counts of tokens, and lists of header names: needed, and no secret."""
+"""Names that match `_SECRET` but are needed and harmless: token counts, and lists of header names."""
 
 QUERY: frozenset[str] = frozenset({"awsaccesskeyid", "code", "pwd"})
-"""Parameters of a request's own address whose value is a credential, whatever it looks like; `_SECRET` has others."""
+"""Parameters of a request's URL whose value is always a credential, beside those that `_SECRET` matches."""
 
 
 @lru_cache(maxsize=4096)
@@ -107,12 +106,12 @@ def headers(
 
 
 def _header(name: str, value: str) -> str:
-    # The length first: it spares nearly every header the rest.
+    # The length is compared first, since that is enough for nearly every header.
     return url(value) if len(name) == 8 and name.lower() == "location" else value
 
 
 def _named_mask(name: str, value: str, counts: Counts | None) -> str:
-    """The mask of a whole value: how long a header or a member was is not told."""
+    """The mask of a whole value of a header or member, which does not show its length."""
     if value == REDACTED:
         return value
     count(counts, name.lower())
@@ -138,14 +137,14 @@ def _parameter(match: re.Match[str]) -> str:
     if name in QUERY or name.startswith(("x-amz-s", "x-amz-c")) or secret_name(name):
         return f"{match[1]}{match[2]}={REDACTED}"
     written = match[0][1:]
-    for _ in range(2):  # an address inside an address is written in percent signs, and one inside that twice so
+    for _ in range(2):  # a URL within a URL is percent-encoded, and one within that twice
         if "%" in written and spans((written := unquote(written)).encode("utf-8", "surrogatepass")):
             return f"{match[1]}{match[2]}={REDACTED}"
     return match[0]
 
 
 _REQUEST_NAME = rf"(?:[\w-]*[_-])?(?:{any_of((*NAMES, *PASSWORDS))})"
-"""Names in a request's own JSON (never in its messages) whose text is a credential, however short: an MCP server's."""
+"""Names in a request's JSON, except in its messages, whose text is always a credential (as those of MCP servers)."""
 
 
 @cache
@@ -199,7 +198,7 @@ def texts(value: Any, counts: Counts | None = None) -> Any:
 
 
 def _of_member(name: str, value: Any, counts: Counts | None) -> Any:
-    """A member whose name says that it is a credential is looked at with its name."""
+    """The mask of a member under a credential's name if its value looks like one; any other value unchanged."""
     if not isinstance(value, str) or not _request_name(name):
         return value
     if re.fullmatch(any_of(PASSWORDS), name, re.IGNORECASE):
@@ -210,7 +209,7 @@ def _of_member(name: str, value: Any, counts: Counts | None) -> Any:
 # -- credentials that JSON escapes spell ------------------------------------------------------------------------------
 
 _STRINGS = r"\"(?:[^\"\\]|\\.)*(?:\\/|\\u00[2-7][0-9A-Fa-f])(?:[^\"\\]|\\.)*\""
-"""A JSON string that holds an escape of a plain character. Between strings no backslash stands, so none is missed."""
+"""A JSON string with an escape of a plain character. JSON has backslashes only in strings, so none is missed."""
 
 
 @cache
@@ -234,9 +233,9 @@ def spelled_spans(data: bytes, start: int, end: int) -> list[CredentialSpan]:
     try:
         said = json.loads(b'"' + data[start:end] + b'"', strict=False).encode("utf-8", "surrogatepass")
     except ValueError:
-        said = None  # no whole string: it is read piece by piece
+        said = None  # not a complete string: it is unescaped piece by piece
     if said is not None and not spans(said):
-        return []  # nearly always: the places of its characters, which cost far more, are not needed
+        return []  # nearly always, which spares the far more costly search for the places of characters
     plain, places = unescape(data[start:end])
     return [CredentialSpan(start + places[a], start + places[b], name) for a, b, name in spans(plain)]
 
@@ -259,7 +258,8 @@ def unescape(inside: bytes) -> tuple[bytes, list[int]]:
             said = written
         escape = written[0] == "\\"
         raw = said.encode("utf-8", "surrogatepass" if escape else "surrogateescape")
-        places += [at] * len(raw) if escape else range(at, at + size)  # all bytes of an escape begin where it begins
+        # All bytes of an escape have the offset of its beginning.
+        places += [at] * len(raw) if escape else range(at, at + size)
         out += raw
         at += size
     return bytes(out), [*places, at]

@@ -1,10 +1,9 @@
-"""Rows of a large transcript that stay in their file: the facts of a session are kept in memory, the text is read
-again.
+"""Rows of a large transcript that stay in their file: memory holds the facts of a session, and texts are read again.
 
-    row ─▶ its place in the file, with a hash of its bytes ─▶ the same row, masked again, when somebody looks at it
+    row ─▶ its place in the file, with a hash of its bytes ─▶ the same row, masked again, when it is shown
 
-Of a file of 100 MB nine tenths are results of tools, of which a verdict needs their length alone. A place is checked by
-its hash: a file that only grew reads as before, and one that was changed says so (`FileChangedError`).
+Nine tenths of a file of 100 MB are tool results, of which a verdict needs only the length. A row is checked against its
+hash, so a file that only grew is read as before, and a changed one raises `FileChangedError`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from loop_core.json_parser import from_json
 from loop_core.values import ToolResultPart
 
 SHORT = 200
-"""Characters up to which a text is kept: a place takes as much."""
+"""Texts of at most this many characters stay in memory, since a place needs as much."""
 
 
 class FileChangedError(LoopError):
@@ -30,14 +29,14 @@ class FileChangedError(LoopError):
 
 
 class UnbuiltRecord(NamedTuple):
-    """A row of a database whose JSON is made when it is read: of a followed database most rows are only compared."""
+    """A row of a database whose JSON is made on demand, since most rows of a followed database are only compared."""
 
     make: Callable[..., bytes]
     values: tuple[Any, ...]
 
 
 RecordPiece = tuple[int, bytes | UnbuiltRecord, bool]
-"""The number of a record, its JSON, and whether a file that is cut may end in it."""
+"""The number of a record, its JSON, and whether it may be the last record of a cut file."""
 
 
 class RowPlace(NamedTuple):
@@ -47,13 +46,13 @@ class RowPlace(NamedTuple):
     start: int
     size: int
     check: int
-    """The hash of its bytes, masked."""
+    """The hash of its masked bytes."""
 
     def read(self) -> bytes:
         """The row with credentials masked.
 
         Raises:
-            FileChangedError: it does not stand there any more.
+            FileChangedError: the file has changed there.
         """
         try:
             with open(self.path, "rb") as file:
@@ -90,7 +89,7 @@ class StoredBody(NamedTuple):
         """The body.
 
         Raises:
-            FileChangedError: a row does not stand in its file any more.
+            FileChangedError: a row has changed in its file.
         """
         return b"\n".join([place.read() for place in self.places])
 
@@ -100,7 +99,7 @@ class StoredText(NamedTuple):
 
     place: RowPlace
     number: int
-    """Of the block that holds it."""
+    """The number of its block in the row."""
     pick: Callable[[Any, int], str]
     """Finds it in the row's value."""
     size: int
@@ -124,7 +123,7 @@ class StoredText(NamedTuple):
         return _read(self.place, self.number, self.pick)
 
 
-@lru_cache(maxsize=16)  # whoever shows a text asks for it some times
+@lru_cache(maxsize=16)  # a view reads the same text several times
 def _read(place: RowPlace, number: int, pick: Callable[[Any, int], str]) -> str:
     row = place.read()
     try:
@@ -135,7 +134,7 @@ def _read(place: RowPlace, number: int, pick: Callable[[Any, int], str]) -> str:
 
 
 class StoredResult(ToolResultPart):
-    """A result whose text stays in its file. It says nothing of a refusal or an interruption: such texts are kept."""
+    """A result whose text stays in its file. It reports no refusal or interruption, since such texts stay in memory."""
 
     __slots__ = ()
 

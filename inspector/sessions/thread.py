@@ -1,7 +1,7 @@
 """Groups exchanges into conversations and turns by comparing histories only, so that interleaving changes nothing.
 
-Owns the order of evidence and the rule that nothing is guessed: where several exchanges could be the parent, the link
-says which, and the exchange opens a turn of its own. Near linear in the size of the histories: each is walked once.
+This module defines the order of evidence. Nothing is guessed: if several exchanges could be the parent, the link names
+them and the exchange opens a turn of its own. The time is nearly linear in the size of the histories.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _conversations(turns: Sequence[_Turn]) -> tuple[Conversation, ...]:
 
 
 _SHOWN = 64
-"""Of more exchanges that fit equally well only so many are named."""
+"""The most equally good candidates that a link names."""
 
 
 @dataclass(slots=True, eq=False)
@@ -56,12 +56,12 @@ class _Turn:
 
 
 class _Step(NamedTuple):
-    """Where an exchange goes: its place, the exchange that it follows, or those that it might follow."""
+    """The decision about an exchange: its place, its parent, or the candidates for it."""
 
     place: PlaceEvidence
     parent: SeatedExchange | None = None
     direct: bool = True
-    """False where exchanges between the two were not recorded."""
+    """False if exchanges between the two were not recorded."""
     ambiguous: tuple[int, ...] = ()
 
 
@@ -74,18 +74,19 @@ class _Threader:
         self.turns: list[_Turn] = []
         self.by_opening: dict[tuple[int, int], int] = {}
         self.seated: dict[tuple[str, int], SeatedExchange] = {}
-        """By file and entry."""
+        """File and entry -> the exchange."""
         self.seats: list[SeatedExchange] = []
-        """In the order in which they were seated."""
+        """The exchanges in the order in which they were assigned to turns."""
         self.unknown: set[str] = set()
-        """Names of responses that requests go on from, and that are not there."""
+        """Ids of missing responses that requests refer to."""
         self.alone = False
-        """Whether an exchange has no request, or stands in a ring."""
+        """Whether an exchange has no request, or is part of a ring of references."""
         self.group = [(index, exchanges[index]) for index in group]
         self.when, self.ordered = _times(self.group)
 
     def run(self) -> list[_Turn]:
-        """Seats every exchange; those that name their parent by id come after it, those without a request last."""
+        """Assigns every exchange to a turn; one that names its parent by id comes after it, one without a request
+        last."""
         waiting: list[tuple[int, Exchange]] = []
         free: list[SeatedExchange] = []
         answers = {exchange.response.id for _, exchange in self.group if exchange.response.id}
@@ -108,16 +109,15 @@ class _Threader:
     # -- a file that grows ---------------------------------------------------------------------------------------
 
     def go_on(self, exchanges: Sequence[Exchange], same: int) -> bool:
-        """Seats the exchanges behind the first `same` anew, as `run` would with all of them.
+        """Assigns the exchanges behind the first `same` again, with the same result as `run` for all of them.
 
-        False if that takes a run: one of them does not name the exchange before that it follows, or what stands
-        before them would be seated in another order.
+        False if only `run` can do that: one does not name its parent, or earlier ones would come in another order.
         """
         stated = {exchange.started for exchange in exchanges[:same]}
         if (len(stated) < 2 and stated != {None}) or not self.ordered:
             return False
         when = {index: _moment(exchange.started) for index, exchange in enumerate(exchanges[same:], start=same)}
-        if stated == {None}:  # without any times a file is in order, as long as none comes
+        if stated == {None}:  # a file without any times is taken to be in order
             when = {index: float(index) if exchanges[index].started is None else None for index in when}
         given = {exchange.response.id for exchange in exchanges[:same]}
         for exchange in exchanges[same:]:
@@ -142,7 +142,7 @@ class _Threader:
         return True
 
     def _unseat(self, one: SeatedExchange) -> None:
-        """Takes back the exchange that was seated last."""
+        """Removes the exchange that was assigned last."""
         self.index.remove(one)
         self.seated.pop((one.exchange.path, one.exchange.entry), None)
         turn = self.turns[one.turn]
@@ -175,7 +175,7 @@ class _Threader:
         return _Step(PlaceEvidence(placed.place, f"{placed.why}; {found.why}{gap}"), parent, direct)
 
     def _told(self, one: SeatedExchange, parent: SeatedExchange | None = None) -> _Step | None:
-        """What a loop that recorded itself says of its request: its history may look like another turn's."""
+        """The place that a recorder states for its own request, whose history may look like that of another turn."""
         exchange = one.exchange
         before = parent or self.seated.get((exchange.path, exchange.entry - 1))
         if exchange.recorded_place is None or exchange.again or before is None:
@@ -199,11 +199,11 @@ class _Threader:
         if last.failed and _repeats(last, one, self.ordered):
             why = "the same request again after an error or an interruption"
             return _Step(PlaceEvidence(TurnPlace.RETRY, why), last)
-        if last.cut and one.exchange.recorder is not None:  # which cap was sent is not in a transcript
+        if last.cut and one.exchange.recorder is not None:  # a transcript does not contain the cap
             again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
             return _Step(PlaceEvidence(again, "the same request again after a cut"), last)
         before, now = _cap(last), _cap(one)
-        # A larger cap is an agent's usual answer to a cut; without times it may be the request of somebody else.
+        # Agents react to a cut with a larger cap; without times the request may be that of another agent.
         if self.ordered and last.cut and before is not None and now is not None and now > before:
             place_again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
             why = f"the same request again with a larger output limit ({before} to {now})"
@@ -211,7 +211,8 @@ class _Threader:
         return None
 
     def _after_failure(self, one: SeatedExchange) -> _Step | None:
-        """A history that leaves the cut answer out and adds a hint to its request."""
+        """The step of a history that omits the cut answer and adds a hint to its request; None if it is no such
+        history."""
         items, nodes = one.history.items, one.history.nodes
         start = len(items)
         while start > 0 and items[start - 1].kind in (ItemKind.USER, ItemKind.SYSTEM):
@@ -239,7 +240,7 @@ class _Threader:
             turn = self._beyond_gap(one, parent, new)
         elif new:
             turn = self._open(one, self.turns[parent.turn].conversation, new)
-        # Two requests go on from one answer: a message that was edited, or a fork of the session.
+        # Two requests continue one answer: a message was edited, or the session was forked.
         elif parent.next_index is not None and placed.place is not TurnPlace.RETRY:
             turn = self._open(one, self.turns[parent.turn].conversation, new)
             why += "; a branch, because another exchange already goes on from there"
@@ -266,7 +267,7 @@ class _Threader:
         return turn
 
     def _beyond_gap(self, one: SeatedExchange, ancestor: SeatedExchange, new: bool) -> int:
-        """The turn where the parent is missing: the ancestor's, another one's with the same opening, or a new one."""
+        """The turn of an exchange without its parent: the ancestor's, another with the same opening, or a new one."""
         number = new_message(one.history) if new else opening(one.history)
         if number < len(ancestor.history.items):
             return ancestor.turn
@@ -284,7 +285,7 @@ class _Threader:
         held.links.append(Link(index, where, held.counts[where], intern(why), ambiguous, follows, gap))
 
     def _by_previous_id(self, waiting: list[tuple[int, Exchange]]) -> None:
-        """Requests that name the response they go on from, each after the exchange that gave it."""
+        """Assigns requests that name the response they continue, each after the exchange with that response."""
         while waiting:
             later: list[tuple[int, Exchange]] = []
             for index, exchange in waiting:
@@ -294,7 +295,7 @@ class _Threader:
                     self._seat_by_id(index, exchange, parents)
                 else:
                     later.append((index, exchange))
-            if len(later) == len(waiting):  # they name one another: no order can be found
+            if len(later) == len(waiting):  # they refer to one another in a ring
                 for index, exchange in later:
                     self._alone(index, exchange)
                 return
@@ -356,10 +357,10 @@ def _indices(candidates: Sequence[SeatedExchange]) -> tuple[int, ...]:
 
 
 def _repeats(last: SeatedExchange, one: SeatedExchange, ordered: bool) -> bool:
-    """Whether a request that got no answer is sent again, and not another one with the same history.
+    """Whether `one` repeats the failed request `last`, and is not another request with the same history.
 
-    What was refused for good (a key, a model that does not exist) is sent again as it was, or not at all; and only
-    where the order is known can it be told from the same request of somebody else.
+After a fatal refusal (a key, an unknown model) only an equal request is a repetition, and only if the order is known;
+else it may be the same request of another agent.
     """
     if last.exchange.response.stop_reason.detail != "fatal":
         return True
@@ -375,9 +376,9 @@ def _token(exchange: Exchange) -> str | None:
 
 
 def _times(group: Sequence[tuple[int, Exchange]]) -> tuple[dict[int, float], bool]:
-    """When each exchange began, and whether that can be relied on.
+    """The start of each exchange, and whether the order of starts is reliable.
 
-    Without any times a file is taken to be in order; times that are all the same say nothing (a converter's default).
+A file without times is taken to be in order. Times that are all equal say nothing (a converter's default).
     """
     stated = {exchange.started for _, exchange in group}
     if stated == {None}:

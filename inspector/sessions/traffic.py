@@ -1,9 +1,9 @@
 """Finds the API of an exchange: by its URL path, else by its content.
 
-Owns the table of LLM traffic that is not read (so that it is named, not dropped in silence). Knows no file format and
-no field of any wire format: it asks the formats themselves.
+The module has the table of LLM traffic that is not read, so that it is named instead of dropped silently. It knows no
+file format and no field of a wire format: it asks the formats.
 
-JSON that is not UTF-8, or holds bare control characters, is read here as well, in a slower second attempt.
+It also reads JSON that is not UTF-8 or contains bare control characters, in a slower second attempt.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from loop_core.json_parser import from_json, from_json_prefix
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.framing import SEPARATOR, SSE, TextSequence
 
-# -- JSON that is JSON and yet no UTF-8, or holds bare control characters --------------------------------------------
-# Read all the same, in a slower second attempt.
-# The fast parser refuses lone surrogates (`"\ud83d"`), which JavaScript writes when it cuts a string. They become
-# U+FFFD, so that nothing read here fails when it is written or shown.
+# -- JSON that is not UTF-8, or contains bare control characters -----------------------------------------------------
+# It is read in a slower second attempt. The fast parser refuses lone surrogates (`"\ud83d"`), which JavaScript writes
+# when it cuts a string. They become U+FFFD, so that nothing read here fails when it is written or shown.
 
 _ESCAPE = (
     r"\\(?:[^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|u)"
 )
 _NUMBER = r"(?<=[:\[,])\s*-?[0-9][-+0-9.eE]*\Z"
 _LARGEST = 1e18
-"""Milliseconds of thirty million years: what is larger is not a time."""
+"""Milliseconds of thirty million years; a larger number is not a time."""
 
 
 def loads(text: str | bytes) -> Any:
@@ -85,7 +84,7 @@ BEFORE = ("blocked", "dns", "connect", "send", "wait")
 def before_first_byte(timings: Any) -> float | None:
     """Milliseconds from the request to the first byte of the answer, by a HAR entry's timings; None if unknown."""
     if not isinstance(timings, dict) or (number(timings.get("wait")) or 0) <= 0:
-        return None  # -1 is HAR's word for unknown, and an entry that was made afterwards has zeros
+        return None  # HAR writes -1 for unknown; converters write zeros
     return sum(max(0.0, number(timings.get(phase)) or 0.0) for phase in BEFORE)
 
 
@@ -103,7 +102,7 @@ class Unread(NamedTuple):
 
     name: str
     path: str
-    """A pattern; compiled when a path is met that no format knows."""
+    """A pattern, compiled when a path occurs that no format knows."""
 
 
 UNREAD: tuple[Unread, ...] = (
@@ -127,10 +126,10 @@ UNREAD: tuple[Unread, ...] = (
     Unread("Cohere generate", r"cohere.*/generate$|/v1/generate$"),
     Unread("xAI gRPC", r"^grpc:.*xai|/xai_api\."),
 )
-"""First match wins, and only where no format's `PATHS` knows the path."""
+"""The first match counts, and only for paths that no format knows (`PATHS`)."""
 
 EMBEDDINGS = re.compile(rb'\s*\{\s*"embeddings?(?:ByType)?"\s*:')
-"""Begins a body of embeddings: where an address names no model (a Bedrock profile), it alone says what was asked."""
+"""The beginning of a body of embeddings. If the URL names no model (a Bedrock profile), only the body shows this."""
 _CONTENT_MARKS = tuple(mark for row in FORMATS.values() for mark in row.body_pieces)
 _FRAMES_ASKED = 24
 
@@ -139,7 +138,7 @@ _FRAMES_ASKED = 24
 def by_path(url: str) -> str | None:
     """The API of this URL's path; None if no format knows it."""
     path = path_of(url)
-    # Asked first are the formats whose hints are there, so that reading one file does not import all of them.
+    # Formats with a matching hint are asked first, so that reading a file does not import all formats.
     hinted = [api for api, row in FORMATS.items() if any(hint in path for hint in row.path_pieces)]
     for api in (*hinted, *(api for api in FORMATS if api not in hinted)):
         if any(pattern.search(path) for pattern in wire(api).paths):
@@ -153,7 +152,7 @@ def unread(url: str) -> str | None:
     path = path_of(url).rstrip("/")
     whole = url.split("?", 1)[0].split("#", 1)[0].rstrip("/")
     for row in UNREAD:
-        if re.search(row.path, path) or re.search(row.path, whole):  # gRPC is told by the scheme
+        if re.search(row.path, path) or re.search(row.path, whole):  # gRPC is recognised by the scheme
             return row.name
     return None
 
@@ -175,7 +174,7 @@ def host_of(url: str) -> str:
 
 
 EVENT_TYPE = b":event-type"
-"""The header of a frame's kind."""
+"""The header with the type of a frame."""
 
 
 def by_content(body: bytes) -> str | None:
@@ -183,7 +182,7 @@ def by_content(body: bytes) -> str | None:
     if is_event_stream(body):
         kinds = [(len(piece), api) for api, row in FORMATS.items() for piece in row.body_pieces
                  if piece == EVENT_TYPE or (EVENT_TYPE in piece and piece in body[:4096])]
-        return max(kinds)[1]  # the one that names its event says more
+        return max(kinds)[1]  # the longest match is the most specific
     if not any(mark in body for mark in _CONTENT_MARKS):
         return None
     for value, event in samples(body):

@@ -1,9 +1,9 @@
 """Known texts that agents write in place of an answer or a result: tables of wordings with their sources.
 
-Three tables: hints after a cut, calls that did not run, lost connections. A user message after a cut is
-a continuation only if a row here knows it, or if it quotes what was cut: all else that a user says is a new turn. A
-result that says that its call did not run is not an answer of the tool. Those wordings are constants of the agents, so
-each is searched at the beginning of a text and nowhere else: a file that a tool has read may hold any sentence.
+There are three tables: hints after a cut, calls that did not run, lost connections. A user message after a cut is a
+continuation only if a row matches it or if it quotes the cut text; any other message begins a new turn. A result that
+says that its call did not run is not an answer of the tool. Agents have these wordings as constants, so each is
+searched only at the beginning of a text: a file that a tool has read may contain any sentence.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class HintWording(NamedTuple):
     pattern: str
     source: str
     call: bool = False
-    """Whether it speaks of a tool call, and means nothing if none was cut."""
+    """Whether it concerns a tool call, so that it counts only if a call was cut."""
 
 
 def _hint(name: str, source: str, *pattern: str, call: bool = False) -> HintWording:
@@ -98,12 +98,12 @@ RESULTS: tuple[HintWording, ...] = (
         r"\b(?:json|arguments?|input|parameters?)\b|\binputvalidationerror\b",
     ),
 )
-"""How agents tell a model, in a tool result, that its call was cut and did not run."""
+"""Wordings with which agents tell a model in a tool result that its call was cut and did not run."""
 
 _LONG = 600
-"""A hint is short, or stands at the beginning of what follows it."""
+"""The characters that are searched: a hint is short, or at the beginning of its message."""
 _QUOTE = 24
-"""Characters, white space left out, that a message must repeat of a cut text's end."""
+"""Characters without white space at the end of a cut text that a message must repeat."""
 
 
 def known_hint(text: str, call: bool = True) -> str | None:
@@ -135,7 +135,7 @@ class NotRun(NamedTuple):
 
     name: str
     pattern: str
-    """Matched at the beginning of the result: lower case, white space folded, the marks of an error left out."""
+    """Matched at the beginning of the result in lower case, with folded white space and without error marks."""
     why: str
     source: str
 
@@ -182,11 +182,11 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("operation_cancelled", r"\[operation cancelled\] reason:", "the user cancelled it", "Gemini CLI"),
     NotRun("skipped", r"skipped due to queued user message\b", "the user spoke first, and it was skipped", "pi"),
 )
-"""In this order; the first that fits names the refusal."""
+"""The first matching row names the refusal."""
 _ANY = "|".join(row.pattern for row in REFUSALS)
 
 STOPS = "stop what you are doing and wait for the user"
-"""Ends a refusal after which the agent does not go on by itself."""
+"""Part of a refusal after which the agent does not continue by itself."""
 _MARKS = re.compile(r"^(?:</?(?:tool_use_error|error)>|error:|\s)+")
 
 _INTERRUPTION = re.compile(
@@ -199,12 +199,12 @@ class Interruption(NamedTuple):
     """The mark by which an agent notes that the user stopped it, and the user's text after it."""
 
     at_tool: bool
-    """Whether a tool was running, or waited to be allowed: the answer was whole by then."""
+    """Whether a tool was running or waited for permission, so that the answer itself was complete."""
     rest: str
 
 
 def _is_stored(part: ToolResultPart) -> bool:
-    """Whether the text stays in its file (`stored_rows.StoredResult`): then it holds none of these wordings."""
+    """Whether the text stays in its file (`stored_rows.StoredResult`); such a text has none of these wordings."""
     return type(part) is not ToolResultPart
 
 

@@ -1,11 +1,11 @@
 """Which bytes of a response became which fact: a second decoding that keeps the frames, for displayed responses.
 
-The format's table says which values may be a fact; the response says what each fact is; the pieces that make exactly
-that are its bytes. Places are bytes of the decoded body, a string with its quotes.
+The format's table says which values may be a fact, and the response has each fact's value. The pieces that form exactly
+this value are its bytes. Places are byte ranges of the decoded body; that of a string includes its quotes.
 
     body -> the decoder's frames -> values that rows name -> pieces that make the facts of the response -> Provenance
 
-`inspector.sessions.evidence_places` gives the same places to what the judge goes by.
+`inspector.sessions.evidence_places` adds such places to the judge's evidence.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class FactRead(NamedTuple):
     pointer: str
     """The JSON pointer of the value in its frame."""
     again: bool = False
-    """It says once more what other bytes said; without such, the pieces of a fact in order are the fact."""
+    """Whether it repeats what other bytes say. The other pieces of a fact, in order, form the fact."""
 
 
 class Provenance(NamedTuple):
     """The readings of one body, by fact and by byte; `provenance` computes it."""
 
     by_fact: Mapping[str, tuple[FactRead, ...]]
-    """For each fact its pieces in their order, then its repetitions."""
+    """Fact -> its pieces in order, then its repetitions."""
     by_start: tuple[FactRead, ...]
     reach: tuple[int, ...]
-    """The furthest end of a reading up to each of `by_start`."""
+    """For each element of `by_start` the largest end up to it."""
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ def _read(fact: str, value: _Value, again: bool = False) -> FactRead:
 
 
 def _stop(response: ChatResponse, read: Sequence[Frame], values: Sequence[_Value]) -> Iterator[FactRead]:
-    """Where the decoder itself says that it read the reason; what a row says of the same frame goes with it."""
+    """The places that the decoder's own evidence names, and the values of rows in the same frame."""
     starts = [frame.start for frame in read]
     told = any(value[1].row.fact == "error" for value in values)
     for evidence in response.stop_reason.evidence:
@@ -133,7 +133,7 @@ def _stop(response: ChatResponse, read: Sequence[Frame], values: Sequence[_Value
 
 
 def _single(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactRead]:
-    """The id, the model, native words and the error: the first value that says it, and those that say it again."""
+    """The id, the model, native words and the error: the first value of each, and its repetitions."""
     words = [(f"native.{name}", said) for name, said in response.native.items()]
     for fact, said in (("id", response.id), ("model", response.model), *words):
         same = (value for value in values if value[1].row.fact == fact and value[1].text == said)
@@ -144,7 +144,7 @@ def _single(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactRe
 
 
 def _counted(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactRead]:
-    """Token counts: of the last frame that says them, in one number or in several that make it."""
+    """Token counts of the last frame that has them, as one number or as several that add up."""
     for name in _COUNTS:
         fact, count = f"usage.{name}", getattr(response.usage, name, None)
         told: dict[int, list[_Value]] = defaultdict(list)
@@ -192,7 +192,7 @@ def _pieced(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactRe
 
 
 def _put_together(facts: Set[str], response: ChatResponse, supplies: Mapping[str, Supply]) -> Iterator[FactRead]:
-    """Arguments that a decoder makes of single values: every value between where a call begins and the next does."""
+    """Arguments that a decoder builds from single values: all values between the beginnings of two calls."""
     places: dict[str, list[int]] = defaultdict(list)
     for piece in supplies["call"]:
         places[piece.pointer].append(piece.start)
@@ -209,7 +209,7 @@ def _put_together(facts: Set[str], response: ChatResponse, supplies: Mapping[str
 
 
 def _calls(response: ChatResponse) -> Iterator[tuple[str, ToolCall]]:
-    """The calls by the names of their facts: `tool_calls[0]` as in `ChatResponse.tool_calls`, `server_calls[0]`."""
+    """The fact name and the call of each call: `tool_calls[0]` as in `ChatResponse.tool_calls`, `server_calls[0]`."""
     counts = {"tool_calls": 0, "server_calls": 0}
     for part in response.parts:
         if type(part) is ToolCall:
@@ -219,7 +219,7 @@ def _calls(response: ChatResponse) -> Iterator[tuple[str, ToolCall]]:
 
 
 def _wanted(response: ChatResponse) -> dict[str, list[FactText]]:
-    """What the response says, by kind of fact, in the order of its parts."""
+    """Kind of fact -> the texts of the response, in the order of its parts."""
     wanted: dict[str, list[FactText]] = defaultdict(list)
     joint = wire(response.api).joints.get("reasoning", "")
     for part in response.parts:

@@ -1,10 +1,9 @@
 """Finds the pieces of text in the bytes that, in order, form exactly the texts of a response.
 
-A text is given to the first group of pieces that says it; where the pieces of one group do not, to pieces of any. What
-is left over and says the same again is a repetition. Knows no format; a text that no pieces make stays without any.
+A text is assigned to the first group of pieces that forms it, else to pieces of several groups. Unused pieces with the
+same text are repetitions. A text that no pieces form has none. This part knows no wire format.
 
-Further down: the frames of one body as its decoder was given them, and where each byte of a payload stands in the
-body.
+The second part has the frames of a body as its decoder got them, and the place in the body of each byte of a payload.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from loop_core.wire.base import Decoder
 from loop_core.wire.reads import FactRow, FactValue, find
 
 _TRIES = 64
-"""How often a text that no pieces make is looked for from another beginning: a body may be made to have many."""
+"""The most beginnings that are tried for a text, since a hostile body may have very many."""
 
 
 @dataclass(slots=True)
@@ -45,9 +44,9 @@ class FactText(NamedTuple):
     text: str
     after: int = 0
     joint: str = ""
-    """What may stand between two pieces without being in the bytes."""
+    """The text that the decoder puts between two pieces, which is not in the bytes."""
     cut: bool = False
-    """It may be the beginning of a JSON value whose end was taken off."""
+    """Whether it may be the beginning of a JSON value whose end was removed."""
 
 
 class Supply:
@@ -105,7 +104,7 @@ class Supply:
         for key, group in self._groups.items():
             rest = [piece for piece in group.pieces if not piece.used]
             if not rest or (rest[0].group[1:2] and rest[0].group[1:2] not in owners):
-                continue  # another choice may say the same
+                continue  # another choice may contain the same text
             whole = by_text.get("".join(piece.text for piece in rest))
             for piece in rest:
                 fact = whole or by_group.get((key, piece.text)) or by_text.get(piece.text)
@@ -121,7 +120,7 @@ class _Group:
 
     def __init__(self) -> None:
         self.pieces: list[TextPiece] = []
-        self.head = 0  # all before it are used
+        self.head = 0  # the pieces before this index are used
 
     @property
     def used_up(self) -> bool:
@@ -147,7 +146,7 @@ class _Group:
 
 
 def _picked(pieces: Iterable[TextPiece], fact: FactText, *, gaps: bool) -> list[TextPiece]:
-    """Unused pieces that make the text, each taken where it fits; without `gaps` none may be passed over."""
+    """Unused pieces that form the text in order; without `gaps` no unused piece between them may be skipped."""
     text, joint = fact.text, fact.joint
     found: list[TextPiece] = []
     at = 0
@@ -171,7 +170,7 @@ def _picked(pieces: Iterable[TextPiece], fact: FactText, *, gaps: bool) -> list[
 
 
 def _beginning(pieces: Iterable[TextPiece], fact: FactText) -> list[TextPiece]:
-    """The JSON value that the text is the beginning of, so far as it goes."""
+    """The piece whose JSON begins with the text, shortened to it; empty if there is none."""
     for piece in pieces:
         usable = not (piece.used or piece.string) and piece.start >= fact.after
         if usable and fact.text and piece.text.startswith(fact.text):
@@ -180,7 +179,7 @@ def _beginning(pieces: Iterable[TextPiece], fact: FactText) -> list[TextPiece]:
     return []
 
 
-# -- The frames of one body as its decoder was given them, and where each byte of a payload stands in the body -------
+# -- The frames of a body as its decoder got them, and the place of each byte of a payload in the body ---------------
 
 
 class Frame(NamedTuple):
@@ -192,7 +191,8 @@ class Frame(NamedTuple):
     start: int
     end: int
     pieces: tuple[tuple[int, int], ...]
-    """Where a piece begins in the payload, and in the body; one piece nearly always, none if it was made up."""
+    """The offsets of each piece in the payload and in the body: nearly always one piece; none if it is not in the
+    body."""
 
     def values(self, rows: tuple[FactRow, ...]) -> list[FactValue]:
         """The values that the rows match, with their places in the body."""
@@ -214,7 +214,7 @@ class Frame(NamedTuple):
 
 
 class _Recording(Decoder):
-    """Beside what the format's decoder does with a frame, keeps it."""
+    """A decoder that also keeps each frame."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -231,7 +231,7 @@ class _Recording(Decoder):
         super().on_body(body)
 
 
-@cache  # a class is part of a reference cycle: one for each body would stay in memory while the collector is paused
+@cache  # a class is a reference cycle, and uncollected classes would pile up while the collector is paused
 def _recording_of(api: str) -> type[_Recording]:
     return type("Recording", (_Recording, wire(api).decoder), {})
 
@@ -259,13 +259,14 @@ def _pieces(body: bytes, payload: bytes, start: int, end: int) -> tuple[tuple[in
     wrapped = payload.removeprefix(b'{"error":')
     at = body.rfind(wrapped[:-1], start, end) if len(wrapped) < len(payload) else -1
     if at >= 0:
-        return ((0, start), (len(payload) - len(wrapped), at))  # a field `error:`, delivered as the error of an object
+        # An SSE field `error:`, which the decoder wraps in an object.
+        return ((0, start), (len(payload) - len(wrapped), at))
     found: list[tuple[int, int]] = []
     offset = 0
     for line in payload.split(b"\n"):
         start = body.find(b"data:", start, end) + 5
         if start < 5:
-            return ()  # it does not stand in the body: an error that a frame's headers told
+            return ()  # not in the body: an error from the headers of a binary frame
         start += body[start : start + 1] == b" "
         found.append((offset, start))
         offset += len(line) + 1

@@ -1,11 +1,11 @@
 """Transcripts of agents: their own rows in place of the provider's bytes.
 
-Shared by the importers of such files, a module for each format in `inspector.sessions.importers`: the records of a file
-(`TranscriptRows`; `TranscriptLines` where they are its lines), and the reader that makes exchanges of them
-(`TranscriptReader`). An answer with what was asked before it is in `answer`, the rules for an end without a word in
-`ending_rules`. An exchange made here says so (`Exchange.recorder`).
+This package is shared by the importers of such files (`inspector.sessions.importers`). It has the records of a file
+(`TranscriptRows`, or `TranscriptLines` for lines) and the reader that makes exchanges of them (`TranscriptReader`).
+`answer` has an answer with the rows before it, `ending_rules` the rules for an end without a stop word. An exchange
+that was made here names its `recorder`.
 
-A line that is cut, broken, repeated or of an unknown kind never hides the others: it is counted and reported.
+A record that is cut, broken, repeated or of an unknown type never hides the others: it is counted and reported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from loop_core.wire.profiles import Profile, ProfileChoice, choose, profile_name
 
 _BOM = b"\xef\xbb\xbf"
 _NAMED = 5
-"""Of more damaged lines only so many are named."""
+"""The most damaged lines that are named."""
 
 Kinds = Mapping[str, tuple[type, ...]]
 """Member -> the types of value that it can have."""
@@ -48,16 +48,16 @@ _WORDS: Mapping[type, str] = {
 class TranscriptRows:
     """The records of one file, read once, with notices about them.
 
-    `pieces` are the number of a record, its JSON, and whether a file that is cut may end in it. Records that are not
-    lines have another `unit`: a row of a database, an element of a list.
+    A piece has the number of a record, its JSON, and whether it may be the last record of a cut file. Records that are
+    not lines have another `unit`, such as the row of a database or the element of a list.
     """
 
     unit = "line"
-    """What the file calls a record, before its number."""
+    """The word for a record, before its number."""
     path: str | None = None
-    """The file, where its records are read again when somebody looks at them."""
+    """The path of the file, if its records can be read again from it; else None."""
     start = 0
-    """Where the record at hand begins there."""
+    """The offset of the current record in that file."""
 
     def __init__(self, pieces: Iterable[RecordPiece], fields: Fields, unit: str = "line") -> None:
         self._pieces = pieces
@@ -65,14 +65,14 @@ class TranscriptRows:
         self.unit = unit
         self._damaged: list[str] = []
         self._expected: set[tuple[object, ...]] = set()
-        """The types of members that were looked at and are as they should be: nearly all rows are of a few shapes."""
+        """Combinations of member types that were checked and are right; nearly all rows have one of a few."""
         self._odd = 0
         self.passed: Counter[str] = Counter()
-        """Records that are known and say nothing of exchanges, by type."""
+        """Type of a known record without a part of an exchange -> how many there are."""
         self.unknown: Counter[str] = Counter()
-        """Records of types that are not known."""
+        """Unknown type of a record -> how many there are."""
         self.masked: Counter[str] = Counter()
-        """Credentials that were masked, by kind."""
+        """Kind of credential -> how many were masked."""
 
     def pieces(self) -> list[RecordPiece]:
         """The records that are still to be read."""
@@ -100,7 +100,7 @@ class TranscriptRows:
 
     def _parsed(self, piece: bytes, number: int, last: bool) -> Any:
         try:
-            value = from_json_rows(piece)  # texts are met once
+            value = from_json_rows(piece)  # without a cache of strings, since texts hardly repeat
         except ValueError:
             try:
                 value = traffic.reparse(piece)
@@ -120,7 +120,7 @@ class TranscriptRows:
         return value
 
     def _check_types(self, number: int, value: dict[str, Any]) -> None:
-        """Notes the members whose value is of no type that they can have; what reads them takes them for absent."""
+        """Notes members whose value has an unexpected type; readers treat them as absent."""
         for name, kinds in self._fields.items():
             held = value.get(name) if name else value
             if type(held) is not dict:
@@ -181,7 +181,7 @@ class TranscriptLines(TranscriptRows):
         return self._suspicious
 
     def _lines(self, file: IO[bytes], number: int = 0) -> Iterator[tuple[int, bytes, bool]]:
-        """Lines, a piece of the file at a time: a search over all of a large file would hold up every other thread."""
+        """The lines, read a piece at a time: searching a large file at once would block every other thread."""
         while piece := file.read(intake.PIECE):
             piece += file.readline()
             self._suspicious = detection.suspicious(piece)
@@ -226,37 +226,37 @@ class TranscriptReader:
     """Reads one file: its tree of rows and its answers. A format says what each row means."""
 
     name: ClassVar[str]
-    """Of the format, as the registry has it."""
+    """The name of the format in the registry."""
     agent: ClassVar[str]
-    """Who writes such files, for people."""
+    """The agent that writes such files, for people."""
     fields: ClassVar[Fields]
-    """What is read of a row, and the types that it can have."""
+    """The members of a row that are read, with their types."""
     key: ClassVar[str] = "id"
     """The member that names a row."""
     row_word: ClassVar[tuple[str, str]] = ("an entry", "entries")
-    """What the agent calls a row, and several."""
+    """The agent's word for a row, in singular and plural."""
     several_apis: ClassVar[bool] = False
     """Whether one file may hold answers of several wire formats."""
     unit: str = "line"
-    """What a record is called before its number: `line`, or `message` in a file that is one list, `row` in a database.
-    Given to the records (`TranscriptRows`) and to each `InterimRow`."""
+    """The word for a record before its number: `line`, or `message` in a file that is a list, `row` in a database. It
+    is passed to `TranscriptRows` and to each `InterimRow`."""
     reread: ClassVar[int] = 0
-    """How many of the last rows of a file that grows are read again, as rows behind them tell what they mean."""
+    """The number of last rows of a growing file that are read again, because later rows decide their meaning."""
     steered: ClassVar[bool] = False
-    """Whether words of the user beside tool results belong to the turn under way."""
+    """Whether a text of the user beside tool results belongs to the current turn."""
 
     def __init__(self, path: str, options: Options) -> None:
         self.path, self.options = path, options
         self.writer = self.name
-        """Who wrote the file: most formats have one writer, by whose name they go."""
+        """The agent that wrote the file; most formats have one writer, which gives the format its name."""
         self.reading = FileReading()
         self.answers: list[TranscriptAnswer] = []
         self.places: dict[str, TreePlace] = {}
-        """Row -> what a row below it follows."""
+        """Key of a row -> the place that rows below it follow."""
         self.remarks: Counter[str] = Counter()
-        """What is reported of rows that were not read as others are."""
+        """Remark about rows that were not read like others -> how many there are."""
         self._speakers: dict[tuple[str, str | None], tuple[Profile, tuple[Evidence, ...]]] = {}
-        """Who answered and what shows it, by API and model."""
+        """API and model -> the server's profile and its evidence."""
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
         """Reads every answer in a file of lines."""
@@ -283,7 +283,7 @@ class TranscriptReader:
             answer.blocks.clear()
         self.report(lines)
         for answer in self.answers:
-            answer.next.clear()  # answers refer to one another, and nobody looks for rings while a recording is read
+            answer.next.clear()  # answers form reference cycles, and the collector is paused while a recording is read
         return self.reading
 
     def take_rows(self, lines: TranscriptRows) -> None:
@@ -338,7 +338,7 @@ class TranscriptReader:
         """Adds the notices about the whole file."""
 
     def look_ahead(self, data: bytes) -> bool:
-        """Notes what rows say of those before them; False where rows that were read mean something else by it."""
+        """Examines added rows; False if they change the meaning of rows that were read for good."""
         return True
 
     def common(self) -> object:
@@ -354,7 +354,7 @@ class TranscriptReader:
             self.places[key] = place
 
     def parent(self, name: str) -> TreePlace | None:
-        """The place of the row of this name; None, and a remark, where the file does not hold it before."""
+        """The place of the row with this key; None, with a remark, if the file has no such row before."""
         found = self.places.get(name)
         if found is None:
             self.remarks["name a parent that is not in the file before them"] += 1

@@ -1,7 +1,7 @@
 """One answer of a model while it is built from the rows of a transcript.
 
-A transcript keeps no requests. What was asked is the answer before (by id, as a provider that keeps histories has it)
-and the rows since then; so a history is walked once however long it grows.
+A transcript keeps no requests. A request is represented by the id of the answer before it and the rows since then, as
+for a provider that stores histories, so that each row is processed once however long the history grows.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class TranscriptLine(NamedTuple):
     data: bytes
     value: dict[str, Any]
     path: str | None = None
-    """The file, where its rows are read again when somebody looks at them."""
+    """The path of the file, if its rows can be read again from it; else None."""
     start: int = 0
-    """Where the line begins there."""
+    """The offset of the line in the file."""
 
     @property
     def place(self) -> RowPlace | None:
-        """The place from which the line can be read again; None if it is kept."""
+        """The place from which the line can be read again; None if it stays in memory."""
         return None if self.path is None else RowPlace(self.path, self.start, len(self.data), hash(self.data))
 
 
@@ -60,15 +60,15 @@ class InterimRow(NamedTuple):
     text: str
     results: tuple[ToolResultPart, ...] = ()
     own: bool = False
-    """The agent wrote it, not the user."""
+    """Whether the agent wrote it, not the user."""
     mark: str | None = None
-    """What a row says of the answer before and sends nothing: `interrupted`, `stopped`, `cap`, `context`, `ended`."""
+    """The mark of a row that was not sent: `interrupted`, `stopped`, `cap`, `context` or `ended`; else None."""
     at_tool: bool = False
-    """Whether it interrupted a tool, and not the answer."""
+    """Whether a tool was interrupted, and not the answer."""
     denied: bool = False
     """Whether the row says beside its results that the user refused their calls."""
     unit: str = "line"
-    """What the file calls a record: `TranscriptReader.unit`."""
+    """The word for a record of the file (`TranscriptReader.unit`)."""
 
     @property
     def where(self) -> str:
@@ -82,7 +82,7 @@ class InterimRow(NamedTuple):
 
 
 RowChain = tuple[Any, InterimRow] | None
-"""Rows since an answer, the last one first: shared between branches, so that a row is kept once."""
+"""The rows since an answer, linked from the last one, so that branches share their common rows."""
 
 
 class TreePlace(NamedTuple):
@@ -108,7 +108,7 @@ class TreePlace(NamedTuple):
 
 
 _NOTHING: Mapping[str, Any] = {}
-"""Shared by all answers: an empty object of each would take 64 bytes."""
+"""An empty mapping that all answers share; one for each would take 64 bytes."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -120,11 +120,11 @@ class TranscriptAnswer:
     model: str | None
     above: TreePlace
     line: int
-    """Of its first row."""
+    """The number of its first row."""
     started: str | None = None
     lines: list[int] = field(default_factory=list)
     rows: list[bytes | RowPlace] = field(default_factory=list)
-    """Its rows, or where they stand in their file."""
+    """Its rows, or their places in the file."""
     size: int = 0
     parts: list[ResponsePart] = field(default_factory=list)
     blocks: list[Any] = field(default_factory=list)
@@ -132,7 +132,7 @@ class TranscriptAnswer:
     word_at: At = field(default_factory=At)
     usage: Usage | None = None
     cap: int | None = None
-    """The output cap, where a row of the recorder states it."""
+    """The output cap, if a row of the recorder states it."""
     error: ProviderError | None = None
     status: int | None = None
     stop: StopReason | None = None
@@ -141,10 +141,10 @@ class TranscriptAnswer:
     """The rows that follow it, in the file's order, up to the next answers."""
     results: dict[str, ToolResultPart] = field(default_factory=dict)
     recorded_place: TurnPlace | None = None
-    """What its recorder says that the request did, where that is known."""
+    """The place of its request, if the recorder states it."""
     next: list[TranscriptAnswer] = field(default_factory=list)
     session: str = ""
-    """What its session is called, in a file of several."""
+    """The name of its session, in a file of several."""
 
     def take(self, line: TranscriptLine) -> At:
         """Adds a row to its body; returns the row's place there."""
@@ -202,12 +202,12 @@ class TranscriptAnswer:
         )
 
     def _content(self) -> bytes | StoredBody:
-        """Its body; the rows of one file are all kept, or all stay there."""
+        """Its body. The rows of a file are all in memory, or all stay in the file."""
         places = tuple([row for row in self.rows if isinstance(row, RowPlace)])
         return StoredBody(places) if places else b"\n".join([row_bytes(row) for row in self.rows])
 
     def _opens(self, steered: bool) -> bool:
-        """Whether the user began another turn with what it answers, though the answer before asked for more."""
+        """Whether its request begins a turn, even if the answer before it asked for tools."""
         rows = self.above.rows()
         if any(row.mark == "interrupted" for row in rows) or (self.above.answer and self.above.answer.cancelled):
             return any(not row.results and row.mark is None for row in rows)
@@ -217,7 +217,7 @@ class TranscriptAnswer:
         return unseen or (not steered and any(row.results for row in rows))
 
     def _refused(self) -> Mapping[str, str]:
-        """The calls that did not run, by id, and why, as their results say it."""
+        """Id of a call that did not run -> why, by its result."""
         denied = {part.call_id for row in self.after if row.denied for part in row.results}
         whys = ((key, why_refused(part, key in denied)) for key, part in self.results.items())
         return {key: why for key, why in whys if why is not None} or _NOTHING
@@ -265,7 +265,7 @@ class TranscriptAnswer:
     def _request(self) -> Request:
         above = self.above
         while above.since is None and above.answer is not None and above.answer.dropped:
-            above = above.answer.above  # the same request, sent again
+            above = above.answer.above  # a failed attempt: the same request was sent again
         before = above.answer
         rows = above.rows()
         messages: list[Message] = []
@@ -275,14 +275,15 @@ class TranscriptAnswer:
         said = [row for row in rows if not row.results and row.mark is None]
         typed = [row for row in said if row.typed] or said
         messages += [Message(Role.USER, (TextPart(row.text),)) for row in typed]
-        model = self.model or next((later.model for later in self.next), None)  # of a failure that was sent again
+        # A failure names no model, but its repetition does.
+        model = self.model or next((later.model for later in self.next), None)
         return Request(
             self.api, tuple(messages), model, max_tokens=self.cap, previous_id=before.id if before else None,
             extra=_NOTHING,
         )
 
     def answers(self) -> list[ToolAnswer]:
-        """Tool results that no later request carries: the session ended, or continued elsewhere, after them."""
+        """Tool results that no later request contains, because the session ended or continued elsewhere after them."""
         if self.next:
             return []
         nameless = [part for row in self.after for part in row.results if part.call_id is None]
@@ -290,7 +291,7 @@ class TranscriptAnswer:
 
 
 def _results(before: TranscriptAnswer | None, rows: tuple[InterimRow, ...], line: int) -> tuple[ToolResultPart, ...]:
-    """The results among the rows, and those of calls beside theirs: each stands below its own call, on no one path."""
+    """The results among the rows, and those of parallel calls, which are on other branches below their own calls."""
     found = [part for row in rows for part in row.results]
     if before is None or not found:
         return tuple(found)
@@ -307,7 +308,7 @@ def store_result(
 ) -> ToolResultPart:
     """The result of a row, with its text read again on access; `pick` finds it in block `number`.
 
-    A short one stays as it is, as does one whose words tell what became of its call.
+    A short result stays in memory, and so does one that reports a refusal or an interruption.
     """
     place, text = line.place, part.text
     if place is None or len(text) <= SHORT or refusal(part) is not None or interruption(text) or placeholder(part):
@@ -344,4 +345,4 @@ def early_usage(answer: TranscriptAnswer) -> None:
 
 
 _CHARS_A_TOKEN = 8
-"""Twice what text usually takes: a count that would need more is none of the whole answer."""
+"""Characters per token, twice the usual number. A count that would need more was written before the answer ended."""

@@ -1,7 +1,7 @@
-"""Messages in the forms of chat APIs, as harnesses, agents and their logs store them: first those of OpenAI's chat.
+"""Messages in the forms of chat APIs, as harnesses, agents and their logs store them.
 
-Shared by the importers of such files: the elements of a list as records (`list_pieces`), a reader without a tree of
-rows (`ChatReader`), and the parts and counts of one message.
+Importers of such files share: the elements of a list as records (`list_pieces`), a reader without a tree of rows
+(`ChatReader`), and functions for the parts and counts of a message in OpenAI's or Anthropic's form.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from loop_core.wire.json_values import char_span
 from loop_core.wire.openai_chat.table import API
 
 Piece = tuple[int, bytes, bool]
-"""A record: its number, its JSON, and whether a cut file may end in it."""
+"""The number of a record, its JSON, and whether it may be the last record of a cut file."""
 _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
 _BLANK = " \t\r\n,"
 
@@ -66,10 +66,10 @@ def _opening(text: str, path: tuple[str | int, ...]) -> int | None:
     if span is not None:
         return span[0] + 1 if text[span[0]] == "[" else None
     if path and char_span(text) is not None:
-        return None  # whole, and without such a list
+        return None  # the file is complete and has no such list
     if not path:
         begun = re.match(r"\s*\[", text)
-    else:  # a cut file: nothing in it has an end
+    else:  # a cut file, in which the enclosing values have no end
         begun = re.search(rf'"{re.escape(str(path[-1]))}"\s*:\s*\[', text)
     return None if begun is None else begun.end()
 
@@ -98,7 +98,7 @@ def take_message(answer: TranscriptAnswer, message: dict[str, Any], line: Transc
                          for block in objects_of(message.get("thinking_blocks"))
                          if isinstance(block.get("thinking"), str)]
     content = message.get("content")
-    if isinstance(content, list):  # Kimi's blocks: thoughts stand among the text
+    if isinstance(content, list):  # Kimi mixes blocks of reasoning with those of text
         thoughts = [block for block in objects_of(content) if isinstance(block.get("think"), str)]
         answer.parts += [ReasoningPart(block["think"], known_text(block.get("encrypted"))) for block in thoughts]
         content = [block for block in content if block not in thoughts]
@@ -160,19 +160,19 @@ class ChatReader(TranscriptReader):
     row_word = ("a message", "messages")
     several_apis = True
     repairs: ClassVar[bool] = False
-    """Whether words of the agent after an answer ask for it again in another form."""
+    """Whether a text of the agent after an answer asks for that answer again in another form."""
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.last = TreePlace(None)
         self.lanes: dict[str, TreePlace] = {}
-        """The last place of each lane."""
+        """Lane -> its last place."""
         self.model: str | None = None
         self.cap: int | None = None
         """The output cap that the file states for all its requests."""
         self.title = self.session_id = self.parent_id = ""
         self.runs: dict[int, str] = {}
-        """In a file of several runs: the first record of each -> what the run is called."""
+        """In a file of several runs: number of a run's first record -> name of the run."""
         self.run = ""
 
     def several(self, runs: Iterable[tuple[str, Iterable[Piece]]]) -> Iterator[Piece]:
@@ -189,7 +189,7 @@ class ChatReader(TranscriptReader):
                 self.reading.skipped.append(Skipped(index, f"{told} has no {self.unit}s"))
 
     def begins(self, line: TranscriptLine) -> bool:
-        """Whether another run begins with a record: nothing before it is its context."""
+        """Whether a record begins another run, for which earlier records are no context."""
         self.run = self.runs.get(line.number, self.run)
         return line.number in self.runs
 
@@ -215,7 +215,7 @@ class ChatReader(TranscriptReader):
         key = f"{name or self.unit}:{line.number}"
         answer = self.add(self.begin(key, self.api, model or self.model, place, line))
         answer.cap, answer.session = self.cap, self.run
-        rows = place.rows()  # a complaint behind results is of an answer that the file lacks
+        rows = place.rows()  # a complaint behind results concerns an answer that the file lacks
         complaint = any(row.own for row in rows) and not any(row.results for row in rows)
         answer.recorded_place = TurnPlace.REPAIR if complaint and place.answer is not None and self.repairs else None
         return answer
@@ -261,7 +261,7 @@ class MessageReader(ChatReader):
     fields: ClassVar[Fields] = {"": {
         "role": (str,), "content": (str, list), "tool_calls": (list,), "tool_call_id": (str,), "name": (str,)}}
     marks: ClassVar[frozenset[str]] = frozenset({"system"})
-    """Roles of records that hold no exchange."""
+    """Roles of records without a part of an exchange."""
 
     def own(self, text: str) -> bool:
         """Whether the agent itself wrote a message of the user."""
@@ -294,8 +294,8 @@ def unanswered_call(place: TreePlace) -> ToolCall | None:
 
 
 # -- Messages of content blocks in Anthropic's form, which agents of other models use too (Droid, Cursor) ------------
-# The blocks drift: a call is a `tool_use` or a `tool_call`, a result a `tool_result` or a `tool-result`, ids may be
-# left out.
+# Names of blocks differ between releases: a call is `tool_use` or `tool_call`, a result `tool_result` or `tool-result`,
+# and ids may be missing.
 
 CALLS = frozenset({"tool_use", "tool_call", "tool-call"})
 RESULTS = frozenset({"tool_result", "tool-result"})

@@ -1,7 +1,7 @@
 """Files of sessions that are plain sequences of messages, possibly many per file: databases, exports, threads.
 
-A record follows the one before it in its session. The name of its session stands on each answer, so that a turn of a
-file of many sessions can be found by it.
+A record follows the previous one of its session. Each answer has the name of its session, so that turns of a file with
+many sessions can be found by it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
 from loop_core.values import ToolResultPart
 
 ASSUMED = "openai_chat"
-"""Taken where a provider's wire format is not known; nothing of the transcript depends on it."""
+"""The wire format if the provider's is unknown; no fact of the transcript depends on it."""
 
 
 class DialogueReader(TranscriptReader):
@@ -28,19 +28,19 @@ class DialogueReader(TranscriptReader):
     row_word = ("a row", "rows")
     unit = "row"
     words: ClassVar[str] = ""
-    """What is said of its stop reasons; empty if that is nothing."""
+    """The notice about its stop reasons; empty for none."""
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.session = ""
-        """The session of the record that is read."""
+        """The session of the current record."""
         self.ends: dict[str, TreePlace] = {}
         """Session -> the place of its last record."""
         self.titles: dict[str, str] = {}
         self.parents: dict[str, str] = {}
-        """Session -> the one that began it."""
+        """Session -> its parent session."""
         self.same_titles: Counter[str] = Counter()
-        """How many sessions of the file have a title."""
+        """Title -> how many sessions of the file have it."""
 
     def session_of(self, value: dict[str, Any]) -> str:
         """The session of a record."""
@@ -94,7 +94,7 @@ class DialogueReader(TranscriptReader):
         self.reading.acts += [end for end in ends if end is not None]
 
     def common(self) -> object:
-        """The sessions and which began which: an answer bears their titles."""
+        """The titles and parents of the sessions, of which the names on answers are made."""
         return tuple(self.titles.items()), tuple(self.parents.items())
 
     def title_of(self, session: str) -> str:

@@ -1,10 +1,10 @@
 """Infers how an answer without a stop reason ended: rules over its own row and the rows after it.
 
-Claude Code leaves the word out by design since 1.0.10 (claude-code #1546): a row is written when its block is complete,
-and the word comes later. The rules are a table, the strictest first. A rule that finds nothing says nothing, and an
-answer to which no rule applies stays `unknown`, with the detail `not_recorded`.
+Claude Code leaves the word out by design since 1.0.10 (claude-code #1546): it writes a row when its block is complete,
+and the word arrives later. The rules are a table, the strictest first. An answer to which no rule applies stays
+`unknown`, with the detail `not_recorded`.
 
-The end of a subagent may also stand in another file: its parent takes up what it said last as the result of a call.
+The end of a subagent may also be visible in another file, where its last text is the result of the parent's call.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from loop_core.judge.classify import FINISHED
 from loop_core.values import ArgsForm, At, CallKind, Evidence, ExchangePart, Stop, StopReason, ToolResultPart
 from loop_core.wire.base import StopRow
 
-CLAUDE = "anthropic_messages"  # its id alone: its package would be loaded for the transcripts of all agents
+CLAUDE = "anthropic_messages"  # only the id, since importing its package would slow down all transcripts
 KNOWN_CAPS = frozenset({4_096, 8_192, 16_384, 32_000, 32_768, 64_000, 65_536, 128_000})
-"""Output caps that Claude models and Claude Code have by default: exactly so many tokens are no accident."""
+"""Default output caps of Claude models and Claude Code. An answer of exactly so many tokens was cut."""
 RESUMED = re.compile(
     r"\s*(?:output token limit hit|"
     r"your (?:previous )?response was cut off because it exceeded the output token limit)\b", re.IGNORECASE,
 )
-"""Begins what Claude Code itself tells a model whose answer the output cap cut."""
+"""The beginning of Claude Code's message to a model whose answer was cut at the output cap."""
 
 
 class EndSign(NamedTuple):
@@ -59,7 +59,7 @@ def error_row(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """The agent's own next row reports that the output cap or the context was exceeded."""
     for row in answer.after:
         if row.mark == "ended":
-            break  # what fails after the end of a turn is another request
+            break  # a failure after the end of the turn belongs to another request
         if row.mark in ("cap", "context"):
             stop = Stop.MAX_TOKENS if row.mark == "cap" else Stop.CONTEXT_WINDOW_EXCEEDED
             return EndSign(stop, f"{row.where}: {row.text[:120]}", At(ExchangePart.BODY, *_last_row(answer)))
@@ -106,7 +106,7 @@ def agent_resumed(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 def user_interrupted(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """The user stopped the answer, or a tool that it called."""
     if answer.calls and _answered(answer):
-        return None  # what was stopped is a later request, or a tool
+        return None  # a later request or a tool was stopped, not this answer
     for row in answer.after:
         if row.mark == "interrupted":
             if row.at_tool and answer.calls:
@@ -114,7 +114,7 @@ def user_interrupted(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
                 return EndSign(Stop.TOOL_CALL, note, _REQUEST)
             return EndSign(Stop.CANCELLED, f"{row.where}: the user interrupted it", _REQUEST)
         if row.typed:
-            break  # what was interrupted after that is another request
+            break  # an interruption after that concerns another request
     return None
 
 
@@ -135,9 +135,10 @@ def user_went_on(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 
 def call_unfinished(answer: TranscriptAnswer) -> StopReason | None:
-    """For recorders that mark finished calls: the session continued, so the call was never finished.
+    """The stop reason of an answer with a call that the recorder marks as unfinished; None if every call is finished.
 
-    The end of a session shows nothing: the agent may still be writing. None where every call was finished.
+If the session went on, the call was never finished (INTERRUPTED). At the end of a session the end is unknown, since the
+agent may still be writing.
     """
     call = next((call for call in answer.calls if not call.closed), None)
     if call is None:
@@ -158,7 +159,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("calls_answered", calls_answered),
     ("user_went_on", user_went_on),
 )
-"""In this order; the first that shows something wins. No sentence of the user is evidence of a cut."""
+"""Name and function of each rule; the first one with a result counts. A user's sentence is no evidence of a cut."""
 _REQUEST = At(ExchangePart.REQUEST)
 
 
@@ -174,8 +175,7 @@ def infer(answer: TranscriptAnswer, caps: Caps) -> StopReason:
 def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, StopRow]) -> StopReason:
     """The mapped reason of an answer with the provider's own word in its rows, and the place of the word.
 
-    A word that says cut is never taken back; one that says finished is, where the agent itself says at once that the
-    answer was cut.
+    A word for a cut always counts. A word for a finished answer is overruled if the agent's next row reports a cut.
     """
     if answer.word is None:
         return infer(answer, caps)
@@ -190,9 +190,9 @@ def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, Stop
 
 
 def _answered(answer: TranscriptAnswer) -> bool:
-    """Whether every call has a result of its own; one that only stands for an interruption is none.
+    """Whether every call has a result of its own; a placeholder for an interrupted call does not count.
 
-    Calls without ids are answered by as many results of the same tools.
+Calls without ids are answered by as many results of the same tools.
     """
     found = [_result(answer, call.id) for call in answer.calls]
     if len(found) > 1 and not any(call.id for call in answer.calls):
@@ -211,7 +211,7 @@ def _result(answer: TranscriptAnswer, key: str | None) -> ToolResultPart | None:
 
 
 def _count(answer: TranscriptAnswer, amount: int) -> At:
-    """Where the count of output tokens stands: the number in its last row that has it, else that row."""
+    """The place of the output token count: the number in the last row with it, else the last row."""
     end = answer.size
     for row in reversed(answer.rows):
         start = end - row_size(row)
@@ -227,17 +227,18 @@ def _last_row(answer: TranscriptAnswer) -> tuple[int, int]:
 
 
 # -- An answer that another session quotes whole ---------------------------------------------------------------------
-# A result that holds the whole text of a subagent's answer shows that the subagent was done. It may stand in another
-# file, so this is examined when all files are read.
+# A result with the whole text of a subagent's answer shows that the subagent had finished. The result may be in another
+# file, so this is examined after all files are read.
 
 TASKS = frozenset({"Task", "Agent", "TaskOutput", "AgentOutputTool"})
-"""The tools of Claude Code whose results are what a subagent said."""
+"""Tools of Claude Code whose result is the text of a subagent."""
 _TELLING = 40
-"""Characters, white space left out: a shorter answer must be all of the result, or all before what follows it."""
+"""Characters without white space from which a quoted answer is found anywhere in a result; a shorter one must be all of
+it, or all before `BEHIND`."""
 BEHIND = ("agentid:", "<usage>")
-"""Begin what Claude Code puts behind the words of a subagent."""
+"""Beginnings of what Claude Code adds behind a subagent's text."""
 NOTICE = "<task-notification>"
-"""Begins what tells a parent that a subagent in the background is done."""
+"""The beginning of the notice that a subagent in the background has finished."""
 
 
 def settle(exchanges: list[Exchange], inputs: Sequence[Input]) -> None:
@@ -261,7 +262,7 @@ def _open(exchange: Exchange) -> bool:
 
 
 def _results(exchanges: Sequence[Exchange], inputs: Sequence[Input]) -> Iterator[tuple[str, str]]:
-    """The results of calls that began a subagent, each with what is to be said of it."""
+    """The results of calls that began a subagent, each with its note for the evidence."""
     tasks = {call.id for exchange in exchanges if exchange.recorder is not None
              for call in exchange.response.tool_calls if call.name in TASKS and call.id}
     if not tasks:

@@ -1,8 +1,8 @@
 """Answers of LiteLLM, by which many harnesses speak to every provider, in the shape of Chat Completions.
 
-LiteLLM writes a word of OpenAI's for every answer. It writes `stop` where the provider sent no reason, and for reasons
-that it does not know or that say that the answer failed; newer releases keep the provider's own word beside it, if that
-is another one (`native_finish_reason`). Source: litellm 1.110.2, `types/utils.py` `Choices`, `core_helpers.py`.
+LiteLLM writes a word of OpenAI's for every answer. It writes `stop` if the provider sent no reason, and for reasons
+that it does not know or that report a failure. Newer releases also keep the provider's word if it differs
+(`native_finish_reason`). Source: litellm 1.110.2, `types/utils.py` `Choices`, `core_helpers.py`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from loop_core.wire.openai_chat.table import API, STOP_REASONS
 from loop_core.wire.profiles import native_word
 
 NATIVE = ("provider_specific_fields", "native_finish_reason")
-"""Where a choice has the provider's own word."""
+"""The path of the provider's own word in a choice."""
 FALLBACK = "stop"
-"""What LiteLLM writes where it has no other word."""
+"""LiteLLM's word if it has no better one."""
 _OTHER_WORDS = re.compile(r"(?:^|[/.])(?:anthropic[/.]|bedrock/|gemini/|vertex_ai/|cohere|claude-|gemini-)")
-"""Models whose own APIs have other words than OpenAI's: LiteLLM maps those."""
+"""Names of models whose own APIs have other words than OpenAI's, which LiteLLM maps."""
 
 
 def litellm_reason(word: str, model: str | None, at: At) -> StopReason:
@@ -42,7 +42,7 @@ def litellm_reason(word: str, model: str | None, at: At) -> StopReason:
 def take_litellm(
     answer: TranscriptAnswer, payload: dict[str, Any], model: str | None, line: TranscriptLine, at: At, *path: str
 ) -> None:
-    """Reads the whole Chat Completions answer at `path` of a row. `model`: the model as it was asked for."""
+    """Reads the whole Chat Completions answer at `path` of a row. `model` is the requested model."""
     choice = next(iter(objects_of(payload.get("choices"))), {})
     place: tuple[Any, ...] = (*path, "choices", 0)
     take_message(answer, object_of(choice.get("message")), line, at, *place, "message")

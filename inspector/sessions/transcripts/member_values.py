@@ -28,7 +28,7 @@ def number_of(value: Any) -> int | None:
 
 
 def input_count(api: str, fresh: int | None, cached: int | None, written: int | None = None) -> int | None:
-    """The input tokens as the wire format counts them, of a recorder that counts those of a cache apart for all."""
+    """The input tokens as the wire format counts them, for a recorder that always counts cached tokens separately."""
     if fresh is None or wire(api).cached_apart:
         return fresh
     return fresh + (cached or 0) + (written or 0)
