@@ -192,7 +192,7 @@ def cut_before(look: JudgedTurn) -> str:
 def failure(look: JudgedTurn) -> str:
     """The error reported in place of an answer."""
     error = look.exchange.response.error
-    message = error.message if error else _worded(look)
+    message = error.message or error.type or error.code or "without a message" if error else _worded(look)
     status = look.exchange.response.http_status
     most = 300 if sent_on(look) else 100  # an address is no use without its end
     shown = message if len(message) <= most else f"{message[:most - 3]}…"

@@ -283,7 +283,7 @@ ROWS: tuple[VerdictRow, ...] = (
 
 def _unanswered(response: ChatResponse) -> bool:
     """Whether a request was sent, or tried to be, and not even a status came back."""
-    ends = (TransportEnd.RESET, TransportEnd.TIMEOUT)
+    ends = (TransportEnd.RESET, TransportEnd.TIMEOUT, TransportEnd.ABORTED)
     return response.http_status is None and not response.size and response.transport_end in ends
 
 

@@ -243,10 +243,15 @@ def _inflate(data: bytes, wbits: int) -> Iterator[bytes]:
     try:
         for start in range(0, len(data), _FED):
             waiting = data[start : start + _FED]
-            while waiting and not stream.eof:
+            while waiting:
+                if stream.eof:
+                    # Gzip data may be several members in a row (RFC 1952, 2.2), whose mark two portions may split.
+                    if wbits != 31 or not b"\x1f\x8b".startswith(waiting[:2]):
+                        return
+                    stream = zlib.decompressobj(wbits)
                 # Bounded, since a few bytes may unpack to gigabytes.
                 piece = stream.decompress(waiting, PIECE)
-                waiting = stream.unconsumed_tail
+                waiting = stream.unused_data if stream.eof else stream.unconsumed_tail
                 any_piece = any_piece or bool(piece)
                 yield piece
     except zlib.error as why:

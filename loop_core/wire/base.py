@@ -169,7 +169,7 @@ class Decoder:
             self._take(self._framing, b"")
             self._frames(self._framing.flush(), last=True)
         if self.error is None and self._failed:
-            self.fail(read_error({}, self.http_status) or ProviderError(""), At(ExchangePart.HEADERS, pointer="status"))
+            self.fail(read_error("", self.http_status) or ProviderError(""), At(ExchangePart.HEADERS, pointer="status"))
         if isinstance(self._framing, SSE) and self._framing.single is not None:
             said = "events are parted by one line break instead of two: others read them as one event"
             self.find("frame.single_newline", said, At(ExchangePart.BODY, *self._framing.single))

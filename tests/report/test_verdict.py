@@ -414,7 +414,7 @@ def test_a_cancelled_response():
 
 
 @pytest.mark.parametrize(("end", "status", "data", "word"), [
-    ("reset", None, "", "NO ANSWER"), ("timeout", None, "", "NO ANSWER"),
+    ("reset", None, "", "NO ANSWER"), ("timeout", None, "", "NO ANSWER"), ("aborted", None, "", "NO ANSWER"),
     ("reset", 200, "", "INTERRUPTED"), ("reset", None, "data: {}\n\n", "INTERRUPTED"), ("eof", 200, "", "INTERRUPTED"),
 ])
 def test_a_request_that_nobody_answered_is_no_stream_that_broke(end, status, data, word):
@@ -425,6 +425,16 @@ def test_a_request_that_nobody_answered_is_no_stream_that_broke(end, status, dat
     found = only(shown(data=session_bytes([*records, {"type": "end", "request": "r0", "end": end}]))).verdict
     assert (found.word, found.severity) == (word, Severity.ERROR)
     assert ("did not answer the request" in found.sentence) is (word == "NO ANSWER")
+
+
+def test_a_failure_without_a_body_is_not_given_words():
+    asks = {"model": "m", "messages": [user("hi")]}
+    records = [{"type": "request", "id": "r0", "api": "openai_chat", "url": CHAT, "body": asks},
+               {"type": "response", "request": "r0", "status": 503, "headers": []},
+               {"type": "end", "request": "r0", "end": "eof"}]
+    found = only(shown(data=session_bytes(records))).verdict
+    assert found.word == "ERROR"
+    assert found.sentence.endswith("failed: HTTP 503, without a message")
 
 
 def test_an_answer_of_which_a_frame_could_not_be_read_is_not_whole():

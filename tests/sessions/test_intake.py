@@ -94,6 +94,15 @@ def test_a_body_is_unpacked_in_pieces_and_thrown_away_where_it_is_too_large():
     assert "far too large" in unpack(gzip.compress(b"x" * (3 * intake.PIECE + 1)))
 
 
+def test_every_member_of_gzip_data_is_unpacked(monkeypatch: pytest.MonkeyPatch):
+    members = [b"the first ", b"", b"and the second"]
+    packed = b"".join(gzip.compress(member) for member in members)
+    assert unpack(packed) == b"the first and the second"
+    assert unpack(packed + b"padding behind it") == b"the first and the second"
+    monkeypatch.setattr(intake, "_FED", len(gzip.compress(members[0])) + 1)  # the next member's mark is split
+    assert unpack(packed) == b"the first and the second"
+
+
 def test_a_cut_body_is_unpacked_as_far_as_it_goes_and_a_damaged_one_is_said_to_be():
     noise = os.urandom(300_000)
     packed = gzip.compress(noise)
