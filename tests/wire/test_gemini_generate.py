@@ -343,6 +343,19 @@ def test_only_the_first_candidate_is_read() -> None:
     assert (bare.text, bare.raw_stop_reason, bare.other_choices, bare.tool_calls) == ("Hello", "STOP", 1, ())
 
 
+@pytest.mark.parametrize(("reason", "said"), [
+    ("SAFETY", "candidate 1, which is not read, ended with SAFETY"),
+    (None, "candidate 1, which is not read, has no finish reason"), ("STOP", None),
+])
+def test_a_candidate_that_is_not_read_and_is_not_whole_is_a_finding(reason: str | None, said: str | None) -> None:
+    other = candidate({"text": "other"}, reason=reason) | {"index": 1}
+    for data in (sse(body(HELLO), {"candidates": [other]}, body(reason="STOP")),
+                 {"candidates": [candidate(HELLO, reason="STOP"), other]}):
+        found = [each for each in decode(data).findings if each.rule == "gemini_generate.other_candidate"]
+        assert [each.message for each in found] == ([] if said is None else [said])
+        assert all((each.at is None) is (reason is None) for each in found)
+
+
 # -- continuation ----------------------------------------------------------------------------------------------------
 
 

@@ -800,6 +800,17 @@ def test_the_first_of_several_answers_is_read() -> None:
             assert reason(response) == (Stop.END_TURN, None, "stop")
 
 
+@pytest.mark.parametrize(("finish", "said"), [
+    ("length", "choice 1, which is not read, ended with 'length'"),
+    (None, "choice 1, which is not read, has no finish reason"), ("stop", None),
+])
+def test_a_choice_that_is_not_read_and_is_not_whole_is_a_finding(finish: str | None, said: str | None) -> None:
+    for data in (choices(({"content": "one"}, "stop"), ({"content": "two"}, finish)),
+                 sse(chunk({"content": "one"}), chunk({"content": "two"}, finish, index=1), chunk({}, "stop"))):
+        found = [each.message for each in read(data, n=2).findings if each.rule == "openai_chat.other_choice"]
+        assert found == ([] if said is None else [said])
+
+
 def test_several_choices_in_one_chunk_stay_apart() -> None:
     both = {**chunk(), "choices": [{"index": 1, "delta": {"content": "two"}, "finish_reason": "length"},
                                    {"index": 0, "delta": {"content": "one"}, "finish_reason": None}]}

@@ -41,7 +41,7 @@ class Decoder(base.Decoder):
         self._id: str | None = None
         self._model: str | None = None
         self._index: int | None = None  # of the candidate that is read
-        self._others: set[int] = set()
+        self._others: dict[int, tuple[str, At] | None] = {}  # its reason, of each candidate that is not read
         self._native: dict[str, str] = {}
         self._token: tuple[str, At] | None = None  # the last checkpoint, and where it stood
         self._blocked: tuple[str, At] | None = None
@@ -94,6 +94,11 @@ class Decoder(base.Decoder):
         del self._parts  # it refers to this decoder: a cycle, never freed where the garbage collector is paused
         if stop.normalized is Stop.END_TURN and not parts:
             stop = stop._replace(detail="empty")
+        for index, ended in self._others.items():
+            if ended is None or self.map_word(*ended).normalized is not Stop.END_TURN:
+                said = f"ended with {ended[0]}" if ended else "has no finish reason"
+                self.find("gemini_generate.other_candidate", f"candidate {index}, which is not read, {said}",
+                          ended[1] if ended else None)
         return ChatResponse(
             api=API,
             parts=parts,
@@ -162,7 +167,9 @@ class Decoder(base.Decoder):
         if self._index is None:
             self._index = index
         if index != self._index:
-            self._others.add(index)
+            reason = word(get(candidate, "finishReason"))
+            ended = (reason, self.place("candidates", position)) if reason else self._others.get(index)
+            self._others[index] = ended
             return
         path = ("candidates", position)
         # `content` or `parts` may be missing altogether (req_llm#944, python-genai#1789).

@@ -355,7 +355,9 @@ class Decoder(Base):
         ended = self._progress == sum(choice.progress for choice in self._choices) and not stop.raw
         for rule, message, at, severity in remarks(read, parts, usage, self._empty_at if ended else None):
             self.find(rule, message, at, severity)
-        others = len(self._choices) - len(read)
+        others = [choice for choice in self._choices if choice not in read]
+        for choice in others:
+            self._other(choice)
         # The choices refer to this decoder. Where the garbage collector is paused, that cycle is never freed: 4 kB
         # for each answer of a recording.
         self._choices, self._states = [], {}
@@ -369,8 +371,14 @@ class Decoder(Base):
             refusal=join_pieces([text for choice in read for text in choice.refusal]) or None,
             native={**self._words, **words(read, earlier)},
             saw_stop_reason=bool(stop.raw),
-            other_choices=others,
+            other_choices=len(others),
         )
+
+    def _other(self, choice: GrowingChoice) -> None:
+        """Notes how a choice that is not read ended, where it is not whole."""
+        if self.map_word(choice.raw, choice.raw_at).normalized not in FINISHED:
+            ended = f"ended with {choice.raw!r}" if choice.raw else "has no finish reason"
+            self.find(f"{API}.other_choice", f"choice {choice.index}, which is not read, {ended}", choice.raw_at)
 
 
 def _word(value: Any) -> str:
