@@ -337,6 +337,22 @@ def test_where_nothing_shows_the_end_it_stays_unknown(tmp_path, follows):
     assert len(said(seen, "transcript.not_recorded")) == 1
 
 
+def test_a_word_that_says_cut_is_not_taken_back_by_a_later_row(tmp_path):
+    rows = (prompt("go"), block(text("I will."), stop="max_tokens"), block(use(**WHOLE), stop="tool_use"))
+    seen = shown(claude(*rows), tmp_path)
+    assert stops(seen) == ["max_tokens"]
+    assert [verdict.admission for verdict in seen.responses[0].verdicts] == ["held"]
+    paused = (prompt("go"), block(text("I will."), stop="pause_turn"), block(use(**WHOLE), stop="tool_use"))
+    assert stops(shown(claude(*paused), tmp_path)) == ["tool_call"]
+
+
+def test_a_call_under_a_stop_sequence_is_held(tmp_path):
+    """It arrives as a parsed object, in which nothing shows that a stop sequence ended it in the middle."""
+    seen = shown(claude(prompt("go"), block(use(**WHOLE), stop="stop_sequence")), tmp_path)
+    assert [verdict.admission for verdict in seen.responses[0].verdicts] == ["held"]
+    assert stops(shown(claude(prompt("go"), block(text("Hi."), stop="stop_sequence")), tmp_path)) == ["end_turn"]
+
+
 def test_the_agents_own_row_tells_of_the_output_cap(tmp_path):
     seen = shown(claude(prompt("write"), block(text("I will write it")), failed(), prompt(RESUME, isMeta=True),
                         block(text(" now."), "msg_02", "end_turn")), tmp_path)

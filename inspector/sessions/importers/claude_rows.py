@@ -45,6 +45,8 @@ BLOCKED = re.compile(r"appears to violate our Usage Policy")
 """Its row if the provider refused to answer."""
 ABORTED = re.compile(r"API Error:? *\(?Request was aborted")
 """Its row if the user stopped a request before any output."""
+_LASTING = frozenset({"max_tokens", "model_context_window_exceeded", "refusal"})
+"""Words that say cut or filtered."""
 _STATUS = re.compile(r"API Error:?\s*(?:\(?([1-5][0-9]{2})\b)?")
 
 
@@ -70,11 +72,13 @@ def hook_stop(value: dict[str, Any]) -> str | None:
 
 
 def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
-    """Reads the stop word and the usage of one row: the last word and the largest counts are used (counts only grow).
+    """Reads the stop word and the usage of one row: the last word is used, but one that says cut is never taken back.
+
+    Of the counts the largest are used, since they only grow.
     """
     word = message.get("stop_reason")
     pointer = At(at.part, at.start, at.end, "/message/stop_reason")
-    if isinstance(word, str) and word:
+    if isinstance(word, str) and word and answer.word not in _LASTING:
         answer.word, answer.word_at = word, pointer
     elif answer.word is None:
         answer.word_at = pointer

@@ -256,9 +256,10 @@ class TranscriptAnswer:
         return None if goes_on else waits
 
     def _closed(self, stop: StopReason) -> tuple[ResponsePart, ...]:
-        """The parts; a call that may be cut does not count as finished."""
+        """The parts; a call that may be cut does not count as finished. A stop sequence may cut one as well."""
         last = self.parts[-1] if self.parts else None
-        if type(last) is ToolCall and stop.normalized in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED):
+        cut = stop.normalized in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED) or stop.raw == "stop_sequence"
+        if type(last) is ToolCall and cut:
             return (*self.parts[:-1], last._replace(closed=False))
         return tuple(self.parts)
 
