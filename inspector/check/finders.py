@@ -66,7 +66,7 @@ def _suspected(view: View, reported_finding: ReportedFinding) -> bool:
     return spent and parse(reported_finding.call.call.arguments).shape is ArgumentShape.COMPLETE
 
 
-_OWN_LIMIT = re.compile(r"; \w+ \([\d,]+(?: of [\d,]+)?\) ended the turn(?=$|, and )")
+_OWN_LIMIT = re.compile(r"(?:^|; )this loop's limit \w+ \([\d,]+(?: of [\d,]+)?\) ended the turn(?:$|: )")
 """What a verdict says about a limit of our own machine: the recorded agent knew nothing of it."""
 
 

@@ -71,12 +71,12 @@ COUNTS: Mapping[str, Callable[[Spend], int]] = {
 
 
 def limit_said(look: JudgedTurn) -> str:
-    """The limit that ended the turn, with the amount spent and its value; empty if none did."""
+    """The limit of our loop that ended the turn, with the amount spent and its value; empty if none did."""
     if look.limit is None:
         return ""
     name, value = look.limit
     spent = f"{COUNTS[name](look.final_turn.spend):,} of " if name in COUNTS else ""
-    return f"{name} ({spent}{value:,}) ended the turn"
+    return f"this loop's limit {name} ({spent}{value:,}) ended the turn"
 
 
 # -- what decided the turn -------------------------------------------------------------------------------------------

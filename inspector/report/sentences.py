@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspector.report.advice import all_reasoning, ended_below, limit_said, nothing_read, sent_on
 from inspector.report.findings import CUT_WORDS
 from inspector.report.judged_turn import JudgedTurn
+from inspector.report.lines.spans import count_of
 from inspector.sessions.reasons import reason_text, recorder_word
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.arguments import ArgumentShape, parse
@@ -58,8 +59,9 @@ def ending_words(look: JudgedTurn) -> str:
 
 
 def cut_words(look: JudgedTurn) -> str:
-    """How the deciding response was cut, and the limit that then ended the turn."""
-    return _with_limit(ending_words(look), look)
+    """Who cut the answer and how, and the limit that then ended the turn."""
+    known = look.word is Stop.MAX_TOKENS and not ended_below(look)  # that one says itself who cut it
+    return _with_limit(f"{'the provider cut the answer: ' if known else ''}{ending_words(look)}", look)
 
 
 def cut_call(look: JudgedTurn) -> str:
@@ -128,14 +130,15 @@ def held_call(look: JudgedTurn) -> str:
 
 
 def limit_reached(look: JudgedTurn) -> str:
-    """A turn that could continue, and the limit that ended it."""
+    """The limit that ended a turn which could go on, then what the turn was doing."""
     limit = limit_said(look) or "the policy ended the turn"
     if look.last_word is Stop.TOOL_CALL and look.over:
-        return f"{who(look)} asked for tools; {limit}"
-    said = f"{who(look)} was cut again and again; {limit}"
+        return f"{limit}: {who(look)} asked for tools"
+    cuts = sum(answer.cut_unseen or answer.word in CUT_WORDS for answer in look.answers)
+    said = f"{who(look)} was cut {count_of(cuts, 'time')}"
     if look.simulated:
-        return f"{said} ({budget(look)})"
-    return f"{said}, and the recorded agent finished it with {continuations(look)} continuations"
+        return f"{limit}: {f'{said} ({budget(look)})' if cuts else ending_words(look)}"
+    return f"{limit}: {said}, and the recorded agent finished it with {count_of(continuations(look), 'continuation')}"
 
 
 def continuations(look: JudgedTurn) -> int:

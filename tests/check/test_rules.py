@@ -97,7 +97,8 @@ def test_half_an_answer_that_was_taken_for_a_whole_one():
 
 def test_a_cut_answer_at_the_end():
     said = found(asked(ASKS, chat(LONG, "length"), max_tokens=7))
-    assert said == {"answer-cut": 'error openai_chat (openai) ended with "length", 7 of 7 tokens'}
+    assert said == {
+        "answer-cut": 'error the provider cut the answer: openai_chat (openai) ended with "length", 7 of 7 tokens'}
 
 
 def test_a_cut_call_at_the_end():
@@ -151,7 +152,7 @@ def test_a_history_that_keeps_each_segment_with_its_hint_is_whole():
 
 def test_a_turn_that_only_our_own_limits_would_have_ended_is_no_loss():
     said = found(*continued(*PARTS, last="stop", max_tokens=10))
-    assert said == {"cut-and-continued": "info openai_chat (openai) was cut again and again, and the recorded agent "
+    assert said == {"cut-and-continued": "info openai_chat (openai) was cut 4 times, and the recorded agent "
                                          "finished it with 4 continuations"}
 
 
@@ -206,7 +207,8 @@ def test_a_call_that_no_tool_can_read():
 
 def test_a_problem_says_nothing_of_our_own_limits():
     said = found(asked(ASKS, chat(LONG, "length", tokens=16), max_tokens=1))
-    assert said["answer-cut"] == 'error openai_chat (openai) ended with "length", 16 of 1 tokens'
+    assert said["answer-cut"] == (
+        'error the provider cut the answer: openai_chat (openai) ended with "length", 16 of 1 tokens')
 
 
 def test_no_reason_and_an_unknown_one():

@@ -72,8 +72,8 @@ def test_a_lie_that_a_policy_believes_is_told_as_a_cut() -> None:
     assert isinstance(row, DialectRow)
     (turn,) = view(played(row_turn(row, Settings(policy=PI_PRESENCE)))).turns
     assert turn.verdict.word == "CALL HELD"
-    assert ("; policy pi-presence runs such a call, here it was not run; max_identical_calls (4 of 3) ended the turn"
-            in turn.verdict.sentence)
+    assert ("; policy pi-presence runs such a call, here it was not run; this loop's limit max_identical_calls "
+            "(4 of 3) ended the turn" in turn.verdict.sentence)
     assert turn.verdict.advice is not None
     assert turn.verdict.advice.text.startswith("raise max_tokens")
 

@@ -218,7 +218,7 @@ def test_a_limit_that_ends_a_recording_is_named_and_nothing_is_promised() -> Non
     found = shown(asked(ASKS, chat(None, "tool_calls", call()), tools=TOOLS), settings=limits)
     verdict = found.turns[0].verdict
     assert verdict.word == "LIMIT REACHED"
-    assert "asked for tools; max_tool_steps (0 of 0) ended the turn" in verdict.sentence
+    assert "limit max_tool_steps (0 of 0) ended the turn: openai_chat (openai) asked for tools" in verdict.sentence
     assert advised(found).text == f"raise max_tool_steps; {NEVER}"
 
 
@@ -239,7 +239,7 @@ def test_where_a_turn_does_not_complete_without_its_limits_no_value_between_is_t
 def test_the_limit_that_ended_a_turn_is_told_with_what_was_spent(number: int, limit: str) -> None:
     """Three continuations; four answers of 40 tokens; one repair: as the samples' own stories say."""
     found = opened(Path(samples()[number - 1].path))
-    assert found.turns[0].verdict.sentence.endswith(f"; {limit} ended the turn")
+    assert found.turns[0].verdict.sentence.endswith(f"; this loop's limit {limit} ended the turn")
     assert advised(found).text == f"raise {limit.split()[0]} or max_tokens; {NEVER}"
 
 

@@ -109,8 +109,8 @@ def test_a_branch_that_was_simulated_is_judged_by_its_own_end():
     verdict = seen.turns[0].verdict
     assert verdict.word == "LIMIT REACHED"
     assert verdict.sentence == (
-        'SIMULATED: openai_chat (openai) was cut again and again; continuation_max_attempts (1 of 1) ended the '
-        'turn ("length", 2 of 2 tokens)')
+        "SIMULATED: this loop's limit continuation_max_attempts (1 of 1) ended the turn: openai_chat (openai) was cut "
+        '2 times ("length", 2 of 2 tokens)')
     # Ten tokens in pieces of two are five answers: the first, and four continuations.
     assert verdict.advice.text == "raise continuation_max_attempts to 4: a simulation then completes the turn"
     assert verdict.advice.set == {"continuation_max_attempts": "4"}

@@ -17,6 +17,7 @@ from inspector.report.verdict import ROWS
 from inspector.sessions.folders import samples
 from inspector.sessions.native import session_bytes
 from loop_core.turn.history import hint_message
+from loop_core.turn.limits import Limits
 from loop_core.turn.presets import PI_PRESENCE
 from loop_core.turn.state import State
 from loop_core.values import Severity, Stop
@@ -251,9 +252,24 @@ def test_nothing_is_invented_where_no_count_was_recorded():
 def test_a_limit_that_the_recorded_agent_did_not_have():
     word, severity, sentence, advice = verdict(*continued(*PARTS))
     assert (word, severity) == ("LIMIT REACHED", Severity.WARNING)
-    assert "continuation_max_attempts (3 of 3) ended the turn" in sentence
-    assert "4 continuations" in sentence
+    assert sentence == ("this loop's limit continuation_max_attempts (3 of 3) ended the turn: openai_chat (openai) was "
+                        "cut 4 times, and the recorded agent finished it with 4 continuations")
     assert advice == "raise continuation_max_attempts to 4: a replay of the recording then completes the turn"
+
+
+def test_one_reads_whether_the_provider_or_this_loop_ended_the_answer():
+    """TRUNCATED begins with the provider's cut, LIMIT REACHED with the limit of this loop."""
+    cut = verdict(*continued(*PARTS[:4], last="length", max_tokens=10))
+    assert cut[0] == "TRUNCATED"
+    assert cut[2] == ('the provider cut the answer: openai_chat (openai) ended with "length", 10 of 10 tokens; '
+                      "this loop's limit continuation_max_attempts (3 of 3) ended the turn")
+    once = only_verdict(shown(*continued(*PARTS[:2]), settings=Settings(Limits(continuation_max_attempts=0))))
+    assert once[0] == "LIMIT REACHED"
+    assert once[2] == ("this loop's limit continuation_max_attempts (0 of 0) ended the turn: openai_chat (openai) was "
+                       "cut 1 time, and the recorded agent finished it with 1 continuation")
+    below = verdict(asked(ASKS, chat("The", "length", tokens=40), max_tokens=200))
+    assert below[2].endswith('openai_chat (openai) ended with "length", cut by the provider at 40 of 200 tokens')
+    assert "the provider cut the answer" not in below[2], "once is enough"
 
 
 def test_a_token_budget_that_the_recorded_agent_did_not_have():
@@ -275,7 +291,8 @@ def test_a_call_that_was_asked_for_beyond_the_limit_of_tool_steps_reaches_it():
     assert verdict(*exchanges[:10])[0] == "COMPLETE"
     word, severity, sentence, _ = verdict(*exchanges)
     assert (word, severity) == ("LIMIT REACHED", Severity.WARNING)
-    assert sentence.endswith("asked for tools; max_tool_steps (10 of 10) ended the turn")
+    assert sentence == ("this loop's limit max_tool_steps (10 of 10) ended the turn: openai_chat (openai) asked for "
+                        "tools")
 
 
 def test_attempts_that_end_in_a_cut_are_truncated_and_no_limit_would_have_helped():
@@ -517,7 +534,8 @@ def test_an_end_in_the_recorders_words_is_said_to_be(tmp_path):
     cut = agents.pi_said(agents.text("Hel"), stop="length")
     (turn,) = agents.shown(agents.pi(agents.pi_user("hi"), cut), tmp_path).turns
     assert turn.verdict.word == "TRUNCATED"
-    assert turn.verdict.sentence == 'openai_chat ended with "length" as the recorder says, 7 tokens'
+    assert turn.verdict.sentence == (
+        'the provider cut the answer: openai_chat ended with "length" as the recorder says, 7 tokens')
 
 
 # -- the table --------------------------------------------------------------------------------------------------------
