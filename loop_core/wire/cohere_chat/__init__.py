@@ -137,6 +137,8 @@ def _event(kind: str, index: int, **message: Any) -> dict[str, Any]:
     return {"type": kind, "index": index, "delta": {"message": message}}
 
 
+# -- A request body -> `Request` --------------------------------------------------------------------------------------
+
 _CHOICES: Mapping[str, str] = {"REQUIRED": "any", "NONE": "none"}
 _ROLES: Mapping[str, Role] = {"SYSTEM": Role.SYSTEM, "USER": Role.USER, "CHATBOT": Role.ASSISTANT}
 

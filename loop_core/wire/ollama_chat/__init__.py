@@ -175,6 +175,8 @@ def _error(response: ChatResponse) -> dict[str, Any]:
     return {name: word for name, word in words.items() if word is not None}
 
 
+# -- A request body -> `Request` --------------------------------------------------------------------------------------
+
 _ROLES: Mapping[str, Role] = {role.value: role for role in Role}
 
 
@@ -185,21 +187,21 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     model = body.get("model")
     return Request(
         api=API,
-        messages=tuple(message for item in list_of(body.get("messages")) if (message := _message(item))),
+        messages=tuple(message for item in list_of(body.get("messages")) if (message := _read_message(item))),
         model=model if isinstance(model, str) and model else None,
-        tools=tuple(tool for item in list_of(body.get("tools")) if (tool := _tool(item))),
+        tools=tuple(tool for item in list_of(body.get("tools")) if (tool := _read_tool(item))),
         max_tokens=cap if type(cap) is int and cap > 0 else None,  # -1 is no limit, -2 the rest of the context
         stream=body.get("stream") is not False,
         extra=rest(body, "model", "messages", "tools", "stream", "options.num_predict"),
     )
 
 
-def _message(item: Any) -> Message | None:
+def _read_message(item: Any) -> Message | None:
     role = _ROLES.get(str(item.get("role"))) if isinstance(item, Mapping) else None
-    return None if role is None else Message(role, tuple(_parts(item, role)))
+    return None if role is None else Message(role, tuple(_read_parts(item, role)))
 
 
-def _parts(item: Mapping[str, Any], role: Role) -> Iterator[MessagePart]:
+def _read_parts(item: Mapping[str, Any], role: Role) -> Iterator[MessagePart]:
     thinking, content = item.get("thinking"), item.get("content")
     text = content if isinstance(content, str) else ""
     if role is Role.TOOL:
@@ -215,17 +217,17 @@ def _parts(item: Mapping[str, Any], role: Role) -> Iterator[MessagePart]:
     for call in list_of(item.get("tool_calls")):
         function = call.get("function") if isinstance(call, Mapping) else None
         if isinstance(function, Mapping):
-            yield _call(call, function)
+            yield _read_call(call, function)
 
 
-def _call(call: Mapping[str, Any], function: Mapping[str, Any]) -> ToolCall:
+def _read_call(call: Mapping[str, Any], function: Mapping[str, Any]) -> ToolCall:
     value = function.get("arguments")
     form = ArgsForm.STRING if isinstance(value, str) else ArgsForm.OBJECT
     sent = value if isinstance(value, str) else dump(value) if "arguments" in function else None
     return ToolCall(word(call.get("id")), word(function.get("name")) or "", sent, closed=True, form=form)
 
 
-def _tool(item: Any) -> Tool | None:
+def _read_tool(item: Any) -> Tool | None:
     function = item.get("function") if isinstance(item, Mapping) else None
     name = word(function.get("name")) if isinstance(function, Mapping) else None
     if not isinstance(function, Mapping) or name is None:
