@@ -1,10 +1,386 @@
 """`inspector check`: checks recorded sessions by rules, with exit codes and report formats for CI, fleets of machines
 and agents.
 
-`check_file` looks at one file, or its bytes, and returns a `Report`; it can be pickled and sent to another process or
-machine, and reports merge with `merge`. The rules stand in `rules`.
+`check_file` looks at one file, or its bytes, and returns a `Report`: which rules find problems in which turns, and how
+many turns ended in which way. A report is plain values, without bytes of the session, so it is small, can be pickled
+and sent to another process or machine, and merges with others (`merge`). The rules stand in `rules`.
 """
 
-from inspector.check.examine import FileProblems, Problem, Report, check_file, check_paths, merge
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+from inspector.check.finders import RuleHit, deciding
+from inspector.check.rules import RULES, selected_rules
+from inspector.config.settings import Settings
+from inspector.replay import replay
+from inspector.replay.case import open_case
+from inspector.report.facts import TurnFacts, View, view
+from inspector.report.lines.spans import one_line
+from inspector.report.times_and_costs import moment, turn_times
+from inspector.sessions import intake, open_paths, redact, without_collector
+from inspector.sessions.folders import files_of, is_session
+from inspector.sessions.importers import IMPORTERS
+from inspector.sessions.intake import STDIN
+from inspector.sessions.recording import ODD, Input, Loaded
+from loop_core.values import At, Severity
 
 __all__ = ["FileProblems", "Problem", "Report", "check_file", "check_paths", "merge"]
+
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+LONGEST = 400
+"""Characters of a message."""
+
+
+class Problem(NamedTuple):
+    """A problem that a rule found, with its place."""
+
+    rule: str
+    severity: str
+    """`error`, `warning` or `info`."""
+    message: str
+    file: str
+    turn: int
+    """Its place among the turns of the file, from 1."""
+    record: int | None = None
+    """The entry of the file, from 0; None if it is about the whole turn."""
+    line: int | None = None
+    """The first line of the file that holds it, from 1; None where entries are not lines."""
+    start: int | None = None
+    """The first byte that shows it, in the body of the response."""
+    end: int | None = None
+    pointer: str = ""
+    """The JSON pointer to it, in that body."""
+    model: str = ""
+    agent: str = ""
+    fingerprint: str = ""
+    """The same for the same problem, wherever in the file, and in whatever file, the answer stands."""
+
+
+class TurnEnd(NamedTuple):
+    """How a turn ended, for statistics."""
+
+    verdict: str
+    severity: str
+    complete: bool
+    model: str
+    agent: str
+    day: str
+    """`2026-11-23` in UTC; empty if no time was recorded."""
+    reason: str
+    """The effective stop reason that decided it."""
+    output: int
+    """Output tokens of all its answers, as far as they were counted."""
+    uncounted: int
+    """Answers without a count of tokens."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether the answer of the turn was lost: cut, broken or empty, or with a held call or one that ran cut."""
+        return self.severity == "error"
+
+
+class FileProblems(NamedTuple):
+    """The problems and turns of one file."""
+
+    path: str
+    problems: tuple[Problem, ...] = ()
+    turns: tuple[TurnEnd, ...] = ()
+    error: str = ""
+    """Why it, or a part of it, could not be read; empty if it could."""
+    unread: tuple[tuple[str, int], ...] = ()
+    """Formats that are known and not read, and how many exchanges of the file are in each."""
+
+
+class Report(NamedTuple):
+    """The problems and turns of several files, ordered by path."""
+
+    files: tuple[FileProblems, ...] = ()
+    skipped: int = 0
+    """Files of folders that are not sessions."""
+    spread: bool = False
+    """Whether it is of a single exchange of a logger, which may belong to a conversation over several files."""
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The problems of all files."""
+        return [problem for file in self.files for problem in file.problems]
+
+    @property
+    def turns(self) -> list[TurnEnd]:
+        """The turns of all files."""
+        return [turn for file in self.files for turn in file.turns]
+
+    @property
+    def unread(self) -> Counter[str]:
+        """Known formats that cannot be read -> number of exchanges in them."""
+        return sum((Counter(dict(file.unread)) for file in self.files), Counter())
+
+    @property
+    def errors(self) -> list[str]:
+        """The files that could not be read, with the reason."""
+        return [file.error for file in self.files if file.error]
+
+    def keep(self, predicate: Callable[[Problem], bool]) -> Report:
+        """The report with only the wanted problems."""
+        return self._replace(files=tuple(
+            file._replace(problems=tuple(filter(predicate, file.problems))) for file in self.files))
+
+
+def merge(reports: Iterable[Report]) -> Report:
+    """Merges reports; if a file is in several of them, its first result is used."""
+    found: dict[str, FileProblems] = {}
+    skipped = 0
+    for report in reports:
+        skipped += report.skipped
+        for file in report.files:
+            found.setdefault(file.path, file)
+    return Report(tuple(found[path] for path in sorted(found)), skipped)
+
+
+def check_file(
+    path_or_bytes: str | os.PathLike[str] | bytes, rules: Sequence[str] | None = None, *, name: str = "",
+    api: str | None = None, profile: str | None = None, filter_text: str = "",
+) -> Report:
+    """Checks one file, or its bytes, together with the files of its session.
+
+    `rules` are ids of `inspector.check.rules.RULES`; None: all. `name` is what bytes are called. `filter_text` is an
+    expression of the filter language: only turns with an answer that it finds are looked at.
+
+    Raises:
+        CallerError: there is no such rule, API or profile, or the filter cannot be read.
+    """
+    ids = selected_rules() if rules is None else [each for each in selected_rules(rules) if each in set(rules)]
+    if isinstance(path_or_bytes, bytes):
+        return check_paths_together(
+            (STDIN,), ids, name=name, api=api, profile=profile, filter_text=filter_text, stdin=path_or_bytes)
+    return check_paths_together(
+        (os.fspath(path_or_bytes),), ids, name=name, api=api, profile=profile, filter_text=filter_text)
+
+
+@without_collector
+def check_paths_together(
+    paths: Sequence[str], ids: Sequence[str], *, name: str = "", api: str | None = None, profile: str | None = None,
+    filter_text: str = "", stdin: bytes | None = None, from_folder: bool = False,
+) -> Report:
+    """Checks several files as one session; what only a folder listed and is no session is counted, not reported."""
+    if filter_text:
+        from inspector.report import filters  # its words are made into a table, which most runs do not need
+
+        expression = filters.parse(filter_text)
+    if from_folder and not any(map(is_session, paths)):
+        shut = [path for path in paths if os.path.isfile(path) and not os.access(path, os.R_OK)]
+        return Report(tuple(FileProblems(path, error=f"{one_line(path)}: cannot be read: Permission denied")
+                            for path in shut), skipped=len(paths) - len(shut))
+    loaded = open_paths(paths, api=api, profile=profile, stdin=stdin)
+    shown = view(replay(open_case(loaded), Settings()))
+    only = set(filters.responses(expression, shown)) if filter_text else None
+    return _report(shown, loaded, ids, only, name)
+
+
+def _report(view: View, recording: Loaded, ids: Sequence[str], only: set[int] | None, name: str) -> Report:
+    numbers: Counter[str] = Counter()
+    problems: dict[str, list[Problem]] = {}
+    turns: dict[str, list[TurnEnd]] = {}
+    for turn in view.turns:
+        if only is not None and only.isdisjoint(link.index for link in turn.run.record.links):
+            continue
+        path = view.path_of(turn)
+        numbers[path] += 1
+        problems.setdefault(path, []).extend(_problems(view, turn, ids, name or path, numbers[path]))
+        turns.setdefault(path, []).append(_ended(view, turn))
+    listed = [given for given in recording.inputs if given.format != "folder"]
+    return Report(tuple(
+        FileProblems(name or given.path, tuple(problems.get(given.path, ())), tuple(turns.get(given.path, ())),
+                     _error(given), _unread(given)) for given in listed),
+        sum(len(given.skipped) for given in recording.inputs if given.format == "folder"),
+        len(listed) == 1 and listed[0].format == "pairs" and len(recording.exchanges) == 1)
+
+
+def _unread(source: Input) -> tuple[tuple[str, int], ...]:
+    found = Counter(each.unread_format for each in source.skipped if each.unread_format)
+    return tuple(sorted(found.items()))
+
+
+def _error(source: Input) -> str:
+    return one_line(redact.text(source.error), LONGEST) if source.error else ""
+
+
+def _problems(view: View, turn: TurnFacts, ids: Sequence[str], file: str, number: int) -> Iterator[Problem]:
+    seen: Counter[tuple[str, str]] = Counter()
+    for name in ids:
+        rule = RULES[name]
+        try:
+            hits = list(dict.fromkeys(rule.find(view, turn)))
+        except ODD:
+            continue  # an odd value in one request hides no other rule's finding
+        for hit in hits:
+            yield _problem(view, turn, hit, name, rule.severity, file, number, seen)
+
+
+def _problem(
+    view: View, turn: TurnFacts, hit: RuleHit, name: str, severity: Severity, file: str, number: int,
+    counts: Counter[tuple[str, str]],
+) -> Problem:
+    facts = view.responses[hit.response] if hit.response is not None else deciding(view, turn)
+    severity = Severity.WARNING if severity is Severity.ERROR and not hit.sure else severity
+    message = one_line(redact.text(hit.message), LONGEST)  # half of a credential is not recognized
+    if facts is None:
+        return Problem(name, severity.value, message, file, number, fingerprint=_print(name, turn.id.encode(), 0))
+    exchange = facts.exchange
+    key = (name, sha256(exchange.body).hexdigest())
+    counts[key] += 1
+    at = hit.at or At()
+    in_body = at.part is not None and at.part.value == "body" and at.start is not None
+    return Problem(
+        name, severity.value, message, file, number, exchange.entry, exchange.lines[0] if exchange.lines else None,
+        at.start if in_body else None, at.end if in_body else None, redact.text(at.pointer or ""),
+        exchange.model or "", facts.agent, _print(name, exchange.body, counts[key]),
+    )
+
+
+def _print(rule: str, body: bytes, count: int) -> str:
+    """What stays the same where lines move and files are renamed: the rule, and the bytes of the answer."""
+    return sha256(b"\0".join((rule.encode(), sha256(body).digest(), str(count).encode()))).hexdigest()[:32]
+
+
+def _ended(view: View, turn: TurnFacts) -> TurnEnd:
+    facts = deciding(view, turn)
+    answers = [view.responses[link.index] for link in turn.run.record.links]
+    counts = [each.exchange.response.usage.output_tokens if each.exchange.response.usage else None for each in answers]
+    times = turn_times(view, turn)
+    start = moment(times.started) if times is not None else None
+    return TurnEnd(
+        turn.verdict.word, turn.verdict.severity.value, turn.verdict.complete, facts.exchange.model or "" if facts
+        else "", facts.agent if facts else "", _day(start), facts.judgement.stop.normalized.value if facts else "",
+        sum(count for count in counts if count is not None), counts.count(None))
+
+
+def _day(nanoseconds: float | None) -> str:
+    if nanoseconds is None:
+        return ""
+    from datetime import UTC, datetime
+
+    try:
+        return datetime.fromtimestamp(nanoseconds / 1e9, UTC).strftime("%Y-%m-%d")
+    except (OverflowError, OSError, ValueError):
+        return ""
+
+
+# -- Many files on all cores: a pool of processes examines them, and the reports are merged ---------------------------
+# A file that belongs to another one's session (the transcript of a subagent) is examined with it. Exchanges that a
+# logger spread over the files of a folder are examined together, in the end.
+
+FEW = 4
+"""Files below which the start of a second process takes longer than it saves (0.1 s each)."""
+SMALL = 24_000_000
+"""Bytes below which one process looks at all files: about 3 s; several spend 0.3 s more on what each imports."""
+AHEAD = 4
+"""Files for each process that are handed out before the first of them is back: reports wait in no long queue."""
+
+
+class FileTask(NamedTuple):
+    """The input of one task for a process."""
+
+    paths: tuple[str, ...]
+    ids: tuple[str, ...]
+    api: str | None
+    profile: str | None
+    expression: str
+    listed: bool
+    """Whether a folder listed it: a file that is not a session is then counted and not complained of."""
+    most: int
+    """Bytes that are read at most."""
+
+
+def check_paths(
+    paths: Sequence[str], ids: Sequence[str], *, api: str | None = None, profile: str | None = None,
+    filter_text: str = "", jobs: int | None = None, stdin: bytes | None = None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> Report:
+    """Checks files and folders with these rules; `-` is standard input, whose bytes are an argument.
+
+    `jobs` processes share the work; None: as many as there are cores, and one where there is little. `progress` is told
+    how many files are done.
+
+    Raises:
+        CallerError: there is no such API or profile, or the filter cannot be read.
+    """
+    first = check_paths_together([STDIN], ids, api=api, profile=profile, filter_text=filter_text, stdin=stdin) \
+        if STDIN in paths else Report()
+    every, shut = files_of([path for path in paths if path != STDIN])
+    names = {name for name, _ in every}
+    tasks = [FileTask((name,), tuple(ids), api, profile, filter_text, listed, intake.most())
+             for name, listed in every if not _beside(name, names)]
+    jobs = min(jobs or _jobs(tasks), len(tasks) or 1)
+    reports = [first, *(Report((FileProblems(why.split(": ", 1)[0], error=why),)) for why in shut)]
+    alone: dict[str, list[FileTask]] = {}  # exchanges of a logger, whose conversation may lie over several files
+    for done, (task, report) in enumerate(_results(tasks, jobs), start=1):
+        progress(done, len(tasks))
+        if report.spread:
+            alone.setdefault(os.path.dirname(task.paths[0]), []).append(task)
+        else:
+            reports.append(report)
+    for group in alone.values():
+        together = group[0]._replace(paths=tuple(sorted(path for task in group for path in task.paths)))
+        reports.append(examine(together))
+    return merge(reports)
+
+
+def _jobs(tasks: Sequence[FileTask]) -> int:
+    """One process for each core, or one for little."""
+    size = sum(os.path.getsize(path) for task in tasks for path in task.paths if os.path.isfile(path))
+    return os.cpu_count() or 1 if size >= SMALL else 1
+
+
+def examine(task: FileTask) -> Report:
+    """Checks the files of one task; it runs in a worker process."""
+    intake.set_maximum(task.most)
+    return check_paths_together(task.paths, task.ids, api=task.api, profile=task.profile, filter_text=task.expression,
+                                from_folder=task.listed)
+
+
+def _results(tasks: Sequence[FileTask], jobs: int) -> Iterator[tuple[FileTask, Report]]:
+    if jobs < 2 or len(tasks) < FEW:
+        yield from ((task, examine(task)) for task in tasks)
+        return
+    from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    # The first is looked at here: what it imports and compiles, the processes that are forked then have (0.2 s less).
+    yield tasks[0], examine(tasks[0])
+    left = list(reversed(tasks[1:]))
+    running: dict[Future[Report], FileTask] = {}
+    done = {tasks[0]}
+    try:
+        # Forked from a process that only reads: what it has imported need not be imported again.
+        with ProcessPoolExecutor(jobs, get_context("fork" if hasattr(os, "fork") else "spawn")) as pool:
+            while left or running:
+                while left and len(running) < jobs * AHEAD:
+                    task = left.pop()
+                    running[pool.submit(examine, task)] = task
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    task = running.pop(future)
+                    report = future.result()
+                    done.add(task)
+                    yield task, report
+    except BrokenProcessPool:  # one was killed, for its memory perhaps: what is left is done here
+        yield from ((task, examine(task)) for task in tasks if task not in done)
+
+
+_FOLDERS = frozenset(row.beside.rpartition("/")[0] for row in IMPORTERS.values() if row.beside)
+
+
+def _beside(path: str, every: set[str]) -> bool:
+    """Whether a file stands in the folder beside its session, where it is read with it."""
+    folder = os.path.dirname(path)
+    stems = [folder.removesuffix(f"{os.sep}{name}") for name in _FOLDERS if folder.endswith(f"{os.sep}{name}")]
+    return any(f"{stem}{suffix}" in every for stem in stems for suffix in (".jsonl", ".json"))

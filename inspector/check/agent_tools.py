@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import ArgsKwargs
 
-from inspector.check.examine import check_paths
+from inspector.check import check_paths
 from inspector.check.report_forms import document as report_document
 from inspector.check.rules import selected_rules
 from inspector.config.files import check_bounds

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from inspector import __version__
-from inspector.check.examine import Problem, Report
+from inspector.check import Problem, Report
 from inspector.check.rules import RULES
 from inspector.report.lines.spans import count_of, one_line
 from loop_core.errors import CallerError

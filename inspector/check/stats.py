@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from inspector.check.examine import Report, TurnEnd
+from inspector.check import Report, TurnEnd
 from inspector.report.lines.spans import count_of, one_line
 from inspector.report.table import Column, Table
 from inspector.report.verdict import ROWS

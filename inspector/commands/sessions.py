@@ -307,8 +307,7 @@ def check(
 
     Reads files and folders, on all cores. `inspector rule` lists the rules.
     """
-    from inspector.check import report_forms
-    from inspector.check.examine import check_paths
+    from inspector.check import check_paths, report_forms
     from inspector.check.rules import selected_rules
 
     forms = report_forms.FORMS

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from inspector.check import check_file, check_paths, examine, merge, report_forms
+from inspector import check
+from inspector.check import check_file, check_paths, merge, report_forms
 from inspector.check.report_forms import FORMS, place
 from inspector.check.rules import RULES, selected_rules
 from loop_core.errors import CallerError
@@ -71,11 +72,11 @@ def test_little_is_looked_at_by_one_process(tmp_path, monkeypatch):
     for number in range(6):
         (tmp_path / f"{number}.jsonl").write_bytes(lines(WHOLE))
     seen = []
-    monkeypatch.setattr(examine, "_results", lambda tasks, jobs: seen.append(jobs) or iter(()))
-    monkeypatch.setattr(examine.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(check, "_results", lambda tasks, jobs: seen.append(jobs) or iter(()))
+    monkeypatch.setattr(check.os, "cpu_count", lambda: 4)
     size = sum(path.stat().st_size for path in tmp_path.iterdir())
     for small, jobs in ((size + 1, None), (size, None), (size + 1, 3)):
-        monkeypatch.setattr(examine, "SMALL", small)
+        monkeypatch.setattr(check, "SMALL", small)
         check_paths([str(tmp_path)], selected_rules(), jobs=jobs)
     assert seen == [1, 4, 3]
 
@@ -107,16 +108,14 @@ def test_exchanges_that_a_logger_spread_over_files_are_one_conversation(tmp_path
 def test_a_process_that_is_killed_costs_no_file(tmp_path, monkeypatch):
     for number in range(6):
         (tmp_path / f"{number}.jsonl").write_bytes(lines(LOST))
-    from inspector.check import examine
-
-    here, plain = os.getpid(), examine.check_paths_together
+    here, plain = os.getpid(), check.check_paths_together
 
     def die(paths, *words, **named):
         if os.getpid() != here and paths[0].endswith("3.jsonl"):
             os._exit(9)
         return plain(paths, *words, **named)
 
-    monkeypatch.setattr(examine, "check_paths_together", die)
+    monkeypatch.setattr(check, "check_paths_together", die)
     report = check_paths([str(tmp_path)], selected_rules(), jobs=2)
     assert [each.rule for each in report.problems] == ["answer-cut"] * 6
 
