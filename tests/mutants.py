@@ -95,10 +95,6 @@ LEFT_OUT: dict[str, str] = {
     r"wire\.(ollama|openai).*\.PATHS": "an address tells a format only where its body does not",
     r"wire\..*\bserving\.(KNOWN.*|(.*_)?ERRORS|ROLES|OTHERS|ELSEWHERE|INCLUDES|SAMPLING|FORMATS"
     r"|ONLY_TEXT|PEER_.*)": LATER,
-    r"wire\.(cohere_chat\.decode\.(FIRST_)?EVENTS|failures\.NAMES|gemini_generate\.table\.SNAKE|.*\.BESIDE"
-    r"|bedrock_invoke\.serving\.(NOVA|LLAMA|MISTRAL|CHAT)_MEMBERS)": LATER,
-    r"wire\.(gemini_interactions\..*\.(IMPLIED|PENDING|CONTENTS)|openai_chat\.table\.FINISHED)": LATER,
-    r"turn\.limits\.(OPTIONAL|SCOPES|CONTINUATION_LIMITS)": LATER,
     r"inspector\.check\.(report_forms\.(GLYPHS|ORDER)|finders\.(LISTS|OF_HISTORY|OWN_SERVERS)"
     r"|stats\.(DIMENSIONS|FORMS))": LATER,
     r"inspector\.(export\.(FORMS|conventions\.CONTENT|.*\.KINDS)|live\.(answers|growing_views|stepper)\..*)": LATER,

@@ -92,7 +92,8 @@ def test_the_first_version() -> None:
     assert (response.id, response.text, response.raw_stop_reason, response.streaming) == ("i", "a", "MAX_TOKENS", True)
     assert response.usage == Usage(5, 7)
     assert [(call.name, call.arguments) for call in response.tool_calls] == [("f", '{"n": 1}')]
-    for kind in ("search-queries-generation", "search-results", "citation-generation", "tool-calls-chunk", "debug"):
+    for kind in ("stream-start", "search-queries-generation", "search-results", "citation-generation",
+                 "tool-calls-chunk", "debug"):
         assert by_content(json.dumps({"is_finished": False, "event_type": kind}).encode()) == API
 
 
@@ -103,6 +104,11 @@ def test_its_events_are_its_own(kind: str) -> None:
     body = stream({"type": kind, "index": 0, "delta": {"finish_reason": "COMPLETE"}})
     assert wire(API).recognises({"type": kind}, kind)
     assert "cohere_chat.unknown_event" not in [finding.rule for finding in decode_response(API, body).findings]
+
+
+def test_an_event_for_debugging_is_known_and_tells_no_format() -> None:
+    assert not wire(API).recognises({"type": "debug", "prompt": "p"}, "debug")
+    assert decode_response(API, stream({"type": "debug", "prompt": "p"}, end("COMPLETE"))).findings == ()
 
 
 def test_requests_are_read() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loop_core.values import ProviderError, Stop
+from loop_core.values import ProviderError, Quota, Stop
 from loop_core.wire import FORMATS, decode
 from loop_core.wire.failures import classify, read_error
 
@@ -248,3 +248,28 @@ def test_every_format_reports_an_http_error_as_one(api: str) -> None:
     assert response.error is not None
     assert response.error.message == "slow down"
     assert response.tool_calls == ()
+
+
+# -- rate limits -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("headers", [
+    {"x-ratelimit-limit-requests": "60", "x-ratelimit-remaining-requests": "59", "x-ratelimit-limit-tokens": "9000",
+     "x-ratelimit-remaining-tokens": "8900", "x-ratelimit-reset-tokens": "6m0s"},  # OpenAI
+    {"anthropic-ratelimit-requests-limit": "60", "anthropic-ratelimit-requests-remaining": "59",
+     "anthropic-ratelimit-tokens-limit": "9000", "anthropic-ratelimit-tokens-remaining": "8900",
+     "anthropic-ratelimit-tokens-reset": "6m0s"},
+])
+def test_the_headers_of_a_rate_limit_are_its_quota(headers: dict[str, str]) -> None:
+    sent = [(name.title(), value) for name, value in headers.items()]
+    assert decode("openai_chat", b"{}", headers=sent).quota_metadata == Quota(
+        60, 59, 9000, 8900, "6m0s", headers=headers)
+
+
+def test_the_headers_that_are_a_standard_count_requests_and_what_is_no_number_stays_as_it_came() -> None:
+    headers = {"ratelimit-limit": "60", "ratelimit-remaining": "few", "ratelimit-reset": "30", "retry-after": "5"}
+    assert decode("openai_chat", b"{}", headers=list(headers.items())).quota_metadata == Quota(
+        60, reset="30", retry_after="5", headers=headers)
+    assert decode("openai_chat", b"{}", headers=[("RateLimit-Remaining", "59")]).quota_metadata == Quota(
+        remaining_requests=59, headers={"ratelimit-remaining": "59"})
+    assert decode("openai_chat", b"{}", headers=[("x-request-id", "r")]).quota_metadata is None

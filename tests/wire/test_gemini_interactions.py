@@ -110,6 +110,16 @@ def test_a_status_of_an_interaction_that_is_being_made_is_no_end() -> None:
     assert (waits.stop_reason.normalized, waits.stop_reason.detail, waits.id) == (Stop.PAUSED, "poll", "v1_x")
 
 
+@pytest.mark.parametrize("status", ["queued", "in_progress"])
+def test_an_interaction_that_waits_says_nothing_of_its_end(status: str) -> None:
+    update = event("interaction.status_update", interaction_id="v1_x", status=status)
+    found = decode(API, sse(update, *streamed({"type": "text", "text": "Hi"}, begun={"type": "model_output"}),
+                            done=False))
+    assert (found.stop_reason.normalized, found.raw_stop_reason) == (Stop.INTERRUPTED, None)
+    waits = decode(API, sse(update, done=False), background=True)
+    assert (waits.stop_reason.normalized, waits.raw_stop_reason) == (Stop.PAUSED, status)
+
+
 def test_an_update_that_is_an_end_counts_and_the_last_interaction_goes_before_it() -> None:
     failed = event("interaction.status_update", interaction_id="v1_x", status="failed")
     assert decode(API, sse(CREATED, failed)).stop_reason.normalized is Stop.ERROR
@@ -207,6 +217,35 @@ def test_steps_of_the_provider_stay_verbatim_whole_and_grown() -> None:
     (shown,) = decode(API, sse(*streamed(*pieces, begun={"type": "model_output"}), completed())).parts
     assert isinstance(shown, OpaquePart)
     assert json.loads(shown.json) == image
+
+
+@pytest.mark.parametrize("kind", ["image", "audio", "video", "document", "file"])
+def test_a_content_that_is_no_text_stays_verbatim_and_its_data_grow(kind: str) -> None:
+    whole_ = {"type": kind, "mime_type": "x/y", "data": "QUJD"}
+    pieces = ({**whole_, "data": "QU"}, {"type": kind, "data": "JD"})
+    found = decode(API, sse(*streamed(*pieces, begun={"type": "model_output"}), completed()))
+    (part,) = found.parts
+    assert isinstance(part, OpaquePart)
+    assert (part.type, json.loads(part.json), rules(found)) == (f"model_output.{kind}", whole_, [])
+    asked = FORMAT.read_request({"model": "m", "input": [{"type": "text", "text": "See:"}, whole_]})
+    assert [message.role for message in asked.messages] == [Role.USER]
+
+
+@pytest.mark.parametrize(("delta", "part"), [
+    ({"type": "text", "text": "Hi"}, TextPart("Hi")),
+    ({"type": "thought_summary", "content": {"type": "text", "text": "Hm."}}, ReasoningPart("Hm.")),
+    ({"type": "thought_signature", "signature": "c2ln"}, ReasoningPart("", "c2ln")),
+])
+def test_a_delta_of_a_step_that_never_began_is_read_as_what_it_must_be(delta: dict[str, Any], part: Any) -> None:
+    found = decode(API, sse(CREATED, event("step.delta", index=0, delta=delta), completed()))
+    assert found.parts == (part,)
+    assert rules(found) == ["delta_without_start", "step_not_closed"]
+
+
+def test_arguments_of_a_call_that_never_began_are_shown_and_never_complete() -> None:
+    lone = event("step.delta", index=0, delta={"type": "arguments_delta", "arguments": '{"n": 1}'})
+    (call,) = decode(API, sse(CREATED, lone, event("step.stop", index=0), completed("requires_action"))).tool_calls
+    assert (call.name, call.arguments, call.closed) == ("", '{"n": 1}', False)
 
 
 def test_annotations_stay_with_their_text() -> None:

@@ -182,6 +182,13 @@ def test_a_refusal_outranks_the_stop_that_comes_with_it() -> None:
     assert body[at.start : at.end] == b'"I can\'t help."'
 
 
+@pytest.mark.parametrize("clean", ["stop", "tool_calls"])
+def test_a_clean_word_does_not_undo_the_cut_before_it(clean: str) -> None:
+    call = calls(start(arguments='{"a":1}'))
+    assert reason(read(sse(call, chunk({}, clean), chunk({}, "length"), chunk({}, clean))))[0] is Stop.MAX_TOKENS
+    assert reason(read(whole({"content": None, "refusal": "No."}, clean)))[0] is Stop.SAFETY_BLOCKED
+
+
 def test_a_refusal_that_is_cut_stays_cut() -> None:
     assert reason(read(whole({"refusal": "I ca"}, "length"))) == (Stop.MAX_TOKENS, None, "length")
 
@@ -695,6 +702,13 @@ def test_more_thinking_than_tokens_is_a_contradiction() -> None:
 
 
 @pytest.mark.parametrize("field", [
+    {"name": "helper"}, {"id": "msg_1"}, {"model": "m"}, {"object": "chat.completion.message"},
+    {"index": 0}, {"created": 1}, {"prefix": True}, {"partial": True},
+    {"logprobs": {"content": [{"token": "Hi", "logprob": -0.1}]}},
+    {"token_ids": [9906]},  # vLLM
+    {"provider_specific_fields": {"citations": [["x"]]}},  # LiteLLM
+    {"extra_content": {"google": {"thought_signature": "c2ln"}}},  # Gemini behind its compatible endpoint
+    {"metadata": {"region": "eu"}},
     {"provider_metadata": {"gateway": {"routing": {"resolvedProvider": "anthropic"}}}},  # Vercel's gateway
     {"padding": "abcde"},  # GitHub Copilot
     {"channel": "analysis"},  # Groq

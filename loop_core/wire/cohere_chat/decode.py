@@ -63,19 +63,19 @@ PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/v[12]/chat/?(?:$|[?#])"),)
 
 EVENTS = frozenset({
     "message-start", "content-start", "content-delta", "content-end", "tool-plan-delta", "tool-call-start",
-    "tool-call-delta", "tool-call-end", "citation-start", "citation-end", "message-end", "debug",
+    "tool-call-delta", "tool-call-end", "citation-start", "citation-end", "message-end",
 })
 FIRST_EVENTS = frozenset({
     "stream-start", "search-queries-generation", "search-results", "text-generation", "citation-generation",
     "tool-calls-chunk", "tool-calls-generation", "debug", "stream-end",
 })
-"""The events of `/v1/chat`, named by `event_type`."""
+"""The events of `/v1/chat`, named by `event_type`; `debug` comes in both versions."""
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     """Whether a JSON value is an event of a stream or a whole response, of either version."""
     kind = value.get("type")
-    if isinstance(kind, str) and kind in EVENTS - {"debug"} and event in (None, kind):
+    if isinstance(kind, str) and kind in EVENTS and event in (None, kind):
         return True
     if event:
         return False

@@ -104,12 +104,11 @@ SNAKE: Mapping[str, str] = {
     name: re.sub(r"[A-Z]", lambda capital: "_" + capital.group().lower(), name)
     for name in (
         "allowedFunctionNames", "blockReason", "blockReasonMessage", "boolValue", "cachedContentTokenCount",
-        "candidateCount", "candidatesTokenCount", "codeExecutionResult", "continuationToken", "executableCode",
-        "fileData", "finishMessage", "finishReason", "functionCall", "functionCallingConfig", "functionDeclarations",
-        "functionResponse", "generationConfig", "inlineData", "jsonPath", "maxOutputTokens", "modelVersion",
+        "candidateCount", "candidatesTokenCount", "continuationToken", "finishMessage", "finishReason", "functionCall",
+        "functionCallingConfig", "functionResponse", "generationConfig", "jsonPath", "maxOutputTokens", "modelVersion",
         "nullValue", "numberValue", "parametersJsonSchema", "partialArgs", "promptFeedback", "promptTokenCount",
-        "responseId", "stringValue", "systemInstruction", "thoughtSignature", "thoughtsTokenCount", "toolCall",
-        "toolConfig", "toolResponse", "usageMetadata", "willContinue",
+        "responseId", "stringValue", "systemInstruction", "thoughtSignature", "thoughtsTokenCount", "toolConfig",
+        "usageMetadata", "willContinue",
     )
 }
 """The spelling of the protocol buffers, which SDK recordings and proxies send."""

@@ -71,10 +71,11 @@ MESSAGE_BLOCKS: tuple[str, ...] = ("annotations", "audio", "images", "executed_t
 """Fields of a message that are kept verbatim (citations, sound, pictures, Groq's own tools)."""
 
 BESIDE: frozenset[str] = frozenset({
-    "role", "name", "id", "index", "model", "created", "object", "logprobs", "token_ids", "provider_specific_fields",
-    "extra_content", "prefix", "partial", "metadata", "provider_metadata", "padding", "channel",
+    "role", "name", "id", "model", "object", "logprobs", "token_ids", "provider_specific_fields", "extra_content",
+    "metadata", "provider_metadata", "padding", "channel",
 })
-"""Fields of a message that are not part of what it says; any other that is not read may be the answer."""
+"""Fields of a message that are not part of what it says; any other text, list or object that is not read may be the
+answer."""
 
 LOSES: Mapping[str, str] = {
     "server": "Chat Completions does not show the calls that a provider runs itself",
