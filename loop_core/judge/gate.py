@@ -31,16 +31,24 @@ class Admission(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """The gate's decision on one tool call; it has `arguments` only if the call is ready."""
+    """The gate's decision on one tool call."""
 
     call: ToolCall
     admission: Admission
     rule: str
     why: str
-    arguments: dict[str, Any] | str | None = None
-    """The parsed object, or the text of a free-form call; None unless ready."""
     problems: tuple[str, ...] = ()
     """What the schema refused, a line each."""
+
+    @property
+    def arguments(self) -> dict[str, Any] | str | None:
+        """The parsed object, or the text of a free-form call; None unless ready.
+
+        Parsed on access: whoever runs a call asks once, and a recording has thousands of calls that nobody runs.
+        """
+        if self.admission is not Admission.READY:
+            return None
+        return self.call.arguments or "" if self.call.kind is CallKind.CUSTOM else parse_call(self.call).value or {}
 
 
 WHY_REASON: dict[Stop, str] = {
@@ -82,14 +90,12 @@ def admit(call: ToolCall, judgement: Judgement, tool: Tool | None = None, declar
         rule, why = refused
         return Verdict(call, Admission.REJECTED, rule, why, problems=(why,))
     if call.kind is CallKind.CUSTOM:
-        return Verdict(call, Admission.READY, "gate.ready", "closed, and the response ended cleanly",
-                       arguments=call.arguments or "")
-    value = reading.value or {}
-    problems = arguments.schema_problems(tool, value)
+        return Verdict(call, Admission.READY, "gate.ready", "closed, and the response ended cleanly")
+    problems = arguments.schema_problems(tool, reading.value or {})
     if problems:
         return Verdict(call, Admission.REJECTED, "gate.schema", "; ".join(problems), problems=problems)
     checked = "its schema accepts it" if arguments.is_usable(tool) else "no usable schema is known"
-    return Verdict(call, Admission.READY, "gate.ready", f"closed and complete; {checked}", arguments=value)
+    return Verdict(call, Admission.READY, "gate.ready", f"closed and complete; {checked}")
 
 
 def _refused(call: ToolCall, declared: Collection[str]) -> tuple[str, str] | None:

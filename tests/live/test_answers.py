@@ -26,7 +26,7 @@ TURN, _ = begin("t", Request("openai_chat"))
 
 def call(name: str, arguments: dict[str, Any], ident: str = "c") -> Verdict:
     made = ToolCall(ident, name, json.dumps(arguments), closed=True)
-    return Verdict(made, Admission.READY, "gate.ready", "", arguments)
+    return Verdict(made, Admission.READY, "gate.ready", "")
 
 
 def held(name: str) -> Verdict:

@@ -23,7 +23,7 @@ def turned(*answered: tuple[ToolCall, str]) -> Turn:
 
 
 def ready(*calls: ToolCall) -> RunTools:
-    return RunTools(tuple(Verdict(call, Admission.READY, "", "", {"city": "x"}) for call in calls))
+    return RunTools(tuple(Verdict(call, Admission.READY, "", "") for call in calls))
 
 
 def test_the_results_of_a_turn_each_once(tmp_path) -> None:
@@ -72,7 +72,7 @@ def test_what_is_given_is_run_and_only_that() -> None:
 
 
 def test_a_rejected_call_gets_its_error_and_is_not_run() -> None:
-    verdict = Verdict(OSLO, Admission.REJECTED, "", "city is missing", None)
+    verdict = Verdict(OSLO, Admission.REJECTED, "", "city is missing")
     answer = ToolResultPart(OSLO.id, OSLO.name, "Not run: city is missing", is_error=True)
     rejected = RunTools((), (CallAnswer(verdict, answer, 0),))
     found = TurnResults({}).run(rejected, turned())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -32,8 +33,8 @@ def weather(place: Place, day: date, unit: Literal["C", "F"] = "C", *, hours: li
 def answered(arguments: dict[str, Any]) -> tuple[str, bool]:
     """What the model reads of a call that the gate released."""
     _, runs = declare([weather])
-    call = ToolCall("c1", "weather", "{}", True)
-    part = Toolbox(runs).run_call(Verdict(call, Admission.READY, "gate.ready", "", arguments))
+    call = ToolCall("c1", "weather", json.dumps(arguments), True)
+    part = Toolbox(runs).run_call(Verdict(call, Admission.READY, "gate.ready", ""))
     return part.text, part.is_error
 
 
@@ -74,7 +75,7 @@ def test_what_a_function_raises_is_its_own() -> None:
     box = Toolbox(runs)
     for name, arguments, said in (("ask_somebody", {}, "Failed: nobody is here"),
                                   ("divide", {"by": 0}, "Failed: ZeroDivisionError: division by zero")):
-        verdict = Verdict(ToolCall("c", name, "{}", True), Admission.READY, "gate.ready", "", arguments)
+        verdict = Verdict(ToolCall("c", name, json.dumps(arguments), True), Admission.READY, "gate.ready", "")
         assert box.run_call(verdict).text == said
 
 

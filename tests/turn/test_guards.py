@@ -65,7 +65,7 @@ def persisted(trace: Trace) -> list[str | None]:
 
 def released(calls: Sequence[ToolCall], judged: Judgement, tools: Sequence[Tool] = ()) -> tuple[Verdict, ...]:
     """A gate that lets everything pass."""
-    return tuple(Verdict(each, Admission.READY, "open", "", {"raw": each.arguments}) for each in calls)
+    return tuple(Verdict(each, Admission.READY, "open", "") for each in calls)
 
 
 def kept(response: ChatResponse, *_: Any, **__: Any) -> Message:

@@ -50,7 +50,7 @@ def test_under_any_other_word_every_call_goes(stop: Stop) -> None:
 def test_the_projection_does_not_lean_on_the_gate() -> None:
     """A gate that releases everything still gets no cut call into the history."""
     response = reply(Stop.MAX_TOKENS, "text", call(CUT))
-    released = tuple(Verdict(c, Admission.READY, "broken", "", {}) for c in response.tool_calls)
+    released = tuple(Verdict(c, Admission.READY, "broken", "") for c in response.tool_calls)
     for stop in set(Stop) - {Stop.TOOL_CALL}:
         said = history.assistant_message(response, released, None, stop)
         assert said is not None

@@ -75,7 +75,7 @@ def test_a_rejected_call_gets_its_validation_error_and_its_siblings_run() -> Non
 @pytest.mark.parametrize("word", [Admission.HELD, Admission.REJECTED])
 def test_a_call_that_was_not_released_is_not_run_even_in_the_list_of_those_that_were(word: Admission) -> None:
     log = Log()
-    ran = log.box().run(RunTools((Verdict(call(CUT), word, "gate.incomplete", "cut", {"path": "a"}),)), turn())
+    ran = log.box().run(RunTools((Verdict(call(CUT), word, "gate.incomplete", "cut"),)), turn())
     assert log.ran == []
     assert [(part.text, part.is_error) for part in ran.results] == [("Not run: cut", True)]
 
