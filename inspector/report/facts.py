@@ -297,6 +297,7 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
             at.setdefault(turn.evaluation.index, index)
     every = (*run.record.links, *run.record.remainder)
     links = [link for link in every if link.why != LIVE]
+    positions = {link.index: position for position, link in enumerate(links)}
     for link in every:
         index = at.get(link.index, run.first)
         after = steps[index + 1] if index + 1 < run.end else steps[index]
@@ -305,7 +306,7 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
             link.index, case.recording.exchanges[link.index], case.judgements[link.index],
             case.verdicts[link.index], link, run.record.id, max(1, len(segments)),
             after.state if after.previous_state is State.EVALUATE_STOP else None,
-            NEVER if link.why == LIVE else _next(links, links.index(link), last, case.verdicts[link.index]), index,
+            NEVER if link.why == LIVE else _next(links, positions[link.index], last, case.verdicts[link.index]), index,
             live=link.why == LIVE,
         )
     return found
