@@ -337,7 +337,6 @@ class TranscriptGrowth:
         for answer, exchange in zip(shut, made, strict=True):
             answer.stop = exchange.response.stop_reason
             answer.rows.clear()
-            answer.blocks.clear()
         self._marks += [_mark(answer) for answer in shut]
 
 

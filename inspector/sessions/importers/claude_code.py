@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from functools import partial
+from sys import intern
 from typing import IO, Any
 
 from inspector.sessions.importers.claude_rows import (
@@ -42,8 +43,8 @@ from inspector.sessions.transcripts.answer import (
 )
 from inspector.sessions.transcripts.chat_messages import list_pieces
 from inspector.sessions.transcripts.ending_rules import provider_stop
-from inspector.sessions.transcripts.member_values import object_of
-from loop_core.values import At, Evidence, Stop, StopReason
+from inspector.sessions.transcripts.member_values import object_of, text_or_none
+from loop_core.values import At, Evidence, ResponsePart, Stop, StopReason, ToolCall
 from loop_core.wire.anthropic_messages.table import API, STOP_REASONS, read_block
 from loop_core.wire.failures import classify
 
@@ -187,7 +188,8 @@ class _Session(TranscriptReader):
         elif isinstance(value.get("agentId"), str):
             self.agents.add(value["agentId"])
             self.session = str(value.get("sessionId") or "")
-        for row in (each._replace(unit=self.unit) for each in rows):
+        for each in rows:
+            row = each if each.unit == self.unit else each._replace(unit=self.unit)
             if row.mark == "interrupted":
                 self.count_stopped(where)
             where = where.after(row)
@@ -230,15 +232,12 @@ class _Session(TranscriptReader):
     def _group(self, line: TranscriptLine, message: dict[str, Any], where: TreePlace) -> TranscriptAnswer:
         """The answer that a row belongs to: that of its message id, or where it has none, that right above it."""
         value = line.value
-        agent, name, request = (
-            given if isinstance(given, str) else None
-            for given in (value.get("agentId"), message.get("id"), value.get("requestId"))
-        )
-        key = (agent, value.get("isSidechain") is True, name, request)
+        agent, name, request = value.get("agentId"), message.get("id"), value.get("requestId")
+        key = (text_or_none(agent), value.get("isSidechain") is True, text_or_none(name), text_or_none(request))
         found = self.groups.get(key)
         # One answer is several rows with the same message id, each with the same usage (Claude Code writes a row for
         # each content block).
-        if found is not None and (name is not None or (where.since is None and found is where.answer)):
+        if found is not None and (key[2] is not None or (where.since is None and found is where.answer)):
             return found
         self.groups[key] = answer = self._begin(line, message.get("id"), message.get("model"), where)
         return answer
@@ -260,11 +259,10 @@ class _Session(TranscriptReader):
             if not isinstance(block, dict):
                 self.remarks["hold a block that is not an object"] += 1
                 continue
-            if block in answer.blocks:
-                continue  # some recorders repeat the whole answer so far in each row
-            answer.blocks.append(block)
-            here = At(at.part, at.start, at.end, f"/message/content/{number}")
-            answer.parts += read_block(block, True, here, partial(slice_of, line.data, "message", "content", number))
+            here = At(at.part, at.start, at.end, intern(f"/message/content/{number}"))
+            parts = read_block(block, True, here, partial(slice_of, line.data, "message", "content", number))
+            if not all(_stands_in(answer.parts, part) for part in parts):
+                answer.parts += parts  # some recorders repeat the whole answer so far in each row
 
     def _failure(self, line: TranscriptLine, message: dict[str, Any], text: str, where: TreePlace) -> TreePlace:
         """A row about a failure: how the answer right above it ended, or an answer that left no other row."""
@@ -320,3 +318,10 @@ def _caller(value: dict[str, Any]) -> str | None:
     """The call whose subagent wrote a row of the stream."""
     call = value.get("parent_tool_use_id")
     return call if isinstance(call, str) else None
+
+
+def _stands_in(parts: list[ResponsePart], part: ResponsePart) -> bool:
+    """Whether a part is among those of earlier rows; a call stands in each row at another place."""
+    if type(part) is not ToolCall:
+        return part in parts
+    return any(type(other) is ToolCall and other._replace(at=part.at) == part for other in parts)

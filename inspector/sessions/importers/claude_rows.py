@@ -85,13 +85,16 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
     usage = message.get("usage")
     if isinstance(usage, dict):
         # Each row of an answer repeats the usage, and early rows may hold the count of the stream's beginning.
-        before = answer.usage or Usage()
+        before = answer.usage or _NO_USAGE
         answer.usage = Usage(
             _most(before.input_tokens, usage.get("input_tokens")),
             _most(before.output_tokens, usage.get("output_tokens")),
             None,
             _most(before.cached_tokens, usage.get("cache_read_input_tokens")),
         )
+
+
+_NO_USAGE = Usage()
 
 
 def take_stream_end(answer: TranscriptAnswer, line: TranscriptLine) -> None:
@@ -135,10 +138,13 @@ def interim_rows(line: TranscriptLine) -> tuple[InterimRow, ...]:
     words = _words(line, "\n".join(texts), bool(results)) if texts or not results else ()
     if not results:
         return words
-    interruptions = [shown for shown in map(interruption_in, results) if shown is not None]
-    marks = [InterimRow(line.number, "", mark="interrupted", at_tool=all(shown.at_tool for shown in interruptions))]
     denied = line.value.get("toolUseResult") == DENIED
-    return (InterimRow(line.number, "", tuple(results), denied=denied), *(marks if interruptions else ()), *words)
+    row = InterimRow(line.number, "", tuple(results), denied=denied)
+    interruptions = [shown for shown in map(interruption_in, results) if shown is not None]
+    if not interruptions:
+        return (row, *words)
+    at_tool = all(shown.at_tool for shown in interruptions)
+    return (row, InterimRow(line.number, "", mark="interrupted", at_tool=at_tool), *words)
 
 
 def result_text(value: Any, number: int) -> str:

@@ -277,10 +277,10 @@ class TranscriptReader:
         """Reads every answer in the records of a file."""
         self.take_rows(lines)
         self.settle()
+        self.places.clear()  # no row comes any more
         for answer in self.answers:
             self.give(answer, self.reading)
             answer.rows.clear()
-            answer.blocks.clear()
         self.report(lines)
         for answer in self.answers:
             answer.next.clear()  # answers form reference cycles, and the collector is paused while a recording is read

@@ -127,7 +127,6 @@ class TranscriptAnswer:
     """Its rows, or their places in the file."""
     size: int = 0
     parts: list[ResponsePart] = field(default_factory=list)
-    blocks: list[Any] = field(default_factory=list)
     word: str | None = None
     word_at: At = field(default_factory=At)
     usage: Usage | None = None
@@ -139,7 +138,6 @@ class TranscriptAnswer:
     findings: list[Finding] = field(default_factory=list)
     after: list[InterimRow] = field(default_factory=list)
     """The rows that follow it, in the file's order, up to the next answers."""
-    results: dict[str, ToolResultPart] = field(default_factory=dict)
     recorded_place: TurnPlace | None = None
     """The place of its request, if the recorder states it."""
     next: list[TranscriptAnswer] = field(default_factory=list)
@@ -157,9 +155,16 @@ class TranscriptAnswer:
     def follow(self, row: InterimRow) -> None:
         """Adds a row that follows it."""
         self.after.append(row)
-        for part in row.results:
-            if part.call_id is not None:
-                self.results.setdefault(part.call_id, part)
+
+    @property
+    def results(self) -> dict[str, ToolResultPart]:
+        """The results that follow it, by the ids of their calls: of two the first."""
+        found: dict[str, ToolResultPart] = {}
+        for row in self.after:
+            for part in row.results:
+                if part.call_id is not None:
+                    found.setdefault(part.call_id, part)
+        return found
 
     @property
     def calls(self) -> list[ToolCall]:
@@ -296,10 +301,10 @@ def _results(before: TranscriptAnswer | None, rows: tuple[InterimRow, ...], line
     found = [part for row in rows for part in row.results]
     if before is None or not found:
         return tuple(found)
-    there = {part.call_id for part in found}
+    there, first = {part.call_id for part in found}, before.results
     beside = [
         part for row in before.after if row.line < line for part in row.results
-        if part.call_id not in there and before.results.get(part.call_id or "") is part
+        if part.call_id not in there and first.get(part.call_id or "") is part
     ]
     return (*beside, *found)
 

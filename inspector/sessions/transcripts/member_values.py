@@ -17,6 +17,11 @@ def object_of(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def text_or_none(value: Any) -> str | None:
+    """The value if it is a text."""
+    return value if isinstance(value, str) else None
+
+
 def objects_of(value: Any) -> list[dict[str, Any]]:
     """The objects in a list; none if the value is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
