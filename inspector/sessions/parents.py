@@ -70,13 +70,17 @@ class Index:
         self._calls: defaultdict[tuple[str | None, ...], list[SeatedExchange]] = defaultdict(list)
 
     def add(self, one: SeatedExchange) -> None:
-        """Adds an exchange to the index."""
+        """Adds an exchange by its request, and by its id."""
         history, response = one.history, one.exchange.response
         self._requests[(history.node, *one.identity)].append(one)
         if response.id:
             self.ids[response.id].append(one)
         if response.continuation_token:
             self._tokens[(history.node, response.continuation_token, *one.identity)].append(one)
+
+    def add_answer(self, one: SeatedExchange) -> None:
+        """Adds an exchange by what it answered, for `find`."""
+        history = one.history
         if not one.exchange.recorded:
             self._unrecorded[history.node].append(one)
         if one.text or one.calls or one.paused:
@@ -94,24 +98,13 @@ class Index:
                 self._calls[names].append(one)
 
     def remove(self, one: SeatedExchange) -> None:
-        """Removes the exchange that was added last."""
+        """Removes the exchange that was added last, when no parent is looked for by its answer any more."""
         history, response = one.history, one.exchange.response
         self._requests[(history.node, *one.identity)].pop()
         if response.id:
             self.ids[response.id].pop()
         if response.continuation_token:
             self._tokens[(history.node, response.continuation_token, *one.identity)].pop()
-        if not one.exchange.recorded:
-            self._unrecorded[history.node].pop()
-        for node in {history.node, *history.nodes[-2:], one.base}:
-            while self._answers[node] and self._answers[node][-1][1] is one:
-                self._answers[node].pop()
-            self._keyed.pop(node, None)
-        if self._chains[one.base] and self._chains[one.base][-1] is one:
-            self._chains[one.base].pop()
-        names = tuple([call.id for call in one.calls])
-        if self._calls.get(names) and self._calls[names][-1] is one:
-            self._calls[names].pop()
 
     def same_requests(self, node: int, identity: tuple[object, ...]) -> Sequence[SeatedExchange]:
         """The exchanges with exactly this request, in order."""

@@ -100,6 +100,7 @@ class _Threader:
         free.sort(key=lambda one: (*one.history.size, one.when, one.index))
         for one in free:
             self._seat(one, self._step(one))
+            self.index.add_answer(one)  # only those that come here look for their parents by what was answered
         self._by_previous_id(waiting)
         for index, exchange in sorted(self.group, key=lambda each: (self.when[each[0]], each[0])):
             if exchange.request is None:
