@@ -72,7 +72,7 @@ FIELD_TESTS = {
     "no_tools": "tests/live/test_scripted.py", "wrapped": "tests/provider/test_sdk_types.py",
     "history": "tests/live/test_run.py", "rules": "tests/report/test_document.py",
     "json_shape": "tests/provider/test_checks.py", "follows": "tests/provider/test_serving.py",
-    "played_in": "tests/provider/test_serving.py",
+    "played_in": "tests/provider/test_dialect_conformance.py",
     **dict.fromkeys(("count", "near", "client_header", "request_id", "dated"), "tests/provider/test_endpoints.py"),
 }
 """The fields of a wire format, of its row in the registry and of how it is served that need not be given. Each is read
